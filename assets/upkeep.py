@@ -113,6 +113,9 @@ def _lines(report: UpkeepReport) -> Iterator[str]:
         if done.planned.why is not None:
             yield f"{table}: left alone: {done.planned.why}"
         yield from (f"{table}: {left}" for left in done.left)
+    changes = report.changes
+    if changes.left is not None or changes.held is not None:
+        yield f"changes: {changes.left or changes.held}"
 
 
 def _metadata(report: UpkeepReport) -> dict[str, int | float]:
@@ -122,6 +125,10 @@ def _metadata(report: UpkeepReport) -> dict[str, int | float]:
         "commits": sum(step.delta_version is not None for step in steps),
         "deleted_files": sum(step.gone.files for step in steps),
         "deleted_bytes": sum(step.gone.bytes for step in steps),
+        "unlisted_change_files": report.changes.unlisted.files,
+        "deleted_change_files": report.changes.deleted.files,
+        "deleted_checkpoints": report.logs.files,
+        "ledger_rows": report.changes.rows,
         "left": sum(len(done.left) for done in report.tables),
         "seconds": round(report.seconds, 3),
     }

@@ -3,7 +3,7 @@
 `python -m benchmarks engine` (or BENCH_ONLY=engine) prints the first part only,
 `python -m benchmarks runs` the second. The others must be asked for: `python -m benchmarks large`
 takes minutes and many gigabytes of disk, `history`, `small`, `served`, `fold`, `reading`, `proof`,
-`pages`, `upkeep`, `wide`, `readers` and `first` a few minutes each.
+`pages`, `upkeep`, `month`, `wide`, `readers` and `first` a few minutes each.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from benchmarks.first_proof import measure_first_proof
 from benchmarks.folding import measure_folding
 from benchmarks.history import measure_history
 from benchmarks.large import measure_large
+from benchmarks.month import measure_month
 from benchmarks.pages import measure_pages
 from benchmarks.proving import measure_proving
 from benchmarks.readers import measure_readers
@@ -44,6 +45,7 @@ PARTS = {
     "upkeep": measure_upkeep,
     "wide": measure_wide,
     "readers": measure_readers,
+    "month": measure_month,
 }
 UNASKED = "engine,runs"
 WIDTH = 200

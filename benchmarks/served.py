@@ -44,7 +44,9 @@ def measure_served(console: Console) -> None:
         project = place.project("served", f"{DATABASE}.served")
         with _served(place, project) as server:
             table.add_row("`lockstep spark serve`", *_runs(place, "served", project, server))
-        table.add_row("none: without changes", *_figures([_one(place, own, None) for _ in range(3)]))
+        table.add_row(
+            "none: without changes", *_figures([_one(place, own, None) for _ in range(3)])
+        )
     console.print(table)
 
 

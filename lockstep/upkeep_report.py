@@ -10,6 +10,7 @@ from typing import Any
 
 from lockstep.context import CommandContext
 from pipeline.runs.upkeeping.upkeep import StepDone, TableDone, UpkeepReport
+from pipeline.upkeep.changes import ChangesPlan
 from pipeline.upkeep.decide import StepKind, UpkeepStep
 from pipeline.upkeep.facts import Pile
 
@@ -22,6 +23,10 @@ def show_upkeep(
 
 
 def _lines(report: UpkeepReport, *, planned: bool) -> Iterator[str]:
+    yield from changes_lines(report.changes, planned=planned)
+    if report.logs.files:
+        would = "would be deleted" if planned else "deleted"
+        yield f"logs: {pile_text(report.logs)} of checkpoints {would}"
     idle = 0
     for table in report.tables:
         lines = [*_table_lines(table, planned=planned)]
@@ -35,13 +40,28 @@ def _lines(report: UpkeepReport, *, planned: bool) -> Iterator[str]:
         yield "nothing was changed (--dry-run)"
 
 
+def changes_lines(changes: ChangesPlan, *, planned: bool) -> Iterator[str]:
+    """About changelogs, all of them together."""
+    if changes.left is not None:
+        yield f"changes: nothing old is deleted: {changes.left}"
+    if changes.held is not None:
+        yield f"changes: {changes.held}"
+    would = "would be " if planned else ""
+    if changes.unlisted.files or changes.through is not None:
+        yield f"changes: {pile_text(changes.unlisted)} {would}listed no more by changelogs"
+    if changes.deleted.files:
+        yield f"changes: {pile_text(changes.deleted)} {would}deleted"
+    if changes.rows:
+        yield f"ledger: {changes.rows:,} rows about them deleted"
+
+
 def _table_lines(done: TableDone, *, planned: bool) -> Iterator[str]:
     table = done.planned.table
     if done.planned.why is not None:
         yield f"{table}: left alone: {done.planned.why}"
     if planned:
         for step in done.planned.plan.steps:
-            yield f"{table}: would {step.kind.value} {_pile(step.pile)}: {step.reason}"
+            yield f"{table}: would {step.kind.value} {pile_text(step.pile)}: {step.reason}"
     for one in done.steps:
         yield f"{table}: {_told(one)}"
     for left in done.left:
@@ -50,11 +70,11 @@ def _table_lines(done: TableDone, *, planned: bool) -> Iterator[str]:
 
 def _told(done: StepDone) -> str:
     if done.step.kind is StepKind.VACUUM:
-        return f"vacuum: {_pile(done.gone)} deleted"
+        return f"vacuum: {pile_text(done.gone)} deleted"
     return f"{done.step.kind.value}: version {done.delta_version}, {done.step.reason}"
 
 
-def _pile(pile: Pile) -> str:
+def pile_text(pile: Pile) -> str:
     return f"{pile.files:,} {'file' if pile.files == 1 else 'files'} ({_size(pile.bytes)})"
 
 
@@ -71,7 +91,23 @@ def upkeep_json(report: UpkeepReport, *, planned: bool) -> dict[str, Any]:
     return {
         "dry_run": planned,
         "seconds": round(report.seconds, 3),
+        "checkpoint_files": report.logs.files,
+        "checkpoint_bytes": report.logs.bytes,
+        "changes": _changes_json(report.changes),
         "tables": {str(one.planned.table): _table_json(one) for one in report.tables},
+    }
+
+
+def _changes_json(changes: ChangesPlan) -> dict[str, Any]:
+    return {
+        "through_batch": changes.through,
+        "held": changes.held,
+        "left": changes.left,
+        "unlisted_files": changes.unlisted.files,
+        "unlisted_bytes": changes.unlisted.bytes,
+        "deleted_files": changes.deleted.files,
+        "deleted_bytes": changes.deleted.bytes,
+        "ledger_rows": changes.rows,
     }
 
 

@@ -43,6 +43,9 @@ class WriteKind(StrEnum):
     """A step before a write: columns, properties, values of new columns."""
     REVISE = "revise"
     """Batches of the past were captured again: a changelog lists other files for them."""
+    FORGET = "forget"
+    """Changes that are kept no longer: a changelog lists no file of these batches, nor of any
+    before them."""
     RESTATE = "restate"
     """A changelog lists what a ledger acknowledged, and no more."""
     RESTORE = "restore"

@@ -20,7 +20,6 @@ def run(source: str) -> None:
         [LOCKSTEP, "run", "--source", source], cwd=PROJECT, capture_output=True, text=True
     )
     said = f"{done.stdout}\n{done.stderr}"
-    print(said)
     if done.returncode in AGAIN:
         raise AirflowException(f"try again: {said[-500:]}")
     if done.returncode not in DONE:

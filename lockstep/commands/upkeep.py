@@ -38,7 +38,9 @@ def _done(
     source: str,
     only: frozenset[TableName] | None,
 ) -> UpkeepReport:
+    from pipeline.runs.upkeeping.changes import plan_changes
     from pipeline.runs.upkeeping.gather import plan_upkeep
+    from pipeline.runs.upkeeping.logs import thin_logs
     from pipeline.runs.upkeeping.upkeep import TableDone, UpkeepReport, upkeep
 
     policy = context.settings.upkeep(purge=arguments.purge)
@@ -46,5 +48,9 @@ def _done(
         work, lake = adapters.workplace(source, progress), adapters.upkeep()
         if arguments.dry_run:
             planned = plan_upkeep(work, lake, policy, only)
-            return UpkeepReport(tuple(TableDone(p, left=[*p.plan.left]) for p in planned), 0.0)
+            tables = tuple(TableDone(p, left=[*p.plan.left]) for p in planned)
+            if only is not None:
+                return UpkeepReport(tables, 0.0)
+            due = plan_changes(work, policy.keep_changes, lake.keep)
+            return UpkeepReport(tables, 0.0, due.plan, thin_logs(work, lake, delete=False))
         return upkeep(work, lake, policy, holder("upkeep"), only)

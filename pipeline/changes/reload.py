@@ -53,10 +53,12 @@ def reload_origin(
     gaps: Collection[int],
     overlaps: Collection[int],
     tried: int | None = None,
+    forgotten: int = 0,
 ) -> Origin:
     """`parts`: all there are, oldest first. `adopted`: whether the mirror came with a rename.
     `gaps`, `overlaps`: batches before which part of the log was not read, or that read some of
-    it again. `tried`: the first batch that no mirror shows, since a write was refused."""
+    it again. `tried`: the first batch that no mirror shows, since a write was refused.
+    `forgotten`: changes up to that batch are kept no longer."""
     found = _emptied(parts)
     if found is None:
         return FromSource("when its changelog began, the table already had rows")
@@ -72,6 +74,8 @@ def reload_origin(
         if read is not None and read.columns is not None and read.low_sequence >= event.sequence:
             columns = ", ".join(read.columns)
             return FromSource(f"{columns} was read from the source in batch {part.batch}")
+    if first.batch <= forgotten:
+        return FromSource(f"changes up to batch {forgotten} were deleted, as `keep_changes` says")
     if adopted:
         return FromSource("its mirror came with another table's rows")
     for batch in sorted(gaps):

@@ -11,6 +11,7 @@ from typing import Protocol
 from pipeline.ports.batches import Batches
 from pipeline.ports.captures import Captures
 from pipeline.ports.decisions import Decisions
+from pipeline.ports.forgotten import ForgottenChanges
 from pipeline.ports.lake_books import LakeBooks
 from pipeline.ports.leases import Leases
 from pipeline.ports.loads import Loads
@@ -41,6 +42,7 @@ class Ledger(
     Spans,
     Upkept,
     SparkClients,
+    ForgottenChanges,
     Protocol,
 ):
     """The books. Each writing method is one transaction that checks the lease's token

@@ -32,6 +32,9 @@ class MirrorUpkeep(Protocol):
         commit says `said`, and is the one behind version `above` or none: `CommitConflict` where
         somebody else committed since."""
 
+    def thin_log(self, folder: str, now: datetime, *, delete: bool) -> Pile:
+        """Checkpoints of any table's log that others replace: they are deleted, or would be."""
+
     def vacuum(self, mirror: str) -> Pile:
         """Delete the files that no version needs which was replaced within the promised time; what
         is gone. Repeating it goes on where one was cut off."""

@@ -53,6 +53,16 @@ def told_of(commit: LakeCommit, *, whole: bool = False) -> Told | None:
         return None
 
 
+def forgotten_of(commits: Iterable[LakeCommit]) -> int:
+    """Up to which batch changes are kept no longer, by a table's commits; 0 where none says so."""
+    found = 0
+    for commit in commits:
+        said = commit.said or {}
+        if said.get("kind") == WriteKind.FORGET and (told := told_of(commit)) is not None:
+            found = max(found, told.batch)
+    return found
+
+
 def _cursor(said: Mapping[str, Any] | None) -> CursorSaid | None:
     if not said:
         return None

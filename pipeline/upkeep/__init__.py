@@ -1,1 +1,1 @@
-"""What a mirror needs so that it stays small and quick to read: `facts` in, `decide` out."""
+"""What upkeep does: files of mirrors (`facts`, `decide`), and old changes (`changes`)."""

@@ -22,12 +22,14 @@ CLOCKS_APART: Final = timedelta(minutes=10)
 class UpkeepPolicy:
     """What [upkeep] says. `small_files`: so many small files are put together; `file_bytes`: how
     large files are then, None by the size of the table; `deleted_share`: from which part of its
-    rows on a mirror is freed of deleted ones; `purge`: of each, whatever its share."""
+    rows on a mirror is freed of deleted ones; `purge`: of each, whatever its share;
+    `keep_changes`: how long changes stay in changelogs, None for good."""
 
     small_files: int = SMALL_FILES
     file_bytes: int | None = None
     deleted_share: float = DELETED_SHARE
     purge: bool = False
+    keep_changes: timedelta | None = None
 
 
 @dataclass(frozen=True, slots=True)

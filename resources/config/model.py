@@ -253,12 +253,15 @@ _UPKEEP = UpkeepPolicy()
 
 
 class UpkeepSection(Section):
-    """When mirrors' files are made fewer, and from where on."""
+    """When mirrors' files are made fewer, and from where on; how long changes are kept."""
 
     schedule: Text | None = None
     small_files: Annotated[int, Field(ge=2)] = _UPKEEP.small_files
     file_size: Annotated[int, Field(ge=1 << 20), BeforeValidator(size_in_bytes)] | None = None
     deleted_share: Annotated[float, Field(gt=0, le=1, strict=False)] = _UPKEEP.deleted_share
+    keep_changes: Annotated[int, Field(ge=86_400), BeforeValidator(duration_in_seconds)] | None = (
+        None
+    )
     dagster_runs: Annotated[int, Field(ge=86_400), BeforeValidator(duration_in_seconds)] | None = (
         None
     )
@@ -403,6 +406,17 @@ class File(Section):
                 "own, which keeps a run that was taken over from committing late",
             )
         return spark
+
+    @model_validator(mode="after")
+    def _replays_have_changes(self) -> File:
+        keep = self.upkeep.keep_changes
+        for source in self.sources:
+            if keep is not None and source.replay is not None and source.replay.span > keep:
+                raise ValueError(
+                    f"{source.name} replays the last {source.replay.span / 3600:g} hours, and "
+                    f"keep_changes keeps {keep / 3600:g} hours; give it at least as long"
+                )
+        return self
 
     @model_validator(mode="after")
     def _names_differ(self) -> File:

@@ -228,7 +228,8 @@ class Settings:
     def upkeep(self, *, purge: bool = False) -> UpkeepPolicy:
         """What upkeep does; `purge`: deleted rows go from all files, however few they are."""
         part = self.file.upkeep
-        return UpkeepPolicy(part.small_files, part.file_size, part.deleted_share, purge)
+        keep = None if part.keep_changes is None else timedelta(seconds=part.keep_changes)
+        return UpkeepPolicy(part.small_files, part.file_size, part.deleted_share, purge, keep)
 
     def ledger_dsn(self) -> str:
         """`embedded`, or a Postgres DSN that may hold a password."""

@@ -24,6 +24,7 @@ from pipeline.lake_commit import LakeCommit
 from pipeline.upkeep.decide import StepKind, UpkeepStep
 from pipeline.upkeep.facts import MirrorFiles, Pile
 from resources.lake.altering import USER_METADATA, stamped
+from resources.lake.checkpoints import thinned
 from resources.lake.commits import read_commit
 from resources.lake.delta_log import commit_file, newest_version
 from resources.lake.java_errors import spark_errors
@@ -86,6 +87,9 @@ class SparkUpkeep:
             session.sql(_statement(step, path)).collect()
         made = newest_version(path)
         return None if made == above else above + 1
+
+    def thin_log(self, folder: str, now: datetime, *, delete: bool) -> Pile:
+        return thinned(self._lake / folder, now, delete=delete)
 
     def vacuum(self, mirror: str) -> Pile:
         path = self._lake / mirror

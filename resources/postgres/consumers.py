@@ -30,7 +30,7 @@ class PostgresConsumers(Books):
                 "make_consumer",
                 source=source,
                 name=name,
-                start="latest" if start == "latest" else "",
+                start="" if isinstance(start, int) else start,
                 batch=start if isinstance(start, int) else None,
             )
             made = [Consumer(**row) for row in step.all("consumers", source=source)]

@@ -15,6 +15,7 @@ from resources.postgres.connection import Target, connect
 from resources.postgres.consumers import PostgresConsumers
 from resources.postgres.decisions import PostgresDecisions
 from resources.postgres.embedded import EmbeddedServer
+from resources.postgres.forgotten import PostgresForgotten
 from resources.postgres.lake_books import PostgresLakeBooks
 from resources.postgres.leases import PostgresLeases
 from resources.postgres.loads import PostgresLoads
@@ -64,6 +65,7 @@ class PostgresLedger(
     PostgresSpans,
     PostgresUpkept,
     PostgresSparkClients,
+    PostgresForgotten,
 ):
     """`pipeline.ports.Ledger`; safe to use from several threads.
 

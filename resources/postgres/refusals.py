@@ -47,6 +47,10 @@ CONSUMERS: Mapping[str, tuple[str, str]] = MappingProxyType(
             "a consumer begins after an acknowledged batch",
             'a batch up to the acknowledged one that `lockstep status` shows, or start="latest"',
         ),
+        "consumers_start_kept": (
+            "a consumer begins where changes are kept, and those behind that batch were deleted",
+            'start="earliest" begins with the first change that is kept',
+        ),
         "consumers_drop_explained": (
             "dropping a consumer takes an author and a reason",
             "say why: lockstep.drop_consumer(…, reason=…)",

@@ -170,6 +170,21 @@ create table lockstep.extents (
     constraint extents_pk PRIMARY KEY (id)
 );
 
+create table lockstep.forgotten (
+    source text not null,
+    through bigint not null,
+    token bigint not null,
+    noted_at timestamp with time zone not null default clock_timestamp(),
+    unlisted_at timestamp with time zone,
+    deleted_at timestamp with time zone,
+    pruned_at timestamp with time zone,
+    constraint forgotten_batch FOREIGN KEY (source, through) REFERENCES lockstep.batches(source, id),
+    constraint forgotten_lease FOREIGN KEY (source, token) REFERENCES lockstep.leases(source, token),
+    constraint forgotten_moments CHECK (((deleted_at IS NULL) OR (unlisted_at IS NOT NULL))),
+    constraint forgotten_pk PRIMARY KEY (source, through),
+    constraint forgotten_pruned_deleted CHECK (((pruned_at IS NULL) OR (deleted_at IS NOT NULL)))
+);
+
 create table lockstep.handovers (
     source text not null,
     batch bigint not null,
@@ -753,6 +768,10 @@ create table lockstep.writes (
     constraint writes_transaction_once UNIQUE (app_id, txn_version)
 );
 
+CREATE INDEX batches_by_decision ON lockstep.batches USING btree (source, start_decision) WHERE (start_decision IS NOT NULL);
+
+CREATE INDEX batches_by_token ON lockstep.batches USING btree (source, token);
+
 CREATE UNIQUE INDEX batches_one_capturing ON lockstep.batches USING btree (source) WHERE (state = 'capturing'::text);
 
 CREATE UNIQUE INDEX batches_one_chain ON lockstep.batches USING btree (source) WHERE ((follows IS NULL) AND (state <> 'abandoned'::text));
@@ -768,6 +787,8 @@ CREATE INDEX capture_scopes_of_source ON lockstep.capture_scopes USING btree (so
 CREATE UNIQUE INDEX consumers_name_once ON lockstep.consumers USING btree (source, name) WHERE (dropped_at IS NULL);
 
 CREATE INDEX database_versions_at ON lockstep.database_versions USING btree (source, name, batch, since_number, since_offset, id);
+
+CREATE INDEX decisions_by_token ON lockstep.decisions USING btree (source, token);
 
 CREATE INDEX deliveries_done ON lockstep.deliveries USING btree (consumer, last_batch) WHERE (state = 'acknowledged'::text);
 
@@ -789,6 +810,8 @@ CREATE INDEX revised_files_of_segment ON lockstep.revised_files USING btree (seg
 
 CREATE UNIQUE INDEX revisions_one_open ON lockstep.revisions USING btree (source) WHERE (state = 'open'::text);
 
+CREATE INDEX segments_of_table ON lockstep.segments USING btree (source, database, name, batch);
+
 CREATE INDEX set_witnesses_newest ON lockstep.set_witnesses USING btree (source, origin, batch);
 
 CREATE INDEX table_life_of_batch ON lockstep.table_life USING btree (batch) WHERE (batch IS NOT NULL);
@@ -806,6 +829,8 @@ CREATE INDEX table_versions_first ON lockstep.table_versions USING btree (source
 CREATE INDEX upkept_of_version ON lockstep.upkept USING btree (source, mirror, shows, delta_version);
 
 CREATE INDEX version_sets_of_table ON lockstep.version_sets USING btree (source, database, name, batch);
+
+CREATE INDEX writes_by_token ON lockstep.writes USING btree (source, token);
 
 CREATE INDEX writes_of_table ON lockstep.writes USING btree (source, database, name, last_batch) WHERE (settled_at IS NOT NULL);
 
@@ -859,6 +884,66 @@ create view lockstep.gaps as
      JOIN lockstep.batches b ON (((b.start_decision = d.id) AND (b.state <> 'abandoned'::text))))
      JOIN lockstep.batches e ON ((e.id = d.follows)))
   WHERE (d.continuity = 'gap'::text);
+
+create view lockstep.holding as
+ SELECT c.source,
+    'consumer'::text AS kind,
+    c.name AS holder,
+    COALESCE(lockstep.consumed(c.id), (0)::bigint) AS through
+   FROM lockstep.consumers c
+  WHERE (c.dropped_at IS NULL)
+UNION ALL
+ SELECT b.source,
+    'batch'::text AS kind,
+    (b.id)::text AS holder,
+    0 AS through
+   FROM lockstep.batches b
+  WHERE (b.state = ANY (ARRAY['capturing'::text, 'captured'::text, 'merged'::text]))
+UNION ALL
+ SELECT t.source,
+    'table'::text AS kind,
+    ((t.database || '.'::text) || t.name) AS holder,
+        CASE
+            WHEN (EXISTS ( SELECT
+               FROM lockstep.table_events e
+              WHERE (((e.source = t.source) AND (e.database = t.database) AND (e.name = t.name)) AND (e.kind = 'rebuilt'::text) AND (e.batch >= t.behind_batch)))) THEN (0)::bigint
+            ELSE (t.behind_batch - 1)
+        END AS through
+   FROM lockstep.table_states t
+  WHERE (t.behind_batch IS NOT NULL)
+UNION ALL
+ SELECT l.source,
+    'table'::text AS kind,
+    ((l.database || '.'::text) || l.name) AS holder,
+    COALESCE((l.followed_batch - 1), (0)::bigint) AS through
+   FROM lockstep.loads l
+  WHERE ((l.joined_batch IS NULL) AND (l.void IS NULL) AND (l.followed_batch IS NOT NULL))
+UNION ALL
+ SELECT w.source,
+    'table'::text AS kind,
+    ((w.database || '.'::text) || w.name) AS holder,
+    (w.first_batch - 1) AS through
+   FROM lockstep.writes w
+  WHERE ((w.settled_at IS NULL) AND (w.given_up_at IS NULL))
+UNION ALL
+ SELECT r.source,
+    'replay'::text AS kind,
+    (r.id)::text AS holder,
+    0 AS through
+   FROM lockstep.revisions r
+  WHERE (r.state = 'open'::text)
+UNION ALL
+ SELECT s.name AS source,
+    'recovery'::text AS kind,
+    s.name AS holder,
+    COALESCE(( SELECT (min(x.batch) - 1)
+           FROM ( SELECT DISTINCT f.batch
+                   FROM lockstep.source_files f
+                  WHERE ((f.source = s.name) AND (f.name = '_transactions'::text))
+                  ORDER BY f.batch DESC
+                 LIMIT 8) x
+         HAVING (count(*) = 8)), (0)::bigint) AS through
+   FROM lockstep.sources s;
 
 create view lockstep.touched as
  SELECT segments.source,
@@ -1110,6 +1195,18 @@ begin
 end
 $function$;
 
+CREATE OR REPLACE FUNCTION lockstep.consumers_begin_kept()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+    if coalesce(new.start_batch, 0) < lockstep.forgotten_through(new.source) then
+        perform lockstep.refuse('consumers_start_kept', 'changes behind that batch are gone');
+    end if;
+    return new;
+end
+$function$;
+
 CREATE OR REPLACE FUNCTION lockstep.consumers_move()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -1199,6 +1296,51 @@ begin
     end if;
     return null;
 end
+$function$;
+
+CREATE OR REPLACE FUNCTION lockstep.forgotten_begin()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+    if not exists (select from lockstep.batches b
+                   where (b.source, b.id) = (new.source, new.through) and b.state = 'acknowledged') then
+        perform lockstep.refuse('forgotten_acknowledged', 'the batch is not acknowledged');
+    end if;
+    if exists (select from lockstep.forgotten f where f.source = new.source
+               and (f.through > new.through or f.unlisted_at is null)) then
+        perform lockstep.refuse('forgotten_goes_on', 'what was forgotten before is still listed, or is more');
+    end if;
+    if exists (select from lockstep.holding h
+               where h.source = new.source and h.through < new.through) then
+        perform lockstep.refuse('forgotten_unneeded', 'somebody still needs changes up to that batch');
+    end if;
+    return new;
+end
+$function$;
+
+CREATE OR REPLACE FUNCTION lockstep.forgotten_move()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+    if (new.source, new.through, new.token, new.noted_at)
+        is distinct from (old.source, old.through, old.token, old.noted_at)
+        or old.unlisted_at is not null and new.unlisted_at is distinct from old.unlisted_at
+        or old.deleted_at is not null and new.deleted_at is distinct from old.deleted_at
+        or old.pruned_at is not null then
+        perform lockstep.refuse('forgotten_move_on', 'what was done to forgotten changes stays done');
+    end if;
+    return new;
+end
+$function$;
+
+CREATE OR REPLACE FUNCTION lockstep.forgotten_through(a_source text)
+ RETURNS bigint
+ LANGUAGE sql
+ STABLE
+AS $function$
+    select coalesce(max(f.through), 0) from lockstep.forgotten f where f.source = a_source
 $function$;
 
 CREATE OR REPLACE FUNCTION lockstep.given(a_consumer bigint)
@@ -1329,6 +1471,116 @@ begin
 end
 $function$;
 
+CREATE OR REPLACE FUNCTION lockstep.prune(a_source text, above bigint, last bigint, through bigint)
+ RETURNS bigint
+ LANGUAGE plpgsql
+AS $function$
+declare
+    moment timestamptz;
+    gone bigint := 0;
+    met bigint;
+begin
+    if last > through or not exists (
+        select from lockstep.forgotten f
+        where (f.source, f.through) = (a_source, prune.through) and f.deleted_at is not null) then
+        perform lockstep.refuse('pruned_deleted', 'files of these batches may still be there');
+    end if;
+    perform set_config('lockstep.pruning', 'on', true);
+
+    delete from lockstep.segment_files x using lockstep.segments s
+    where s.id = x.segment and s.source = a_source and s.batch > above and s.batch <= last;
+    get diagnostics met = row_count; gone := gone + met;
+    delete from lockstep.revised_files x using lockstep.segments s
+    where s.id = x.segment and s.source = a_source and s.batch > above and s.batch <= last;
+    get diagnostics met = row_count; gone := gone + met;
+    delete from lockstep.segments s
+    where s.source = a_source and s.batch <= last
+      and exists (
+          select from lockstep.segments n
+          where (n.source, n.database, n.name) = (s.source, s.database, s.name)
+            and n.batch > s.batch and n.batch <= prune.through);
+    get diagnostics met = row_count; gone := gone + met;
+    delete from lockstep.version_sets v
+    where v.source = a_source and v.batch <= last
+      and exists (
+          select from lockstep.version_sets n
+          where (n.source, n.database, n.name) = (v.source, v.database, v.name)
+            and n.batch > v.batch and n.batch <= prune.through);
+    get diagnostics met = row_count; gone := gone + met;
+    delete from lockstep.source_files x
+    where x.source = a_source and x.batch > above and x.batch <= last;
+    get diagnostics met = row_count; gone := gone + met;
+
+    delete from lockstep.writes w
+    where w.source = a_source and w.last_batch <= last
+      and (w.settled_at is not null or w.given_up_at is not null)
+      and exists (
+          select from lockstep.writes n
+          where (n.source, n.database, n.name, n.app_id) = (w.source, w.database, w.name, w.app_id)
+            and n.settled_at is not null and n.last_batch between w.last_batch and prune.through
+            and n.txn_version > w.txn_version
+            and n.delta_version > coalesce(w.delta_version, -1));
+    get diagnostics met = row_count; gone := gone + met;
+
+    delete from lockstep.set_witnesses w
+    where w.source = a_source and w.batch <= last
+      and exists (
+          select from lockstep.set_witnesses n
+          where (n.source, n.origin) = (w.source, w.origin)
+            and n.batch > w.batch and n.batch <= prune.through);
+    get diagnostics met = row_count; gone := gone + met;
+
+    delete from lockstep.deliveries d
+    where d.source = a_source and d.last_batch <= last
+      and d.state <> 'out'
+      and exists (
+          select from lockstep.deliveries n
+          where n.consumer = d.consumer and n.state = 'acknowledged' and n.last_batch > d.last_batch);
+    get diagnostics met = row_count; gone := gone + met;
+
+    if last = through then
+        select b.acknowledged_at into moment from lockstep.batches b where b.id = prune.through;
+        delete from lockstep.decisions d
+        where d.source = a_source and d.decided_at < moment
+          and d.kind in ('start', 'idle', 'refusal', 'failure')
+          and not exists (select from lockstep.batches b
+                          where (b.source, b.start_decision) = (d.source, d.id));
+        get diagnostics met = row_count; gone := gone + met;
+        delete from lockstep.leases l
+        where l.source = a_source and l.taken_at < moment
+          and l.token < (select s.token from lockstep.sources s where s.name = a_source)
+          and not exists (select from lockstep.batches x
+                          where (x.source, x.token) = (l.source, l.token))
+          and not exists (select from lockstep.decisions x
+                          where (x.source, x.token) = (l.source, l.token))
+          and not exists (select from lockstep.writes x
+                          where (x.source, x.token) = (l.source, l.token))
+          and l.token not in (
+              select x.token from lockstep.overrides x where x.source = a_source
+              union select x.token from lockstep.loads x where x.source = a_source
+              union select x.token from lockstep.table_orders x where x.source = a_source
+              union select x.token from lockstep.revisions x where x.source = a_source
+              union select x.token from lockstep.upkept x where x.source = a_source
+              union select x.token from lockstep.forgotten x where x.source = a_source
+              union select x.token from lockstep.table_life x
+                  where x.source = a_source and x.token is not null);
+        get diagnostics met = row_count; gone := gone + met;
+    end if;
+
+    perform set_config('lockstep.pruning', '', true);
+    return gone;
+end
+$function$;
+
+CREATE OR REPLACE FUNCTION lockstep.pruned_through(a_source text)
+ RETURNS bigint
+ LANGUAGE sql
+ STABLE
+AS $function$
+    select coalesce(max(f.through), 0) from lockstep.forgotten f
+    where f.source = a_source and f.deleted_at is not null
+$function$;
+
 CREATE OR REPLACE FUNCTION lockstep.refuse(rule text, complaint text)
  RETURNS void
  LANGUAGE plpgsql
@@ -1403,6 +1655,9 @@ CREATE OR REPLACE FUNCTION lockstep.stays()
  LANGUAGE plpgsql
 AS $function$
 begin
+    if tg_op = 'DELETE' and current_setting('lockstep.pruning', true) = 'on' then
+        return old;
+    end if;
     perform lockstep.refuse(tg_argv[0], 'rows of ' || tg_table_name || ' are never changed or deleted');
     return null;
 end
@@ -1640,6 +1895,8 @@ CREATE TRIGGER capture_scopes_stay BEFORE DELETE OR UPDATE ON lockstep.capture_s
 
 CREATE TRIGGER consumers_begin BEFORE INSERT ON lockstep.consumers FOR EACH ROW EXECUTE FUNCTION lockstep.consumers_begin();
 
+CREATE TRIGGER consumers_begin_kept BEFORE INSERT ON lockstep.consumers FOR EACH ROW EXECUTE FUNCTION lockstep.consumers_begin_kept();
+
 CREATE TRIGGER consumers_move BEFORE UPDATE ON lockstep.consumers FOR EACH ROW EXECUTE FUNCTION lockstep.consumers_move();
 
 CREATE TRIGGER consumers_stay BEFORE DELETE ON lockstep.consumers FOR EACH ROW EXECUTE FUNCTION lockstep.stays('consumers_stay');
@@ -1659,6 +1916,12 @@ CREATE TRIGGER deliveries_rolled_back AFTER UPDATE ON lockstep.deliveries FOR EA
 CREATE TRIGGER deliveries_stay BEFORE DELETE ON lockstep.deliveries FOR EACH ROW EXECUTE FUNCTION lockstep.stays('deliveries_stay');
 
 CREATE TRIGGER extents_stay BEFORE DELETE OR UPDATE ON lockstep.extents FOR EACH ROW EXECUTE FUNCTION lockstep.stays('extents_stay');
+
+CREATE TRIGGER forgotten_begin BEFORE INSERT ON lockstep.forgotten FOR EACH ROW EXECUTE FUNCTION lockstep.forgotten_begin();
+
+CREATE TRIGGER forgotten_move BEFORE UPDATE ON lockstep.forgotten FOR EACH ROW EXECUTE FUNCTION lockstep.forgotten_move();
+
+CREATE TRIGGER forgotten_stay BEFORE DELETE ON lockstep.forgotten FOR EACH ROW EXECUTE FUNCTION lockstep.stays('forgotten_stay');
 
 CREATE TRIGGER handovers_alone BEFORE INSERT ON lockstep.handovers FOR EACH ROW EXECUTE FUNCTION lockstep.handovers_alone();
 

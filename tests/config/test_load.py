@@ -102,6 +102,13 @@ MISTAKES = {
         SOURCE + SOURCE,
         "lockstep.toml: two sources are called 'shop'; a name is given once.",
     ),
+    "changes that go before they are replayed": (
+        '[upkeep]\nkeep_changes = "1d"\n'
+        + SOURCE
+        + '[sources.replay]\nschedule = "0 3 * * *"\nspan = "2d"\n',
+        "lockstep.toml: shop replays the last 48 hours, and keep_changes keeps 24 hours; give it "
+        "at least as long.",
+    ),
     "a port in quotes": (
         SOURCE + 'port = "3306"\n',
         "lockstep.toml: line 7: 'port' must be a number without quotes.",

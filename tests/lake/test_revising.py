@@ -64,6 +64,14 @@ def test_files_are_replaced_once_and_whole(lake: Lake) -> None:
     assert not published(lake, 6, ROWS).skipped
     rows = pa.concat_tables(lake.segments.pieces(FOLDER, files))
     assert rows.column("id").to_pylist() == [7]
+    newest = set(lake.changelog.listed(FOLDER) or {}) - before
+    for skipped in (False, True):
+        done = _revise(lake, 5, (*old, *other), (), app_id="app/forgotten", schema=pa.schema([]))
+        assert done.skipped is skipped
+    assert set(lake.changelog.listed(FOLDER) or {}) == newest
+    assert not published(lake, 7, ROWS).skipped
+    lake.segments.remove(FOLDER, (*old, *other))
+    assert len(lake.segments.damaged(FOLDER, (*old, *other))) == 2
 
 
 def _revise(
@@ -72,12 +80,15 @@ def _revise(
     gone: tuple[SegmentFile, ...],
     files: list[SegmentFile] | tuple[SegmentFile, ...],
     held: Callable[[], None] = lambda: None,
+    *,
+    app_id: str = "app/revision",
+    schema: pa.Schema = ROWS.schema,
 ) -> Published:
     return lake.changelog.revise(
         FOLDER,
-        app_id="app/revision",
+        app_id=app_id,
         revision=number,
-        schema=ROWS.schema,
+        schema=schema,
         gone=[one.path for one in gone],
         files=files,
         words=f"revision {number}",

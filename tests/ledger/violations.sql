@@ -1018,3 +1018,46 @@ insert into lockstep.spark_clients
 select %(s)s, '00000000-0000-4000-8000-000000000001', 1 from generate_series(1, 2)
 -- rule: spark_clients_lease
 insert into lockstep.spark_clients values (%(s)s, '00000000-0000-4000-8000-000000000001', 99)
+
+-- rule: forgotten_acknowledged
+insert into lockstep.forgotten (source, through, token) values (%(s)s, %(c)s, 1)
+-- rule: forgotten_unneeded
+insert into lockstep.forgotten (source, through, token) values (%(s)s, %(a)s, 1)
+-- rule: forgotten_goes_on
+alter table lockstep.forgotten disable trigger forgotten_begin;
+insert into lockstep.forgotten (source, through, token) values (%(s)s, %(a)s, 1);
+alter table lockstep.forgotten enable trigger forgotten_begin;
+insert into lockstep.forgotten (source, through, token) values (%(s)s, %(a)s, 1)
+-- rule: forgotten_pk
+alter table lockstep.forgotten disable trigger forgotten_begin;
+insert into lockstep.forgotten (source, through, token) values (%(s)s, %(a)s, 1), (%(s)s, %(a)s, 1)
+-- rule: forgotten_batch
+alter table lockstep.forgotten disable trigger forgotten_begin;
+insert into lockstep.forgotten (source, through, token) values (%(s)s, 0, 1)
+-- rule: forgotten_lease
+alter table lockstep.forgotten disable trigger forgotten_begin;
+insert into lockstep.forgotten (source, through, token) values (%(s)s, %(a)s, 99)
+-- rule: forgotten_moments
+alter table lockstep.forgotten disable trigger forgotten_begin;
+insert into lockstep.forgotten (source, through, token, deleted_at) values (%(s)s, %(a)s, 1, now())
+-- rule: forgotten_move_on
+alter table lockstep.forgotten disable trigger forgotten_begin;
+insert into lockstep.forgotten (source, through, token, unlisted_at, deleted_at)
+values (%(s)s, %(a)s, 1, now(), now());
+update lockstep.forgotten set deleted_at = null where source = %(s)s
+-- rule: forgotten_stay
+alter table lockstep.forgotten disable trigger forgotten_begin;
+insert into lockstep.forgotten (source, through, token) values (%(s)s, %(a)s, 1);
+delete from lockstep.forgotten where source = %(s)s
+-- rule: consumers_start_kept
+alter table lockstep.forgotten disable trigger forgotten_begin;
+insert into lockstep.forgotten (source, through, token) values (%(s)s, %(a)s, 1);
+insert into lockstep.consumers (source, name) values (%(s)s, 'late')
+
+-- rule: forgotten_pruned_deleted
+alter table lockstep.forgotten disable trigger forgotten_begin;
+insert into lockstep.forgotten (source, through, token, pruned_at) values (%(s)s, %(a)s, 1, now())
+-- rule: pruned_deleted
+alter table lockstep.forgotten disable trigger forgotten_begin;
+insert into lockstep.forgotten (source, through, token) values (%(s)s, %(a)s, 1);
+select lockstep.prune(%(s)s, 0, %(a)s, %(a)s)

@@ -12,6 +12,7 @@ from pipeline.foreign_commits import Ahead, Expected, Foreign, Passed, judge
 from pipeline.lake_commit import FileAction, LakeCommit, Look, WriteKind, restamped, stamp
 from pipeline.recovery.read import mirror_facts
 from pipeline.table import TableName
+from pipeline.upkeep.checkpoints import DAY, VERSIONS, Checkpoint, superfluous
 from pipeline.upkeep.decide import StepKind, UpkeepStep, decide, doubt_of, target_bytes
 from pipeline.upkeep.facts import CLOCKS_APART, Clocks, MirrorFiles, Pile, UpkeepPolicy
 
@@ -153,3 +154,25 @@ def test_a_month_of_runs_leaves_few_files_and_writes_none_of_them_often(
     target = target_bytes(sum(sizes), policy)
     assert len(sizes) <= 2 * sum(sizes) / target + 200
     assert written <= 20 * sum(sizes) + 432 * target
+
+
+@given(gaps=st.lists(st.tuples(st.integers(1, 400), st.integers(0, 30)), max_size=80))
+def test_every_version_stays_near_a_checkpoint(gaps: list[tuple[int, int]]) -> None:
+    """Of old checkpoints the first of a day and of a thousand versions stays, of others all: what
+    could be read can be, from a checkpoint that is not much further behind. Once is enough."""
+    found, version, made_at = [], 0, NOW - timedelta(hours=sum(hours for _, hours in gaps))
+    for more, hours in gaps:
+        version, made_at = version + more, made_at + timedelta(hours=hours)
+        found.append(Checkpoint(version, made_at, 1))
+    gone = superfluous(found, NOW)
+    kept = [one for one in found if one not in gone]
+    assert superfluous(kept, NOW) == []
+    assert kept[-2:] == found[-2:]
+    assert all(NOW - one.made_at >= DAY for one in gone)
+    for one in gone:
+        before = max((k for k in kept if k.version < one.version), key=lambda k: k.version)
+        assert one.version - before.version < VERSIONS
+        assert one.made_at - before.made_at < DAY
+    assert len(kept) <= 3 + version // VERSIONS + sum(hours for _, hours in gaps) // 24 + len(
+        [one for one in found if NOW - one.made_at < DAY]
+    )

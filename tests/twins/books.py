@@ -80,6 +80,17 @@ class RevisionEntry:
         return self.state == "open"
 
 
+@dataclass(frozen=True, slots=True)
+class ForgottenEntry:
+    """Up to which batch a source's changes are kept no longer, and what was done to them."""
+
+    source: str
+    through: int
+    unlisted_at: datetime | None = None
+    deleted: bool = False
+    pruned: bool = False
+
+
 @dataclass(slots=True)
 class MemoryBooks:
     """One ledger's content, shared by the `MemoryLedger`s that are opened on it."""
@@ -116,6 +127,7 @@ class MemoryBooks:
     given_up: set[int] = field(default_factory=set)
     upkept: dict[tuple[str, str, int], int] = field(default_factory=dict)
     spark_clients: dict[tuple[str, UUID], int] = field(default_factory=dict)
+    forgotten: list[ForgottenEntry] = field(default_factory=list)
     written: dict[int, VersionSetEntry] = field(default_factory=dict)
     version_sets: dict[int, tuple[VersionSetEntry | MissingTable, ...]] = field(
         default_factory=dict
@@ -147,6 +159,10 @@ class MemoryBooks:
     def skip_to(self, kind: str, given: int, number: int) -> None:
         """The next one is above that."""
         self.skipped[kind] = max(self.skipped.get(kind, 0), number - given)
+
+    def forgotten_through(self, source: str) -> int:
+        """Up to which batch changes are kept no longer; 0 where all are kept."""
+        return max((one.through for one in self.forgotten if one.source == source), default=0)
 
     def of_source(self, source: str, *states: BatchState) -> list[Batch]:
         """The source's batches in these states (all without any), oldest first."""

@@ -107,8 +107,9 @@ class MemoryConsumers:
         raise unknown_consumer(source, name)
 
     def _begin(self, source: str, start: ConsumerStart) -> int | None:
+        kept = self._books.forgotten_through(source)
         if start == "earliest":
-            return None
+            return kept or None
         if start == "latest":
             newest = self._books.of_source(source, BatchState.ACKNOWLEDGED)
             return newest[-1].id if newest else None
@@ -117,6 +118,8 @@ class MemoryConsumers:
             raise refusal("consumers_start")
         if batch.state is not BatchState.ACKNOWLEDGED:
             raise refusal("consumers_start_acknowledged")
+        if start < kept:
+            raise refusal("consumers_start_kept")
         return start
 
     def _ends(self, consumer: ConsumerEntry, *states: DeliveryState) -> int | None:
@@ -129,6 +132,10 @@ class MemoryConsumers:
             ),
             default=consumer.start_batch,
         )
+
+    def cursors(self, source: str) -> dict[str, int | None]:
+        """Of each consumer the newest batch that it is done with."""
+        return {one.name: self._cursor(one) for one in self._live(source)}
 
     def _cursor(self, consumer: ConsumerEntry) -> int | None:
         return self._ends(consumer, DeliveryState.ACKNOWLEDGED)

@@ -10,6 +10,7 @@ from tests.twins.books import MemoryBooks
 from tests.twins.captures import MemoryCaptures
 from tests.twins.consumers import MemoryConsumers
 from tests.twins.decisions import MemoryDecisions
+from tests.twins.forgotten import MemoryForgotten
 from tests.twins.lake_books import MemoryLakeBooks
 from tests.twins.leases import MemoryLeases
 from tests.twins.loads import MemoryLoads
@@ -40,6 +41,7 @@ class MemoryLedger(
     MemorySpans,
     MemoryUpkept,
     MemorySparkClients,
+    MemoryForgotten,
 ):
     """A ledger on books that several of them may share, as processes share a database."""
 

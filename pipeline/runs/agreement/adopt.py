@@ -204,18 +204,19 @@ def _changelogs(work: Workplace) -> Iterable[_Listed]:
             folder = changelog_path(source, state.table, generation)
             app_id = application_id(source, state, "changelog", generation)
             found[folder] = _Listed(folder, app_id, state.table)
-    newest = work.ledger.captured_cursor(source)
+    newest, gone = work.ledger.captured_cursor(source), work.ledger.forgotten(source)
+    above = 0 if gone is None else gone.through
     for batch in [] if newest is None else work.ledger.live_batches(source, 0, newest.batch):
         if batch.state not in _DONE:
             continue
         for segment in work.ledger.segments(batch.id):
             version = work.ledger.schema_version(source, segment.table, segment.schema_version)
             folder = changelog_path(source, segment.table, version.generation)
-            found[folder].files += segment.files
+            found[folder].files += segment.files if batch.id > above else ()
             found[folder].batch = batch.id
         for part_of in work.ledger.source_parts(batch.id):
             folder = source_table_path(source, part_of.table)
-            found[folder].files += part_of.files
+            found[folder].files += part_of.files if batch.id > above else ()
             found[folder].batch = batch.id
     return found.values()
 

@@ -17,7 +17,7 @@ from pipeline.claim import Claim
 from pipeline.errors import ForeignCommit
 from pipeline.lake_commit import LakeCommit
 from pipeline.recovery.facts import LakeFacts, MirrorFacts, Told
-from pipeline.recovery.read import mirror_facts, newest_of_each, table_named, told_of
+from pipeline.recovery.read import forgotten_of, mirror_facts, newest_of_each, table_named, told_of
 from pipeline.runs.context import Workplace
 from pipeline.segment import SourceTable, batch_of
 from pipeline.table import TableName
@@ -85,7 +85,7 @@ def gather(work: Workplace) -> Gathered:
                 said = [one for commit in commits if (one := told_of(commit, whole=True))]
                 there = listed[-1].batches
                 told = [one for one in said if one.whole and one.batch in there]
-                void = {one.batch for one in said} - there
+                void = {one.batch for one in said if one.batch > forgotten_of(commits)} - there
         elif not changelog and (found := mirror_facts(folder, commits)) is not None:
             mirrors.append(found)
             highest = max([highest, *_numbers(commits)])

@@ -68,14 +68,17 @@ def version_set_at(ledger: Ledger, source: str, place: Place | None) -> ShownVer
 
 def newest_sets(ledger: Ledger, source: str, limit: int) -> list[ShownVersions]:
     """The sets of the last acknowledged batches, newest first."""
-    batches = [one for one in ledger.batches(source, limit=_ALL) if _is_acknowledged(one)]
-    return [version_set_of(ledger, source, batch) for batch in batches[:limit]]
+    newest = reversed(_acknowledged(ledger, source)[-limit:])
+    return [version_set_of(ledger, source, batch) for batch in newest]
 
 
 def _acknowledged(ledger: Ledger, source: str) -> list[Batch]:
-    """Oldest first."""
+    """Those whose versions are known, oldest first."""
+    pruned = ledger.pruned_through(source)
     return [
-        batch for batch in reversed(ledger.batches(source, limit=_ALL)) if _is_acknowledged(batch)
+        batch
+        for batch in reversed(ledger.batches(source, limit=_ALL))
+        if _is_acknowledged(batch) and batch.id >= pruned
     ]
 
 

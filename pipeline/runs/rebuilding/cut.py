@@ -51,6 +51,13 @@ def cut_at(work: Workplace, place: Place) -> Cut:
     within = batch_at(place, chain, _runs(work, place))
     if within.whole:
         return end_of_batch(within.batch)
+    gone = work.ledger.forgotten(work.source.name)
+    if gone is not None and within.batch.id <= gone.through:
+        raise PastRefused(
+            f"nothing tells the transactions around {place} apart any more: {gone.told}",
+            hint=f"the earliest place that works is {gone.end.at}; before that, ends of batches "
+            "whose versions are still there: `lockstep versions --list`",
+        )
     return _inside(work, place, within.batch)
 
 

@@ -196,6 +196,7 @@ def _from_version(
     work: Workplace, table: TableName, cut: Cut, base: ShownVersion, parts: Sequence[BatchPart]
 ) -> Origin:
     behind = tuple(part for part in parts if part.batch > base.batch)
+    _require_kept(work, behind)
     plan = plan_merge(behind)
     for part in behind:
         if part.snapshot is not None and _has_rows(part):
@@ -232,6 +233,7 @@ def _from_changelog(
             raise TableError("rows that were deleted before are marked in its mirror", hint="")
     elif not parts or any(batch > parts[0].batch for batch in (*gaps, *overlaps)):
         raise TableError("its changelog does not go on from its beginning", hint="")
+    _require_kept(work, parts)
     plan = replace(plan_merge(parts), through=_through(cut))
     first = min(plan.versions, default=plan.final) if plan.first is None else plan.first
     origin = _origin(work, table, cut, None, tuple(parts), first, plan, first, None)
@@ -250,6 +252,13 @@ def _came_since(work: Workplace, table: TableName, cut: Cut, version: int) -> bo
         for behind in [(cut.batch.id, cut.at)]
         for one in work.ledger.schema_versions(source, table)
     )
+
+
+def _require_kept(work: Workplace, parts: Sequence[BatchPart]) -> None:
+    """TableError where changes of some of them are kept no longer."""
+    gone = work.ledger.forgotten(work.source.name)
+    if gone is not None and any(part.batch <= gone.through for part in parts):
+        raise TableError(gone.told, hint="")
 
 
 def _loses_columns(versions: Sequence[SchemaVersion]) -> bool:

@@ -28,12 +28,14 @@ def origin_of(work: Workplace, state: TableState, *, files: bool = True) -> Orig
     """Where the rows of a mirror come from that is written anew; `files`: whether the
     changelog's are looked at, byte by byte."""
     source, table = work.source.name, state.table
+    gone = work.ledger.forgotten(source)
     found = reload_origin(
         parts_of(work, table),
         adopted=state.adopted is not None,
         gaps=[gap.batch for gap in work.ledger.gaps(source)],
         overlaps=[batch.id for batch in work.ledger.overlaps(source)],
         tried=state.behind,
+        forgotten=0 if gone is None else gone.through,
     )
     if isinstance(found, FromSource):
         return found

@@ -36,6 +36,7 @@ def select(work: Workplace, span: Span, only: frozenset[TableName] | None = None
     _require_known(work, only)
     chain = _chain(work, span)
     batches = batches_of(span, chain, _runs(work, span))
+    batches = _kept(work, span, batches)
     early = str(chain[-1].end) if ends_early(span, chain) else None
     if not batches:
         return Selection((), early, ())
@@ -56,6 +57,19 @@ def require_merged(work: Workplace) -> None:
             "do not show yet what they would be compared with",
             hint="`lockstep run` merges it; then repeat the command",
         )
+
+
+def _kept(work: Workplace, span: Span, batches: tuple[Batch, ...]) -> tuple[Batch, ...]:
+    """Those whose changes are kept: from `earliest` on, the first of those. `SpanRefused` where
+    the span begins before them."""
+    gone = work.ledger.forgotten(work.source.name)
+    kept = tuple(one for one in batches if gone is None or one.id > gone.through)
+    if gone is None or kept == batches or isinstance(span.since, Earliest):
+        return kept
+    raise SpanRefused(
+        f"{span.since} lies before the changes that are kept: {gone.told}",
+        hint=f"`--from {gone.end.at}` or `--from earliest` begins with the first that is kept",
+    )
 
 
 def _chain(work: Workplace, span: Span) -> Sequence[Batch]:

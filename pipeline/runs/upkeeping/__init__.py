@@ -1,1 +1,1 @@
-"""Upkeep: mirrors' files made fewer, and those deleted that no promised version needs."""
+"""Upkeep: mirrors' files made fewer, and what nothing needs any more deleted."""

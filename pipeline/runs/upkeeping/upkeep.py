@@ -26,8 +26,11 @@ from pipeline.errors import (
 from pipeline.ports.upkeep import MirrorUpkeep
 from pipeline.retries import UPKEEP_TURN
 from pipeline.runs.context import Workplace
+from pipeline.runs.upkeeping.changes import let_go, plan_changes
 from pipeline.runs.upkeeping.gather import Books, Kept, TableUpkeep, kept_of, plan_upkeep
+from pipeline.runs.upkeeping.logs import thin_logs
 from pipeline.table import TableName
+from pipeline.upkeep.changes import ChangesPlan
 from pipeline.upkeep.decide import StepKind, UpkeepStep
 from pipeline.upkeep.facts import Pile, UpkeepPolicy
 
@@ -53,10 +56,13 @@ class TableDone:
 
 @dataclass(frozen=True, slots=True)
 class UpkeepReport:
-    """Of all tables that were looked at."""
+    """Of all tables that were looked at. `changes`: what became of old ones; `logs`:
+    checkpoints that were deleted. Nothing of either where only some tables were asked for."""
 
     tables: tuple[TableDone, ...]
     seconds: float
+    changes: ChangesPlan = field(default_factory=ChangesPlan)
+    logs: Pile = field(default_factory=Pile)
 
 
 def upkeep(
@@ -84,7 +90,11 @@ def upkeep(
             done.left.append("a run has the source: the next upkeep notes what was made")
         else:
             _deletes(work, lake, done)
-    return UpkeepReport(tuple(tables), perf_counter() - begun)
+    changes, logs = ChangesPlan(), Pile()
+    if only is None:
+        logs = thin_logs(work, lake, delete=True)
+        changes = let_go(work, plan_changes(work, policy.keep_changes, lake.keep), holder)
+    return UpkeepReport(tuple(tables), perf_counter() - begun, changes, logs)
 
 
 def _commits(work: Workplace, lake: MirrorUpkeep, done: TableDone) -> Kept | None:

@@ -1,0 +1,137 @@
+"""Run after run for as long as it may take, with upkeep between them: what stays as large as it is.
+
+Belongs here: whole runs of few changes in this process, and how large the lake and the ledger are
+meanwhile. Does not: mirrors' files, which `upkeep` measures; what is deleted (`pipeline.upkeep`).
+
+MySQL, the log, the ledger (the embedded Postgres) and the changelogs in Delta are real; mirrors are
+in memory, since a merge by Spark would be most of the time. Time is pressed together: a run comes
+when the one before ends, changes are kept for `KEEP` instead of months, and commits that are older
+than `LOG` get the age at which Delta deletes them. What stays is how many runs lie within each.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+
+from rich.console import Console
+
+from benchmarks.ground import DATABASE, Ground, ground
+from pipeline.runs.acknowledge import acknowledge
+from pipeline.runs.capture import capture
+from pipeline.runs.context import Unwatched, Workplace
+from pipeline.runs.merge import merge
+from pipeline.runs.upkeeping.changes import let_go, plan_changes
+from resources.adapters import Adapters
+from resources.config import load_settings
+from resources.memory.lake import MemoryLake, MemoryMirrors
+
+SECONDS = int(os.environ.get("BENCH_MONTH_SECONDS", "600"))
+TABLES = 3
+EVERY = 50
+LINES = 10
+KEEP = timedelta(seconds=60)
+PROMISED = timedelta(seconds=20)
+LOG = 60.0
+_DAY = 86_400
+
+
+@dataclass(frozen=True, slots=True)
+class _Size:
+    files: int
+    bytes: int
+
+    @classmethod
+    def of(cls, paths: Iterator[Path]) -> _Size:
+        sizes = [path.stat().st_size for path in paths if path.is_file()]
+        return cls(len(sizes), sum(sizes))
+
+
+def measure_month(console: Console) -> None:
+    """Print a line for each tenth of the time."""
+    console.print(
+        "runs, files of changes, KiB, files of logs, KiB, ledger MiB, s a run, s of upkeep, idle"
+    )
+    with (
+        tempfile.TemporaryDirectory(prefix="lockstep-bench-") as folder,
+        ground(Path(folder)) as place,
+        _workplace(place, "month") as (work, project),
+    ):
+        place.execute(
+            *(f"create table {DATABASE}.m{n} (id int primary key, v int)" for n in range(TABLES)),
+            *(f"insert into {DATABASE}.m{n} values (1, 0), (2, 0)" for n in range(TABLES)),
+        )
+        begun, runs, line = perf_counter(), 0, 1
+        seconds: list[float] = []
+        upkeeps: list[float] = []
+        while perf_counter() - begun < SECONDS:
+            place.execute(
+                *(f"update {DATABASE}.m{n} set v = v + 1 where id = 1" for n in range(TABLES - 1))
+            )
+            seconds.append(_timed(lambda: _run(work)))
+            runs += 1
+            if runs % EVERY == 0:
+                _aged(project / "lake")
+                upkeeps.append(_timed(lambda: _keep(work)))
+            if perf_counter() - begun >= SECONDS * line / LINES and upkeeps:
+                line += 1
+                idle = _timed(lambda: plan_changes(work, timedelta(days=1), PROMISED))
+                console.print(_line(project, runs, seconds, upkeeps, idle))
+                seconds.clear()
+                upkeeps.clear()
+
+
+def _run(work: Workplace) -> None:
+    with work.ledger.lock("bench", "benchmark", None) as lease:
+        capture(work, lease)
+        merge(work, lease)
+        acknowledge(work, lease)
+
+
+def _keep(work: Workplace) -> None:
+    let_go(work, plan_changes(work, KEEP, PROMISED), "benchmark")
+
+
+def _line(project: Path, runs: int, seconds: list[float], upkeeps: list[float], idle: float) -> str:
+    lake = project / "lake"
+    changes = _Size.of(path for path in lake.rglob("*.parquet") if "_delta_log" not in path.parts)
+    logs = _Size.of(path for path in lake.rglob("_delta_log/*"))
+    ledger = _Size.of((project / ".lockstep").rglob("base/*/*"))
+    return (
+        f"| {runs:,} | {changes.files:,} | {changes.bytes >> 10:,} | {logs.files:,} "
+        f"| {logs.bytes >> 10:,} | {ledger.bytes / (1 << 20):.1f} | {median(seconds):.2f} "
+        f"| {median(upkeeps):.2f} | {idle:.3f} |"
+    )
+
+
+def _aged(lake: Path) -> None:
+    """Commits of longer ago were made before the time that Delta keeps them."""
+    now = time.time()
+    for path in lake.rglob("_delta_log/*"):
+        made = path.stat().st_mtime
+        if LOG < now - made < _DAY:
+            os.utime(path, (made - 40 * _DAY, made - 40 * _DAY))
+
+
+@contextmanager
+def _workplace(place: Ground, name: str) -> Iterator[tuple[Workplace, Path]]:
+    os.environ["BENCH_PASSWORD"] = place.server.password
+    project = place.project(name, f"{DATABASE}.m*")
+    settings = load_settings(project / "lockstep.toml")
+    with Adapters(settings, on_warning=print) as adapters:
+        mirrors = MemoryMirrors(MemoryLake())
+        yield replace(adapters.workplace("bench", Unwatched()), mirrors=mirrors), project
+
+
+def _timed(work: Callable[[], object]) -> float:
+    clock = perf_counter()
+    work()
+    return perf_counter() - clock

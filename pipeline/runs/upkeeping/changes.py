@@ -1,0 +1,224 @@
+"""Changes kept as long as they are to be: what goes, and letting it go.
+
+Belongs here: the order of the steps, for all tables of a source together. Does not: up to which
+batch (`pipeline.upkeep.changes`), mirrors (`upkeep`).
+
+1. The ledger notes up to which batch changes go: from then on nobody is given them.
+2. The changelogs list them no more, one commit each, `_transactions` first: a ledger that is made
+   from the lake goes on behind a batch that it lists, and then all tables list what lies behind.
+3. Once versions of that time are promised no longer, the files are deleted.
+
+4. The ledger deletes rows that tell of these files and of what newer rows replace, so many batches
+   in a transaction.
+
+What was cut off goes on with the next upkeep, where it stopped. The source's lock is held only
+while the ledger notes something; a run that publishes meanwhile commits behind us or before us.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Final
+
+import pyarrow as pa
+
+from pipeline.changes.layout import application_id, changelog_path
+from pipeline.changes.source_tables import source_table_id, source_table_path
+from pipeline.errors import LockstepError, SourceBusy, TableError
+from pipeline.retries import UPKEEP_TURN
+from pipeline.runs.commit_records import forgotten_metadata
+from pipeline.runs.context import Workplace
+from pipeline.segment import SegmentFile, SourceTable
+from pipeline.table import TableName
+from pipeline.upkeep.changes import ChangeFile, ChangesPlan, Forgotten, through_of
+from pipeline.upkeep.decide import doubt_of
+from pipeline.upkeep.facts import Clocks, Pile
+
+_NOTHING: Final = pa.schema([])
+Where = tuple[TableName | SourceTable, int]
+_SLICE: Final = 1000
+"""Batches whose rows go in one transaction."""
+_LATER: Final = "a run has the source: the next upkeep does it"
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """`plan`: what is told; `unlist`, `delete`, `prune`: the notes whose files, or rows in the
+    ledger, go."""
+
+    plan: ChangesPlan
+    unlist: tuple[Forgotten, ...] = ()
+    delete: tuple[Forgotten, ...] = ()
+    prune: tuple[Forgotten, ...] = ()
+
+    @property
+    def idle(self) -> bool:
+        notes = self.unlist or self.delete or self.prune
+        return self.plan.through is None and not notes
+
+
+def plan_changes(work: Workplace, keep: timedelta | None, promised: timedelta) -> Due:
+    """`keep`: how long changes are kept, None for good; `promised`: how long files stay that no
+    changelog lists any more. Asks the ledger alone; writes nothing."""
+    ledger, source = work.ledger, work.source.name
+    notes = ledger.unfinished_notes(source)
+    if keep is None and not notes:
+        return Due(ChangesPlan())
+    now, lease = ledger.clock(), ledger.lease(source)
+    held = None if lease is None else lease.beat_at or lease.taken_at
+    doubt = doubt_of(Clocks(work.clock(), now, None, held), keep or promised)
+    unlist = tuple(one for one in notes if one.unlisted_at is None)
+    old = now - promised
+    there = tuple(one for one in notes if one.unlisted_at is not None and not one.deleted)
+    delete = tuple(one for one in there if one.unlisted_at is not None and one.unlisted_at < old)
+    prune = (*(one for one in notes if one.deleted), *(delete if doubt is None else ()))
+    gone = [*_sizes(work, delete)] if doubt is None else []
+    plan = ChangesPlan(left=doubt, unlisted=Pile.of([*_sizes(work, unlist)]), deleted=Pile.of(gone))
+    if doubt is not None:
+        return Due(plan, unlist, (), prune)
+    if keep is not None and not unlist:
+        plan = _further(work, plan, ledger.acknowledged_before(source, now - keep))
+    return Due(plan, unlist, delete, prune)
+
+
+def _further(work: Workplace, plan: ChangesPlan, aged: int) -> ChangesPlan:
+    source = work.source.name
+    before = work.ledger.forgotten(source)
+    above = 0 if before is None else before.through
+    if aged <= above:
+        return plan
+    through, held = through_of(aged, above, work.ledger.holders(source))
+    files = [] if through is None else work.ledger.change_files(source, above, through)
+    pile = Pile.of([file.size for file in files])
+    return replace(plan, through=through, held=held, unlisted=pile)
+
+
+def _sizes(work: Workplace, notes: Iterable[Forgotten]) -> Iterator[int]:
+    for note in notes:
+        found = work.ledger.change_files(work.source.name, note.above, note.through)
+        yield from (file.size for file in found)
+
+
+def let_go(work: Workplace, due: Due, holder: str) -> ChangesPlan:
+    """Do it; what was done. `LakeUnavailable` where the lake does not answer."""
+    plan = due.plan
+    if due.idle:
+        return plan
+    unlist = due.unlist
+    if plan.through is not None:
+        noted = _under_lock(work, holder, forget=plan.through)
+        if noted is not None:
+            plan = replace(plan, through=None, left=noted, unlisted=Pile())
+        else:
+            unlist = tuple(
+                one
+                for one in work.ledger.unfinished_notes(work.source.name)
+                if one.unlisted_at is None
+            )
+    for note in unlist:
+        _unlisted(work, note)
+        work.progress.note(f"changelogs list what was captured behind {note.place}")
+    for note in due.delete:
+        _deleted(work, note)
+        work.progress.note(f"files of changes up to {note.place} are deleted")
+    if unlist or due.delete:
+        left = _under_lock(work, holder, unlisted=unlist, deleted=due.delete)
+        if left is not None:
+            return replace(plan, left=left)
+    return replace(plan, rows=sum(_pruned(work, holder, note) for note in due.prune))
+
+
+def _pruned(work: Workplace, holder: str, note: Forgotten) -> int:
+    """Rows that went. A run that has the source goes first: the next upkeep does the rest."""
+    rows = 0
+    for above in range(note.above, note.through, _SLICE):
+        last = min(above + _SLICE, note.through)
+        try:
+            with work.ledger.lock(work.source.name, holder, None) as lease:
+                rows += work.ledger.prune(lease, above, last, note.through)
+                if last == note.through:
+                    work.ledger.note_pruned(lease, note.through)
+        except SourceBusy:
+            break
+    return rows
+
+
+def _under_lock(
+    work: Workplace,
+    holder: str,
+    *,
+    forget: int | None = None,
+    unlisted: Sequence[Forgotten] = (),
+    deleted: Sequence[Forgotten] = (),
+) -> str | None:
+    """Note it; or, in a sentence, why not."""
+    ledger = work.ledger
+    for wait in UPKEEP_TURN.tries(work.pause):
+        try:
+            with ledger.lock(work.source.name, holder, None) as lease:
+                if forget is not None:
+                    ledger.forget(lease, forget)
+                for note in unlisted:
+                    ledger.note_unlisted(lease, note.through)
+                for note in deleted:
+                    ledger.note_deleted(lease, note.through)
+        except SourceBusy:
+            if wait is None:
+                break
+        except LockstepError as error:
+            # Somebody came to need them since it was planned.
+            return error.message
+        else:
+            return None
+    return _LATER
+
+
+def _unlisted(work: Workplace, note: Forgotten) -> None:
+    """One commit for each table of the lake that has files of these batches."""
+    states = work.ledger.table_states(work.source.name)
+    for (table, generation), files in _by_folder(work, note):
+        if isinstance(table, SourceTable):
+            app_id = source_table_id(work.source.name, table)
+        else:
+            app_id = application_id(work.source.name, states[table], "changelog", generation)
+        folder = _folder(work, table, generation)
+        listed = work.changelog.listed(folder)
+        if not listed or not any(file.path in listed for file in files):
+            continue
+        try:
+            work.changelog.revise(
+                folder,
+                app_id=f"{app_id}/forgotten",
+                revision=note.through,
+                schema=_NOTHING,
+                gone=[file.path for file in files],
+                files=(),
+                words=forgotten_metadata(work, table, note.above, note.through),
+            )
+        except TableError as error:
+            work.progress.note(f"{folder} still lists old changes: {error.reason}")
+
+
+def _deleted(work: Workplace, note: Forgotten) -> None:
+    """But none that a changelog lists again, as one does that was restored from a backup."""
+    for (table, generation), files in _by_folder(work, note):
+        folder = _folder(work, table, generation)
+        listed = work.changelog.listed(folder) or {}
+        gone = [SegmentFile(file.path, 0, file.size, "") for file in files]
+        work.segments.remove(folder, [file for file in gone if file.path not in listed])
+
+
+def _by_folder(work: Workplace, note: Forgotten) -> list[tuple[Where, list[ChangeFile]]]:
+    """The source's own tables first, `_transactions` before all others."""
+    found: dict[Where, list[ChangeFile]] = {}
+    for file in work.ledger.change_files(work.source.name, note.above, note.through):
+        found.setdefault((file.table, file.generation), []).append(file)
+    return sorted(found.items(), key=lambda one: one[0][0] is not SourceTable.TRANSACTIONS)
+
+
+def _folder(work: Workplace, table: TableName | SourceTable, generation: int) -> str:
+    if isinstance(table, SourceTable):
+        return source_table_path(work.source.name, table)
+    return changelog_path(work.source.name, table, generation)

@@ -1,0 +1,116 @@
+"""How long changes are kept in changelogs: up to which batch they go. Pure.
+
+Belongs here: what holds them, the decision, the words for whoever asks for changes that are gone.
+Does not: asking ledger and lake, or deleting (`pipeline.runs.upkeeping.changes`).
+
+Whole batches go, the oldest first, so that what is left begins at one place for all tables. A batch
+goes once it was acknowledged longer ago than `keep_changes`, and nobody needs it or one before it:
+
+| what holds a batch | because |
+|---|---|
+| a consumer that has not acknowledged it | its unread changes |
+| a batch of the source that is not acknowledged | its merge may fold earlier changes |
+| a table whose mirror lacks it, or that is read from the source since | its merge |
+| a replay that is not settled | its revision replaces files |
+| that it is one of the eight newest in `_transactions` | a new ledger goes on behind one of them |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final
+
+from pipeline.places import moment_text
+from pipeline.position import Position
+from pipeline.segment import SourceTable
+from pipeline.table import TableName
+from pipeline.upkeep.facts import Pile
+
+KEY: Final = "`keep_changes`"
+
+
+@dataclass(frozen=True, slots=True)
+class Forgotten:
+    """Changes of the batches behind `above` up to `through`, whose end is `end`, are kept no
+    longer. `unlisted_at`: since when no changelog lists them; `deleted`: whether the files are
+    gone as well; `pruned`: whether the ledger's rows about them are."""
+
+    above: int
+    through: int
+    end: Position
+    unlisted_at: datetime | None = None
+    deleted: bool = False
+    pruned: bool = False
+
+    @property
+    def told(self) -> str:
+        """Up to where, in words."""
+        return f"changes up to {self.place} were deleted, as {KEY} says"
+
+    @property
+    def place(self) -> str:
+        """Where what is kept begins, in words."""
+        moment = self.end.committed_at
+        return str(self.end) if moment is None else f"{self.end} ({moment_text(moment)})"
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """Who needs changes, and up to which batch they may go for all that; 0: none may."""
+
+    kind: str
+    name: str
+    through: int
+
+    @property
+    def told(self) -> str:
+        return _HOLDS[self.kind].format(self.name)
+
+
+_HOLDS: Final = {
+    "consumer": "the consumer {0} has not acknowledged what comes after it; "
+    "`lockstep status` shows how far it is",
+    "batch": "batch {0} is not acknowledged yet; `lockstep run` goes on with it",
+    "table": "{0} still has to merge what comes after it; `lockstep status` says what keeps it",
+    "replay": "a replay is not settled; `lockstep run` takes it up",
+    "recovery": "a new ledger would go on behind one of the eight newest batches",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeFile:
+    """A file of a changelog's generation, or of one of the source's own tables."""
+
+    table: TableName | SourceTable
+    generation: int
+    path: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class ChangesPlan:
+    """`through`: up to which batch changes go now, None where none do; `held`: who keeps more of
+    them, in a sentence; `left`: why nothing is deleted at all. `unlisted`, `deleted`: files that
+    changelogs list no more, and files that go from the lake; `rows`: how many went from the
+    ledger."""
+
+    through: int | None = None
+    held: str | None = None
+    left: str | None = None
+    unlisted: Pile = field(default_factory=Pile)
+    deleted: Pile = field(default_factory=Pile)
+    rows: int = 0
+
+
+def through_of(aged: int, before: int, holders: Sequence[Holder]) -> tuple[int | None, str | None]:
+    """Up to which batch changes go, None where none do; and who keeps more of those that are old
+    enough. `aged`: the newest batch that is; `before`: up to which they went already."""
+    first = min(holders, key=lambda one: one.through, default=None)
+    through = aged if first is None else min(aged, first.through)
+    held = None
+    if first is not None and first.through < aged and first.kind != "recovery":
+        held = f"changes up to batch {aged} are old enough, and those after batch "
+        held += f"{max(first.through, before)} stay: {first.told}"
+    return (through if through > before else None), held

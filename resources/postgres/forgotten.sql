@@ -1,0 +1,66 @@
+-- Changes that are kept no longer.
+
+-- name: notes_of_forgotten
+select n.above, n.through, n.unlisted_at, n.deleted_at is not null as deleted,
+    n.pruned_at is not null as pruned,
+    b.end_base, b.end_number, b.end_offset, b.end_gtid_set, b.end_server_uuid, b.end_committed_at
+from (
+    select f.*,
+        coalesce(lag(f.through) over (order by f.through), 0) as above,
+        lead(f.through) over (order by f.through) is null as newest
+    from lockstep.forgotten f where f.source = %(source)s
+) n
+join lockstep.batches b on b.id = n.through
+where n.newest or n.pruned_at is null
+order by n.through
+
+-- name: holders
+select kind, holder as name, through from lockstep.holding where source = %(source)s
+order by through, kind, holder
+
+-- name: acknowledged_before
+select coalesce(max(id), 0) as batch from lockstep.batches
+where source = %(source)s and state = 'acknowledged' and acknowledged_at < %(moment)s
+
+-- name: change_files
+select s.database, s.name, v.generation, f.path, f.size from lockstep.segments s
+join lockstep.batches b on b.id = s.batch and b.state = 'acknowledged'
+join lockstep.table_versions v on v.version = s.schema_version
+    and (v.source, v.database, v.name) = (s.source, s.database, s.name)
+cross join lateral (
+    select x.path, x.size from lockstep.segment_files x where x.segment = s.id
+    union
+    select y.path, y.size from lockstep.revised_files y where y.segment = s.id
+) f
+where s.source = %(source)s and s.batch > %(above)s and s.batch <= %(through)s
+union all
+select null, x.name, 1, x.path, x.size from lockstep.source_files x
+join lockstep.batches b on b.id = x.batch and b.state = 'acknowledged'
+where x.source = %(source)s and x.batch > %(above)s and x.batch <= %(through)s
+order by 1, 2, 3, 4
+
+-- Whoever makes a consumer meanwhile waits, and then finds what is kept.
+-- name: keep_consumers_out
+lock table lockstep.consumers in share row exclusive mode
+
+-- name: forget
+insert into lockstep.forgotten (source, through, token)
+values (%(source)s, %(through)s, %(token)s)
+
+-- name: note_unlisted
+update lockstep.forgotten set unlisted_at = clock_timestamp()
+where source = %(source)s and through = %(through)s and unlisted_at is null
+
+-- name: note_deleted
+update lockstep.forgotten set deleted_at = clock_timestamp()
+where source = %(source)s and through = %(through)s and deleted_at is null
+
+-- name: prune
+select lockstep.prune(%(source)s, %(above)s, %(last)s, %(through)s) as rows
+
+-- name: note_pruned
+update lockstep.forgotten set pruned_at = clock_timestamp()
+where source = %(source)s and through = %(through)s and pruned_at is null
+
+-- name: pruned_through
+select lockstep.pruned_through(%(source)s) as batch

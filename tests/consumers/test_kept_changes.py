@@ -1,0 +1,110 @@
+"""Old changes deleted from real changelogs by a real ledger, between a consumer's deliveries."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import psycopg2
+import pytest
+from deltalake import DeltaTable
+
+import lockstep
+from pipeline.batch import Batch, CaptureRecord
+from pipeline.errors import ConsumerRefused
+from pipeline.ports.ledger import Ledger
+from pipeline.runs.context import Unwatched
+from pipeline.runs.upkeeping.changes import let_go, plan_changes
+from pipeline.segment import SegmentFile, SourcePart, SourceTable
+from pipeline.table import TableName
+from resources.adapters import Adapters
+from resources.config import load_settings
+from tests.consumers.shop import NOTES, ORDERS, Images, Shop, inserts, opened_shop
+
+SOURCE = "kept"
+BATCHES, READ = 12, 3
+KEEP, AT_ONCE = timedelta(days=90), timedelta()
+
+
+class Told(Shop):
+    """Each batch has a file of `_transactions`, as any that a run captures."""
+
+    def _record(
+        self, batch: Batch, changed: Mapping[TableName, Images], quarantined: Sequence[TableName]
+    ) -> CaptureRecord:
+        file = SegmentFile(f"batch-{batch.id:012d}-v0-00000.parquet", 1, 1, "0" * 64)
+        part = SourcePart(SourceTable.TRANSACTIONS, (file,))
+        return replace(super()._record(batch, changed, quarantined), source_parts=(part,))
+
+
+@pytest.fixture
+def shop(ledger: Ledger, ledger_dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
+    """`BATCHES` batches, acknowledged a hundred days ago."""
+    monkeypatch.setenv("LOCKSTEP_TEST_LEDGER", ledger_dsn)
+    monkeypatch.setenv("NOBODY_NEEDS_IT", "x")
+    with opened_shop(tmp_path, SOURCE, ledger) as made:
+        shop = Told(made.folder, made.source, made.ledger, made.lease)
+        for number in range(BATCHES):
+            more = {NOTES: inserts(number)} if number % 2 else {}
+            shop.batch({ORDERS: inserts(number), **more})
+    connection = psycopg2.connect(ledger_dsn)
+    with connection, connection.cursor() as cursor:
+        cursor.execute("set session_replication_role = replica")  # no batch's moments change
+        cursor.execute(
+            "update lockstep.batches set acknowledged_at = acknowledged_at - interval '100 days' "
+            "where source = %s",
+            (SOURCE,),
+        )
+    connection.close()
+    return shop
+
+
+def test_what_is_unread_stays_and_what_is_old_goes(shop: Shop) -> None:
+    """As much is listed no more, and then deleted, as the plan says; a consumer reads on where it
+    was, one that is made begins with what is kept, and nothing is left to be done."""
+    batches = [one.id for one in reversed(shop.ledger.batches(SOURCE, limit=99))]
+    orders, notes = shop.changelog(ORDERS), shop.changelog(NOTES)
+    lockstep.make_consumer(SOURCE, "billing", start="earliest", config=shop.config)
+    with lockstep.consume(SOURCE, "billing", config=shop.config) as consumer:
+        delivery = consumer.get(max_batches=READ)
+        assert delivery is not None
+        consumer.ack(delivery.id)
+    kept = set(batches[READ:])
+    with Adapters(load_settings(shop.config), on_warning=print) as adapters:
+        work = replace(adapters.workplace(SOURCE, Unwatched()), clock=lambda: datetime.now(UTC))
+        due = plan_changes(work, KEEP, timedelta(days=30))
+        assert due.plan.through == batches[READ - 1]
+        assert due.plan.held is not None
+        assert "the consumer billing" in due.plan.held
+        versions = DeltaTable(orders).version(), DeltaTable(notes).version()
+        done = let_go(work, due, "test")
+        assert (done.unlisted, done.deleted.files) == (due.plan.unlisted, 0)
+        assert done.unlisted.files == READ + READ + READ // 2
+        assert (DeltaTable(orders).version(), DeltaTable(notes).version()) == tuple(
+            version + 1 for version in versions
+        )
+        (said,) = DeltaTable(orders).history(1)
+        assert f'"batches": [1, {batches[READ - 1]}]' in said["userMetadata"]
+        for table, files in ((orders, BATCHES), (notes, BATCHES // 2)):
+            assert len([*table.glob("*.parquet")]) == files
+            listed = DeltaTable(table).to_pyarrow_table()
+            assert set(listed["_batch"].to_pylist()) <= kept
+        gone = let_go(work, plan_changes(work, KEEP, AT_ONCE), "test")
+        assert (gone.deleted, gone.rows > 0) == (done.unlisted, True)
+        assert len([*orders.glob("*.parquet")]) == BATCHES - READ
+        assert plan_changes(work, KEEP, AT_ONCE).idle
+
+    with lockstep.consume(SOURCE, "billing", config=shop.config) as consumer:
+        rest = consumer.get()
+        assert rest is not None
+        assert rest.batches == tuple(batches[READ:])
+        assert rest.arrow("shop.orders")["id"].to_pylist() == [*range(READ, BATCHES)]
+    lockstep.make_consumer(SOURCE, "audit", start="earliest", config=shop.config)
+    with lockstep.consume(SOURCE, "audit", config=shop.config) as consumer:
+        delivery = consumer.get()
+        assert delivery is not None
+        assert delivery.batches == rest.batches
+    with pytest.raises(ConsumerRefused, match="were deleted"):
+        lockstep.make_consumer(SOURCE, "late", start=batches[0], config=shop.config)

@@ -1,0 +1,104 @@
+"""Changes that are kept no longer: what the ledger notes, and refuses while somebody needs them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from pipeline.decisions import Lease
+from pipeline.errors import ConsumerRefused, LedgerRefused
+from pipeline.ports.consumers import Consumers
+from pipeline.ports.ledger import Ledger
+from pipeline.segment import SegmentFile, SourcePart, SourceTable
+from tests.ledger.consuming import ALL, NAME, given
+from tests.ledger.made import ORDERS, begun, following, merged, record
+
+
+def made(ledger: Ledger, lease: Lease, *, first: bool = False) -> int:
+    """A batch with a file of `_transactions`, acknowledged."""
+    batch = (begun if first else following)(ledger, lease)
+    file = SegmentFile(f"batch-{batch.id:012d}-v1-00000.parquet", 1, 1, "0" * 64)
+    part = SourcePart(SourceTable.TRANSACTIONS, (file,))
+    captured = record(batch, ORDERS, first=first)
+    ledger.record_capture(lease, batch.id, replace(captured, source_parts=(part,)))
+    merged(ledger, lease, ORDERS, batch.id, batch.id, batch.id)
+    ledger.mark_merged(lease)
+    ledger.acknowledge(lease, batch.id)
+    return batch.id
+
+
+def test_changes_go_once_nobody_needs_them(
+    ledger: Ledger, consumers: Consumers, source: str, lease: Lease
+) -> None:
+    """Eight batches stay for a new ledger, and all that a consumer has not acknowledged or a batch
+    that is not acknowledged may fold; consumers begin where changes are kept; a note is followed by
+    the next once its files are listed no more."""
+    batches = [made(ledger, lease, first=number == 0) for number in range(12)]
+    consumers.make_consumer(source, NAME, batches[1])
+    later = ledger.clock() + timedelta(seconds=1)
+    assert ledger.acknowledged_before(source, later) == batches[-1]
+    assert ledger.acknowledged_before(source, later - timedelta(days=1)) == 0
+    holders = {one.kind: one.through for one in ledger.holders(source)}
+    assert holders == {"consumer": batches[1], "recovery": batches[4] - 1}
+    with pytest.raises(LedgerRefused, match="forgotten_unneeded"):
+        ledger.forget(lease, batches[2])
+    assert ledger.forgotten(source) is None
+
+    ledger.forget(lease, batches[1])
+    gone = ledger.forgotten(source)
+    assert gone is not None
+    assert (gone.above, gone.through, gone.unlisted_at, gone.deleted) == (
+        0,
+        batches[1],
+        None,
+        False,
+    )
+    files = ledger.change_files(source, gone.above, gone.through)
+    assert {one.table for one in files} == {ORDERS, SourceTable.TRANSACTIONS}
+    assert ledger.change_files(source, batches[-1], batches[-1]) == []
+    delivery = given(consumers, source, ALL)
+    assert delivery.first_batch == batches[2]
+    consumers.ack_delivery(source, NAME, delivery.id)
+    for again in (batches[2], batches[1]):
+        with pytest.raises(LedgerRefused, match="forgotten_goes_on"):
+            ledger.forget(lease, again)
+    for _ in range(2):
+        ledger.note_unlisted(lease, batches[1])
+    ledger.forget(lease, batches[3])
+    with pytest.raises(LedgerRefused, match="forgotten_unneeded"):
+        ledger.note_unlisted(lease, batches[3])
+        ledger.forget(lease, batches[4])
+    assert [(one.above, one.through) for one in ledger.unfinished_notes(source)] == [
+        (0, batches[1]),
+        (batches[1], batches[3]),
+    ]
+    for _ in range(2):
+        ledger.note_deleted(lease, batches[1])
+    with pytest.raises(LedgerRefused, match="pruned_deleted"):
+        ledger.prune(lease, batches[1], batches[3], batches[3])
+    later_rows = {one: ledger.segments(one) for one in batches[2:]}
+    newest = ledger.last_settled(source, f"lockstep/{source}/shop.orders/mirror/1")
+    assert ledger.prune(lease, 0, batches[1], batches[1]) > 0
+    ledger.prune(lease, 0, batches[1], batches[1])
+    ledger.note_pruned(lease, batches[1])
+    assert ledger.last_settled(source, f"lockstep/{source}/shop.orders/mirror/1") == newest
+    assert {one: ledger.segments(one) for one in batches[2:]} == later_rows
+    assert ledger.segments(batches[0]) == []
+    assert [one.files for one in ledger.segments(batches[1])] == [()]
+    assert (ledger.version_set(source, batches[0]), ledger.pruned_through(source)) == (
+        [],
+        batches[1],
+    )
+    assert len(ledger.version_set(source, batches[1])) == 1
+    assert ledger.source_parts(batches[0]) == []
+    assert [one.through for one in ledger.unfinished_notes(source)] == [batches[3]]
+
+    assert consumers.make_consumer(source, "early", "earliest").cursor == batches[3]
+    assert consumers.make_consumer(source, "right", batches[3]).cursor == batches[3]
+    with pytest.raises(ConsumerRefused) as refused:
+        consumers.make_consumer(source, "late", batches[2])
+    assert refused.value.rule == "consumers_start_kept"
+    following(ledger, lease)
+    assert ("batch", 0) in {(one.kind, one.through) for one in ledger.holders(source)}

@@ -1,0 +1,300 @@
+"""Random histories in which old changes are deleted: what somebody needs stays, what is gone is
+refused with a sentence.
+
+MySQL is asked for its rows behind every few statements. Runs, replays, consumers, reloads, and
+upkeeps that die between two of their steps follow each other; the clock is the test's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from random import Random
+from typing import Any
+
+import pytest
+
+from pipeline.batch import BatchState
+from pipeline.changes.layout import changelog_path
+from pipeline.changes.source_tables import source_table_path
+from pipeline.consumers import ConsumerStart, DeliveryBounds
+from pipeline.errors import ConsumerRefused, PastRefused, SpanRefused
+from pipeline.places import parse_place
+from pipeline.replay.spans import Span
+from pipeline.runs.agreement.recover import recover
+from pipeline.runs.context import Workplace
+from pipeline.runs.inspecting.table_commands import Asked, give_order
+from pipeline.runs.rebuilding.rebuild import rebuild_as_of
+from pipeline.runs.replaying.replay import replay
+from pipeline.runs.upkeeping.changes import let_go, plan_changes
+from pipeline.segment import SegmentFile
+from pipeline.table import TableName
+from pipeline.table_state import OrderKind
+from pipeline.upkeep.changes import ChangesPlan
+from resources.memory.copies import MemoryCopies
+from tests.fix_mysql import MySqlStand
+from tests.mysql.reading import server
+from tests.positions.follower import SOURCE, Follower
+from tests.positions.interrupted import Crash, mortal
+from tests.positions.servers import head
+from tests.twins.ledger import MemoryLedger
+
+TABLES = ("a", "b")
+STEPS = ("forget", "note_unlisted", "note_deleted", "prune", "note_pruned")
+ACTIONS = 100
+KEEP, PROMISED = timedelta(hours=2), timedelta(hours=1)
+GONE = "as `keep_changes` says"
+
+Rows = list[dict[str, Any]]
+
+
+@dataclass
+class Clock:
+    now: datetime = datetime(2026, 11, 1, tzinfo=UTC)
+
+    def __call__(self) -> datetime:
+        return self.now
+
+
+@dataclass
+class Kept:
+    """`seen`: what MySQL showed, by place; `read`: the batches that each consumer acknowledged, and
+    the one it began behind."""
+
+    stand: MySqlStand
+    name: str
+    random: Random
+    clock: Clock
+    follower: Follower
+    number: int = 0
+    refused: int = 0
+    seen: dict[str, dict[str, Rows]] = field(default_factory=dict)
+    read: dict[str, tuple[int, list[int]]] = field(default_factory=dict)
+
+    def act(self) -> None:
+        acts = (
+            *(self.write,) * 12,
+            *(self.run,) * 12,
+            *(self.upkeep,) * 3,
+            *(self.killed_upkeep,) * 3,
+            *(self.consume,) * 8,
+            *(self.replay, self.rebuild, self.rebuild, self.begin, self.end, self.reload),
+        )
+        self.random.choice(acts)()
+        self.clock.now += timedelta(minutes=self.random.randrange(10))
+
+    def work(self) -> Workplace:
+        return replace(self.follower.work(), clock=self.clock)
+
+    def write(self) -> None:
+        self.number += 1
+        table, key = self.random.choice(TABLES), self.random.randrange(12)
+        self.stand.execute(
+            f"insert ignore into {table} (id, v) values ({key}, {self.number})",
+            f"update {table} set v = {self.number} where id >= {self.random.randrange(12)}",
+            self.random.choice((f"truncate {table}", f"delete from {table} where id = 3", "do 0")),
+            database=self.name,
+        )
+        file, offset = head(self.stand)
+        self.seen[f"{file}:{offset}"] = {table: self.shown(table) for table in TABLES}
+
+    def run(self) -> None:
+        self.follower.run()
+
+    # -- old changes -----------------------------------------------------------------------
+
+    def upkeep(self) -> ChangesPlan:
+        work = self.work()
+        done = let_go(work, plan_changes(work, KEEP, PROMISED), "test")
+        assert done.left is None or "no run for longer" in done.left
+        self.require()
+        return done
+
+    def killed_upkeep(self) -> None:
+        step, after = self.random.choice(STEPS), self.random.random() < 0.5
+        with mortal(self.follower, step, after=after), suppress(Crash):
+            self.upkeep()
+
+    @property
+    def through(self) -> int:
+        gone = self.follower.ledger.forgotten(SOURCE)
+        return 0 if gone is None else gone.through
+
+    def require(self) -> None:
+        """Changelogs list what is kept, and nothing else; files of before go in the end."""
+        ledger, lake = self.follower.ledger, self.follower.lake
+        notes = [one for one in ledger.unfinished_notes(SOURCE) if not one.deleted]
+        below = min((one.above for one in notes), default=self.through)
+        for batch in ledger.live_batches(SOURCE, 1, 1 << 60):
+            for folder, file in self.files(batch.id):
+                there = not self.work().segments.damaged(folder, [file])
+                listed = file.path in (self.work().changelog.listed(folder) or {})
+                if batch.id > self.through and batch.state is BatchState.ACKNOWLEDGED:
+                    assert (there, listed) == (True, True), (batch.id, self.through, folder)
+                elif batch.id <= below:
+                    assert (there, listed) == (False, False), (batch.id, below, folder)
+        assert lake.tables
+
+    def files(self, batch: int) -> Iterator[tuple[str, SegmentFile]]:
+        ledger = self.follower.ledger
+        for segment in ledger.segments(batch):
+            version = ledger.schema_version(SOURCE, segment.table, segment.schema_version)
+            for file in segment.files:
+                yield changelog_path(SOURCE, segment.table, version.generation), file
+        for part in ledger.source_parts(batch):
+            for file in part.files:
+                yield source_table_path(SOURCE, part.table), file
+
+    # -- who needs them ----------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """A consumer, from anywhere."""
+        name, ledger = f"c{self.number}", self.follower.ledger
+        known = [one.id for one in ledger.live_batches(SOURCE, 1, 1 << 60)]
+        starts: list[ConsumerStart] = ["earliest", "latest", *known]
+        start = self.random.choice(starts)
+        with suppress(ConsumerRefused):
+            made = ledger.consumers.make_consumer(SOURCE, name, start)
+            self.read[name] = (made.cursor or 0, [])
+            assert start == "latest" or (made.cursor or 0) >= self.through
+
+    def end(self) -> None:
+        if self.read:
+            name = self.random.choice(sorted(self.read))
+            self.follower.ledger.consumers.drop_consumer(
+                SOURCE, name, author="somebody", reason="because"
+            )
+            del self.read[name]
+
+    def consume(self) -> None:
+        for name in self.read:
+            self.take(name, DeliveryBounds(max_batches=self.random.randrange(1, 9)))
+
+    def take(self, name: str, bounds: DeliveryBounds, *, sure: bool = False) -> bool:
+        consumers = self.follower.ledger.consumers
+        delivery = consumers.deliver(SOURCE, name, bounds)
+        if delivery is None:
+            return False
+        for batch in delivery.batches:
+            for folder, file in self.files(batch):
+                assert not self.work().segments.damaged(folder, [file]), (name, batch)
+                assert file.path in (self.work().changelog.listed(folder) or {}), (name, batch)
+        if sure or self.random.random() < 0.8:
+            consumers.ack_delivery(SOURCE, name, delivery.id)
+            self.read[name][1].extend(delivery.batches)
+        else:
+            consumers.roll_back(SOURCE, name)
+        return True
+
+    def replay(self) -> None:
+        self.run()
+        self.require_replayed(self.random.choice(["earliest", *self.seen]))
+
+    def require_replayed(self, since: str) -> None:
+        span = Span(parse_place(since), parse_place("latest"))
+        try:
+            with self.follower.ledger.lock(SOURCE, "test", None) as lease:
+                report = replay(self.work(), lease, span)
+        except SpanRefused as error:
+            if GONE in error.message:
+                assert since != "earliest"
+                assert self.lies_before(since)
+                self.refused += 1
+        else:
+            assert all(one.batch.id > self.through for one in report.batches)
+
+    def lies_before(self, place: str) -> bool:
+        gone = self.follower.ledger.forgotten(SOURCE)
+        return gone is not None and parse_place(place).at < gone.end.at  # type: ignore[union-attr]
+
+    def rebuild(self) -> None:
+        self.run()
+        self.require_rebuilt(self.random.sample(sorted(self.seen), min(len(self.seen), 4)))
+
+    def require_rebuilt(self, places: Iterable[str]) -> None:
+        """As MySQL showed it; only what lies inside deleted batches is refused."""
+        for place in places:
+            table, self.number = self.random.choice(TABLES), self.number + 1
+            into = f"/past/{self.number}"
+            try:
+                rebuild_as_of(
+                    self.work(),
+                    MemoryCopies(self.follower.lake),
+                    TableName(self.name, table),
+                    parse_place(place),
+                    into,
+                )
+            except PastRefused as error:
+                assert GONE in error.message, (place, error)
+                assert self.lies_before(place)
+                self.refused += 1
+            else:
+                found = self.follower.lake.tables[into][-1].rows.to_pylist()
+                assert _ordered(found) == self.seen[place][table]
+
+    def reload(self) -> None:
+        """From its changelog, or from the source where that does not go back any more."""
+        table = TableName(self.name, self.random.choice(TABLES))
+        with self.follower.ledger.lock(SOURCE, "test", None) as lease:
+            asked = Asked(table, "somebody", "because")
+            give_order(self.work(), lease, OrderKind.RELOAD, asked, lambda _: None)
+        self.run()
+
+    def shown(self, table: str) -> Rows:
+        found = self.stand.rows(f"select id, v from {self.name}.{table}")
+        return _ordered([dict(zip(("id", "v"), row, strict=True)) for row in found])
+
+
+def _ordered(rows: Rows) -> Rows:
+    return sorted(rows, key=lambda row: int(row["id"]))
+
+
+@pytest.mark.parametrize(
+    "seed", [*range(1), *(pytest.param(n, marks=pytest.mark.soak) for n in range(1, 40))]
+)
+def test_what_is_needed_is_kept(mysql: MySqlStand, database: str, seed: int) -> None:
+    """No consumer misses a change, mirrors equal MySQL, places behind what was deleted are rebuilt
+    and replayed; a ledger made from such a lake goes on with it."""
+    file, offset = head(mysql)
+    mysql.execute(
+        *(f"create table {t} (id int primary key, v int)" for t in TABLES), database=database
+    )
+    clock = Clock()
+    follower = Follower(
+        server(mysql), [f"{database}.*"], start=f"{file}:{offset}", ledger=MemoryLedger(clock)
+    )
+    kept = Kept(mysql, database, Random(seed), clock, follower)
+    kept.write()
+    kept.run()
+    for _ in range(ACTIONS):
+        kept.act()
+    kept.run()
+    for name, (start, batches) in kept.read.items():
+        while kept.take(name, DeliveryBounds(), sure=True):
+            pass
+        live = follower.ledger.live_batches(SOURCE, start + 1, 1 << 60)
+        assert batches == [one.id for one in live]
+    for _ in range(12):  # nobody holds them now
+        clock.now += timedelta(minutes=30)
+        kept.write()
+        kept.run()
+        kept.upkeep()
+    kept.require_rebuilt(kept.seen)
+    assert kept.refused
+    for place in ("earliest", next(iter(kept.seen)), next(reversed(kept.seen))):
+        kept.require_replayed(place)
+    assert {t: _ordered(follower.mirror(f"{database}.{t}")) for t in TABLES} == {
+        t: kept.shown(t) for t in TABLES
+    }
+
+    follower.ledger = MemoryLedger(clock)
+    with follower.ledger.lock(SOURCE, "test", None) as lease:
+        done = recover(kept.work(), lease, author="somebody")
+    assert done.reloads == ()
+    kept.write()
+    kept.run()
+    assert {t: _ordered(follower.mirror(f"{database}.{t}")) for t in TABLES} == {
+        t: kept.shown(t) for t in TABLES
+    }
