@@ -26,7 +26,8 @@ from pipeline.runs.capture import capture
 from pipeline.runs.context import Unwatched, Workplace
 from resources.adapters import Adapters
 from resources.config import load_settings
-from resources.memory.lake import MemoryLake, MemoryMirrors
+from resources.memory.lake import MemoryLake
+from resources.memory.mirrors import MemoryMirrors
 from resources.mysql.server import MySqlServer
 
 FEW = 20

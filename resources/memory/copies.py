@@ -11,7 +11,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from pipeline.errors import ConfigurationError
-from resources.memory.lake import MemoryLake, MemoryMirrors
+from resources.memory.lake import MemoryLake
+from resources.memory.mirrors import MemoryMirrors
 
 
 @dataclass(frozen=True, slots=True)

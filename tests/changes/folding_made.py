@@ -13,7 +13,8 @@ from pipeline.ports.mirrors import Mirrors
 from pipeline.runs.merging.folding import Staged, staged_fold
 from pipeline.runs.merging.segment_parts import SegmentPart
 from pipeline.segment import SegmentFile
-from resources.memory.lake import MemoryLake, MemorySegments
+from resources.memory.lake import MemoryLake
+from resources.memory.segments import MemorySegments
 from resources.memory.spool import MemorySpool
 
 

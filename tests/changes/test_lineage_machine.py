@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.changes.lineage import MirrorPolicies
-from resources.memory.lake import MemoryLake, MemoryMirrors
+from resources.memory.lake import MemoryLake
+from resources.memory.mirrors import MemoryMirrors
 from tests.changes.following import Follower
 from tests.changes.server import Server
 

@@ -23,8 +23,11 @@ from pipeline.ports.source import SourceServer
 from pipeline.runs.context import Progress, Workplace
 from resources.config import Settings
 from resources.config.load import parse_settings
+from resources.memory.changelog import MemoryChangelog
 from resources.memory.claims import MemoryClaims
-from resources.memory.lake import MemoryChangelog, MemoryLake, MemoryMirrors, MemorySegments
+from resources.memory.lake import MemoryLake
+from resources.memory.mirrors import MemoryMirrors
+from resources.memory.segments import MemorySegments
 from resources.memory.spool import MemorySpool
 from tests.twins.ledger import MemoryLedger
 

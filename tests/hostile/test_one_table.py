@@ -8,7 +8,7 @@ import pytest
 from pipeline.errors import MirrorRefused
 from pipeline.runs.inspecting.verify_rows import verify
 from pipeline.table_state import OrderKind, TableCondition
-from resources.memory.lake import MemoryMirrors
+from resources.memory.mirrors import MemoryMirrors
 from resources.mysql import select
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server

@@ -17,7 +17,10 @@ from resources.lake.paths import LakePath
 from resources.lake.segments import ParquetSegments
 from resources.lake.session import SparkProcess
 from resources.lake.spark import Spark
-from resources.memory.lake import MemoryChangelog, MemoryLake, MemoryMirrors, MemorySegments
+from resources.memory.changelog import MemoryChangelog
+from resources.memory.lake import MemoryLake
+from resources.memory.mirrors import MemoryMirrors
+from resources.memory.segments import MemorySegments
 from tests.fix_objects import ObjectStore
 
 

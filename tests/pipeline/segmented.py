@@ -23,7 +23,8 @@ from pipeline.schema.tracker import SchemaTracker
 from pipeline.segment import Segment
 from pipeline.table import TableName
 from pipeline.table_state import Quarantine
-from resources.memory.lake import MemoryLake, MemorySegments
+from resources.memory.lake import MemoryLake
+from resources.memory.segments import MemorySegments
 from tests.pipeline.buffered import a_buffer
 from tests.pipeline.made import Log, gtid, query, received, rows, table_map
 

@@ -20,8 +20,11 @@ from pipeline.segment import SegmentFile, SourcePart, SourceTable
 from pipeline.source_plan import SourcePlan
 from pipeline.table_state import TableCondition
 from pipeline.tables import TablePatterns
+from resources.memory.changelog import MemoryChangelog
 from resources.memory.claims import MemoryClaims
-from resources.memory.lake import MemoryChangelog, MemoryLake, MemoryMirrors, MemorySegments
+from resources.memory.lake import MemoryLake
+from resources.memory.mirrors import MemoryMirrors
+from resources.memory.segments import MemorySegments
 from resources.memory.spool import MemorySpool
 from resources.mysql.connection import ConnectionSettings
 from resources.mysql.server import MySqlServer

@@ -22,8 +22,11 @@ from pipeline.runs.merge import merge
 from pipeline.source_plan import SnapshotPlan, SourcePlan, StandbyPlan
 from pipeline.table import TableName
 from pipeline.tables import TablePatterns
+from resources.memory.changelog import MemoryChangelog
 from resources.memory.claims import MemoryClaims
-from resources.memory.lake import MemoryChangelog, MemoryLake, MemoryMirrors, MemorySegments
+from resources.memory.lake import MemoryLake
+from resources.memory.mirrors import MemoryMirrors
+from resources.memory.segments import MemorySegments
 from resources.memory.spool import MemorySpool
 from tests.twins.ledger import MemoryLedger
 

@@ -16,7 +16,7 @@ from pipeline.runs.capture import capture
 from pipeline.runs.merge import merge
 from pipeline.table import TableName
 from pipeline.table_state import TableCondition, TableState
-from resources.memory.lake import MemoryMirrors
+from resources.memory.mirrors import MemoryMirrors
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server
 from tests.positions.follower import SOURCE, Follower

@@ -23,7 +23,7 @@ from pipeline.runs.replaying.report import ReplayReport
 from pipeline.runs.replaying.segments_found import Standing
 from pipeline.runs.replaying.settle import settle_replays
 from pipeline.table import TableName
-from resources.memory.lake import _print
+from resources.memory.segments import print_of
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server
 from tests.positions.follower import SOURCE, Follower
@@ -193,7 +193,7 @@ class Chance:
             return
         wrong = pa.array([self.number] * rows.num_rows, rows.schema.field("v").type)
         rows = rows.set_column(rows.schema.get_field_index("v"), "v", wrong)
-        size, digest = _print(rows)
+        size, digest = print_of(rows)
         lake.files[path] = rows
         wrongly = replace(segment, files=(replace(file, size=size, sha256=digest),))
         segments = books.segments[batch]

@@ -1,0 +1,181 @@
+"""Changelogs in memory.
+
+Belongs here: the port's calls, as the real one answers them. Does not: the files that are listed
+(`segments`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from pipeline.changes.generations import joins
+from pipeline.errors import ForeignCommit, SegmentsLost, TableError
+from pipeline.lake_commit import (
+    Look,
+    same_files,
+    same_write,
+)
+from pipeline.ports.changelog import Published, Restated
+from pipeline.ports.held import Held, unasked
+from pipeline.segment import SegmentFile
+from resources.memory.lake import MemoryCommit, MemoryLake
+from resources.memory.segments import damaged
+
+
+class MemoryChangelog:
+    """`pipeline.ports.Changelog`."""
+
+    def __init__(self, lake: MemoryLake) -> None:
+        self._lake = lake
+
+    def recorded(self, folder: str, app_id: str) -> int | None:
+        commits = self._lake.tables.get(folder, [])
+        found = (commit.txn_version for commit in reversed(commits) if commit.app_id == app_id)
+        return next(found, None)
+
+    def publish(
+        self,
+        folder: str,
+        *,
+        app_id: str,
+        batch: int,
+        schema: pa.Schema,
+        files: Sequence[SegmentFile],
+        user_metadata: str,
+        held: Held = unasked,
+    ) -> Published:
+        with self._lake.lock:
+            held()
+            commits = self._lake.tables.setdefault(folder, [])
+            for version, commit in reversed(list(enumerate(commits))):
+                if commit.app_id == app_id and commit.txn_version >= batch:
+                    _refuse_another(folder, commits, app_id, batch, files, user_metadata)
+                    return Published(version, skipped=True)
+            others = [commit for commit in commits if commit.app_id != app_id]
+            known = len(others) == len(commits) and _names(commits)
+            if known and files and all(file.path in known for file in files):
+                return Published(len(commits) - 1, skipped=True)
+            wrong = damaged(self._lake, folder, files)
+            if wrong:
+                raise SegmentsLost(wrong[0], hint="restore them")
+            before = commits[-1].rows if commits else schema.empty_table()
+            if not joins(before.schema, schema):
+                raise TableError("the changelog has other columns", hint="begin another one")
+            added = [
+                _listed(self._lake.files[self._lake.path(f"{folder}/{file.path}")], schema)
+                for file in files
+            ]
+            rows = pa.concat_tables([before, *added], promote_options="default")
+            names = tuple(file.path for file in files)
+            commits.append(MemoryCommit(app_id, batch, user_metadata, rows, names))
+            return Published(len(commits) - 1, skipped=False)
+
+    def ends_at(self, folder: str, version: int) -> bool:
+        return len(self._lake.tables.get(folder, [])) == version + 1
+
+    def listed(self, folder: str) -> dict[str, int] | None:
+        commits = self._lake.tables.get(folder)
+        return dict.fromkeys(sorted(_names(commits)), 0) if commits else None
+
+    def look(self, folder: str, above: int) -> Look:
+        return self._lake.look(folder, above)
+
+    def revise(
+        self,
+        folder: str,
+        *,
+        app_id: str,
+        revision: int,
+        schema: pa.Schema,
+        gone: Sequence[str],
+        files: Sequence[SegmentFile],
+        words: str,
+        held: Held = unasked,
+    ) -> Published:
+        with self._lake.lock:
+            held()
+            commits = self._lake.tables[folder]
+            for version, commit in enumerate(commits):
+                if (commit.app_id, commit.txn_version) == (app_id, revision):
+                    return Published(version, skipped=True)
+            if wrong := damaged(self._lake, folder, files):
+                raise SegmentsLost(wrong[0], hint="restore them")
+            names = [file.path for file in files]
+            kept = sorted(_names(commits) - set(gone) - set(names))
+            before = commits[-1].rows.schema
+            if not joins(before, schema):
+                raise TableError("the changelog has other columns", hint="begin another one")
+            shown = pa.unify_schemas([before, schema])
+            tables = [
+                _listed(self._lake.files[self._lake.path(f"{folder}/{name}")], shown)
+                for name in (*kept, *names)
+                if self._lake.path(f"{folder}/{name}") in self._lake.files
+            ]
+            rows = pa.concat_tables([shown.empty_table(), *tables], promote_options="default")
+            files_now = (*kept, *names)
+            commits.append(MemoryCommit(app_id, revision, words, rows, files_now, restates=True))
+            return Published(len(commits) - 1, skipped=False)
+
+    def restate(
+        self,
+        folder: str,
+        *,
+        app_id: str,
+        batch: int,
+        files: Sequence[SegmentFile],
+        words: str,
+        held: Held = unasked,
+    ) -> Restated:
+        with self._lake.lock:
+            held()
+            commits = self._lake.tables.get(folder)
+            if not commits:
+                return Restated(None, lost=tuple(file.path for file in files))
+            listed = _names(commits)
+            lost = {one.path for one in files if damaged(self._lake, folder, [one])}
+            wanted = [one.path for one in files if one.path in listed or one.path not in lost]
+            schema = commits[-1].rows.schema
+            found = [
+                _listed(self._lake.files[self._lake.path(f"{folder}/{name}")], schema)
+                for name in wanted
+            ]
+            rows = pa.concat_tables([schema.empty_table(), *found], promote_options="default")
+            commits.append(MemoryCommit(app_id, batch, words, rows, tuple(wanted), True))
+            gone, back = listed - set(wanted), set(wanted) - listed
+            return Restated(
+                len(commits) - 1, len(gone), len(back), tuple(sorted(lost - set(wanted)))
+            )
+
+
+def _refuse_another(
+    folder: str,
+    commits: Sequence[MemoryCommit],
+    app_id: str,
+    batch: int,
+    files: Sequence[SegmentFile],
+    user_metadata: str,
+) -> None:
+    """A number alone does not say that it is the same batch."""
+    for commit in commits:
+        if (commit.app_id, commit.txn_version) == (app_id, batch):
+            names = {file.path for file in files}
+            if same_write(commit.user_metadata, user_metadata) and same_files(
+                commit.user_metadata, commit.files, names
+            ):
+                return
+    raise ForeignCommit(f"{folder} has batch {batch} with other files", hint="compare them")
+
+
+def _listed(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Without columns that only the file has."""
+    return table.select([name for name in table.column_names if name in schema.names])
+
+
+def _names(commits: Sequence[MemoryCommit]) -> set[str]:
+    """The files that a changelog lists: what was restated last, and what came since."""
+    found: set[str] = set()
+    for commit in commits:
+        found = set(commit.files) if commit.restates else found | set(commit.files)
+    return found
