@@ -11,17 +11,14 @@ from pydantic import BaseModel, ValidationError
 
 from pipeline.errors import ConfigurationError, LockstepError, NotYet
 from resources.config.locate import KeyPath, line_of
-from resources.config.model import (
+from resources.config.model import File, LakeSection, LedgerSection
+from resources.config.sources import (
     NOT_YET_SOURCE_KEYS,
-    AboutKey,
     BoundsSection,
-    File,
-    LakeSection,
-    LedgerSection,
-    NotBuiltYet,
     SourceSection,
     StandbySection,
 )
+from resources.config.values import AboutKey, NotBuiltYet
 
 _PARTS: Mapping[str, type[BaseModel]] = {
     "lake": LakeSection,

@@ -19,16 +19,10 @@ from pipeline.source_plan import SnapshotPlan, SourcePlan, StandbyPlan
 from pipeline.tables import TablePatterns
 from pipeline.upkeep.facts import UpkeepPolicy
 from resources.config.dagster import DagsterSection, page_address
-from resources.config.model import (
-    File,
-    SourceSection,
-    TriggerSection,
-    host_and_port,
-    refuse_plain_text,
-    start_place,
-    table_pattern,
-)
+from resources.config.model import File
 from resources.config.secrets import Secret, is_sensitive, resolve
+from resources.config.sources import SourceSection, TriggerSection
+from resources.config.values import host_and_port, refuse_plain_text, start_place, table_pattern
 from resources.lake.paths import LakePath, lake_path
 from resources.lake.settings import is_local
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from pipeline.policies import LakePolicies, StartPolicies, chosen_of
-from resources.config import model
+from resources.config import model, sources
 from resources.config.dagster import DagsterSection
 from resources.config.load import parse_settings
 from resources.config.part import Section
@@ -24,12 +24,12 @@ SECTIONS: dict[str, type[BaseModel]] = {
     "ledger": model.LedgerSection,
     "dagster": DagsterSection,
     "upkeep": model.UpkeepSection,
-    "sources": model.SourceSection,
-    "sources.bounds": model.BoundsSection,
-    "sources.snapshot": model.SnapshotSection,
-    "sources.standby": model.StandbySection,
-    "sources.trigger": model.TriggerSection,
-    "sources.replay": model.ReplaySection,
+    "sources": sources.SourceSection,
+    "sources.bounds": sources.BoundsSection,
+    "sources.snapshot": sources.SnapshotSection,
+    "sources.standby": sources.StandbySection,
+    "sources.trigger": sources.TriggerSection,
+    "sources.replay": sources.ReplaySection,
 }
 
 HEADER = re.compile(r"(?:# )?\[{1,2}(?P<name>[a-z.]+)\]{1,2} +# \w")
@@ -68,14 +68,14 @@ def test_every_policy_says_its_default() -> None:
 
 def test_a_source_has_every_policy_with_the_default_of_the_code() -> None:
     """Neither a key nor a default is told a second time."""
-    fields = model.SourceSection.model_fields
+    fields = sources.SourceSection.model_fields
     policies = chosen_of(StartPolicies()) | chosen_of(LakePolicies())
     assert {key: fields[key].default for key in policies} == policies
 
 
 def test_every_part_of_the_file_is_looked_at() -> None:
     """A new table of keys is missing here until it has a section."""
-    parts = {part for part in vars(model).values() if isinstance(part, type)}
+    parts = {part for part in (vars(model) | vars(sources)).values() if isinstance(part, type)}
     parts = {part for part in parts if issubclass(part, Section) and part is not Section}
     assert parts == set(SECTIONS.values())
 
@@ -85,5 +85,5 @@ def test_what_is_commented_out_can_be_used() -> None:
     is set in it."""
     text = re.sub(r'^# (?=\[|"?[a-z_.]+"? = )', "", EXAMPLE.read_text(), flags=re.MULTILINE)
     source = parse_settings(text, EXAMPLE).source("shop").part
-    assert source.model_fields_set == set(model.SourceSection.model_fields)
+    assert source.model_fields_set == set(sources.SourceSection.model_fields)
     assert tomllib.loads(text)["spark"].keys() == {"spark.driver.memory", *KEYS}

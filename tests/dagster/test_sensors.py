@@ -16,7 +16,7 @@ from assets.sensors.traffic import why_now
 from pipeline.ports.source import SourceServer
 from pipeline.standing.facts import Headroom, Lag
 from pipeline.standing.verdict import State, Verdict
-from resources.config.model import TriggerSection
+from resources.config.sources import TriggerSection
 from tests.dagster.place import MemorySite, entry, settings_for, stand_for
 from tests.positions.fake import FakeServer
 

@@ -1,0 +1,188 @@
+"""The keys of a source in lockstep.toml, and of its sections.
+
+Belongs here: keys, types, defaults. Does not: rules of one value (`values`), the rest of the file
+(`model`).
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    StringConstraints,
+    field_validator,
+    model_validator,
+)
+
+from pipeline.policies import (
+    Deletes,
+    DroppedColumns,
+    DroppedTables,
+    ForeignKeys,
+    LakePolicies,
+    OnPositionLost,
+    OnRewrite,
+    OnSourceChanged,
+    Readers,
+    Renames,
+    StartPolicies,
+)
+from pipeline.snapshot.pace import LoadLimits
+from pipeline.source_plan import SnapshotPlan
+from resources.config.part import Section, Text
+from resources.config.secrets import is_reference
+from resources.config.values import (
+    NotBuiltYet,
+    Pattern,
+    Uuid,
+    address_text,
+    cron_expression,
+    duration_in_seconds,
+    host_and_port,
+    refuse_plain_text,
+    secret_reference,
+    size_in_bytes,
+    start_text,
+)
+
+NOT_YET_SOURCE_KEYS = frozenset(
+    {
+        "table",
+        "time",
+        "undecodable",
+        "zero_dates",
+    }
+)
+"""Keys of a source that the design names and this version does not build."""
+_NOT_YET_POLICIES = {
+    "follow": "tables that a foreign key changed unseen are quarantined, or read again",
+}
+"""Policies that this version refuses, with what it does instead."""
+
+
+class BoundsSection(Section):
+    """Budgets of one run; each cuts between transactions."""
+
+    max_bytes: Annotated[int, Field(gt=0), BeforeValidator(size_in_bytes)] | None = None
+    max_transactions: Annotated[int, Field(gt=0)] | None = None
+    max_seconds: Annotated[float, Field(gt=0, strict=False)] | None = None
+
+
+_SNAPSHOT, _LIMITS = SnapshotPlan(), LoadLimits()
+
+
+class TriggerSection(Section):
+    """What lets Dagster start a run between two of the schedule: so much log, or so old."""
+
+    bytes: Annotated[int, Field(gt=0), BeforeValidator(size_in_bytes)] | None = None
+    seconds: (
+        Annotated[float, Field(gt=0, strict=False), BeforeValidator(duration_in_seconds)] | None
+    ) = None
+
+    @model_validator(mode="after")
+    def _something(self) -> TriggerSection:
+        if self.bytes is None and self.seconds is None:
+            raise ValueError("trigger has neither bytes nor seconds")
+        return self
+
+
+class ReplaySection(Section):
+    """What of the past is read once more by the clock: the last `span` of it."""
+
+    schedule: Text
+    span: Annotated[float, Field(gt=0, strict=False), BeforeValidator(duration_in_seconds)] = 21_600
+
+    @field_validator("schedule")
+    @classmethod
+    def _cron(cls, schedule: str) -> str:
+        return cron_expression(schedule)
+
+
+class SnapshotSection(Section):
+    """How tables are read from the source."""
+
+    max_seconds: Annotated[
+        float, Field(gt=0, strict=False), BeforeValidator(duration_in_seconds)
+    ] = _SNAPSHOT.seconds
+    connections: Annotated[int, Field(ge=1, le=64)] = _SNAPSHOT.connections
+    chunk_seconds: Annotated[float, Field(gt=0, strict=False)] = _SNAPSHOT.pace.seconds
+    max_threads_running: Annotated[int, Field(ge=1)] | None = _LIMITS.threads_running
+    max_replica_lag: (
+        Annotated[float, Field(gt=0, strict=False), BeforeValidator(duration_in_seconds)] | None
+    ) = _LIMITS.replica_lag
+    read_from: Annotated[Text, AfterValidator(address_text)] | None = None
+
+
+class StandbySection(Section):
+    """The server that may answer in a source's place, with the same account."""
+
+    host: Text
+    port: Annotated[int, Field(ge=1, le=65535)] = 3306
+    start: Annotated[Text, AfterValidator(start_text)] | None = None
+    server_uuid: Uuid | None = None
+
+
+_START, _LAKE = StartPolicies(), LakePolicies()
+_BY_WORD = Field(strict=False)
+"""A policy is written as one of its words."""
+
+
+class SourceSection(Section):
+    name: Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,31}$")]
+    host: Text
+    port: Annotated[int, Field(ge=1, le=65535)] = 3306
+    user: Text
+    password: Annotated[Text, AfterValidator(secret_reference)]
+    tls: Literal["verify", "required", "off"] = "verify"
+    tls_ca: Text | None = None
+    tls_force: bool = False
+    tables: Annotated[tuple[Pattern, ...], Field(min_length=1, strict=False)]
+    exclude: Annotated[tuple[Pattern, ...], Field(strict=False)] = ()
+    start: Annotated[Text, AfterValidator(start_text)] | None = None
+    schedule: Text | None = None
+    connect_timeout: Annotated[float, Field(gt=0, strict=False)] = 10.0
+    read_timeout: Annotated[float, Field(gt=0, strict=False)] = 60.0
+    bounds: BoundsSection = BoundsSection()
+    trigger: TriggerSection | None = None
+    replay: ReplaySection | None = None
+    snapshot: SnapshotSection = SnapshotSection()
+    standby: StandbySection | None = None
+    on_position_lost: Annotated[OnPositionLost, _BY_WORD] = _START.on_position_lost
+    on_source_changed: Annotated[OnSourceChanged, _BY_WORD] = _START.on_source_changed
+    on_rewrite: Annotated[OnRewrite, _BY_WORD] = _LAKE.on_rewrite
+    dropped_columns: Annotated[DroppedColumns, _BY_WORD] = _LAKE.dropped_columns
+    dropped_tables: Annotated[DroppedTables, _BY_WORD] = _LAKE.dropped_tables
+    renames: Annotated[Renames, _BY_WORD] = _LAKE.renames
+    foreign_keys: Annotated[ForeignKeys, _BY_WORD] = _LAKE.foreign_keys
+    deletes: Annotated[Deletes, _BY_WORD] = _LAKE.deletes
+    readers: Annotated[Readers, _BY_WORD] = _LAKE.readers
+    updated_columns: bool = _LAKE.updated_columns
+    prove_rows: Annotated[int, Field(ge=0)] = 0
+    fallback_interval: Annotated[int, Field(ge=0), BeforeValidator(duration_in_seconds)] = int(
+        _START.fallback_interval.total_seconds()
+    )
+
+    @field_validator("foreign_keys", mode="before")
+    @classmethod
+    def _built(cls, policy: object) -> object:
+        if isinstance(policy, str) and policy in _NOT_YET_POLICIES:
+            raise NotBuiltYet(f"{policy!r} is not built yet; {_NOT_YET_POLICIES[policy]}")
+        return policy
+
+    @field_validator("schedule")
+    @classmethod
+    def _cron(cls, schedule: str | None) -> str | None:
+        return None if schedule is None else cron_expression(schedule)
+
+    @model_validator(mode="after")
+    def _plain_text_stays_at_home(self) -> SourceSection:
+        if self.tls == "off" and not self.tls_force and not is_reference(self.host):
+            refuse_plain_text(self.host)
+            if self.standby is not None and not is_reference(self.standby.host):
+                refuse_plain_text(self.standby.host)
+            if (replica := self.snapshot.read_from) is not None and not is_reference(replica):
+                refuse_plain_text(host_and_port(replica)[0])
+        return self

@@ -1,0 +1,154 @@
+"""What one value of lockstep.toml may be: rules and forms that several keys share.
+
+Belongs here: reading and refusing a single value. Does not: which keys there are (`model`,
+`sources`).
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from typing import Annotated
+
+from pydantic import (
+    AfterValidator,
+    StringConstraints,
+)
+
+from pipeline.places import OfRun, Place, parse_place
+from resources.config.part import Text
+from resources.config.secrets import is_reference, is_sensitive
+
+
+class NotBuiltYet(ValueError):
+    """A value that the design names and this version refuses."""
+
+
+class AboutKey(ValueError):
+    """A mistake of a whole table for which one key of it stands."""
+
+    def __init__(self, key: str, sentence: str) -> None:
+        super().__init__(sentence)
+        self.key = key
+
+
+def start_place(text: str) -> Place:
+    """Where a source starts; ValueError names the forms there are."""
+    place = parse_place(text)
+    if isinstance(place, OfRun):
+        raise ValueError(  # noqa: TRY004
+            f"{text!r} names a run, which no source can start with; `lockstep start-at {text} "
+            "--source NAME --reason …` starts after it, once"
+        )
+    return place
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host name or address can only be this machine."""
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def table_pattern(text: str) -> str:
+    if not is_reference(text) and not all(text.partition(".")):
+        raise ValueError(f"{text!r} is not a pattern such as shop.* (database.table)")
+    return text
+
+
+def start_text(text: str) -> str:
+    if not is_reference(text):
+        start_place(text)
+    return text
+
+
+def secret_reference(text: str) -> str:
+    if not is_reference(text):
+        raise ValueError("a password in the file is refused; write env:NAME or file:PATH")
+    return text
+
+
+Pattern = Annotated[Text, AfterValidator(table_pattern)]
+_DURATION = re.compile(r"(?P<number>\d+)\s*(?P<unit>s|m|h|d)?")
+_SECONDS = {None: 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
+
+
+def duration_in_seconds(value: object) -> object:
+    """`"90s"`, `"5m"` or a number of seconds → seconds; ValueError for any other text."""
+    if not isinstance(value, str):
+        return value
+    match = _DURATION.fullmatch(value.strip())
+    if match is None:
+        raise ValueError(f"{value!r} is not a duration such as 60s or 5m")
+    return int(match["number"]) * _SECONDS[match["unit"]]
+
+
+def without_literal_secrets(options: dict[str, str]) -> dict[str, str]:
+    """The same; `AboutKey` for a value of which its name says that it may be a secret."""
+    literal = sorted(k for k, v in options.items() if is_sensitive(k) and not is_reference(v))
+    if literal:
+        raise AboutKey(
+            literal[0],
+            f"a literal value of {literal[0]!r} is refused (its name suggests a secret); write "
+            "env:NAME or file:PATH",
+        )
+    return options
+
+
+_SIZE = re.compile(r"(?P<number>\d+)\s*(?P<unit>B|KiB|MiB|GiB|TiB)?")
+_UNITS = {None: 1, "B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
+
+
+def size_in_bytes(value: object) -> object:
+    """`"4GiB"` or a number of bytes → bytes; ValueError for any other text."""
+    if not isinstance(value, str):
+        return value
+    match = _SIZE.fullmatch(value.strip())
+    if match is None:
+        raise ValueError(f"{value!r} is not a size such as 512MiB or 4GiB")
+    return int(match["number"]) * _UNITS[match["unit"]]
+
+
+def cron_expression(text: str) -> str:
+    """Five fields; ValueError for any other text."""
+    from croniter import croniter  # only files with a schedule pay for this import
+
+    if len(text.split()) != 5 or not croniter.is_valid(text):
+        raise ValueError(f"{text!r} is not a cron expression such as */10 * * * *")
+    return text
+
+
+_ADDRESS = re.compile(r"(?P<host>[\w.-]+|\[[0-9A-Fa-f:.]+\])(:(?P<port>\d{1,5}))?")
+
+
+def host_and_port(text: str) -> tuple[str, int]:
+    """`"db2"`, `"db2:3307"`, `"[::1]:3307"` → host and port; ValueError for any other text."""
+    found = _ADDRESS.fullmatch(text)
+    port = int(found["port"] or 3306) if found else 0
+    if found is None or not 1 <= port <= 65_535:
+        raise ValueError(f"{text!r} is not a host, or a host and a port such as db2:3306")
+    return found["host"].strip("[]"), port
+
+
+def address_text(text: str) -> str:
+    if not is_reference(text):
+        host_and_port(text)
+    return text
+
+
+Uuid = Annotated[
+    str, StringConstraints(pattern=r"^([0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|server-id:\d+)$")
+]
+
+
+def refuse_plain_text(host: str) -> None:
+    """ValueError unless `host` is this machine."""
+    if not is_loopback(host):
+        raise AboutKey(
+            "tls",
+            f'tls = "off" would send passwords and rows to {host} in the clear; use '
+            '"verify" or "required", or add tls_force = true',
+        )
