@@ -28,7 +28,7 @@ from resources.lake.columns import refuse_other_columns
 from resources.lake.commits import ends_at, look, read_commit
 from resources.lake.delta_log import newest_version, transactions
 from resources.lake.paths import LakePath
-from resources.lake.segments import damaged_files, refuse_damaged
+from resources.lake.segment_checks import damaged_files, refuse_damaged
 from resources.lake.storage import delta_options, delta_table, lake_errors
 
 _CONFIGURATION: dict[str, str | None] = {

@@ -7,58 +7,34 @@ what Spark, delta-rs and DuckDB read alike. Which changes go into a segment is d
 
 from __future__ import annotations
 
-import hashlib
 import re
-from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipeline.errors import SegmentsLost
 from pipeline.revision import written_as
-from pipeline.segment import ENDINGS, GROUP_ROWS, UPDATED, SegmentFile, SourceTable
-from resources.lake.encodings import Encodings, choose
+from pipeline.segment import GROUP_ROWS, UPDATED, SegmentFile, SourceTable
 from resources.lake.folders import remove_folder
 from resources.lake.paths import LakePath, ObjectPath
+from resources.lake.segment_checks import damaged_files
+from resources.lake.segment_writer import FILE_BYTES, ParquetSegmentWriter, SegmentNames
 from resources.lake.spark import Spark
 from resources.lake.storage import (
     lake_errors,
-    make_durable,
     make_durable_folder,
     move_file,
-    new_file,
     parquet_content,
-    sha256_of,
     sync_folder,
 )
 from resources.lake.uploads import give_up_uploads
 
-FILE_BYTES = 512 * 1024**2
-"""A file is closed once it has grown to this size."""
-
 PIECE_ROWS = 4 * GROUP_ROWS
 PIECE_BYTES = 32 << 20
 """What is read at once, before compression, unless a single row group is more."""
-
-AHEAD = 2
-"""Writes that may wait for the thread that writes."""
-
 _NAME = re.compile(r"batch-(\d{12,})-v\d+-\d{5}(-updated)?(-logged|-partial)?\.parquet")
-
-
-@dataclass(frozen=True, slots=True)
-class _Names:
-    """How one segment's files are called: a stem, their number, and what they have."""
-
-    stem: str
-    mark: str
-
-    def of(self, number: int, more: int) -> str:
-        return f"{self.stem}-{number:05d}{self.mark}{ENDINGS[more]}"
 
 
 class ParquetSegments:
@@ -85,7 +61,7 @@ class ParquetSegments:
         schema: pa.Schema,
         updated: bool = False,
     ) -> ParquetSegmentWriter:
-        names = _Names(f"batch-{batch:012d}-v{schema_version}", UPDATED if updated else "")
+        names = SegmentNames(f"batch-{batch:012d}-v{schema_version}", UPDATED if updated else "")
         return ParquetSegmentWriter(
             self._lake / folder, names, schema, self._file_bytes, self._pool
         )
@@ -96,7 +72,7 @@ class ParquetSegments:
         stem = f"load-{load:012d}-{chunk:06d}"
         self._unlink(folder, f"{stem}-*.parquet")
         return ParquetSegmentWriter(
-            self._lake / folder, _Names(stem, ""), schema, self._file_bytes, self._pool
+            self._lake / folder, SegmentNames(stem, ""), schema, self._file_bytes, self._pool
         )
 
     def damaged(self, folder: str, files: Iterable[SegmentFile]) -> list[str]:
@@ -161,215 +137,6 @@ class ParquetSegments:
             path = self._lake / folder / file.path
             with lake_errors(path):
                 path.unlink(missing_ok=True)
-
-
-class ParquetSegmentWriter:
-    """`pipeline.ports.SegmentWriter`: files that roll over, written by another thread.
-
-    Encoding takes as long as decoding and holds no lock of Python's, so the two run side by
-    side. At most `AHEAD` writes wait; whatever went wrong is raised by the next call.
-    """
-
-    def __init__(
-        self,
-        folder: LakePath,
-        names: _Names,
-        schema: pa.Schema,
-        file_bytes: int,
-        pool: ThreadPoolExecutor,
-    ) -> None:
-        self._folder = folder
-        self._names = names
-        self._schema = schema
-        self._file_bytes = file_bytes
-        self._pool = pool
-        self._coming: deque[Future[None]] = deque()
-        self._current: _OpenFile | None = None
-        self._finished: list[SegmentFile] = []
-
-    def write(self, changes: pa.Table) -> None:
-        if not changes.num_rows:
-            return
-        self._wait(AHEAD)
-        self._coming.append(self._pool.submit(self._write, changes))
-
-    def cut(self) -> int:
-        self._wait(0)
-        if self._current is not None:
-            self._finish(self._current)
-        return len(self._finished)
-
-    def drop(self, files: int) -> None:
-        # What is dropped may be what failed to be written.
-        wait(self._coming)
-        self._coming.clear()
-        gone, self._finished = self._finished[files:], self._finished[:files]
-        with lake_errors(self._folder):
-            if self._current is not None:
-                self._current.abandon()
-                self._current = None
-            for file in gone:
-                (self._folder / file.path).unlink()
-
-    def close(self) -> tuple[SegmentFile, ...]:
-        self._wait(0)
-        if self._current is not None:
-            self._finish(self._current)
-        if self._finished:
-            with lake_errors(self._folder):
-                sync_folder(self._folder)
-        return tuple(self._finished)
-
-    def _wait(self, most: int) -> None:
-        """Until no more writes than that are under way."""
-        while len(self._coming) > most:
-            self._coming.popleft().result()
-
-    def _write(self, table: pa.Table) -> None:
-        with lake_errors(self._folder):
-            if self._current is not None and self._current.width != len(table.schema):
-                self._finish(self._current)
-            current = self._current or self._begin(table)
-            self._current = current
-            current.write(table)
-        if current.size >= self._file_bytes:
-            self._finish(current)
-
-    def _begin(self, first: pa.Table) -> _OpenFile:
-        make_durable_folder(self._folder)
-        more = len(first.schema) - len(self._schema)
-        name = self._names.of(len(self._finished), more)
-        schema = first.schema if more else self._schema
-        return _OpenFile(self._folder / name, schema, choose(first))
-
-    def _finish(self, current: _OpenFile) -> None:
-        with lake_errors(current.path):
-            self._finished.append(current.finish())
-        self._current = None
-
-
-class _OpenFile:
-    """One Parquet file being written, hashed on its way to disk."""
-
-    def __init__(self, path: LakePath, schema: pa.Schema, encodings: Encodings) -> None:
-        self.path = path
-        self.width = len(schema)
-        self._images = 0
-        self._sink = _HashingSink(path)
-        self._writer = pq.ParquetWriter(
-            self._sink,
-            schema,
-            compression="zstd",
-            coerce_timestamps="us",
-            store_decimal_as_integer=True,
-            use_dictionary=list(encodings.dictionary),
-            column_encoding=dict.fromkeys(encodings.delta, "DELTA_BINARY_PACKED"),
-        )
-
-    @property
-    def size(self) -> int:
-        return self._sink.size
-
-    def write(self, table: pa.Table) -> None:
-        self._writer.write_table(table, row_group_size=GROUP_ROWS)
-        self._images += table.num_rows
-
-    def abandon(self) -> None:
-        """Close and delete: what was written is not wanted, and its end, which a full disk would
-        not take, is not written."""
-        self._sink.forget()
-        with suppress(OSError, pa.ArrowException):
-            self._writer.close()
-        self.path.unlink()
-
-    def finish(self) -> SegmentFile:
-        self._writer.close()
-        size, sha256 = self._sink.seal()
-        return SegmentFile(self.path.name, self._images, size, sha256)
-
-
-class _HashingSink:
-    """A file that knows its size and SHA-256 without being read again."""
-
-    def __init__(self, path: LakePath) -> None:
-        self._path = path
-        self._file = new_file(path)
-        self._closed = False
-        self._hash = hashlib.sha256()
-        self._forgotten = False
-        self.size = 0
-
-    def writable(self) -> bool:
-        return True
-
-    def write(self, data: bytes | bytearray | memoryview) -> int:
-        view = memoryview(data).cast("B")
-        self._hash.update(view)
-        done = len(view) if self._forgotten else 0
-        while done < len(view):
-            done += self._file.write(view[done:]) or 0
-        self.size += len(view)
-        return len(view)
-
-    def tell(self) -> int:
-        return self.size
-
-    def flush(self) -> None:
-        """Nothing waits in here: every write went to the operating system."""
-
-    @property
-    def closed(self) -> bool:
-        return self._closed
-
-    def close(self) -> None:
-        self._closed = True
-        self._file.close()
-
-    def forget(self) -> None:
-        """Close; what is written from now on goes nowhere."""
-        self._forgotten = True
-        self._file.close()
-
-    def seal(self) -> tuple[int, str]:
-        """Make the content durable and close; (size, SHA-256 in hex)."""
-        self._closed = True
-        make_durable(self._path, self._file, self.size)
-        return self.size, self._hash.hexdigest()
-
-
-def damaged_files(folder: LakePath, files: Iterable[SegmentFile]) -> list[str]:
-    """What is wrong with files that should be in `folder`, a sentence each."""
-    found = []
-    for file in files:
-        path = folder / file.path
-        with lake_errors(path):
-            wrong = _wrong(path, file)
-        if wrong is not None:
-            found.append(f"{path} {wrong}")
-    return found
-
-
-def refuse_damaged(folder: LakePath, files: Iterable[SegmentFile]) -> None:
-    """`SegmentsLost` if a file is missing or is not what the ledger recorded."""
-    wrong = damaged_files(folder, files)
-    if wrong:
-        raise SegmentsLost(
-            wrong[0],
-            hint="restore the file from a copy of the lake, or run again: a batch of which nothing "
-            "is merged is captured again",
-        )
-
-
-def _wrong(path: LakePath, file: SegmentFile) -> str | None:
-    try:
-        size = path.stat().st_size
-    except FileNotFoundError:
-        return "is missing"
-    if size != file.size:
-        return f"has {size} bytes instead of {file.size}"
-    if sha256_of(path) != file.sha256:
-        return "has another checksum than when it was written"
-    return None
 
 
 def _together(file: pq.FileMetaData) -> Iterator[list[int]]:
