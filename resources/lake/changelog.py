@@ -8,38 +8,34 @@ the version that was read: whoever comes late finds that one taken, and reads ag
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from time import time
 
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable, Schema, Transaction
-from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
-from deltalake.transaction import AddAction, RemoveAction, create_table_with_add_actions
+from deltalake import DeltaTable
+from deltalake.exceptions import CommitFailedError, TableNotFoundError
+from deltalake.transaction import AddAction, RemoveAction
 
 from pipeline.errors import CommitConflict, ForeignCommit, LakeUnavailable
-from pipeline.lake_commit import Look, WriteKind, restamped, same_files, same_write
+from pipeline.lake_commit import Look, same_files, same_write
 from pipeline.ports.changelog import Published, Restated
 from pipeline.ports.held import Held, unasked
 from pipeline.retries import PUBLISH
 from pipeline.segment import SegmentFile
-from resources.lake.columns import refuse_other_columns
+from resources.lake.changelog_commits import (
+    add_action,
+    commit_files,
+    commit_words,
+    listed_files,
+    now_ms,
+    remove_action,
+    revise_files,
+)
 from resources.lake.commits import ends_at, look, read_commit
 from resources.lake.delta_log import newest_version, transactions
 from resources.lake.paths import LakePath
 from resources.lake.segment_checks import damaged_files, refuse_damaged
-from resources.lake.storage import delta_options, delta_table, lake_errors
-
-_CONFIGURATION: dict[str, str | None] = {
-    "delta.logRetentionDuration": "interval 30 days",
-    "delta.deletedFileRetentionDuration": "interval 30 days",
-}
-
-
-_IN_STORES: dict[str, str | None] = {"delta.checkpointInterval": "10"}
-"""Whoever opens a table asks a store for each commit since the last checkpoint; delta-rs makes one
-after a hundred by default."""
+from resources.lake.storage import delta_table, lake_errors
 
 
 class DeltaChangelog:
@@ -67,7 +63,7 @@ class DeltaChangelog:
         held: Held = unasked,
     ) -> Published:
         path = self._lake / folder
-        commit = _properties(app_id, batch, user_metadata)
+        commit = commit_words(app_id, batch, user_metadata)
         for _ in PUBLISH.tries():
             with lake_errors(path):
                 table = _opened(path)
@@ -81,7 +77,7 @@ class DeltaChangelog:
             held()
             refuse_damaged(path, files)
             with lake_errors(path):
-                committed = _commit(path, table, schema, files, commit)
+                committed = commit_files(path, table, schema, files, commit)
             if committed:
                 return Published(_newest(path), skipped=False)
         raise _conflict(folder)
@@ -93,7 +89,7 @@ class DeltaChangelog:
         path = self._lake / folder
         with lake_errors(path):
             table = _opened(path)
-            return None if table is None else _listed(table)
+            return None if table is None else listed_files(table)
 
     def look(self, folder: str, above: int) -> Look:
         return look(self._lake / folder, above)
@@ -111,7 +107,7 @@ class DeltaChangelog:
         held: Held = unasked,
     ) -> Published:
         path = self._lake / folder
-        commit = _properties(app_id, revision, words)
+        commit = commit_words(app_id, revision, words)
         for _ in PUBLISH.tries():
             with lake_errors(path):
                 table = _opened(path)
@@ -123,7 +119,7 @@ class DeltaChangelog:
             held()
             refuse_damaged(path, files)
             with lake_errors(path):
-                committed = _revised(path, table, schema, gone, files, commit)
+                committed = revise_files(path, table, schema, gone, files, commit)
             if committed:
                 return Published(_newest(path), skipped=False)
         raise _conflict(folder)
@@ -144,7 +140,7 @@ class DeltaChangelog:
         if table is None:
             return Restated(None, lost=tuple(file.path for file in files))
         with lake_errors(path):
-            listed = _listed(table)
+            listed = listed_files(table)
         lacking = [file for file in files if file.path not in listed]
         lost = {file.path for file in lacking if damaged_files(path, [file])}
         back = [file for file in lacking if file.path not in lost]
@@ -155,10 +151,10 @@ class DeltaChangelog:
         if not back and not gone and told == batch:
             return Restated(table.version(), lost=tuple(sorted(lost)))
         held()
-        commit = _properties(app_id, batch, words)
+        commit = commit_words(app_id, batch, words)
         with lake_errors(path):
-            actions: list[AddAction | RemoveAction] = [_add(path, file) for file in back]
-            actions += [_remove(name, size, _now()) for name, size in gone.items()]
+            actions: list[AddAction | RemoveAction] = [add_action(path, file) for file in back]
+            actions += [remove_action(name, size, now_ms()) for name, size in gone.items()]
             try:
                 table.create_write_transaction(
                     actions, "append", table.schema(), commit_properties=commit
@@ -166,14 +162,6 @@ class DeltaChangelog:
             except CommitFailedError as error:
                 raise _conflict(folder) from error
         return Restated(_newest(path), len(gone), len(back), tuple(sorted(lost)))
-
-
-def _properties(app_id: str, batch: int, words: str) -> CommitProperties:
-    return CommitProperties(
-        app_transactions=[Transaction(app_id, batch)],
-        custom_metadata={"userMetadata": words},
-        max_commit_retries=0,
-    )
 
 
 def _conflict(folder: str) -> CommitConflict:
@@ -188,10 +176,6 @@ def _no_table(path: LakePath) -> LakeUnavailable:
         f"There is no changelog at {path}, and the ledger knows of one",
         hint="mount or restore the lake's folder, then repeat the command",
     )
-
-
-def _now() -> int:
-    return int(time() * 1000)
 
 
 def _newest(path: LakePath) -> int:
@@ -247,114 +231,7 @@ def _another_batch(path: LakePath, batch: int, version: int) -> ForeignCommit:
     )
 
 
-def _listed(table: DeltaTable) -> dict[str, int]:
-    """Path as the log has it → size."""
-    found = pa.table(table.get_add_actions(flatten=True))
-    if not found.num_rows:
-        return {}
-    return dict(zip(found["path"].to_pylist(), found["size_bytes"].to_pylist(), strict=True))
-
-
 def _lists(table: DeltaTable, files: Sequence[SegmentFile]) -> bool:
     """Whether all of the files, and any, are in the table."""
-    listed = _listed(table)
+    listed = listed_files(table)
     return bool(files) and all(file.path in listed for file in files)
-
-
-def _remove(path: str, size: int, moment: int) -> RemoveAction:
-    return RemoveAction(path, True, moment, size, {})
-
-
-def _commit(
-    path: LakePath,
-    table: DeltaTable | None,
-    schema: pa.Schema,
-    files: Sequence[SegmentFile],
-    commit: CommitProperties,
-) -> bool:
-    """False if another commit came first."""
-    adds = [_add(path, file) for file in files]
-    try:
-        if table is None:
-            create_table_with_add_actions(
-                str(path),
-                Schema.from_arrow(schema),
-                adds,
-                mode="error",
-                storage_options=delta_options(path),
-                configuration=_CONFIGURATION | (_IN_STORES if delta_options(path) else {}),
-                commit_properties=commit,
-            )
-        else:
-            _add_columns(table, schema, commit.custom_metadata or {})
-            refuse_other_columns(table, schema, all_of_them=False)
-            actions: list[AddAction | RemoveAction] = [*adds]
-            table.create_write_transaction(
-                actions, "append", Schema.from_arrow(schema), commit_properties=commit
-            )
-    except CommitFailedError:
-        return False
-    except DeltaError:
-        # Two creators at once: whoever comes second finds a table that was not there.
-        if table is None and newest_version(path) is not None:
-            return False
-        raise
-    return True
-
-
-def _revised(
-    path: LakePath,
-    table: DeltaTable,
-    schema: pa.Schema,
-    gone: Sequence[str],
-    files: Sequence[SegmentFile],
-    commit: CommitProperties,
-) -> bool:
-    """False if another commit came first. What goes is in the snapshot at hand, and what comes
-    is not: delta-rs checks neither."""
-    moment = _now()
-    try:
-        _add_columns(table, schema, commit.custom_metadata or {})
-        refuse_other_columns(table, schema, all_of_them=False)
-        listed = _listed(table)
-        names = {file.path for file in files}
-        actions: list[AddAction | RemoveAction] = [
-            _remove(name, listed[name], moment)
-            for name in gone
-            if name in listed and name not in names
-        ]
-        actions += [_add(path, file) for file in files if file.path not in listed]
-        table.create_write_transaction(
-            actions, "append", Schema.from_arrow(schema), commit_properties=commit
-        )
-    except CommitFailedError:
-        return False
-    return True
-
-
-def _add_columns(table: DeltaTable, schema: pa.Schema, metadata: Mapping[str, str]) -> None:
-    """A commit of its own, since delta-rs makes none of both: a run that ends between the
-    two leaves columns that are NULL, and the next one finds them."""
-    have = {field.name.lower() for field in table.schema().fields}
-    lacking = [field for field in schema if field.name.lower() not in have]
-    if lacking:
-        said = metadata.get("userMetadata") or ""
-        table.alter.add_columns(
-            Schema.from_arrow(pa.schema(lacking)).fields,
-            commit_properties=CommitProperties(
-                custom_metadata={"userMetadata": restamped(said, WriteKind.ALTER)},
-                max_commit_retries=0,
-            ),
-        )
-
-
-def _add(path: LakePath, file: SegmentFile) -> AddAction:
-    modified = int((path / file.path).stat().st_mtime * 1000)
-    return AddAction(
-        path=file.path,
-        size=file.size,
-        partition_values={},
-        modification_time=modified,
-        data_change=True,
-        stats=json.dumps({"numRecords": file.images}),
-    )
