@@ -21,7 +21,8 @@ from assets.pages.tables import MergedTable, materialization
 from assets.sessions import RunSession
 from pipeline.errors import LockstepError
 from pipeline.position import Position
-from pipeline.runs.context import TableMerge, Workplace
+from pipeline.runs.context import Workplace
+from pipeline.runs.reports import TableMerge
 from pipeline.table import TableName
 from resources.config import Settings
 

@@ -20,14 +20,9 @@ from pipeline.ports.consumers import Consumers
 from pipeline.ports.ledger import Ledger
 from pipeline.ports.upkeep import MirrorUpkeep
 from pipeline.retries import STEP
-from pipeline.runs.context import (
-    AcknowledgeReport,
-    CaptureReport,
-    MergeReport,
-    Progress,
-    Workplace,
-)
+from pipeline.runs.context import Progress, Workplace
 from pipeline.runs.replaying.waiting import lock_when_free
+from pipeline.runs.reports import AcknowledgeReport, CaptureReport, MergeReport
 from pipeline.source_plan import PartOrder
 
 Result = TypeVar("Result")

@@ -26,7 +26,7 @@ from rich.table import Table
 from pipeline.gtid import GtidSet
 from pipeline.ports.mirrors import MirrorSize
 from pipeline.position import Coordinates, LogFile, Position
-from pipeline.runs.context import TableMerge
+from pipeline.runs.reports import TableMerge
 from pipeline.segment import RowCounts
 from pipeline.standing.tables import TableHealth, TableStanding
 from pipeline.table import TableName

@@ -20,7 +20,8 @@ from demo import rebuilding, shop
 from demo.mysql_search import find_mysql
 from demo.mysqld import RunningMySql, mysql_server
 from pipeline.errors import LockstepError
-from pipeline.runs.context import Unwatched, VerifyReport
+from pipeline.runs.context import Unwatched
+from pipeline.runs.reports import VerifyReport
 from pipeline.segment import RowCounts
 from resources.mysql.connection import ConnectionSettings, open_connection
 

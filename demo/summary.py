@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from demo.guide import Ran, Told
-from pipeline.runs.context import CaptureReport
+from pipeline.runs.reports import CaptureReport
 
 
 def run_line(ran: Ran, number: int) -> str:

@@ -18,7 +18,7 @@ from pipeline.table_state import Extent, Quarantine
 
 if TYPE_CHECKING:
     from assets.sessions import RunRecord
-    from pipeline.runs.context import MergeReport, Refreshed
+    from pipeline.runs.reports import MergeReport, Refreshed
 
 
 def error_json(error: LockstepError) -> dict[str, Any]:

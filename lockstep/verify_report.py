@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from lockstep.context import CommandContext
-    from pipeline.runs.context import NotCompared, RowDifference, TableDifference, VerifyReport
+    from pipeline.runs.reports import NotCompared, RowDifference, TableDifference, VerifyReport
 
 _GTIDS: Final = 200
 """Characters of a set at the most."""

@@ -13,7 +13,7 @@ import dagster as dg
 
 from assets.pages.records import partial_table, quarantine_table
 from pipeline.position import Position
-from pipeline.runs.context import AcknowledgeReport, CaptureReport, MergeReport
+from pipeline.runs.reports import AcknowledgeReport, CaptureReport, MergeReport
 from pipeline.segment import RowCounts
 from pipeline.standing.facts import Headroom, Lag
 

@@ -17,8 +17,8 @@ from assets.catalogue import CatalogueEntry
 from assets.names import SourceNames
 from assets.pages.steps import Metadata, position_metadata, rows_metadata, seconds
 from pipeline.position import Position
-from pipeline.runs.context import TableMerge
 from pipeline.runs.inspecting.repeated_keys import KeyCount
+from pipeline.runs.reports import TableMerge
 from pipeline.schema.column_words import written_type
 from pipeline.schema.history import SchemaStatement
 from pipeline.schema.model import ColumnSchema, TableSchema

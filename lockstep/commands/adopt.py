@@ -83,7 +83,7 @@ def _tables(
 
 def _told(one: Found) -> tuple[bool, str]:
     """Whether it is equal, and what was found."""
-    from pipeline.runs.context import TableDifference
+    from pipeline.runs.reports import TableDifference
 
     if not isinstance(one, TableDifference):
         return False, f"{one.reason}; {one.hint}"

@@ -17,7 +17,8 @@ from pipeline.errors import SourceBusy
 from pipeline.table import TableName
 
 if TYPE_CHECKING:
-    from pipeline.runs.context import VerifyReport, Workplace
+    from pipeline.runs.context import Workplace
+    from pipeline.runs.reports import VerifyReport
     from resources.adapters import Adapters
     from resources.config import SourceSettings
 

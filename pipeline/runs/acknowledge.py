@@ -13,7 +13,8 @@ from pipeline.life.events import MirrorRemoved
 from pipeline.policies import DroppedTables
 from pipeline.runs.agreement.claim import require_claim
 from pipeline.runs.capturing.table_extents import partial_tables
-from pipeline.runs.context import AcknowledgeReport, Workplace
+from pipeline.runs.context import Workplace
+from pipeline.runs.reports import AcknowledgeReport
 from pipeline.table import TableName
 from pipeline.table_state import STOPPED, Quarantine, TableCondition, TableEventKind, TableState
 

@@ -31,7 +31,7 @@ from pipeline.runs.capturing.source_rows import SourceRows
 from pipeline.runs.capturing.table_changes import TakenUp
 from pipeline.runs.capturing.table_extents import extents_of
 from pipeline.runs.catch_up import catch_up
-from pipeline.runs.context import CaptureReport, Refreshed, Workplace, softened_lines
+from pipeline.runs.context import Workplace
 from pipeline.runs.loading.due import LoadReason, is_due, new_tables, order_new
 from pipeline.runs.loading.loads import begun_loads, load_tables
 from pipeline.runs.loading.part import AGAIN, PartRead, findings, read_part
@@ -40,6 +40,7 @@ from pipeline.runs.rejoining.log_reach import TablesResumed, returns_of
 from pipeline.runs.rejoining.rejoin import Backfill
 from pipeline.runs.rejoining.resnapshot import Reread, due, reread_columns
 from pipeline.runs.repair import repair
+from pipeline.runs.reports import CaptureReport, Refreshed, softened_lines
 from pipeline.runs.schema_choice import engine_hint
 from pipeline.source_plan import PartOrder
 from pipeline.start.decision import facts_json

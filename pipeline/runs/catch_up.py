@@ -31,11 +31,12 @@ from pipeline.runs.capturing.initial_schemas import known_at, structures_behind
 from pipeline.runs.capturing.known_tables import tables_of
 from pipeline.runs.capturing.segment_builder import Segmenter
 from pipeline.runs.capturing.table_changes import TakenUp
-from pipeline.runs.context import CaptureReport, Workplace
+from pipeline.runs.context import Workplace
 from pipeline.runs.rejoining.log_reach import ReturnPlan
 from pipeline.runs.rejoining.rejoin import Backfill, ReadAgain, Rebuild, Span
 from pipeline.runs.rejoining.resnapshot import owed
 from pipeline.runs.repair import discard
+from pipeline.runs.reports import CaptureReport
 from pipeline.schema.history import SchemaVersion
 from pipeline.start.question import Start, StartRule
 from pipeline.table import TableName

@@ -1,32 +1,28 @@
-"""What the steps of a run are given and what they report back. Values only."""
+"""What the steps of a run are given: ports, the plan of the source, and where they say how far they
+are.
+
+Belongs here: values and ports. Does not: what steps report back (`reports`).
+"""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from time import sleep
 from typing import Protocol
 
-import pyarrow as pa
-
-from pipeline.decisions import Continuity
 from pipeline.ports.changelog import Changelog
 from pipeline.ports.claims import Claims
 from pipeline.ports.ledger import Ledger
-from pipeline.ports.mirrors import Mirrors, MirrorSize
+from pipeline.ports.mirrors import Mirrors
 from pipeline.ports.segments import SegmentStore
 from pipeline.ports.source import SourceServer
 from pipeline.ports.spool import Spool
-from pipeline.position import Position
-from pipeline.proof.prefixes import Prefix
-from pipeline.proof.proven import Proof
-from pipeline.segment import RowCounts
 from pipeline.snapshot.progress import Progress as LoadProgress
 from pipeline.source_plan import SourcePlan
 from pipeline.table import TableName
-from pipeline.table_state import Extent, Quarantine
+from pipeline.table_state import Quarantine
 
 
 class Progress(Protocol):
@@ -94,227 +90,3 @@ class Workplace:
         self.progress.note(
             f"{quarantined.table} was quarantined at {quarantined.position}: {quarantined.reason}"
         )
-
-
-@dataclass(frozen=True, slots=True)
-class Refreshed:
-    """Rows of a table that were read from the source again by a condition: `rows` of them; `gone`
-    of the mirror's are none any more; `left` of those could not be looked up, and stay."""
-
-    table: TableName
-    rows: int
-    gone: int
-    left: int
-
-
-@dataclass(frozen=True, slots=True)
-class CaptureReport:
-    """`batch` is None for an idle run. `rule`, `reason` and `continuity` are the start
-    decision's.
-    `softened`: values that the lake shows otherwise, by "database.table.column": zero or
-    partial dates that became NULL, texts with codes that have no character. `cut`: it
-    ended before a rename that begins the next batch. `end_is_behind`: nothing was read because
-    the end that a person fixed is not behind the start, whatever the log holds. `short`: there
-    was more of the log when it began, for its end was fixed or a budget spent. `loading`:
-    tables of which rows are still to be read from the source; `loaded`: those of which all were,
-    and that count from this batch on. `refreshed`: what was read of a table by a condition.
-    `largest`: bytes of the log that the largest transaction takes."""
-
-    batch: int | None
-    rule: str
-    reason: str
-    start: Position
-    end: Position
-    transactions: int
-    rows: int
-    log_bytes: int
-    counts: Mapping[TableName, RowCounts]
-    quarantined: tuple[Quarantine, ...]
-    softened: Mapping[str, int]
-    repaired: tuple[str, ...]
-    start_seconds: float
-    capture_seconds: float
-    continuity: Continuity | None = None
-    cut: bool = False
-    end_is_behind: bool = False
-    short: bool = False
-    loading: tuple[LoadProgress, ...] = ()
-    loaded: tuple[LoadProgress, ...] = ()
-    refreshed: Refreshed | None = None
-    largest: int = 0
-
-    def behind(self, caught_up: CaptureReport, reread: Collection[TableName]) -> CaptureReport:
-        """With the batch before it that caught tables up; `reread`: those that it left to
-        this one."""
-        both = caught_up.followed_by(self, reread)
-        return replace(
-            both, rule=self.rule, reason=self.reason, start=self.start, continuity=self.continuity
-        )
-
-    def followed_by(self, other: CaptureReport, reread: Collection[TableName]) -> CaptureReport:
-        """Both as one; `reread`: tables that this one quarantined and the other took up."""
-        counts = dict(self.counts)
-        for table, count in other.counts.items():
-            counts[table] = counts.get(table, RowCounts()) + count
-        softened = Counter(self.softened)
-        softened.update(other.softened)
-        kept = tuple(one for one in self.quarantined if one.table not in reread)
-        return replace(
-            self,
-            batch=other.batch if other.batch is not None else self.batch,
-            end=other.end,
-            transactions=self.transactions + other.transactions,
-            rows=self.rows + other.rows,
-            log_bytes=self.log_bytes + other.log_bytes,
-            counts=counts,
-            quarantined=(*kept, *other.quarantined),
-            softened=softened,
-            repaired=(*self.repaired, *other.repaired),
-            start_seconds=self.start_seconds + other.start_seconds,
-            capture_seconds=self.capture_seconds + other.capture_seconds,
-            cut=self.cut or other.cut,
-            short=other.short,
-            loading=other.loading,
-            loaded=(*self.loaded, *other.loaded),
-            refreshed=self.refreshed or other.refreshed,
-            largest=max(self.largest, other.largest),
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class TableMerge:
-    """One table whose mirror changed: rows by operation as the log gave them, the
-    mirror's new Delta version, its path relative to the lake, seconds it took, and why it was
-    written the way it was. `read`: rows that were read from the source, and are part of it.
-    `shows`: the schema version it shows now; `columns`: its own, by name, in its order; `size`:
-    how large it is then, where that is known."""
-
-    table: TableName
-    counts: RowCounts
-    delta_version: int
-    mirror: str
-    changelog: str
-    seconds: float
-    first_batch: int
-    last_batch: int
-    columns: tuple[tuple[str, pa.DataType], ...]
-    shows: int
-    reason: str = ""
-    read: int = 0
-    size: MirrorSize | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class MergeReport:
-    """`failed` tables were quarantined by this merge; `waiting` have captured batches
-    that this call was not asked to merge."""
-
-    merged: tuple[TableMerge, ...]
-    failed: tuple[Quarantine, ...]
-    waiting: tuple[TableName, ...]
-    batches_merged: tuple[int, ...]
-    publish_seconds: float
-    merge_seconds: float
-
-
-@dataclass(frozen=True, slots=True)
-class AcknowledgeReport:
-    """`position` is the acknowledged cursor afterwards; None before the first batch.
-    `held` are captured batches that are not merged, with the tables they wait for. `partial`:
-    tables that the lake can have but a part of. `sampled`: rows that were compared with the
-    source afterwards."""
-
-    acknowledged: tuple[int, ...]
-    position: Position | None
-    held: Mapping[int, tuple[TableName, ...]]
-    quarantined: tuple[Quarantine, ...]
-    seconds: float
-    partial: tuple[Extent, ...] = ()
-    sampled: VerifyReport | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class RowDifference:
-    """A row that one side has otherwise: `kind` as in "only in MySQL", its key as text, and, of
-    one that both have, the columns that differ. `source` and `lake`: what each has of them, as
-    text by column; None unless values were asked for."""
-
-    kind: str
-    key: str
-    columns: tuple[str, ...] = ()
-    source: Mapping[str, str] | None = None
-    lake: Mapping[str, str] | None = None
-
-    def __str__(self) -> str:
-        return f"{self.kind}: {self.key}"
-
-
-@dataclass(frozen=True, slots=True)
-class TableDifference:
-    """Verification of one table. `examples` name keys, never other columns' values; `rows` has
-    some of the differences column by column. `at`: the place that the comparison holds for, with
-    the GTIDs executed up to it. `compared`: rows, where it is not all of them. `where`: a
-    condition that holds for the rows that differ and for no other, where one can be written."""
-
-    table: TableName
-    source_rows: int
-    lake_rows: int
-    only_in_source: int = 0
-    only_in_lake: int = 0
-    different: int = 0
-    examples: tuple[str, ...] = ()
-    proof: Proof = Proof.EXACT
-    at: Prefix | None = None
-    rows: tuple[RowDifference, ...] = ()
-    compared: int | None = None
-    where: str | None = None
-
-    @property
-    def equal(self) -> bool:
-        return self.only_in_source == self.only_in_lake == self.different == 0
-
-
-@dataclass(frozen=True, slots=True)
-class NotCompared:
-    """A table of which one side could not be read, why, and the cure."""
-
-    table: TableName
-    reason: str
-    hint: str
-
-
-@dataclass(frozen=True, slots=True)
-class VerifyReport:
-    """`batch`: the newest that was acknowledged; the lake shows its end. `not_proven`: tables
-    that could be read, and not held against each other at one place."""
-
-    batch: int
-    position: Position
-    tables: tuple[TableDifference, ...]
-    quarantined: tuple[Quarantine, ...]
-    seconds: float
-    not_compared: tuple[NotCompared, ...] = ()
-    not_proven: tuple[NotCompared, ...] = ()
-
-    @property
-    def differs(self) -> bool:
-        """Whether a table differs, or could not be read."""
-        return bool(self.not_compared) or not all(table.equal for table in self.tables)
-
-    @property
-    def equal(self) -> bool:
-        """Whether each table was compared, and none differs."""
-        return not self.differs and not self.not_proven
-
-
-def softened_lines(softened: Mapping[str, int], what: str) -> list[str]:
-    """One line for each table that has such values, by "database.table.column"."""
-    tables: dict[str, list[tuple[str, int]]] = {}
-    for name, count in softened.items():
-        table, _, column = name.rpartition(".")
-        tables.setdefault(table, []).append((column, count))
-    return [
-        f"{table}: {sum(count for _, count in columns)} {what} in the lake "
-        f"({', '.join(f'{count} of {column}' for column, count in columns)})"
-        for table, columns in tables.items()
-    ]

@@ -9,7 +9,7 @@ from assets.pages.steps import captured_metadata
 from assets.progress import LoggedProgress
 from pipeline.gtid import GtidSet
 from pipeline.position import Coordinates, LogFile, Position
-from pipeline.runs.context import CaptureReport
+from pipeline.runs.reports import CaptureReport
 from pipeline.snapshot.progress import Progress
 from pipeline.table import TableName
 

@@ -17,8 +17,9 @@ from pipeline.policies import LakePolicies, OnSourceChanged, StartPolicies
 from pipeline.ports.source import SourceServer
 from pipeline.runs.acknowledge import acknowledge
 from pipeline.runs.capture import capture
-from pipeline.runs.context import CaptureReport, Unwatched, Workplace
+from pipeline.runs.context import Unwatched, Workplace
 from pipeline.runs.merge import merge
+from pipeline.runs.reports import CaptureReport
 from pipeline.source_plan import SnapshotPlan, SourcePlan, StandbyPlan
 from pipeline.table import TableName
 from pipeline.tables import TablePatterns

@@ -11,8 +11,8 @@ import pytest
 
 from pipeline.policies import DroppedTables, LakePolicies, Renames
 from pipeline.runs.acknowledge import acknowledge
-from pipeline.runs.context import CaptureReport
 from pipeline.runs.merge import merge
+from pipeline.runs.reports import CaptureReport
 from pipeline.table import TableName
 from pipeline.table_state import TableCondition, TableState
 from resources.mysql.server import MySqlServer

@@ -14,9 +14,9 @@ import pytest
 from pipeline.errors import ConditionRefused, RowsNotRead
 from pipeline.runs.acknowledge import acknowledge
 from pipeline.runs.capture import capture
-from pipeline.runs.context import Refreshed
 from pipeline.runs.inspecting.verify_rows import verify
 from pipeline.runs.merge import merge
+from pipeline.runs.reports import Refreshed
 from pipeline.snapshot.condition import read_condition
 from pipeline.source_plan import PartOrder
 from pipeline.table_state import TableEventKind

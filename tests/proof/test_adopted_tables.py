@@ -11,8 +11,8 @@ import pytest
 
 from pipeline.runs.agreement.adopt_tables import Compared, adopt_tables, compare_tables
 from pipeline.runs.agreement.foreign_mirrors import foreign_mirrors
-from pipeline.runs.context import NotCompared, TableDifference
 from pipeline.runs.inspecting.verify_rows import verify
+from pipeline.runs.reports import NotCompared, TableDifference
 from pipeline.table import TableName
 from resources.memory.lake import MemoryCommit
 from tests.fix_mysql import MySqlStand

@@ -6,8 +6,8 @@ from random import Random
 from typing import Any
 
 from pipeline.proof.proven import Proof
-from pipeline.runs.context import VerifyReport
 from pipeline.runs.inspecting.verify_sample import verify_sample
+from pipeline.runs.reports import VerifyReport
 from pipeline.table import TableName
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server

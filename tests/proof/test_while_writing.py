@@ -11,8 +11,8 @@ from threading import Thread
 import pytest
 
 from pipeline.proof.proven import Proof
-from pipeline.runs.context import VerifyReport
 from pipeline.runs.inspecting.verify_rows import verify
+from pipeline.runs.reports import VerifyReport
 from pipeline.table import TableName
 from tests.fix_mysql import MySqlStand
 from tests.mysql.chunked import until

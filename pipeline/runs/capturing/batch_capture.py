@@ -18,7 +18,7 @@ from pipeline.runs.capturing.rename_handover import HandingOver
 from pipeline.runs.capturing.segment_builder import Segmenter
 from pipeline.runs.capturing.source_rows import SourceRows
 from pipeline.runs.capturing.table_changes import Numbers, Rules, TakenUp
-from pipeline.runs.context import CaptureReport
+from pipeline.runs.reports import CaptureReport
 from pipeline.segment import rows_by_table
 from pipeline.snapshot.progress import Progress
 from pipeline.table import TableName

@@ -12,7 +12,8 @@ from pipeline.changes.extents import Extents
 from pipeline.decisions import Lease
 from pipeline.ports.ledger import Ledger
 from pipeline.runs.capturing.basis import Basis
-from pipeline.runs.context import VerifyReport, Workplace
+from pipeline.runs.context import Workplace
+from pipeline.runs.reports import VerifyReport
 from pipeline.schema.history import Origin
 from pipeline.table import TableName
 from pipeline.table_state import Extent

@@ -14,10 +14,11 @@ from typing import Final
 from pipeline.decisions import Lease
 from pipeline.errors import ConditionRefused, LockstepError
 from pipeline.proof.proven import Compared, Proven
-from pipeline.runs.context import TableDifference, VerifyReport, Workplace
+from pipeline.runs.context import Workplace
 from pipeline.runs.inspecting.verify_sample import verify_sample
 from pipeline.runs.loading.part import require_readable
 from pipeline.runs.rejoining.resnapshot import owed
+from pipeline.runs.reports import TableDifference, VerifyReport
 from pipeline.snapshot.condition import read_condition
 from pipeline.source_plan import PartOrder
 from pipeline.table import TableName
