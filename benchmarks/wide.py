@@ -9,10 +9,9 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-import threading
 from dataclasses import dataclass
 from pathlib import Path
-from subprocess import DEVNULL, PIPE, Popen
+from subprocess import STDOUT, Popen
 from time import perf_counter, sleep
 
 from rich import box
@@ -112,25 +111,23 @@ def _day(place: Ground, project: Path, title: str) -> Table:
 
 def _cost(project: Path, words: tuple[str, ...], password: str) -> Cost:
     clock = perf_counter()
-    process = Popen(
-        [sys.executable, "-m", "lockstep.cli", *words],
-        cwd=project,
-        env=environment({"BENCH_PASSWORD": password}),
-        stdout=DEVNULL,
-        stderr=PIPE,
-        text=True,
-    )
-    said: list[str] = []
-    assert process.stderr is not None
-    reader = threading.Thread(target=lambda pipe: said.append(pipe.read()), args=[process.stderr])
-    reader.start()
+    said = project / "said.txt"
+    with said.open("w") as file:
+        process = Popen(
+            [sys.executable, "-m", "lockstep.cli", *words],
+            cwd=project,
+            env=environment({"BENCH_PASSWORD": password}),
+            stdout=file,
+            stderr=STDOUT,
+        )
     processors, resident = 0.0, 0
     while process.poll() is None:
         processors = max(processors, processor_seconds(process.pid))
         resident = max(resident, sum(resident_sizes(process.pid)))
         sleep(0.1)
     wall = perf_counter() - clock
-    reader.join()
-    if process.returncode not in (0, 4):
-        raise SystemExit(f"{' '.join(words)} ended with {process.returncode}:\n{said[0]}")
+    if process.returncode:
+        raise SystemExit(
+            f"{' '.join(words)} ended with {process.returncode}:\n{said.read_text()[-2000:]}"
+        )
     return Cost(wall, processors, resident)
