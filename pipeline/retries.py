@@ -173,6 +173,14 @@ SPARK: Final = Retry(
     pauses=(0.02,),
 )
 
+SPARK_ELSEWHERE: Final = Retry(
+    "a request to a server of Spark Connect (by PySpark)",
+    "the server begins anew, or the network is away for a moment",
+    "the step fails and is tried again",
+    most=7,
+    pauses=(0.05, 0.2, 0.8, 3.2, 12.8, 15.0),
+)
+
 TABLE: Final = (
     STEP,
     SERVER_SET,
@@ -192,6 +200,7 @@ TABLE: Final = (
     LEDGER_CONNECTION,
     EMBEDDED_LEDGER,
     SPARK,
+    SPARK_ELSEWHERE,
 )
 
 

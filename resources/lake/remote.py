@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Final
 from uuid import UUID, uuid4, uuid5
 
 from pipeline.errors import ConfigurationError, LakeUnavailable, SetupIncomplete
+from pipeline.retries import SPARK_ELSEWHERE
 from resources.lake.fit import missing, require_fit, unlike
 from resources.lake.paths import LakePath, ObjectPath
 from resources.lake.s3a import store_settings
@@ -40,12 +41,6 @@ if TYPE_CHECKING:
 _NEEDED: Final = ("google.rpc", "grpc", "grpc_status", "pandas", "zstandard")
 _PATIENCE: Final = 10.0
 """Seconds until a server takes a connection, or has let go of sessions."""
-
-_TRIES: Final = 6
-"""How often PySpark sends a request again that met no server: for half a minute, all in all."""
-
-_LONGEST: Final = 15_000
-"""Milliseconds between two of them."""
 
 _SESSIONS: Final = 32
 """How many of a dead client's are ended: two for each table that is written at once, some that saw
@@ -167,7 +162,8 @@ class RemoteSpark:
 
         found = UUID(bytes=uuid5(client, str(number)).bytes, version=4)
         session = SparkSession.builder.remote(self._server.url(found)).create()
-        _try_again(session, _TRIES)
+        assert SPARK_ELSEWHERE.most is not None
+        _try_again(session, SPARK_ELSEWHERE.most - 1)
         return session
 
     def _set(
@@ -252,5 +248,6 @@ def _try_again(session: SparkSession, times: int) -> None:
     from pyspark.sql.connect.client.retries import DefaultPolicy
 
     warnings.filterwarnings("ignore", r"\[RETRIES_EXCEEDED\]", UserWarning)
-    policy = DefaultPolicy(max_retries=times, max_backoff=_LONGEST)
+    longest = int(1000 * SPARK_ELSEWHERE.pauses[-1])
+    policy = DefaultPolicy(max_retries=times, max_backoff=longest)
     session.client.set_retry_policies([policy])
