@@ -15,7 +15,7 @@ from deltalake import DeltaTable, QueryBuilder, Schema
 from pipeline.errors import CommitConflict, ForeignCommit, SegmentsLost, TableError
 from pipeline.ports.changelog import Published
 from pipeline.segment import SegmentFile
-from resources.lake import changelog
+from resources.lake import changelog, changelog_commits
 from resources.lake.session import SparkProcess
 from tests.lake.conftest import Lake
 from tests.lake.made import PEOPLE, changes
@@ -125,7 +125,12 @@ def test_other_columns_quarantine_the_table(disk: Lake) -> None:
 @pytest.mark.parametrize("more", [False, True], ids=["the same columns", "more columns"])
 @pytest.mark.parametrize(
     ("place", "exists"),
-    [("_commit", False), ("_commit", True), ("_add_columns", True), ("refuse_other_columns", True)],
+    [
+        ("changelog.commit_files", False),
+        ("changelog.commit_files", True),
+        ("changelog_commits._add_columns", True),
+        ("changelog_commits.refuse_other_columns", True),
+    ],
 )
 def test_a_batch_that_comes_late_is_not_added_again(
     disk: Lake, folder: Path, monkeypatch: pytest.MonkeyPatch, place: str, exists: bool, more: bool
@@ -136,16 +141,18 @@ def test_a_batch_that_comes_late_is_not_added_again(
     if exists:
         published(disk, 3, changes(PEOPLE, [{"id": 1}]))
     files = segment(disk, 4, changes(wider, [{"id": 2}], first=2))
-    original = getattr(changelog, place)
+    module, _, name = place.partition(".")
+    there = {"changelog": changelog, "changelog_commits": changelog_commits}[module]
+    original = getattr(there, name)
     slept: list[Published] = []
 
     def sleeper(*args: Any, **options: Any) -> Any:
-        monkeypatch.setattr(changelog, place, original)
+        monkeypatch.setattr(there, name, original)
         slept.append(published(disk, 4, changes(wider, []), files))
         published(disk, 5, changes(wider, [{"id": 3}], first=3))
         return original(*args, **options)
 
-    monkeypatch.setattr(changelog, place, sleeper)
+    monkeypatch.setattr(there, name, sleeper)
     late = published(disk, 4, changes(wider, []), files)
     assert [late] == [Published(one.delta_version, skipped=True) for one in slept]
     rows = DeltaTable(folder / FOLDER).to_pyarrow_table(columns=["id"])["id"].to_pylist()
