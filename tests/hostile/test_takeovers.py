@@ -33,14 +33,14 @@ TABLES = ("taken.changed", "taken.plain")
 
 PLACES = [
     ("before the first step of a mirror's columns", STEP, 1),
-    ("before its changelog's commit", f"{CHANGELOG}:_commit", 1),
+    ("before its changelog's commit", f"{CHANGELOG}:commit_files", 1),
     ("before the ledger has the capture", f"{LEDGER}.record_capture", 1),
     ("before the second step", STEP, 2),
     ("before the third", STEP, 3),
     ("before a mirror's rows", f"{MIRRORS}._apply", 1),
     ("before the last mirror's rows", f"{MIRRORS}._apply", 2),
-    ("before columns are added to a changelog", f"{CHANGELOG}:_add_columns", 1),
-    ("before the last changelog's commit", f"{CHANGELOG}:_commit", 4),
+    ("before columns are added to a changelog", f"{CHANGELOG}_commits:_add_columns", 1),
+    ("before the last changelog's commit", f"{CHANGELOG}:commit_files", 4),
     ("before a batch", f"{LEDGER}.begin_batch", 1),
     ("before a segment", f"{SEGMENTS}.open", 1),
     ("before an intent", f"{LEDGER}.open_intent", 1),
