@@ -135,11 +135,11 @@ def make_parser() -> argparse.ArgumentParser:
         "follows WHERE",
     )
     snapshot.add_argument("--reason", metavar="TEXT", help="why; kept for good")
-    snapshot.add_argument("--author", metavar="NAME", help="who (default: this account's name)")
+    options.author(snapshot)
     snapshot.add_argument(
         "--dry-run", action="store_true", help="show which tables, and how many rows; read nothing"
     )
-    snapshot.add_argument("--source", metavar="NAME", help="which source, if there are several")
+    options.one_source(snapshot)
     options.source(command("status", "positions, lag, open batches, tables quarantined, decisions"))
     options.start_at(command("start-at", "choose where the next run starts; once, recorded"))
     options.adopt(

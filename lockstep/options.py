@@ -31,9 +31,7 @@ def span(parser: argparse.ArgumentParser, *, required: bool) -> None:
 
 
 def upkeep(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--tables", nargs="+", default=[], metavar="TABLE", help="database.table (default: all)"
-    )
+    some_tables(parser)
     parser.add_argument(
         "--purge",
         action="store_true",
@@ -47,9 +45,7 @@ def upkeep(parser: argparse.ArgumentParser) -> None:
 
 def replay(parser: argparse.ArgumentParser) -> None:
     span(parser, required=True)
-    parser.add_argument(
-        "--tables", nargs="+", default=[], metavar="TABLE", help="database.table (default: all)"
-    )
+    some_tables(parser)
     ways = parser.add_mutually_exclusive_group()
     ways.add_argument(
         "--dry-run",
@@ -66,7 +62,7 @@ def replay(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="with --compare: show what differs, not only where",
     )
-    parser.add_argument("--source", metavar="NAME", help="which source, if there are several")
+    one_source(parser)
 
 
 def rebuild(parser: argparse.ArgumentParser) -> None:
@@ -88,7 +84,7 @@ def rebuild(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="show what it would be made from, and where it would be; read no row",
     )
-    parser.add_argument("--source", metavar="NAME", help="which source, if there are several")
+    one_source(parser)
 
 
 def rows(text: str) -> int:
@@ -126,8 +122,8 @@ def start_at(parser: argparse.ArgumentParser) -> None:
         "counts",
     )
     parser.add_argument("--reason", required=True, metavar="TEXT", help="why; kept for good")
-    parser.add_argument("--author", metavar="NAME", help="who (default: this account's name)")
-    parser.add_argument("--source", metavar="NAME", help="which source, if there are several")
+    author(parser)
+    one_source(parser)
 
 
 def adopt(parser: argparse.ArgumentParser) -> None:
@@ -141,8 +137,8 @@ def adopt(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--reason", metavar="TEXT", help="why; kept for good. Without it nothing is done"
     )
-    parser.add_argument("--author", metavar="NAME", help="who (default: this account's name)")
-    parser.add_argument("--source", metavar="NAME", help="which source, if there are several")
+    author(parser)
+    one_source(parser)
 
 
 def recover(parser: argparse.ArgumentParser) -> None:
@@ -153,26 +149,16 @@ def recover(parser: argparse.ArgumentParser) -> None:
         help="go back to where this batch ended, and undo the later ones (default: the newest "
         "batch that all tables show)",
     )
-    parser.add_argument(
-        "--yes", action="store_true", help="do it; without it, it is only shown what would be done"
-    )
-    parser.add_argument(
-        "--dry-run", action="store_true", help="only show it, as without --yes; write nothing"
-    )
-    parser.add_argument("--author", metavar="NAME", help="who (default: this account's name)")
-    parser.add_argument("--source", metavar="NAME", help="which source, if there are several")
+    consent(parser)
+    author(parser)
+    one_source(parser)
 
 
 def undo(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run", metavar="RUN", help="the run's id, which may be shortened")
-    parser.add_argument(
-        "--yes", action="store_true", help="do it; without it, it is only shown what would be done"
-    )
-    parser.add_argument(
-        "--dry-run", action="store_true", help="only show it, as without --yes; write nothing"
-    )
-    parser.add_argument("--author", metavar="NAME", help="who (default: this account's name)")
-    parser.add_argument("--source", metavar="NAME", help="which source, if there are several")
+    consent(parser)
+    author(parser)
+    one_source(parser)
 
 
 def schema(parser: argparse.ArgumentParser) -> None:
@@ -196,7 +182,30 @@ def order(parser: argparse.ArgumentParser, *, needs_reason: bool) -> None:
     parser.add_argument(
         "--reason", required=needs_reason, metavar="TEXT", help="why; kept for good"
     )
+    author(parser)
+    one_source(parser)
+
+
+def consent(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--yes", action="store_true", help="do it; without it, it is only shown what would be done"
+    )
+    parser.add_argument(
+        "--dry-run", action="store_true", help="only show it, as without --yes; write nothing"
+    )
+
+
+def author(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--author", metavar="NAME", help="who (default: this account's name)")
+
+
+def some_tables(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--tables", nargs="+", default=[], metavar="TABLE", help="database.table (default: all)"
+    )
+
+
+def one_source(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--source", metavar="NAME", help="which source, if there are several")
 
 
