@@ -92,6 +92,7 @@ class _Merging:
     settled: Callable[[TableMerge], None]
     merged: list[TableMerge] = field(default_factory=list)
     failed: list[Quarantine] = field(default_factory=list)
+    anew: frozenset[TableName] = frozenset()
     renewed: set[TableName] = field(default_factory=set)
     looked: dict[str, int] = field(default_factory=dict)
 
@@ -123,7 +124,9 @@ class _Merging:
         states = work.ledger.table_states(source)
         intents = {intent.table: intent for intent in work.ledger.open_intents(source)}
         before, jobs = len(self.merged) + len(self.renewed), []
-        for table, batches in _lacking(work).items():
+        lacking = _lacking(work)
+        self.anew = written_anew(work, lacking)
+        for table, batches in lacking.items():
             if self.only is None or table in self.only:
                 intent = intents.get(table) or _intent(source, states[table], batches)
                 if not intent.id and self._renewed(states[table]):
@@ -135,7 +138,7 @@ class _Merging:
 
     def _renewed(self, state: TableState) -> bool:
         """Whether the next write is of all rows, and goes into another mirror: the next round's."""
-        if state.table in self.renewed or not written_anew(self.work, state.table):
+        if state.table not in self.anew - self.renewed:
             return False
         try:
             why = made_for_others(self.work, state)
@@ -249,8 +252,7 @@ class _Merging:
     def _refused(self, table: TableName, batch: int, error: TableError) -> None:
         """A table whose mirror is to be written anew gets another one where this one cannot be
         written; any other is quarantined."""
-        refused = isinstance(error, MirrorRefused) and table not in self.renewed
-        if refused and written_anew(self.work, table):
+        if isinstance(error, MirrorRefused) and table in self.anew - self.renewed:
             self._renew(table, error.reason)
         else:
             self._quarantine(table, batch, error)

@@ -6,6 +6,9 @@ writing it (`mirror_write`), what brings a table's rows together (`rejoining`).
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
+from pipeline.batch import Batch
 from pipeline.changes.layout import mirror_path
 from pipeline.decisions import Lease
 from pipeline.life.events import MirrorReplaced
@@ -17,13 +20,16 @@ from pipeline.table_state import TableEventKind, TableState
 _ANEW = frozenset({TableEventKind.REBUILT, TableEventKind.REREAD})
 
 
-def written_anew(work: Workplace, table: TableName) -> bool:
-    """Whether all rows of the table are among what waits for its mirror."""
-    source = work.source.name
-    return any(
-        event.table == table and event.kind in _ANEW
-        for batch in work.ledger.pending(source).get(table, ())
-        for event in work.ledger.table_events(source, batch)
+def written_anew(
+    work: Workplace, lacking: Mapping[TableName, Sequence[Batch]]
+) -> frozenset[TableName]:
+    """The tables of which all rows are among what their mirrors lack."""
+    lacks = {(table, batch.id) for table, batches in lacking.items() for batch in batches}
+    return frozenset(
+        event.table
+        for number in sorted({number for _, number in lacks})
+        for event in work.ledger.table_events(work.source.name, number)
+        if event.kind in _ANEW and (event.table, number) in lacks
     )
 
 
