@@ -9,10 +9,8 @@ is a pipe from us, and it stops when the pipe closes.
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -30,6 +28,7 @@ from resources.lake.launch import connected, java_command, spark_home, start_jav
 from resources.lake.log_store import log_store_jar, require_log_store
 from resources.lake.paths import LakePath, ObjectPath
 from resources.lake.s3a import store_settings
+from resources.lake.scratch import Scratch, make_scratch
 from resources.lake.settings import SparkSettings, is_local
 from resources.lake.starting import Starting
 from resources.lake.visible import require_visible
@@ -46,7 +45,7 @@ class Started:
 
     session: SparkSession
     gateway: JavaGateway
-    scratch: Path
+    scratch: Scratch
     idle: Mapping[bool, list[SparkSession]] = field(default_factory=lambda: {False: [], True: []})
 
     @property
@@ -85,6 +84,7 @@ class SparkProcess:
         self._on_warning = on_warning
         self._patience = patience
         self._start = Starting(self._launch)
+        self._process: subprocess.Popen[bytes] | None = None
 
     def named(self) -> str:
         return f"Spark {self._start.wait().session.version} of this machine"
@@ -113,8 +113,15 @@ class SparkProcess:
         return self._start.wait().idle[few]
 
     def stop(self) -> None:
-        """End Spark and its process, and remove its folder; nothing if never started."""
-        self._start.end(lambda started: _end(started, self._patience))
+        """End Spark and its process, and remove its folder; nothing if never started. A start that
+        nobody waited for is not waited for here either."""
+        self._start.end(lambda started: _end(started, self._patience), self._give_up)
+
+    def _give_up(self) -> None:
+        """Java is killed, which is what a start ends in then."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.communicate()
 
     def _launch(self) -> Started:
         java = java_or_refuse(os.environ)
@@ -126,17 +133,15 @@ class SparkProcess:
                 "Spark starts slower than it could: `lockstep setup` was not run for this Java"
             )
             archive = None
-        scratch = Path(tempfile.mkdtemp(prefix="lockstep-spark-"))
-        process = None
+        scratch = make_scratch()
         try:
-            settings = settings_in(scratch, self._user, (*jars, *more), archive, self._lake)
-            process = _begin(settings, java)
-            started = _connect(settings, process, self._lake)
+            conf = settings_in(scratch.folder, self._user, (*jars, *more), archive, self._lake)
+            self._process = _begin(conf, java)
+            started = _connect(conf, self._process, self._lake, scratch)
         except BaseException:
-            if process is not None:
-                process.kill()
-                process.communicate()
-            shutil.rmtree(scratch, ignore_errors=True)
+            self._give_up()
+            _forget_gateway()
+            scratch.end()
             raise
         try:
             self._require_visible(started.session)
@@ -195,7 +200,10 @@ def _told(settings: SparkSettings) -> Path:
 
 
 def _connect(
-    settings: SparkSettings, process: subprocess.Popen[bytes], lake: LakePath | None
+    settings: SparkSettings,
+    process: subprocess.Popen[bytes],
+    lake: LakePath | None,
+    scratch: Scratch,
 ) -> Started:
     from py4j.protocol import Py4JError
     from pyspark import SparkConf, SparkContext
@@ -209,7 +217,7 @@ def _connect(
             raise _not_started(settings)
         session = SparkSession(SparkContext(gateway=gateway, conf=conf))
         require_log_store(session, lake)
-        return Started(session, gateway, settings.scratch)
+        return Started(session, gateway, scratch)
     except (PySparkException, Py4JError, OSError) as error:
         raise _not_started(settings) from error
 
@@ -244,12 +252,14 @@ def _end(started: Started, patience: float) -> None:
     process.kill()
     process.wait()
     _forget_gateway()
-    shutil.rmtree(started.scratch, ignore_errors=True)
+    started.scratch.end()
 
 
 def _forget_gateway() -> None:
-    """Let a later start in this Python process have a Java process of its own."""
+    """Let a later start in this Python process have a Java process of its own; a context whose Java
+    was killed does not forget itself."""
     from pyspark import SparkContext
 
     SparkContext._gateway = None
     SparkContext._jvm = None
+    SparkContext._active_spark_context = None

@@ -41,11 +41,14 @@ class Starting(Generic[T]):
             raise LakeUnavailable("Spark was stopped while it was needed", hint="run again")
         return start.result()
 
-    def end(self, stop: Callable[[T], None]) -> None:
-        """`stop` what was started, if anything was."""
+    def end(self, stop: Callable[[T], None], give_up: Callable[[], None] = lambda: None) -> None:
+        """`stop` what was started, if anything was; `give_up` makes a start that is going on end
+        in an error soon."""
         with self._lock:
             start, self._start = self._start, None
         if start is None:
             return
+        if not start.done():
+            give_up()
         with suppress(LockstepError):
             stop(start.result())

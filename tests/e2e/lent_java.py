@@ -64,7 +64,7 @@ def lend(folder: Path) -> None:
         return gateway
 
     def end_lent(started: session.Started, patience: float) -> None:
-        lent = (started.scratch / _TOLD).is_symlink()
+        lent = (started.scratch.folder / _TOLD).is_symlink()
         end(started, patience)
         if lent:
             (folder / _BORROWED).unlink()

@@ -50,7 +50,7 @@ for number in (1, 2):
 
 def child(folder: Path, program: str) -> subprocess.Popen[bytes]:
     """A Python process in `folder`, whose temporary files go to `folder`/tmp."""
-    (folder / "tmp").mkdir()
+    (folder / "tmp").mkdir(exist_ok=True)
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(folder / "tmp")}
     return subprocess.Popen(
         [sys.executable, "-c", program],
@@ -72,14 +72,20 @@ def test_a_run_says_nothing_and_leaves_nothing(tmp_path: Path) -> None:
     assert list((tmp_path / "tmp").glob("lockstep-*")) == []
 
 
-def test_a_connection_that_java_resets_is_told_by_an_error_alone(tmp_path: Path) -> None:
-    """As it is when Java is killed in the middle of an answer: no traceback on the terminal."""
+def test_a_start_in_vain_is_killed_and_the_next_one_is_another(tmp_path: Path) -> None:
+    """Nobody waits for it. And a connection that Java resets is told by an error alone, as when it
+    is killed in the middle of an answer: no traceback on the terminal."""
     program = """
-import socket, struct, threading
+import socket, struct, threading, time
 from py4j.java_gateway import GatewayClient
 from py4j.protocol import ERROR
 from resources.lake.session import SparkProcess
 spark = SparkProcess({}, on_warning=print)
+spark.prepare()
+while spark._process is None:
+    time.sleep(0.01)
+spark.stop()
+print(spark._process.returncode)
 spark.session()
 
 def reset():
@@ -94,11 +100,13 @@ with socket.create_server(("127.0.0.1", 0)) as server:
     print(client.send_command("x" * 100_000, retry=False) == ERROR)
 spark.stop()
 """
-    assert child(tmp_path, program).communicate() == (b"True\n", b"")
+    assert child(tmp_path, program).communicate() == (b"-9\nTrue\n", b"")
+    assert list((tmp_path / "tmp").glob("lockstep-*")) == []
 
 
 def test_java_dies_with_a_killed_run(tmp_path: Path) -> None:
-    """Kill -9 closes the pipe that Java reads; the writing end of ours tells when it is gone."""
+    """Kill -9 closes the pipe that Java reads; the writing end of ours tells when it is gone. What
+    it leaves among the temporary files goes with the next start, and what others use does not."""
     program = """
 import sys
 from resources.lake.session import SparkProcess
@@ -115,6 +123,27 @@ sys.stdin.read()
         assert exited(java)
     finally:
         os.close(java)
+    temporary = tmp_path / "tmp"
+    [left] = [path for path in temporary.glob("lockstep-spark-*") if path.is_dir()]
+    used = subprocess.run(
+        [sys.executable, "-c", _SCRATCH],
+        check=True,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(temporary)},
+    ).stdout.split()
+    assert (len(used), str(left) in used, left.exists()) == (2, False, False)
+    assert list(temporary.glob("lockstep-*")) == []
+
+
+_SCRATCH = """
+from resources.lake.scratch import make_scratch
+one, other = make_scratch(), make_scratch()
+assert one.folder.is_dir()
+for each in one, other:
+    print(each.folder)
+    each.end()
+"""
 
 
 def exited(process: int) -> bool:
