@@ -3,7 +3,7 @@
 `python -m benchmarks engine` (or BENCH_ONLY=engine) prints the first part only,
 `python -m benchmarks runs` the second. The others must be asked for: `python -m benchmarks large`
 takes minutes and many gigabytes of disk, `history`, `small`, `served`, `fold`, `reading`, `proof`,
-`pages`, `upkeep`, `month`, `wide`, `readers` and `first` a few minutes each.
+`pages`, `upkeep`, `month`, `wide`, `readers`, `stands`, `mirror` and `first` a few minutes each.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from benchmarks.first_proof import measure_first_proof
 from benchmarks.folding import measure_folding
 from benchmarks.history import measure_history
 from benchmarks.large import measure_large
+from benchmarks.large_mirror import measure_large_mirror
 from benchmarks.month import measure_month
 from benchmarks.pages import measure_pages
 from benchmarks.proving import measure_proving
@@ -27,6 +28,7 @@ from benchmarks.reading import measure_reading
 from benchmarks.runs import measure_runs
 from benchmarks.served import measure_served
 from benchmarks.small import measure_small
+from benchmarks.stands import measure_stands
 from benchmarks.upkeep import measure_upkeep
 from benchmarks.wide import measure_wide
 
@@ -46,6 +48,8 @@ PARTS = {
     "wide": measure_wide,
     "readers": measure_readers,
     "month": measure_month,
+    "stands": measure_stands,
+    "mirror": measure_large_mirror,
 }
 UNASKED = "engine,runs"
 WIDTH = 200

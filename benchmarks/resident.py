@@ -29,6 +29,12 @@ def processor_seconds(process: int) -> float:
     return sum(int(one) for found in ticks for one in found) / os.sysconf("SC_CLK_TCK")
 
 
+def read_bytes(process: int) -> int:
+    """That a process and those below it have read so far, of files and pipes, cached or not
+    (Linux, proc_pid_io(5), rchar)."""
+    return sum(int(_words(f"/proc/{one}/io")[1:2][0]) for one in _with_children(process))
+
+
 def _with_children(process: int) -> list[int]:
     threads = Path(f"/proc/{process}/task")
     try:

@@ -42,7 +42,7 @@ def measure_served(console: Console) -> None:
         own = place.project("own", f"{DATABASE}.own")
         table.add_row("a Java of its own", *_runs(place, "own", own, None))
         project = place.project("served", f"{DATABASE}.served")
-        with _served(place, project) as server:
+        with served(place, project) as server:
             table.add_row("`lockstep spark serve`", *_runs(place, "served", project, server))
         table.add_row(
             "none: without changes", *_figures([_one(place, own, None) for _ in range(3)])
@@ -62,13 +62,13 @@ def _runs(place: Ground, name: str, folder: Path, server: int | None) -> list[st
 
 def _one(place: Ground, folder: Path, server: int | None) -> tuple[float, float, float]:
     """Wall seconds, those of merging, and those of processors."""
-    before = _spent(server)
+    before = spent(server)
     seconds, report = place.run(folder)
     (source,) = report["sources"].values()
-    return seconds, source["seconds"]["merge"], _spent(server) - before
+    return seconds, source["seconds"]["merge"], spent(server) - before
 
 
-def _spent(server: int | None) -> float:
+def spent(server: int | None) -> float:
     """Seconds of processors by processes that ended, and by the server."""
     ended = resource.getrusage(resource.RUSAGE_CHILDREN)
     spent = ended.ru_utime + ended.ru_stime
@@ -85,7 +85,7 @@ def _figures(found: Sequence[tuple[float, float, float]]) -> list[str]:
 
 
 @contextmanager
-def _served(place: Ground, folder: Path) -> Iterator[int]:
+def served(place: Ground, folder: Path) -> Iterator[int]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

@@ -1,0 +1,155 @@
+"""A mirror of many rows, merged with a million changes: which files are read, and written anew.
+
+Belongs here: the newest keys and scattered ones, on a folder with a Spark of one process, and on
+an object store with executors elsewhere. Does not: one large transaction (`large`).
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+from deltalake import DeltaTable
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.resident import processor_seconds, read_bytes, resident_sizes
+from benchmarks.store import object_store
+from pipeline.ports.mirror_writes import (
+    Append,
+    FoldedChanges,
+    Merge,
+    PartColumn,
+    StagedFiles,
+    Target,
+)
+from resources.lake.mirror import SparkMirrors
+from resources.lake.paths import LakePath
+from resources.lake.session import SparkProcess
+from resources.lake.storage import delta_options
+
+CHANGES: Final = 1_000_000
+_FILE: Final = 1_000_000
+"""Rows of a staged file."""
+
+SCHEMA: Final = pa.schema(
+    [("id", pa.int64()), ("customer", pa.int64()), ("amount", pa.int64()), ("note", pa.string())]
+)
+_CLUSTER: Final = {"spark.master": "local-cluster[2,1,1536]", "spark.executor.memory": "1536m"}
+_TOUCHED: Final = (
+    "numTargetFilesRemoved",
+    "numTargetDeletionVectorsAdded",
+    "numTargetDeletionVectorsUpdated",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Stand:
+    name: str
+    lake: LakePath
+    conf: Mapping[str, str]
+    rows: int
+
+
+def measure_large_mirror(console: Console) -> None:
+    """Print a line for each stand and kind of keys. BENCH_MIRROR_ROWS (100,000,000) on the folder,
+    BENCH_MIRROR_STORE_ROWS (10,000,000) in the store, which has them in memory."""
+    rows = int(os.environ.get("BENCH_MIRROR_ROWS", "100000000"))
+    stored = int(os.environ.get("BENCH_MIRROR_STORE_ROWS", "10000000"))
+    with (
+        tempfile.TemporaryDirectory(prefix="lockstep-bench-") as name,
+        object_store(Path(name)) as store,
+    ):
+        folder = Path(name)
+        stands = (
+            _Stand("a folder, one process", folder / "lake", {}, rows),
+            _Stand("a store, `local-cluster[2,1,…]`", store.lake("mirror"), _CLUSTER, stored),
+        )
+        for stand in stands:
+            console.print(_lines(console, stand, folder / "staging"))
+
+
+def _lines(console: Console, stand: _Stand, staging: Path) -> Table:
+    title = f"{CHANGES:,} changes of {stand.rows:,} rows: {stand.name}"
+    lines = Table(title=title, title_justify="left", box=box.MARKDOWN)
+    heads = ("keys", "seconds", "of processors", "resident, MiB", "MB read", "of")
+    for column in (*heads, "files", "changed", "new"):
+        lines.add_column(column, justify="left" if column == "keys" else "right")
+    spark = SparkProcess(stand.conf, lake=stand.lake, staging=staging, on_warning=console.print)
+    try:
+        mirrors = SparkMirrors(stand.lake, staging=staging, spark=spark)
+        clock = perf_counter()
+        _fill(mirrors, stand.rows)
+        console.print(f"{stand.rows:,} rows written in {perf_counter() - clock:.0f} s")
+        for number, (what, keys) in enumerate(_keys(stand.rows), start=2):
+            lines.add_row(what, *_merged(mirrors, stand, number, keys))
+    finally:
+        spark.stop()
+    return lines
+
+
+def _fill(mirrors: SparkMirrors, rows: int) -> None:
+    """In order of their keys, as a table grows."""
+    staged = []
+    for first in range(0, rows, _FILE):
+        keys = np.arange(first, min(first + _FILE, rows))
+        staged.append(mirrors.stage(f"all {first}", _rows(keys, "insert", 0)))
+    columns = tuple(PartColumn(field.name, field.type) for field in SCHEMA)
+    mirrors.write(Append(_target(1), (StagedFiles(tuple(staged), columns),)))
+    for file in staged:
+        mirrors.unstage(file)
+
+
+def _keys(rows: int) -> Iterator[tuple[str, np.ndarray]]:
+    """As many as there are changes, of all that a table of `rows` has."""
+    some, tenth = min(CHANGES, rows), rows // 10
+    chance = np.random.default_rng(1)
+    yield "the newest", np.arange(rows - some, rows)
+    yield "in the first tenth", np.sort(chance.choice(tenth, min(some, tenth), replace=False))
+    yield "scattered", np.sort(chance.choice(rows, some, replace=False))
+
+
+def _merged(mirrors: SparkMirrors, stand: _Stand, number: int, keys: np.ndarray) -> list[str]:
+    file = mirrors.stage(f"changes {number}", _rows(keys, "update_postimage", number))
+    bounds = (("id", str(keys[0]), str(keys[-1])),)
+    write = Merge(_target(number), ("id",), FoldedChanges((file,)), bounds)
+    there = DeltaTable(str(stand.lake / "bench"), storage_options=delta_options(stand.lake))
+    sizes = pa.table(there.get_add_actions())["size_bytes"].to_pylist()
+    me = os.getpid()
+    before, read, clock = processor_seconds(me), read_bytes(me), perf_counter()
+    mirrors.write(write)
+    seconds = perf_counter() - clock
+    processors, read = processor_seconds(me) - before, read_bytes(me) - read
+    mirrors.unstage(file)
+    resident = sum(resident_sizes(me)[1:]) / 2**20
+    there.update_incremental()
+    metrics = there.history(1)[0]["operationMetrics"]
+    added = int(metrics["numTargetFilesAdded"])
+    changed = sum(int(metrics.get(name, 0)) for name in _TOUCHED)
+    return [
+        f"{seconds:.0f}",
+        f"{processors:.0f}",
+        f"{resident:,.0f}",
+        f"{read / 1e6:,.0f}",
+        f"{sum(sizes) / 1e6:,.0f}",
+        *map(str, (len(sizes), changed, added)),
+    ]
+
+
+def _rows(keys: np.ndarray, kind: str, number: int) -> pa.Table:
+    notes = pa.array(np.char.add("a note about row ", keys.astype("U10")))
+    values = (pa.array(keys), pa.array(keys % 1_000_003), pa.array(keys * 7919 + number), notes)
+    table = pa.Table.from_arrays(list(values), schema=SCHEMA)
+    return table.append_column("_change_type", pa.array([kind] * len(keys)))
+
+
+def _target(number: int) -> Target:
+    return Target("bench", SCHEMA, "bench", number, f"write {number}")

@@ -1,0 +1,116 @@
+"""The same changes on four stands: a folder or an object store, a Spark that each run starts or one
+that stays.
+
+Belongs here: the four side by side, and what each asks of its store. Does not: what a small run
+spends its time on (`runs`, `served`), a store that is far away: this one is on loopback.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.ground import DATABASE, Ground, ground
+from benchmarks.runs import CHANGES, COLUMNS, insert_rows
+from benchmarks.served import served, spent
+from benchmarks.store import Store, object_store
+
+_SMALL_RUNS: Final = 4
+"""Of which the fastest counts: the first ones make Java fast."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Stand:
+    """A project; `server` is the process of the Spark that stays."""
+
+    name: str
+    folder: Path
+    store: Store | None
+    server: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Cost:
+    wall: float
+    merging: float
+    processors: float
+    requests: int | None
+
+
+def measure_stands(console: Console) -> None:
+    """Print a line for each stand and each kind of run. BENCH_STANDS_ROWS (1,000,000)."""
+    rows = int(os.environ.get("BENCH_STANDS_ROWS", "1000000"))
+    table = Table(title="Seconds of a run", title_justify="left", box=box.MARKDOWN)
+    for column in ("changes", "stand", "seconds", "of it merging", "of processors", "requests"):
+        table.add_column(column, justify="left" if column in ("changes", "stand") else "right")
+    with (
+        tempfile.TemporaryDirectory(prefix="lockstep-bench-") as folder,
+        ground(Path(folder)) as place,
+        object_store(Path(folder)) as store,
+        ExitStack() as open_,
+    ):
+        place.execute(f"create table {DATABASE}.big {COLUMNS}")
+        stands = [*_stands(place, store, open_)]
+        insert_rows(place, "big", 1, rows)
+        for stand in stands:
+            table.add_row(*_cells(f"{rows:,} inserts", stand, _run(place, stand)))
+        place.execute(f"update {DATABASE}.big set a = a + 1")
+        for stand in stands:
+            table.add_row(*_cells(f"{rows:,} updates", stand, _run(place, stand)))
+        small: dict[str, list[_Cost]] = {stand.name: [] for stand in stands}
+        for number in range(_SMALL_RUNS):
+            first = number * CHANGES
+            place.execute(
+                f"update {DATABASE}.big set a = a + 1 where id between {first} and {first + 9}"
+            )
+            for stand in stands:
+                small[stand.name].append(_run(place, stand))
+        for stand in stands:
+            best = min(small[stand.name], key=lambda cost: cost.wall)
+            table.add_row(*_cells(f"{CHANGES} updates, the best", stand, best))
+    console.print(table)
+
+
+def _stands(place: Ground, store: Store, open_: ExitStack) -> Iterator[_Stand]:
+    for where in ("folder", "store"):
+        for spark in ("own", "served"):
+            project = place.project(f"{where}-{spark}", f"{DATABASE}.big")
+            if where == "store":
+                file = project / "lockstep.toml"
+                lake = store.toml(project.name)
+                file.write_text(file.read_text().replace('path = "lake"\n', lake))
+            server = open_.enter_context(served(place, project)) if spark == "served" else None
+            yield _Stand(
+                f"{where}, {'a Java of its own' if server is None else '`spark serve`'}",
+                project,
+                store if where == "store" else None,
+                server,
+            )
+
+
+def _run(place: Ground, stand: _Stand) -> _Cost:
+    asked = 0 if stand.store is None else stand.store.requests()
+    before = spent(stand.server)
+    seconds, report = place.run(stand.folder)
+    (source,) = report["sources"].values()
+    return _Cost(
+        seconds,
+        source["seconds"]["merge"],
+        spent(stand.server) - before,
+        None if stand.store is None else stand.store.requests() - asked,
+    )
+
+
+def _cells(what: str, stand: _Stand, cost: _Cost) -> list[str]:
+    requests = "" if cost.requests is None else f"{cost.requests:,}"
+    figures = (cost.wall, cost.merging, cost.processors)
+    return [what, stand.name, *(f"{one:.1f}" for one in figures), requests]
