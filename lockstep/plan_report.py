@@ -14,7 +14,8 @@ from lockstep.report import (
     show_quarantined,
     show_table,
 )
-from pipeline.runs.inspecting.plan import Plan, PlannedReading, PlannedStart
+from pipeline.runs.inspecting.plan import Plan, PlannedStart
+from pipeline.runs.inspecting.plan_reading import PlannedReading
 from pipeline.runs.rejoining.log_reach import ReturnPlan
 from pipeline.runs.rejoining.rejoin import Backfill, CatchUp, ReadAgain, Rebuild
 from pipeline.standing.verdict import clock

@@ -97,7 +97,7 @@ def captured(log: Log, *, ring_bytes: int = 1 << 20) -> Captured:
     while (run := buffer.get()) is not None:
         segmenter.put(run)
         buffer.ack()
-    segments = {segment.table.name: segment for segment in tables.finish()}
+    segments = {segment.table.name: segment for segment in tables.files.finish()}
     found = {
         name: pa.concat_tables(store.pieces(f"shop/_changes/shop/{name}", segment.files))
         for name, segment in segments.items()

@@ -11,7 +11,8 @@ from pipeline.batch import BatchState
 from pipeline.bounds import Budget
 from pipeline.decisions import Continuity
 from pipeline.errors import NothingMatches
-from pipeline.runs.inspecting.plan import Plan, PlannedReading, bytes_per_second, make_plan
+from pipeline.runs.inspecting.plan import Plan, make_plan
+from pipeline.runs.inspecting.plan_reading import PlannedReading, bytes_per_second
 from pipeline.segment import RowCounts
 from pipeline.start.question import StartRule
 from pipeline.table import TableName

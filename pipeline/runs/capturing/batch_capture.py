@@ -75,7 +75,7 @@ class BatchCapture:
     ) -> CaptureRecord:
         """What any batch records; its files are closed first (durable)."""
         tables, reading = self._basis.tables, self.reading
-        segments = tables.finish()
+        segments = tables.files.finish()
         return CaptureRecord(
             end=end,
             witness=witness,

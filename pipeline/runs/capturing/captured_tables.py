@@ -1,27 +1,22 @@
-"""The tables of one capture: their states, what happens to them, rows on their way to files.
+"""The tables of one capture: their states, and what happens to them.
 
-Belongs here: what a table must be to be captured, rows held in memory until files are
-worth opening, and taking back what a table wrote of a transaction that turned out bad.
-Does not: decoding and numbering (`segment_builder`), structures (`pipeline.schema.tracker`),
-file formats (`resources.lake`).
+Belongs here: what a table must be to be captured. Does not: its rows on their way to files
+(`table_files`), decoding and numbering (`segment_builder`), structures (`pipeline.schema.tracker`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-import pyarrow as pa
-
 from pipeline.changes.layout import captured_schema, changelog_path, mirror_path, new_table
-from pipeline.changes.marks import file_schema
 from pipeline.coverage import PastRange, hole
 from pipeline.errors import Remedy, TableError
-from pipeline.ports.segments import SegmentStore, SegmentWriter
+from pipeline.ports.segments import SegmentStore
 from pipeline.position import Coordinates
+from pipeline.runs.capturing.table_files import CapturedTable, TableFiles
 from pipeline.schema.history import SchemaVersion
-from pipeline.segment import GROUP_ROWS, RowCounts, Segment
 from pipeline.table import TableName
 from pipeline.table_state import (
     GOING,
@@ -33,39 +28,7 @@ from pipeline.table_state import (
     TableState,
 )
 
-GROUP_BYTES = 48 << 20
-"""A table's images are written when there are enough for a row group, or when they take so many
-bytes."""
-
 _NONE: Mapping[TableName, bool] = MappingProxyType({})
-
-HELD_BYTES = 128 << 20
-"""Images of all tables are held up to this size; then the largest are written."""
-
-
-@dataclass(slots=True)
-class CapturedTable:
-    """A table under one version: the Arrow batches held, its writer and totals.
-
-    `place` and `rows_there`: the last place in the log that rows of it were found at, and
-    how many, so that `_row` goes on where several events share a place. `more`: columns that
-    its files have behind the changelog's, since images of it left columns out (`file_schema`).
-    """
-
-    version: SchemaVersion
-    folder: str
-    schema: pa.Schema
-    held: list[pa.RecordBatch] = field(default_factory=list)
-    held_images: int = 0
-    held_bytes: int = 0
-    writer: SegmentWriter | None = None
-    counts: RowCounts = field(default_factory=RowCounts)
-    first: int = 0
-    last: int = 0
-    place: tuple[str, int] = ("", 0)
-    rows_there: int = 0
-    before: _Before | None = None
-    more: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,16 +39,6 @@ class TakenOver:
     version: SchemaVersion
     origin: TableName
     delta_version: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Before:
-    """What a table had before a transaction that comes in parts."""
-
-    files: int
-    counts: RowCounts
-    first: int
-    last: int
 
 
 class CapturedTables:
@@ -105,15 +58,12 @@ class CapturedTables:
         updated: bool = False,
         loading: Mapping[TableName, bool] = _NONE,
     ) -> None:
-        self.updated = updated
-        self._store = store
+        self.files = TableFiles(store, batch=batch, updated=updated)
         self._source, self._batch = source, batch
         self._states = dict(states)
         self._past = past
         self._created: set[TableName] = set()
         self._read: set[TableName] = set()
-        self._open: dict[tuple[TableName, int], CapturedTable] = {}
-        self._held_bytes = 0
         self.events: list[TableEvent] = []
         self.touched: dict[TableName, TableState] = {}
         self.handovers: list[Handover] = []
@@ -165,7 +115,7 @@ class CapturedTables:
         return (
             table in self.touched
             or table in self.quarantined
-            or any(name == table for name, _ in self._open)
+            or self.files.has(table)
             or any(event.table == table for event in self.events)
         )
 
@@ -199,11 +149,7 @@ class CapturedTables:
     def opened(self, version: SchemaVersion, at: Coordinates) -> CapturedTable:
         """The table under that version, whose rows are found at `at`; TableError if it may
         not be captured as it is."""
-        key = version.table, version.version
-        one = self._open.get(key)
-        if one is None:
-            one = self._open[key] = self._first_seen(version)
-        return one
+        return self.files.of(version) or self._first_seen(version)
 
     def happened(
         self, kind: TableEventKind, version: SchemaVersion, *, sequence: int, reason: str | None
@@ -224,9 +170,7 @@ class CapturedTables:
         self.quarantined[table] = quarantined
         state = self._states.get(table) or new_table(self._source, table)
         self._states[table] = self.touched[table] = state
-        for (name, _), one in self._open.items():
-            if name == table and one.before is not None:
-                self._take_back(one, one.before)
+        self.files.take_back(table)
         return quarantined
 
     def quarantine_to_reread(
@@ -236,86 +180,14 @@ class CapturedTables:
         quarantined = self.rereads[table] = self.quarantine(table, at, error)
         return quarantined
 
-    def hold(self, one: CapturedTable, rows: pa.RecordBatch) -> None:
-        """Keep rows until they are worth a row group, or memory runs short."""
-        one.held.append(rows)
-        one.held_images += rows.num_rows
-        one.held_bytes += rows.nbytes
-        self._held_bytes += rows.nbytes
-        if one.held_images >= GROUP_ROWS or one.held_bytes >= GROUP_BYTES:
-            self._write(one)
-        if self._held_bytes >= HELD_BYTES:
-            for other in sorted(self._open.values(), key=lambda table: -table.held_bytes):
-                if self._held_bytes < HELD_BYTES // 2:
-                    break
-                self._write(other)
-
-    # -- transactions that come in parts ----------------------------------------------
-
-    def begin_part(self, one: CapturedTable) -> None:
-        """What is held next may have to be taken back."""
-        if one.before is None:
-            self._write(one)
-            files = one.writer.cut() if one.writer is not None else 0
-            one.before = _Before(files, one.counts, one.first, one.last)
-
-    @property
-    def rows_in_parts(self) -> int:
-        """Rows of the transaction so far, without what was taken back."""
-        parts = ((one.counts, one.before) for one in self._open.values())
-        return sum(all_.total - before.counts.total for all_, before in parts if before is not None)
-
-    def end_parts(self) -> None:
-        """The transaction is whole: nothing of it is taken back any more."""
-        for one in self._open.values():
-            one.before = None
-
-    def _take_back(self, one: CapturedTable, before: _Before) -> None:
-        self._let_go(one)
-        if one.writer is not None:
-            one.writer.drop(before.files)
-        one.counts, one.first, one.last = before.counts, before.first, before.last
-        one.before = None
-
-    # -- files ------------------------------------------------------------------------
-
-    def finish(self) -> tuple[Segment, ...]:
-        """Write and close every file (durable), and name the segments."""
-        segments = []
-        for (name, version), one in self._open.items():
-            self._write(one)
-            files = one.writer.close() if one.writer is not None else ()
-            if files:
-                segments.append(Segment(name, version, files, one.counts, one.first, one.last))
-        return tuple(segments)
-
-    def _write(self, one: CapturedTable) -> None:
-        if not one.held:
-            return
-        if one.writer is None:
-            one.writer = self._store.open(
-                one.folder,
-                batch=self._batch,
-                schema_version=one.version.version,
-                schema=one.schema,
-                updated=self.updated,
-            )
-        one.writer.write(_together(one))
-        self._let_go(one)
-
-    def _let_go(self, one: CapturedTable) -> None:
-        self._held_bytes -= one.held_bytes
-        one.held = []
-        one.held_images = one.held_bytes = 0
-
     # -- tables seen for the first time ---------------------------------------------------
 
     def _first_seen(self, version: SchemaVersion) -> CapturedTable:
         # TableError for a type that is not read.
-        schema = captured_schema(version.structure, updated=self.updated)
+        schema = captured_schema(version.structure, updated=self.files.updated)
         self._require_no_hole(version)
         state = self._touch(version, TableCondition.ACTIVE)
-        return CapturedTable(version, state.changelog, schema)
+        return self.files.begin(version, state.changelog, schema)
 
     def _touch(self, version: SchemaVersion, condition: TableCondition) -> TableState:
         """The table's state, which goes on under that version."""
@@ -347,18 +219,3 @@ class CapturedTables:
                 hint=f"`lockstep release {table} --reason …` reads it from the source",
                 remedy=Remedy.RELEASED_RESNAPSHOT,
             )
-
-
-def _together(one: CapturedTable) -> pa.Table:
-    """The rows held; from the first image that leaves a column out, with what each has."""
-    count = len(one.schema)
-    one.more = max([one.more, *(len(batch.schema) - count for batch in one.held)])
-    if not one.more:
-        return pa.Table.from_batches(one.held, schema=one.schema)
-    names = [column.name for column in one.version.structure.columns]
-    schema = file_schema(one.schema, names, one.more)
-    batches = []
-    for batch in one.held:
-        lacking = [pa.nulls(batch.num_rows, kind) for kind in schema.types[len(batch.schema) :]]
-        batches.append(pa.RecordBatch.from_arrays([*batch.columns, *lacking], schema=schema))
-    return pa.Table.from_batches(batches)

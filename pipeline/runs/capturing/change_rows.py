@@ -1,7 +1,7 @@
 """Decoded images, numbered, on their way to their tables' files.
 
 Belongs here: the marks that each image carries. Does not: which images those are, and from
-which number on (`segment_builder`), files (`captured_tables`).
+which number on (`segment_builder`), files (`table_files`).
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ from pipeline.changes.marks import (
     with_marks,
 )
 from pipeline.row_images import RowImages
-from pipeline.runs.capturing.captured_tables import CapturedTable, CapturedTables
+from pipeline.runs.capturing.captured_tables import CapturedTables
+from pipeline.runs.capturing.table_files import CapturedTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +69,7 @@ class Holding:
         """`first_sequence`: the number of each event's first image."""
         table = one.table
         if run.from_file:
-            self._tables.begin_part(table)
+            self._tables.files.begin_part(table)
         places = EventPlaces(
             transaction=one.events[:, columns.TRANSACTION],
             offset=one.events[:, columns.OFFSET],
@@ -92,7 +93,7 @@ class Holding:
             )
             held += images_per_event(images, len(held))
             self._count(table, images, numbers)
-            self._tables.hold(table, rows)
+            self._tables.files.hold(table, rows)
 
     def _count(self, table: CapturedTable, images: RowImages, numbers: Integers) -> None:
         table.first = table.first or int(numbers[0])

@@ -13,8 +13,9 @@ from datetime import datetime
 
 from pipeline.changes.read_rows import derived_rows
 from pipeline.errors import RowsNotRead, TableError
-from pipeline.runs.capturing.captured_tables import CapturedTable, CapturedTables
+from pipeline.runs.capturing.captured_tables import CapturedTables
 from pipeline.runs.capturing.table_changes import Numbers
+from pipeline.runs.capturing.table_files import CapturedTable
 from pipeline.runs.loading.part import AGAIN, PartRead, Waiting
 from pipeline.schema.rows import row_structure
 from pipeline.schema.tracker import SchemaTracker
@@ -89,4 +90,4 @@ class _Putting:
             numbers.changes += batch.num_rows
             self._rows += batch.num_rows
             table.first, table.last = table.first or first, numbers.last
-            self._tables.hold(table, rows)
+            self._tables.files.hold(table, rows)

@@ -2,7 +2,7 @@
 
 Belongs here: numbering images over all tables, and quarantining one table without touching
 the others. Does not: reading the log (`log_reader`), decoding (`image_decoder`), what statements
-do to tables (`table_changes`), what images carry (`change_rows`), files (`captured_tables`).
+do to tables (`table_changes`), what images carry (`change_rows`), files (`table_files`).
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Segmenter:
             extents=extents,
         )
         self._watch = Watch(structures, self._following.wanted)
-        self._decoding = Decoding(structures, updated=tables.updated)
+        self._decoding = Decoding(structures, updated=tables.files.updated)
         self._holding = Holding(tables, numbers.batch)
 
     @property
@@ -139,8 +139,8 @@ class Segmenter:
         for block in run.blocks:
             self._put_block(run, block, marks, counted)
         if run.from_file:
-            counted.rows[0] = self._tables.rows_in_parts
-            self._tables.end_parts()
+            counted.rows[0] = self._tables.files.rows_in_parts
+            self._tables.files.end_parts()
         if self._told is not None:
             self._told.transactions(run, marks, counted)
 

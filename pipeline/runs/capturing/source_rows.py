@@ -26,7 +26,7 @@ from pipeline.changes.source_tables import (
     transaction_rows,
 )
 from pipeline.ports.segments import SegmentStore, SegmentWriter
-from pipeline.runs.capturing.captured_tables import GROUP_BYTES
+from pipeline.runs.capturing.table_files import GROUP_BYTES
 from pipeline.schema.consequences import Consequence
 from pipeline.schema.history import History
 from pipeline.schema.logged import Followed, LoggedStatement

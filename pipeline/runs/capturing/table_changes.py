@@ -309,4 +309,4 @@ class Following:
             schema_version=version.version,
         )
         table.first, table.last = table.first or number, number
-        self._tables.hold(table, row)
+        self._tables.files.hold(table, row)

@@ -10,21 +10,18 @@ made from it: such a table begins with a version behind that.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Final
 
 import pyarrow as pa
 
 from pipeline.changes.lineage import ColumnLineage, lineage
 from pipeline.changes.merging import SETTLES, BatchPart, MergePlan, plan_merge
 from pipeline.changes.reload import FromSource, reload_origin
-from pipeline.errors import NothingMatches, PastRefused, TableError
-from pipeline.intent import Missing, ShownVersion
-from pipeline.replay.as_of import end_of
+from pipeline.errors import PastRefused, TableError
+from pipeline.intent import ShownVersion
 from pipeline.runs.context import Workplace
-from pipeline.runs.inspecting.version_sets import explained
 from pipeline.runs.merging.job import (
     moments_of,
     parts_within,
@@ -32,14 +29,11 @@ from pipeline.runs.merging.job import (
     versions_between,
 )
 from pipeline.runs.rebuilding.cut import Cut
-from pipeline.schema.history import Knowledge, SchemaVersion
+from pipeline.runs.rebuilding.reach import earliest, readable, require_there
 from pipeline.schema.history import Origin as VersionOrigin
+from pipeline.schema.history import SchemaVersion
 from pipeline.table import TableName
 from pipeline.table_state import TableEvent
-
-_STOPPED: Final = frozenset(
-    {Missing.QUARANTINED, Missing.PAUSED, Missing.LOADING, Missing.BEHIND, Missing.LATER}
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +66,10 @@ class Origin:
 def origin_at(work: Workplace, table: TableName, cut: Cut) -> Origin:
     """The nearest. `PastRefused` where there is none."""
     parts = parts_at(work, table, cut)
-    _require_there(work, table, cut, parts)
+    require_there(work, table, cut, parts)
     found = work.ledger.mirror_versions(work.source.name, table, cut.before)
     reasons = []
-    for base in _readable(work, found):
+    for base in readable(work, found):
         try:
             return _from_version(work, table, cut, base, parts)
         except TableError as error:
@@ -87,7 +81,7 @@ def origin_at(work: Workplace, table: TableName, cut: Cut) -> Origin:
         reasons.append(error.reason)
     raise PastRefused(
         f"{table} cannot be made as of {cut}: {'; '.join(reasons)}",
-        hint=_earliest(work, table),
+        hint=earliest(work, table),
     )
 
 
@@ -96,14 +90,14 @@ def live_origin(work: Workplace, table: TableName, cut: Cut, own: pa.Schema) -> 
     it has, which it is to have again, also those that the source dropped since. `PastRefused` where
     its own newest version would be all."""
     parts = parts_at(work, table, cut)
-    _require_there(work, table, cut, parts)
+    require_there(work, table, cut, parts)
     reasons = []
     try:
         return _with_columns(_from_changelog(work, table, cut, parts), own)
     except TableError as error:
         reasons.append(error.reason)
     found = work.ledger.mirror_versions(work.source.name, table, cut.before)
-    for base in reversed(tuple(_readable(work, found))):
+    for base in reversed(tuple(readable(work, found))):
         if not any(part.batch > base.batch for part in parts):
             break
         try:
@@ -142,54 +136,6 @@ def parts_at(work: Workplace, table: TableName, cut: Cut) -> list[BatchPart]:
 def _lies_before(event: TableEvent, cut: Cut) -> bool:
     """Behind the same change, the place of the structure that holds since tells."""
     return event.sequence <= cut.sequence and not cut.at < event.place
-
-
-def _require_there(work: Workplace, table: TableName, cut: Cut, parts: Sequence[BatchPart]) -> None:
-    """Whether the source had it there, and the lake follows it."""
-    ledger, source = work.ledger, work.source.name
-    if table not in ledger.table_states(source):
-        raise NothingMatches(
-            f"the lake has no table {table}", hint="`lockstep tables` lists those it has"
-        )
-    asked = {cut.before, cut.batch.id} - {0}
-    for one in (lack for batch in sorted(asked) for lack in ledger.missing_versions(source, batch)):
-        if one.table == table and one.why in _STOPPED:
-            told = explained(ledger, source, one)
-            raise PastRefused(
-                f"{table} cannot be made as of {cut}: {told.reason}", hint=_earliest(work, table)
-            )
-    held = ledger.schema_at(source, table, batch=cut.batch.id, place=cut.at)
-    if held is not None and held.knowledge is Knowledge.DROPPED:
-        raise PastRefused(
-            f"{table} had been dropped, or had got another name, at {held.since}, before {cut}",
-            hint=f"name an earlier place: `lockstep schema {table}` tells when it was there",
-        )
-    if not parts and not ledger.mirror_versions(source, table, cut.before):
-        raise PastRefused(
-            f"nothing of {table} was captured up to {cut}", hint=_earliest(work, table)
-        )
-
-
-def _readable(work: Workplace, found: Sequence[ShownVersion]) -> Iterator[ShownVersion]:
-    """Those whose log and files are there, newest first: where one is gone, so are those of its
-    folder before it."""
-    gone: set[str] = set()
-    for one in found:
-        if one.entry.mirror in gone:
-            continue
-        if _is_gone(work, one):
-            gone.add(one.entry.mirror)
-        else:
-            yield one
-
-
-def _is_gone(work: Workplace, one: ShownVersion) -> bool:
-    """Whether a version cannot be read any more, or is not the one that was written."""
-    entry = one.entry
-    why = work.mirrors.lacking(
-        entry.mirror, entry.delta_version, table_id=entry.table_id, batch=one.batch
-    )
-    return why is not None
 
 
 def _from_version(
@@ -324,15 +270,3 @@ def _shown(
 def _came_with_rows(version: SchemaVersion) -> bool:
     """Whether a statement gave the name to another table."""
     return version.origin is VersionOrigin.STATEMENT and version.columns_from is None
-
-
-def _earliest(work: Workplace, table: TableName) -> str:
-    """The earliest place that works, in words."""
-    ledger, source = work.ledger, work.source.name
-    cursor = ledger.acknowledged_cursor(source)
-    found = [] if cursor is None else ledger.mirror_versions(source, table, cursor.batch)
-    readable = tuple(_readable(work, found))
-    if not readable:
-        return f"`lockstep versions` tells of {table}"
-    [batch] = ledger.live_batches(source, readable[-1].batch, readable[-1].batch)
-    return f"the earliest version of it that is there is as of {end_of(batch)}"

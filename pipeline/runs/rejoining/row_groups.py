@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
-from pipeline.runs.capturing.captured_tables import GROUP_BYTES
+from pipeline.runs.capturing.table_files import GROUP_BYTES
 from pipeline.segment import GROUP_ROWS
 
 

@@ -94,7 +94,7 @@ def _recaptured(work: Workplace, batch: Batch, facts: SpanFacts) -> Recaptured |
     rules = Rules(work.clock, captured.__contains__, work.source.lake, lambda quarantined: None)
     segmenter = Segmenter(tables, basis.structures, numbers, rules)
     LogReading(basis, segmenter, keeps=then.source.patterns.matches, warms=False).run()
-    segments = tables.finish()
+    segments = tables.files.finish()
     other = _told_otherwise(batch, numbers.changes, recorded, segments) or _happened_otherwise(
         events,
         tables.events,

@@ -1,0 +1,178 @@
+"""Rows of a capture's tables on their way to files.
+
+Belongs here: holding them in memory until files are worth opening, and taking back what a table
+wrote of a transaction that turned out bad. Does not: which tables are captured
+(`captured_tables`), file formats (`resources.lake`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from pipeline.changes.marks import file_schema
+from pipeline.ports.segments import SegmentStore, SegmentWriter
+from pipeline.schema.history import SchemaVersion
+from pipeline.segment import GROUP_ROWS, RowCounts, Segment
+from pipeline.table import TableName
+
+GROUP_BYTES = 48 << 20
+"""A table's images are written when there are enough for a row group, or when they take so many
+bytes."""
+
+HELD_BYTES = 128 << 20
+"""Images of all tables are held up to this size; then the largest are written."""
+
+
+@dataclass(slots=True)
+class CapturedTable:
+    """A table under one version: the Arrow batches held, its writer and totals.
+
+    `place` and `rows_there`: the last place in the log that rows of it were found at, and
+    how many, so that `_row` goes on where several events share a place. `more`: columns that
+    its files have behind the changelog's, since images of it left columns out (`file_schema`).
+    """
+
+    version: SchemaVersion
+    folder: str
+    schema: pa.Schema
+    held: list[pa.RecordBatch] = field(default_factory=list)
+    held_images: int = 0
+    held_bytes: int = 0
+    writer: SegmentWriter | None = None
+    counts: RowCounts = field(default_factory=RowCounts)
+    first: int = 0
+    last: int = 0
+    place: tuple[str, int] = ("", 0)
+    rows_there: int = 0
+    before: _Before | None = None
+    more: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Before:
+    """What a table had before a transaction that comes in parts."""
+
+    files: int
+    counts: RowCounts
+    first: int
+    last: int
+
+
+class TableFiles:
+    """`updated`: updates say which columns changed."""
+
+    def __init__(self, store: SegmentStore, *, batch: int, updated: bool) -> None:
+        self.updated = updated
+        self._store = store
+        self._batch = batch
+        self._open: dict[tuple[TableName, int], CapturedTable] = {}
+        self._held_bytes = 0
+
+    def of(self, version: SchemaVersion) -> CapturedTable | None:
+        """The table under that version, if it began."""
+        return self._open.get((version.table, version.version))
+
+    def has(self, table: TableName) -> bool:
+        """Whether it began under any version."""
+        return any(name == table for name, _ in self._open)
+
+    def begin(self, version: SchemaVersion, folder: str, schema: pa.Schema) -> CapturedTable:
+        """Rows with these columns go into that folder of the lake."""
+        one = CapturedTable(version, folder, schema)
+        self._open[version.table, version.version] = one
+        return one
+
+    def hold(self, one: CapturedTable, rows: pa.RecordBatch) -> None:
+        """Keep rows until they are worth a row group, or memory runs short."""
+        one.held.append(rows)
+        one.held_images += rows.num_rows
+        one.held_bytes += rows.nbytes
+        self._held_bytes += rows.nbytes
+        if one.held_images >= GROUP_ROWS or one.held_bytes >= GROUP_BYTES:
+            self._write(one)
+        if self._held_bytes >= HELD_BYTES:
+            for other in sorted(self._open.values(), key=lambda table: -table.held_bytes):
+                if self._held_bytes < HELD_BYTES // 2:
+                    break
+                self._write(other)
+
+    # -- transactions that come in parts ----------------------------------------------
+
+    def begin_part(self, one: CapturedTable) -> None:
+        """What is held next may have to be taken back."""
+        if one.before is None:
+            self._write(one)
+            files = one.writer.cut() if one.writer is not None else 0
+            one.before = _Before(files, one.counts, one.first, one.last)
+
+    @property
+    def rows_in_parts(self) -> int:
+        """Rows of the transaction so far, without what was taken back."""
+        parts = ((one.counts, one.before) for one in self._open.values())
+        return sum(all_.total - before.counts.total for all_, before in parts if before is not None)
+
+    def end_parts(self) -> None:
+        """The transaction is whole: nothing of it is taken back any more."""
+        for one in self._open.values():
+            one.before = None
+
+    def take_back(self, table: TableName) -> None:
+        """What the table wrote of it is not written."""
+        for (name, _), one in self._open.items():
+            if name == table and one.before is not None:
+                self._take_back(one, one.before)
+
+    def _take_back(self, one: CapturedTable, before: _Before) -> None:
+        self._let_go(one)
+        if one.writer is not None:
+            one.writer.drop(before.files)
+        one.counts, one.first, one.last = before.counts, before.first, before.last
+        one.before = None
+
+    # -- files ------------------------------------------------------------------------
+
+    def finish(self) -> tuple[Segment, ...]:
+        """Write and close every file (durable), and name the segments."""
+        segments = []
+        for (name, version), one in self._open.items():
+            self._write(one)
+            files = one.writer.close() if one.writer is not None else ()
+            if files:
+                segments.append(Segment(name, version, files, one.counts, one.first, one.last))
+        return tuple(segments)
+
+    def _write(self, one: CapturedTable) -> None:
+        if not one.held:
+            return
+        if one.writer is None:
+            one.writer = self._store.open(
+                one.folder,
+                batch=self._batch,
+                schema_version=one.version.version,
+                schema=one.schema,
+                updated=self.updated,
+            )
+        one.writer.write(_together(one))
+        self._let_go(one)
+
+    def _let_go(self, one: CapturedTable) -> None:
+        self._held_bytes -= one.held_bytes
+        one.held = []
+        one.held_images = one.held_bytes = 0
+
+
+def _together(one: CapturedTable) -> pa.Table:
+    """The rows held; from the first image that leaves a column out, with what each has."""
+    count = len(one.schema)
+    one.more = max([one.more, *(len(batch.schema) - count for batch in one.held)])
+    if not one.more:
+        return pa.Table.from_batches(one.held, schema=one.schema)
+    names = [column.name for column in one.version.structure.columns]
+    schema = file_schema(one.schema, names, one.more)
+    batches = []
+    for batch in one.held:
+        lacking = [pa.nulls(batch.num_rows, kind) for kind in schema.types[len(batch.schema) :]]
+        batches.append(pa.RecordBatch.from_arrays([*batch.columns, *lacking], schema=schema))
+    return pa.Table.from_batches(batches)
