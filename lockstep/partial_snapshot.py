@@ -66,7 +66,7 @@ def read_again(
 
 def _order(work: Workplace, arguments: argparse.Namespace) -> tuple[PartOrder, int]:
     """What is to be read, and about how many rows that is; refused where it cannot be."""
-    from pipeline.runs.capturing.initial_schemas import facts_of_server
+    from pipeline.runs.capturing.logged_statements import facts_of_server
     from pipeline.runs.loading.part import require_readable
     from pipeline.snapshot.condition import read_condition
     from pipeline.source_plan import PartOrder

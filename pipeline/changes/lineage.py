@@ -14,115 +14,22 @@ the two versions never appears.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Final
 
 import pyarrow as pa
 
 from pipeline.binlog.text.twins import may_stray
 from pipeline.changes.column_lifetimes import Life, Trail
-from pipeline.changes.layout import DELETED_AT, changelog_names, present_name
+from pipeline.changes.column_lineage import ColumnLineage, MirrorPolicies
+from pipeline.changes.layout import DELETED_AT
 from pipeline.changes.mapping import cast_value
 from pipeline.errors import TableError
-from pipeline.policies import LakePolicies
-from pipeline.ports.mirror_writes import PartColumn, StagedFiles
+from pipeline.ports.mirror_writes import PartColumn
 from pipeline.schema.fills import StatementMoment
 from pipeline.schema.history import SchemaVersion
 from pipeline.schema.row_keys import merge_key
 from pipeline.schema.rows import row_structure
-
-_DEFAULTS: Final = LakePolicies()
-
-
-@dataclass(frozen=True, slots=True)
-class MirrorPolicies:
-    """`dropped_columns` "keep" or "drop", `readers` "spark" or "any", `deletes` "remove" or
-    "soft"."""
-
-    dropped_columns: str = _DEFAULTS.dropped_columns
-    readers: str = _DEFAULTS.readers
-    deletes: str = _DEFAULTS.deletes
-
-
-@dataclass(frozen=True, slots=True)
-class ColumnLineage:
-    """`schema`: the mirror's columns once it is evolved, without `_deleted_at`; `kept` are
-    those that the last version does not have. `mirror`: a `PartColumn` for each, from the
-    columns that the mirror has before; empty where there is no mirror yet. `dropped`: of
-    those, the ones that go; `marked`: whether `_deleted_at` is one. `versions`: the same
-    for the rows of each version, under the table's own names, which are `names`. `keys`:
-    by version, what its rows can be told by, in the names of `schema`; `key` is the last
-    version's best. `reread`: sentences on what only the source can tell; unless empty, the
-    mirror can only be replaced. `asked`: columns that are NULL in the mirror and in images of
-    before they came, because they are read from the source by key.
-    """
-
-    schema: pa.Schema
-    key: tuple[str, ...]
-    mirror: tuple[PartColumn, ...]
-    versions: Mapping[int, tuple[PartColumn, ...]]
-    names: Mapping[int, tuple[str, ...]]
-    keys: Mapping[int, tuple[tuple[str, ...], ...]]
-    unproven: frozenset[frozenset[str]] = frozenset()
-    kept: tuple[str, ...] = ()
-    dropped: tuple[str, ...] = ()
-    reread: tuple[str, ...] = ()
-    asked: tuple[str, ...] = ()
-    marked: bool = False
-    policies: MirrorPolicies = field(default_factory=MirrorPolicies)
-
-    @property
-    def rekeyed(self) -> bool:
-        """Whether no key tells the rows of all versions apart: see `key_of`."""
-        return self.key_of(self.versions) is None
-
-    def key_of(self, versions: Collection[int]) -> tuple[str, ...] | None:
-        """The key by which images of these versions are merged together; () counts copies,
-        None: the table must be read again. What matters are versions that have images: the
-        rows a mirror shows were told apart by every later key when the server made it, if all
-        of its values have a text of their own: not by `unproven` ones."""
-        asked = {*versions, max(self.keys)}
-        if not any(self.keys[version] for version in asked):
-            return ()
-        shared = [{frozenset(key) for key in self.keys[version]} for version in asked]
-        best = self.keys[max(self.keys)]
-        told = (key for key in best if frozenset(key) not in self.unproven)
-        return next((key for key in told if all(frozenset(key) in one for one in shared)), None)
-
-    def part(
-        self,
-        version: int,
-        files: tuple[str, ...] = (),
-        *,
-        snapshot: bool = False,
-        above: int = 0,
-        through: int | None = None,
-        partial: bool = False,
-    ) -> StagedFiles:
-        """Files of a version's segments; or of a snapshot, which has the table's own names.
-        `above`, `through`: as in `StagedFiles`; `partial`: the images leave columns out."""
-        own = self.names[version]
-        spelled = own if snapshot else changelog_names(list(own))
-        names = dict(zip(own, spelled, strict=True))
-        columns = (
-            one
-            if one.source is None
-            else PartColumn(
-                names[one.source], one.type, bit=own.index(one.source) if partial else None
-            )
-            for one in self.versions[version]
-        )
-        present = present_name(list(own)) if partial else None
-        return StagedFiles(files, tuple(columns), above, present, through)
-
-    def completion(self, version: int, files: tuple[str, ...], above: int) -> StagedFiles:
-        """Files of the key and the columns that are asked for, as the source had them."""
-        told = {*self.key, *self.asked}
-        pairs = zip(self.schema.names, self.versions[version], strict=True)
-        columns = (column if name in told else PartColumn() for name, column in pairs)
-        return StagedFiles(files, tuple(columns), above)
-
 
 _NO_MOMENTS: Mapping[int, StatementMoment] = MappingProxyType({})
 

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from pipeline.changes.column_lineage import ColumnLineage, MirrorPolicies
 from pipeline.changes.evolution import steps
 from pipeline.changes.fold import Fold
-from pipeline.changes.lineage import ColumnLineage, MirrorPolicies, lineage
+from pipeline.changes.lineage import lineage
 from pipeline.ports.mirror_writes import Merge, MirrorStep, Target
 from pipeline.ports.mirrors import Mirrors
 from tests.changes.folding_made import staged_images

@@ -10,9 +10,10 @@ from zoneinfo import ZoneInfo
 import pyarrow as pa
 import pytest
 
+from pipeline.changes.column_lineage import ColumnLineage, MirrorPolicies
 from pipeline.changes.evolution import LOCAL, MAPPING, WIDENING, steps
 from pipeline.changes.layout import DELETED_AT
-from pipeline.changes.lineage import ColumnLineage, ColumnsRead, MirrorPolicies, lineage
+from pipeline.changes.lineage import ColumnsRead, lineage
 from pipeline.errors import TableError
 from pipeline.ports.mirror_writes import (
     AddColumns,

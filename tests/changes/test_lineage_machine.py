@@ -7,7 +7,7 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.changes.lineage import MirrorPolicies
+from pipeline.changes.column_lineage import MirrorPolicies
 from resources.memory.lake import MemoryLake
 from resources.memory.mirrors import MemoryMirrors
 from tests.changes.following import Follower

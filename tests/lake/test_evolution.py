@@ -13,8 +13,8 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, QueryBuilder
 
+from pipeline.changes.column_lineage import MirrorPolicies
 from pipeline.changes.evolution import LOCAL, MAPPING, WIDENING
-from pipeline.changes.lineage import MirrorPolicies
 from pipeline.errors import ForeignCommit
 from pipeline.ports.mirror_writes import (
     AddColumns,

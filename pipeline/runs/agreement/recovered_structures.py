@@ -21,7 +21,7 @@ from pipeline.position import Coordinates
 from pipeline.recovery.facts import Adopted, Plan
 from pipeline.runs.agreement.lake_facts import Gathered, Listed
 from pipeline.runs.agreement.recovery_place import Placed
-from pipeline.runs.capturing.initial_schemas import quiet_baseline, touched_between
+from pipeline.runs.capturing.baseline_schemas import quiet_baseline, touched_between
 from pipeline.runs.context import Workplace
 from pipeline.schema.history import DatabaseVersion, Knowledge, Origin, SchemaVersion
 from pipeline.schema.model import TableSchema

@@ -24,8 +24,7 @@ from pipeline.errors import DamagedEvent, LogStops, TransactionsWithoutGtid, Uns
 from pipeline.position import Coordinates, Position, Witness
 from pipeline.runs.agreement.obstacles import with_way_on
 from pipeline.runs.capturing.basis import Basis
-from pipeline.runs.capturing.initial_schemas import facts_of_server
-from pipeline.runs.capturing.logged_statements import logged_statements
+from pipeline.runs.capturing.logged_statements import facts_of_server, logged_statements
 from pipeline.schema.logged import Followed, LoggedStatement
 from pipeline.table import TableName
 

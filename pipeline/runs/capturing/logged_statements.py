@@ -15,6 +15,7 @@ from pipeline.binlog.stream.control import moment
 from pipeline.binlog.stream.ring import SERVER, TransactionGroup
 from pipeline.binlog.text.charsets import text_decoder
 from pipeline.binlog.transactions.identity import gtid_text
+from pipeline.ports.source import ServerFacts
 from pipeline.schema.context import ServerDialect, read_context
 from pipeline.schema.logged import LoggedStatement
 
@@ -33,6 +34,11 @@ def facts_of(version: str, flavour: str, settings: Mapping[str, str]) -> ServerD
         lower_case_table_names=int(settings.get("lower_case_table_names") or 0),
         default_engine=settings.get("default_storage_engine") or "InnoDB",
     )
+
+
+def facts_of_server(facts: ServerFacts) -> ServerDialect:
+    """What the context of a statement needs of the server."""
+    return facts_of(facts.version, facts.flavour, facts.settings)
 
 
 def logged_statements(run: TransactionGroup, facts: ServerDialect) -> list[LoggedStatement]:

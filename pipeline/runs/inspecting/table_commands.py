@@ -14,7 +14,7 @@ from pipeline.changes.reload import FromSource, Origin
 from pipeline.decisions import Lease
 from pipeline.errors import ConfigurationError, LedgerRefused, Remedy
 from pipeline.ports.ledger import Ledger
-from pipeline.runs.capturing.initial_schemas import facts_of_server
+from pipeline.runs.capturing.logged_statements import facts_of_server
 from pipeline.runs.context import Workplace
 from pipeline.runs.inspecting.schema_history import unknown_table
 from pipeline.runs.rejoining.forecast import foretold, stopped_at

@@ -15,9 +15,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from pipeline.batch import Batch, BatchState
+from pipeline.changes.column_lineage import ColumnLineage, MirrorPolicies
 from pipeline.changes.evolution import steps
 from pipeline.changes.layout import changelog_path, snapshot_path
-from pipeline.changes.lineage import ColumnLineage, ColumnsRead, MirrorPolicies, lineage
+from pipeline.changes.lineage import ColumnsRead, lineage
 from pipeline.changes.merging import SETTLES, BatchPart, MergePlan, plan_merge
 from pipeline.changes.reload import since_emptied
 from pipeline.intent import Intent

@@ -16,7 +16,8 @@ from itertools import pairwise
 
 import pyarrow as pa
 
-from pipeline.changes.lineage import ColumnLineage, lineage
+from pipeline.changes.column_lineage import ColumnLineage
+from pipeline.changes.lineage import lineage
 from pipeline.changes.merging import SETTLES, BatchPart, MergePlan, plan_merge
 from pipeline.changes.reload import FromSource, reload_origin
 from pipeline.errors import PastRefused, TableError

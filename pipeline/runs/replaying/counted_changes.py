@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
+from pipeline.changes.column_lineage import ColumnLineage
 from pipeline.changes.layout import changelog_path
-from pipeline.changes.lineage import ColumnLineage, lineage
+from pipeline.changes.lineage import lineage
 from pipeline.changes.merging import BatchPart, MergePlan
 from pipeline.errors import TableError
 from pipeline.ports.mirror_writes import PartColumn, StagedFiles

@@ -1,7 +1,8 @@
 """ALTER TABLE: its clauses, one after the other.
 
-Belongs here: the grammar of every clause. That all of them resolve against the table as
-it was is the business of `pipeline.schema.evolving.alter`.
+Belongs here: the grammar of clauses about columns, keys and names. Does not: those about storage
+(`alter_storage`); that all of them resolve against the table as it was
+(`pipeline.schema.evolving.alter`).
 
 Source: `alter_table_stmt` in `sql/sql_yacc.yy` of MySQL, and MariaDB's.
 """
@@ -9,8 +10,8 @@ Source: `alter_table_stmt` in `sql/sql_yacc.yy` of MySQL, and MariaDB's.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Final
 
+from pipeline.schema.statements.alter_storage import read_neutral, read_partitions, to_the_end
 from pipeline.schema.statements.changes import (
     FIRST,
     AddColumn,
@@ -39,8 +40,7 @@ from pipeline.schema.statements.column_definitions import read_column, read_defi
 from pipeline.schema.statements.create import read_period
 from pipeline.schema.statements.defaults import read_default
 from pipeline.schema.statements.keys import read_key, sees_key
-from pipeline.schema.statements.lexer import CannotRead
-from pipeline.schema.statements.options import read_options, skip_partitions
+from pipeline.schema.statements.options import read_options
 from pipeline.schema.statements.reader import StatementReader
 from pipeline.schema.statements.written import (
     WrittenColumn,
@@ -48,11 +48,6 @@ from pipeline.schema.statements.written import (
     WrittenOptions,
     WrittenReference,
 )
-
-_PARTITION_WORDS: Final = frozenset(
-    {"ANALYZE", "CHECK", "OPTIMIZE", "REBUILD", "REPAIR", "REORGANIZE", "COALESCE"}
-)
-_ROWS_GO: Final = frozenset({"REPAIR"})
 
 
 def read_alter_table(reader: StatementReader, *, ignore: bool) -> AlterTable:
@@ -91,7 +86,7 @@ def _clause(reader: StatementReader) -> list[Clause]:
             return [_rename(reader)]
         case "CONVERT" if reader.sees("CONVERT", "TO"):
             return [_convert(reader)]
-    found = _partition(reader) or _neutral(reader)
+    found = read_partitions(reader) or read_neutral(reader)
     if found is not None:
         return [found]
     place = reader.at
@@ -101,14 +96,11 @@ def _clause(reader: StatementReader) -> list[Clause]:
     return [SetOptions(options)]
 
 
-# -- columns ----------------------------------------------------------------------
-
-
 def _add(reader: StatementReader) -> list[Clause]:
     reader.expect("ADD")
     if reader.accept("PARTITION"):
         # New partitions are empty; those of HASH and KEY only move rows.
-        _to_the_end(reader)
+        to_the_end(reader)
         return [Neutral("ADD PARTITION")]
     if reader.context.facts.mariadb:
         if reader.accept("SYSTEM", "VERSIONING"):
@@ -189,13 +181,10 @@ def _alter(reader: StatementReader) -> Clause:
     return AlterDefault(name, read_default(reader), if_exists)
 
 
-# -- keys, names --------------------------------------------------------------------
-
-
 def _drop(reader: StatementReader) -> Clause:
     reader.expect("DROP")
     if reader.accept("PARTITION"):
-        _to_the_end(reader)
+        to_the_end(reader)
         return RowsChange("DROP PARTITION")
     if reader.accept("SYSTEM", "VERSIONING"):
         return SetOptions(WrittenOptions(system_versioned=False))
@@ -255,72 +244,6 @@ def _convert(reader: StatementReader) -> Clause:
         reader.accept_symbol("=")
         collation = reader.word_or_string()
     return ConvertCharset(charset, collation)
-
-
-# -- the rest -----------------------------------------------------------------------
-
-
-def _partition(reader: StatementReader) -> Clause | None:
-    if skip_partitions(reader):
-        return SetOptions(WrittenOptions(partitioned=True))
-    if reader.accept("REMOVE", "PARTITIONING"):
-        return SetOptions(WrittenOptions(partitioned=False))
-    if word := reader.accept_any("DISCARD", "IMPORT"):
-        if reader.accept("PARTITION"):
-            reader.listed(reader.name)
-        reader.expect("TABLESPACE")
-        return RowsChange(f"{word} TABLESPACE")
-    if reader.accept("TRUNCATE", "PARTITION"):
-        _to_the_end(reader)
-        return RowsChange("TRUNCATE PARTITION")
-    if reader.accept("EXCHANGE", "PARTITION"):
-        reader.name()
-        reader.expect("WITH", "TABLE")
-        other = reader.table()
-        if reader.accept_any("WITH", "WITHOUT"):
-            reader.expect("VALIDATION")
-        return RowsChange("EXCHANGE PARTITION", other)
-    if reader.context.facts.mariadb and reader.sees("CONVERT"):
-        raise CannotRead("CONVERT PARTITION and CONVERT TABLE are not followed")
-    word = reader.peek().keyword
-    if word in _PARTITION_WORDS and reader.sees(word, "PARTITION"):
-        _to_the_end(reader)
-        return RowsChange("REPAIR PARTITION") if word in _ROWS_GO else Neutral(f"{word} PARTITION")
-    return None
-
-
-def _to_the_end(reader: StatementReader) -> None:
-    """Partition clauses stand alone: nothing but they is left."""
-    while not reader.over:
-        reader.next()
-
-
-def _neutral(reader: StatementReader) -> Clause | None:
-    for word in ("ALGORITHM", "LOCK"):
-        if reader.accept(word):
-            reader.accept_symbol("=")
-            reader.next()
-            return Neutral(word)
-    if reader.accept("FORCE") or reader.accept("NOWAIT"):
-        return Neutral("FORCE")
-    if word := reader.accept_any("ENABLE", "DISABLE"):
-        reader.expect("KEYS")
-        return Neutral(f"{word} KEYS")
-    if word := reader.accept_any("WITH", "WITHOUT"):
-        if reader.accept("VALIDATION"):
-            return Neutral("VALIDATION")
-        raise CannotRead(f"{word} is not understood here")
-    if reader.accept("ORDER", "BY"):
-        reader.listed(lambda: _ordered(reader))
-        return Neutral("ORDER BY")
-    if word := reader.accept_any("SECONDARY_LOAD", "SECONDARY_UNLOAD"):
-        return Neutral(word)
-    return None
-
-
-def _ordered(reader: StatementReader) -> None:
-    reader.table()
-    reader.accept_any("ASC", "DESC")
 
 
 def drop_index_clause(name: str, *, if_exists: bool) -> Clause:

@@ -1,0 +1,155 @@
+"""The structures that a server has now, and what they say about an earlier place of its log.
+
+Belongs here: asking while nothing changes, and the statements between that place and the answer.
+Does not: whether the server must be asked (`initial_schemas`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from pipeline.binlog.transactions.buffer import TransactionBuffer
+from pipeline.binlog.transactions.limits import Limits
+from pipeline.changes.generations import next_generation
+from pipeline.errors import LogStops, SourceMoving
+from pipeline.gtid import GtidSet
+from pipeline.ports.source import Baseline
+from pipeline.position import Coordinates
+from pipeline.retries import STRUCTURES
+from pipeline.runs.agreement.obstacles import with_way_on
+from pipeline.runs.begin import RunStart
+from pipeline.runs.capturing.known_structures import Given
+from pipeline.runs.capturing.logged_statements import facts_of_server, logged_statements
+from pipeline.runs.context import Workplace
+from pipeline.schema.history import DatabaseVersion, Knowledge, Origin, SchemaVersion
+from pipeline.schema.logged import LoggedStatement
+from pipeline.schema.statements.changes import Irrelevant, NotUnderstood
+from pipeline.schema.statements.read import read_change
+from pipeline.schema.statements.touched import Touched, touched_by
+from pipeline.schema.tracker import Later, SchemaTracker
+from pipeline.table import TableName
+
+
+def structures_of_server(work: Workplace, run_start: RunStart, folding: int) -> SchemaTracker:
+    baseline, between = quiet_baseline(work, run_start)
+    return _seeded(work, baseline, between, run_start.start.at, folding)
+
+
+def quiet_baseline(work: Workplace, run_start: RunStart) -> tuple[Baseline, list[LoggedStatement]]:
+    """The server's structures, and the statements between the start and them, of which none came
+    while they were read; `SourceMoving`."""
+    for _ in STRUCTURES.tries():
+        baseline = work.server.baseline()
+        between = list(_statements_between(work, run_start, run_start.start.at, baseline.high))
+        if not any(_moves(one, baseline) for one in between):
+            return baseline, between
+    raise SourceMoving(
+        "the structures of the source's tables kept changing while they were read",
+        hint="run again when the schema changes are over",
+    )
+
+
+def _moves(logged: LoggedStatement, baseline: Baseline) -> bool:
+    """Whether a statement may have come while the structures were read."""
+    if logged.end <= baseline.low:
+        return False
+    if logged.gtid and GtidSet.parse(baseline.low_set).contains(GtidSet.parse(logged.gtid)):
+        return False
+    return not isinstance(read_change(logged.text, logged.context), Irrelevant)
+
+
+def _statements_between(
+    work: Workplace, run_start: RunStart, start: Coordinates, end: Coordinates
+) -> Iterator[LoggedStatement]:
+    """The statements between two places of the log that may change a structure."""
+    if start >= end:
+        return
+    facts = facts_of_server(run_start.facts)
+    dump = work.server.dump(start)
+    buffer = TransactionBuffer(
+        start,
+        begins=dump.begins,
+        wants=lambda _: False,
+        spool=work.spool,
+        limits=Limits(end),
+        leave_out=run_start.leave_out,
+    )
+    buffer.prepared.rowless = True
+    try:
+        for received in dump:
+            buffer.put(received)
+            while (run := buffer.get()) is not None:
+                yield from logged_statements(run, facts)
+                buffer.ack()
+            if buffer.stopped or buffer.ended:
+                break
+    except LogStops as error:
+        raise with_way_on(error, work.server, end) from error
+    finally:
+        dump.close()
+
+
+def _seeded(
+    work: Workplace,
+    baseline: Baseline,
+    between: Sequence[LoggedStatement],
+    start: Coordinates,
+    folding: int,
+) -> SchemaTracker:
+    """What the server has, and for tables that statements behind the start changed, from the
+    last of those on."""
+    touched = touched_between(between, [table.name for table in baseline.tables])
+    versions: dict[TableName, SchemaVersion] = {}
+    later: dict[TableName, Later] = {}
+    for schema in baseline.tables:
+        found = touched.pop(schema.name, None)
+        if found is None:
+            versions[schema.name] = SchemaVersion(
+                schema.name, 1, start, Knowledge.KNOWN, Origin.BASELINE, schema
+            )
+            continue
+        later[schema.name] = Later(found.last, schema)
+        if not found.created:
+            versions[schema.name] = _unknown(schema.name, start, found.last)
+    for name, found in touched.items():
+        if not found.created:
+            versions[name] = _unknown(name, start, found.last)
+    databases = tuple(
+        DatabaseVersion(database.name, start, database) for database in baseline.databases
+    )
+    numbers = work.ledger.last_versions(work.source.name)
+    source = work.source.name
+    known = Given(work.ledger, source, versions, databases, numbers)
+    tracker = SchemaTracker(
+        known, lower_case_table_names=folding, generation=next_generation, later=later
+    )
+    tracker.begin_with(versions.values(), databases)
+    for newest in work.ledger.newest_schemas(source):
+        if newest.table not in versions and newest.table not in later:
+            tracker.carry(newest.table, None, start)
+    return tracker
+
+
+def _unknown(table: TableName, start: Coordinates, until: Coordinates) -> SchemaVersion:
+    why = f"statements up to {until} changed it, and nobody recorded what it was before them"
+    return SchemaVersion(table, 1, start, Knowledge.UNKNOWN, Origin.BASELINE, reason=why)
+
+
+def touched_between(
+    between: Iterable[LoggedStatement], tables: Sequence[TableName]
+) -> dict[TableName, Touched]:
+    """Which tables the statements changed: where the last one ends, and whether the first
+    one made it."""
+    found: dict[TableName, Touched] = {}
+    for logged in between:
+        read = read_change(logged.text, logged.context)
+        if isinstance(read, Irrelevant):
+            continue
+        if isinstance(read, NotUnderstood):
+            names = dict.fromkeys(tables if read.may_touch is None else read.may_touch, False)
+        else:
+            names = touched_by(read, tables)
+        for name, created in names.items():
+            first = found.get(name)
+            found[name] = Touched(logged.end, created if first is None else first.created)
+    return found
