@@ -5,14 +5,13 @@ from __future__ import annotations
 
 import ast
 import json
-import re
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable, QueryBuilder
 
 import lockstep
 from lockstep.cli import main
@@ -20,6 +19,7 @@ from pipeline.errors import NothingMatches
 from pipeline.table import Column
 from resources.lake.session import SparkProcess
 from tests.consumers.shop import NOTES, ORDERS, Shop, inserts, with_columns
+from tests.lake.duck import duck
 
 DAY = date(2026, 11, 1)
 BEFORE = {
@@ -93,6 +93,7 @@ def test_the_snippets_run_as_they_are_printed(
     spark: SparkProcess,
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
+    tmp_path: Path,
 ) -> None:
     """Each gives all rows of all generations."""
     monkeypatch.chdir(notes.folder)
@@ -105,7 +106,8 @@ def test_the_snippets_run_as_they_are_printed(
     _require_all(_pasted(snippets["Python"], {}))
     _require_all(_pasted(snippets["Spark"], {"spark": spark.session()}).toArrow())
     _require_all(pa.table(_pasted(snippets["delta-rs"], {})))
-    _require_all(_by_datafusion(snippets["DuckDB"]))
+    with duck(tmp_path / "extensions") as connection:
+        _require_all(connection.execute(snippets["DuckDB"]).to_arrow_table())
 
 
 def _pasted(code: str, names: dict[str, Any]) -> Any:
@@ -114,23 +116,6 @@ def _pasted(code: str, names: dict[str, Any]) -> Any:
     assert isinstance(last, ast.Expr)
     exec(compile(ast.Module(lines, []), "pasted", "exec"), names)
     return eval(compile(ast.Expression(last.value), "pasted", "eval"), names)
-
-
-def _by_datafusion(sql: str) -> pa.Table:
-    """Its statement is plain SQL but for how a table is opened."""
-    paths: list[str] = []
-
-    def registered(found: re.Match[str]) -> str:
-        paths.append(found[1].replace("''", "'"))
-        return f"g{len(paths)}"
-
-    opening, statement = sql.split("\n", 1)
-    assert opening == "install delta; load delta;"
-    plain = re.sub(r"delta_scan\('((?:[^']|'')*)'\)", registered, statement.rstrip(";"))
-    builder = QueryBuilder()
-    for number, path in enumerate(paths, 1):
-        builder = builder.register(f"g{number}", DeltaTable(path))
-    return pa.table(builder.execute(plain).read_all())
 
 
 def test_a_changelog_of_one_generation(notes: Shop) -> None:

@@ -8,13 +8,17 @@ from typing import Any
 import polars
 import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 
 from lockstep.snippets import refusals, table_snippets, version_snippets
+from lockstep.store_snippets import store_lines
 from resources.lake.jars import DELTA, locked_jars
 from resources.lake.pin import head_of
 from resources.lake.session import SparkProcess
 from resources.lake.statement import quoted
 from resources.lake.storage import delta_table
+from tests.fix_objects import ObjectStore
+from tests.lake.duck import duck
 
 TABLES = {
     "plain": ((), set()),
@@ -53,11 +57,37 @@ def test_what_is_printed_reads_the_table(name: str, tmp_path: Path, spark: Spark
     newest = head_of(Path(path)).version
     for printed in (table_snippets(path, features), version_snippets(path, newest, features)):
         assert set(printed) == READERS - cannot
-        for reader in printed.keys() - {"DuckDB"}:
-            assert _ids(printed[reader], session) == there
+        with duck(tmp_path / "extensions") as connection:
+            rows = connection.execute(printed.pop("DuckDB")).fetchall()
+        assert sorted(number for number, *_ in rows) == there
+        for snippet in printed.values():
+            assert _ids(snippet, session) == there
     for reader in cannot:
         with pytest.raises(Exception):  # noqa: B017 - each reader has an error of its own
             _ids(table_snippets(path)[reader], session)
+
+
+def test_what_is_printed_reads_a_table_in_a_store(
+    tmp_path: Path,
+    spark: SparkProcess,
+    object_store: ObjectStore,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """With the lines that stand in front of it there."""
+    path = object_store.prefix()
+    write_deltalake(str(path), pa.table({"id": [1, 2]}), storage_options=path.options)
+    options = object_store.options()
+    for name in options:
+        monkeypatch.setenv(f"AWS_{name.upper()}", "another")
+    front, session = store_lines(str(path), options), spark.session()
+    for printed in (table_snippets(str(path)), version_snippets(str(path), 0)):
+        assert printed.keys() == front.keys()
+        pasted = {reader: f"{front[reader]}\n{text}" for reader, text in printed.items()}
+        with duck(tmp_path / "extensions") as connection:
+            rows = connection.execute(pasted.pop("DuckDB")).fetchall()
+        assert sorted(rows) == [(1,), (2,)]
+        for snippet in pasted.values():
+            assert _ids(snippet, session) == [1, 2]
 
 
 def _ids(snippet: str, session: Any) -> list[int]:
