@@ -32,6 +32,7 @@ from assets.pages.steps import (
     distance_metadata,
     held_sentence,
     merged_metadata,
+    requests_metadata,
 )
 from assets.report_news import note_page
 from assets.sessions import RunSession, Sessions
@@ -101,7 +102,8 @@ def _captured(settings: Settings, declared: Declaration) -> dg.AssetsDefinition:
                 for event in structure_news(names, work, report.batch):
                     context.log_event(event)
             note_tables(context, settings, work)
-        return dg.MaterializeResult(metadata=captured_metadata(report, began))
+        told = captured_metadata(report, began) | requests_metadata(session.requests())
+        return dg.MaterializeResult(metadata=told)
 
     spec = declared.spec(
         names.captured,
@@ -122,7 +124,8 @@ def _merged(settings: Settings, declared: Declaration) -> dg.AssetsDefinition:
         changed = {done.table for done in report.merged}
         with at_once(context.instance):
             note_tables(context, settings, session.workplace(), changed)
-        return dg.MaterializeResult(metadata=merged_metadata(report))
+        told = merged_metadata(report) | requests_metadata(session.requests())
+        return dg.MaterializeResult(metadata=told)
 
     spec = declared.spec(
         names.merged,
@@ -158,9 +161,8 @@ def _acknowledged(settings: Settings, declared: Declaration) -> dg.AssetsDefinit
         told = acknowledged_metadata(report, now, session.record.merged)
         if report.acknowledged:
             told |= note_page(context, settings, work, session.run_id)
-        return dg.MaterializeResult(
-            metadata=told | distance_metadata(lag, room), data_version=_version_set(work)
-        )
+        told |= distance_metadata(lag, room) | requests_metadata(session.requests())
+        return dg.MaterializeResult(metadata=told, data_version=_version_set(work))
 
     interval = pause_from_now(settings.source(names.source).schedule)
     spec = declared.spec(

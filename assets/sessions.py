@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Protocol, TypeVar
 
+from pipeline.batch import Requests
 from pipeline.decisions import Decision, Lease, LeaseView
 from pipeline.errors import LeaseLost, LedgerUnavailable, LockstepError, Recovery, SourceBusy
 from pipeline.places import Place
@@ -72,7 +73,7 @@ class WithPart:
 @dataclass(slots=True)
 class RunRecord:
     """What happened in one run of one source, for who started it. `began`: before it looked where
-    the log ends."""
+    the log ends. `requests`: what it asked of an object store so far."""
 
     source: str
     began: datetime | None = None
@@ -81,6 +82,7 @@ class RunRecord:
     acknowledged: AcknowledgeReport | None = None
     error: LockstepError | None = None
     defect: BaseException | None = None
+    requests: Requests | None = None
 
     @property
     def covered(self) -> datetime | None:
@@ -112,6 +114,7 @@ class RunSession:
     on_release: Callable[[Lease], None] = lambda _: None
     _held: ExitStack = field(default_factory=ExitStack)
     _place: tuple[Workplace, Lease] | None = None
+    _requests: Callable[[], Requests | None] | None = None
 
     def run(self, step: Callable[[Workplace, Lease], Result], *, patient: bool = False) -> Result:
         """Perform a step under the lease; what a retry may mend is tried again (`retries.STEP`).
@@ -144,9 +147,17 @@ class RunSession:
 
     def _make_workplace(self) -> Workplace:
         work = self.adapters.workplace(self.source, self.progress)
+        self._requests = self._requests or work.requests
+        work = replace(work, requests=self._requests)
         if self.until is None:
             return work
         return replace(work, source=replace(work.source, until=self.until))
+
+    def requests(self) -> Requests | None:
+        """What was asked of an object store since this was asked last."""
+        before, now = self.record.requests, self.workplace().requests()
+        self.record.requests = now
+        return now - before if now is not None and before is not None else now
 
     def _note_failure(self, step: Callable[..., object], error: LockstepError) -> None:
         """Leave the failed attempt in the ledger for `lockstep status`, if it can be

@@ -153,6 +153,7 @@ class Adapters:
             changelog=lake.changelog,
             mirrors=lake.mirrors,
             claims=lake.claims,
+            requests=lake.requests_since_now(),
             progress=progress,
             clock=lambda: datetime.now(UTC),
         )

@@ -12,6 +12,7 @@ from datetime import datetime
 import dagster as dg
 
 from assets.pages.records import partial_table, quarantine_table
+from pipeline.batch import Requests
 from pipeline.position import Position
 from pipeline.runs.reports import AcknowledgeReport, CaptureReport, MergeReport
 from pipeline.segment import RowCounts
@@ -113,6 +114,16 @@ def distance_metadata(lag: Lag, room: Headroom | None) -> Metadata:
         found["headroom hours"] = dg.MetadataValue.float(round(hours, 2))
     if room is not None and room.bytes_per_day is not None:
         found["log bytes a day"] = dg.MetadataValue.int(round(room.bytes_per_day))
+    return found
+
+
+def requests_metadata(asked: Requests | None) -> Metadata:
+    """Of a lake in an object store; delta-rs' are in neither figure."""
+    if asked is None:
+        return {}
+    found: Metadata = {"requests by Lockstep": dg.MetadataValue.int(asked.own)}
+    if asked.spark is not None:
+        found["requests by Spark"] = dg.MetadataValue.int(asked.spark)
     return found
 
 

@@ -12,6 +12,7 @@ from datetime import datetime
 from time import sleep
 from typing import Protocol
 
+from pipeline.batch import Requests
 from pipeline.ports.changelog import Changelog
 from pipeline.ports.claims import Claims
 from pipeline.ports.ledger import Ledger
@@ -83,6 +84,8 @@ class Workplace:
     claims: Claims
     progress: Progress
     clock: Callable[[], datetime]
+    requests: Callable[[], Requests | None] = lambda: None
+    """What was asked of the lake's object store since this was put together; None in a folder."""
     pause: Callable[[float], None] = sleep
 
     def quarantine(self, quarantined: Quarantine) -> None:

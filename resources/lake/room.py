@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
+from pipeline.batch import Requests
 from pipeline.keeping import KEEP
 from resources.lake.changelog import DeltaChangelog
 from resources.lake.claims import FileClaims
@@ -14,6 +15,7 @@ from resources.lake.copies import FolderCopies
 from resources.lake.mirror import SparkMirrors
 from resources.lake.paths import LakePath
 from resources.lake.remote import RemoteSpark
+from resources.lake.requests import requests_since_now
 from resources.lake.segments import ParquetSegments
 from resources.lake.server import server_of
 from resources.lake.session import SparkProcess
@@ -25,7 +27,8 @@ from resources.lake.upkeep import SparkUpkeep
 
 @dataclass(frozen=True, slots=True)
 class LakeRoom:
-    """An open lake; `prove` tries its Spark with a small table and says which one it is
+    """An open lake; `requests_since_now` begins to count those to its store (`requests`); `prove`
+    tries its Spark with a small table and says which one it is
     (`trial`), `close` ends it if it was started."""
 
     segments: ParquetSegments
@@ -35,6 +38,7 @@ class LakeRoom:
     claims: FileClaims
     copies: FolderCopies
     upkeep: SparkUpkeep
+    requests_since_now: Callable[[], Callable[[], Requests | None]]
     prove: Callable[[], str]
     close: Callable[[], None]
 
@@ -71,6 +75,7 @@ def open_lake(
         claims=FileClaims(lake),
         copies=FolderCopies(lake, staging=passing, spark=spark),
         upkeep=SparkUpkeep(lake, spark=spark, keep=keep),
+        requests_since_now=lambda: requests_since_now(lake, spark),
         prove=prove,
         close=spark.stop,
     )

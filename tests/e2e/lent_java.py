@@ -59,6 +59,8 @@ def lend(folder: Path) -> None:
         gateway: Any = connected(process, told)
         if gateway is not None and told.is_symlink():
             gateway.jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
+            # A Java that was just started has asked no store for anything.
+            gateway.jvm.org.apache.hadoop.fs.FileSystem.closeAll()
             # The Java is not this process's to shut down.
             vars(gateway)["shutdown"] = lambda *_: None
         return gateway

@@ -175,6 +175,16 @@ update lockstep.batches set server_resets = 1, server_started_at = now() where i
 update lockstep.batches set state = 'acknowledged' where id = %(b)s
 -- rule: batches_merged_whole
 update lockstep.batches set state = 'merged', merged_at = now() where id = %(c)s
+-- rule: batches_requests_count
+update lockstep.batches set state = 'acknowledged', acknowledged_at = now(), own_requests = -1
+where id = %(b)s
+-- rule: batches_requests_told
+update lockstep.batches set state = 'acknowledged', acknowledged_at = now(), spark_requests = 1
+where id = %(b)s
+-- rule: batches_requests_told
+update lockstep.batches set
+    state = 'abandoned', abandoned_at = now(), abandoned_because = '', own_requests = 1
+where id = %(d)s
 -- rule: batches_acknowledged_in_order
 update lockstep.table_states set
     condition = 'quarantined', reason = '', hint = '', position = '', remedy = 'catch-up',
