@@ -96,6 +96,7 @@ def _captured(settings: Settings, declared: Declaration) -> dg.AssetsDefinition:
         except LockstepError as error:
             raise failure(error) from error
         session.record.captured = report
+        session.on_captured()
         work = session.workplace()
         with at_once(context.instance):
             if report.batch is not None:

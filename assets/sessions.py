@@ -96,9 +96,9 @@ class RunSession:
     """One source within one Dagster run. The lease is taken by the first step.
 
     `on_lease` is told each new lease and the one before it, `on_wait` that another's is waited
-    for, `on_release` a lease that is given back in order, before it is: where steps are processes,
-    the next one takes another. `pause` waits seconds. `until`: where the run ends, if not at the
-    log's head.
+    for, `on_captured` that the record has what was captured, `on_release` a lease that is given
+    back in order, before it is: where steps are processes, the next one takes another. `pause`
+    waits seconds. `until`: where the run ends, if not at the log's head.
     """
 
     adapters: Site
@@ -112,6 +112,7 @@ class RunSession:
     until: Place | None = None
     on_wait: Callable[[], None] = lambda: None
     on_release: Callable[[Lease], None] = lambda _: None
+    on_captured: Callable[[], None] = lambda: None
     _held: ExitStack = field(default_factory=ExitStack)
     _place: tuple[Workplace, Lease] | None = None
     _requests: Callable[[], Requests | None] | None = None

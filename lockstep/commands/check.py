@@ -61,6 +61,8 @@ def machine_findings(adapters: Adapters, settings: Settings) -> list[Finding]:
         found = [_tried("java", _java), _tried("delta", lambda: _jars(lake)), *found]
     if settings.spark_server or settings.spark_cluster:
         found.append(_tried("spark", lambda: _spark(adapters, settings)))
+    if settings.lineage is not None:
+        found.append(_tried("lineage", lambda: _lineage(settings)))
     return found
 
 
@@ -196,6 +198,14 @@ def _lake(path: LakePath) -> str:
             f"{nearest} cannot be written.", hint="make it writable, or correct path under [lake]"
         ) from error
     return f"{path}; mirrors need Delta readers that support deletion vectors"
+
+
+def _lineage(settings: Settings) -> str:
+    """Asks nobody: a backend that is away is no matter of a run."""
+    from resources.openlineage.sending import open_client
+
+    kind = open_client(settings.lineage_transport()).transport.kind
+    return f"OpenLineage events go by the client's transport {kind!r}"
 
 
 def _server(adapters: Adapters, source: str) -> str:

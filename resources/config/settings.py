@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 from pipeline.bounds import Budget
 from pipeline.errors import ConfigurationError
@@ -19,6 +20,7 @@ from pipeline.source_plan import SnapshotPlan, SourcePlan, StandbyPlan
 from pipeline.tables import TablePatterns
 from pipeline.upkeep.facts import UpkeepPolicy
 from resources.config.dagster import DagsterSection, page_address
+from resources.config.lineage import LineageSection, followed
 from resources.config.model import File
 from resources.config.secrets import Secret, is_sensitive, resolve
 from resources.config.sources import SourceSection, TriggerSection
@@ -244,6 +246,15 @@ class Settings:
             raise ConfigurationError(
                 f"dagster.webserver: {error}.", hint=f"correct what {address} holds"
             ) from error
+
+    @property
+    def lineage(self) -> LineageSection | None:
+        """OpenLineage events, if they are asked for."""
+        return self.file.lineage
+
+    def lineage_transport(self) -> dict[str, Any]:
+        """As the official client takes it; empty for what the client finds by itself."""
+        return followed(self.file.lineage.transport, self.folder) if self.file.lineage else {}
 
     def spark_conf(self) -> dict[str, str]:
         return {key: resolve(value, self.folder) for key, value in self.file.spark.items()}
