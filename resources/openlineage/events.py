@@ -25,6 +25,7 @@ from openlineage.client.event_v2 import (
     RunState,
 )
 from openlineage.client.facet_v2 import (
+    BaseFacet,
     DatasetFacet,
     RunFacet,
     column_lineage_dataset,
@@ -141,7 +142,7 @@ def run_event(
         facets["errorMessage"] = error_message_run.ErrorMessageRunFacet(why, "PYTHON")
     place = moment.place
     kind = job_type_job.JobTypeJobFacet("BATCH", "LOCKSTEP", "JOB")
-    return RunEvent(
+    event = RunEvent(
         eventType=RunState[state],
         eventTime=moment.at.isoformat(),
         run=Run(run_id(place.source, moment.run), facets),
@@ -150,6 +151,22 @@ def run_event(
         outputs=[written for one in news.tables for written in _written(place, one)],
         producer=f"urn:lockstep:{release}",
     )
+    for facet in _facets(event):
+        facet._producer = event.producer
+    return event
+
+
+def _facets(event: RunEvent) -> Iterator[BaseFacet]:
+    """All of them, whatever they are about."""
+    read, written = event.inputs or [], event.outputs or []
+    for facets in (
+        event.run.facets,
+        event.job.facets,
+        *(one.facets for one in (*read, *written)),
+        *(one.inputFacets for one in read),
+        *(one.outputFacets for one in written),
+    ):
+        yield from (facets or {}).values()
 
 
 def _lockstep(
@@ -213,7 +230,7 @@ def _written(place: Place, one: TableNews) -> Iterator[OutputDataset]:
             ]
         )
         facets["columnLineage"] = _columns(place, one)
-    change = _of_mirror(place, one)
+    change = _of_mirror(one)
     if change is not None:
         facets["lifecycleStateChange"] = change
     rows = one.counts.total + one.read
@@ -227,10 +244,9 @@ def _written(place: Place, one: TableNews) -> Iterator[OutputDataset]:
 
 
 def _of_mirror(
-    place: Place, one: TableNews
+    one: TableNews,
 ) -> lifecycle_state_change_dataset.LifecycleStateChangeDatasetFacet | None:
-    if one.was is not None and one.was.mirror != one.state.mirror:
-        return _changed(_CHANGE.RENAME, place.stored(one.was.mirror))
+    """A renamed table's mirror is made anew, or stays where it was: neither is a rename."""
     if one.merge is not None and one.merge.delta_version == 0:
         return _changed(_CHANGE.CREATE)
     if one.was is None and one.happened in _IN_THE_LAKE:

@@ -30,11 +30,12 @@ from pipeline.segment import RowCounts
 from pipeline.table import TableName
 from pipeline.table_state import TableEvent, TableEventKind, TableState
 
-NAMED: Final = 1_000
+NAMED: Final = 250
 """Tables that are told of; of more, those whose structure changed first."""
 
-DESCRIBED: Final = 5_000
-"""Columns, in all, that are told of; the tables behind them are told of without."""
+DESCRIBED: Final = 1_000
+"""Columns, in all, that are told of; the tables behind them are told of without. Both keep what is
+sent below a megabyte, which is what brokers take."""
 
 
 @dataclass(frozen=True, slots=True)
