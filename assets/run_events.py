@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 from dagster import DagsterExecutionInterruptedError
 
 from assets.sessions import RunRecord
-from pipeline.errors import LeaseLost, LockstepError, SourceBusy
+from pipeline.errors import LeaseLost, SourceBusy
 from pipeline.runs.context import Workplace
 from pipeline.runs.inspecting.table_news import RunNews, run_news
 from resources.config import Settings
@@ -48,7 +48,8 @@ class RunEvents:
     ) -> None:
         """`SetupIncomplete` without the client."""
         require_client()
-        self._settings, self._record, self._run, self._tags = settings, record, run, tags
+        self._settings, self._record, self._note = settings, record, note
+        self._run, self._tags = run, tags
         self._namespace = settings.lineage.namespace if settings.lineage is not None else ""
         self._sending = Sending(settings.lineage_transport, note)
         self._started = False
@@ -70,8 +71,10 @@ class RunEvents:
         if ended is not None:
             self._start()
             news = _NOTHING
-            with suppress(LockstepError):  # the ledger is away: the run's end is told without
+            try:
                 news = run_news(work(), self._record.captured, self._record.merged)
+            except Exception as error:  # noqa: BLE001 - nothing that is told of a run fails it
+                self._note(f"OpenLineage is told of no tables: {type(error).__name__}: {error}")
             state, why = ended
             self._send(state, news, why)
         self._sending.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -26,8 +27,10 @@ from pipeline.schema.statements.changes import RenameTables
 from pipeline.segment import RowCounts
 from pipeline.table import TableName
 from pipeline.table_state import TableCondition, TableState
+from resources.config.lineage import LineageSection
 from resources.openlineage.events import Moment, Place, run_event
 from resources.openlineage.sending import open_client, require_client
+from tests.dagster.place import settings_for, stand_for
 
 NOW = datetime(2026, 11, 23, tzinfo=UTC)
 IDLE = RunRecord(
@@ -108,3 +111,8 @@ def test_a_client_that_is_missing_or_not_told_where(
     with pytest.raises(SetupIncomplete, match="not installed") as told:
         require_client()
     assert "lockstep[openlineage]" in told.value.hint
+    known = settings_for(tmp_path, "shop")
+    settings = replace(known, file=known.file.model_copy(update={"lineage": LineageSection()}))
+    with stand_for(settings, None) as stand:
+        assert not stand.run().success
+    assert isinstance(stand.records[0].error, SetupIncomplete)

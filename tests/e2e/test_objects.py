@@ -117,10 +117,6 @@ def test_requests_are_counted(
             mysql.execute(f"update {database}.a set s = concat(s, '.') where id = 1")
         seen = {who: len(faults.requests(agent)) - before[who] for who, agent in AGENTS.items()}
         assert told == {who: seen[who] for who in ("lockstep", "spark")}
-        kept = project.json("report")["sources"]["shop"]["batches"]
-        assert [one["requests"] for one in kept] == [told]
-        text = project.run("metrics").stdout
-        assert f'requests{{client="spark",source="shop"}} {seen["spark"]}.0' in text
         return seen
 
     few = counted(project)
@@ -129,8 +125,13 @@ def test_requests_are_counted(
         *(f"create table {t} (id int primary key, s varchar(40))" for t in more),
         *(f"insert into {t} values (1, 'one')" for t in more),
     )
-    many = counted(made(tmp_path / "wide", mysql, database, object_store, project.warm))
+    wide = made(tmp_path / "wide", mysql, database, object_store, project.warm)
+    many = counted(wide)
     assert many == {**few, "lockstep": few["lockstep"] + WATCHED * len(more)}
+    [kept] = wide.json("report")["sources"]["shop"]["batches"]
+    assert kept["requests"] == {who: many[who] for who in ("lockstep", "spark")}
+    text = wide.run("metrics").stdout
+    assert f'requests{{client="spark",source="shop"}} {many["spark"]}.0' in text
 
 
 @pytest.mark.soak
