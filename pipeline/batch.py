@@ -119,8 +119,9 @@ class Requests:
         return f"{self.own:,} by Lockstep, {spark}"
 
     def __sub__(self, before: Requests) -> Requests:
-        told = None if self.spark is None else self.spark - (before.spark or 0)
-        return Requests(self.own - before.own, told)
+        known = self.spark is not None and before.spark is not None
+        spark = (self.spark or 0) - (before.spark or 0) if known else None
+        return Requests(self.own - before.own, spark)
 
     def __add__(self, other: Requests) -> Requests:
         known = self.spark is not None and other.spark is not None

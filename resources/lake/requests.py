@@ -35,16 +35,24 @@ def requests_since_now(lake: LakePath, spark: Spark) -> Callable[[], Requests | 
 
     def asked() -> Requests:
         now = spark.requests()
-        by_spark = None if now is None else max(now - (java or 0), 0)
-        return Requests(count.made - own, by_spark)
+        told = None if now is None or java is None else max(now - java, 0)
+        return Requests(count.made - own, told)
 
     return asked
 
 
-def requests_of_java(session: SparkSession, lake: ObjectPath) -> int:
-    """By the Java of this machine, since it started."""
-    jvm: Any = session.sparkContext._jvm
-    conf = session._jsparkSession.sessionState().newHadoopConf()
-    store = jvm.org.apache.hadoop.fs.Path(f"{lake}/").getFileSystem(conf)
-    found = store.getIOStatistics()
-    return int(found.counters().get(_COUNTER) or 0)
+def requests_of_java(session: SparkSession, lake: ObjectPath) -> int | None:
+    """By the Java of this machine, since it started; None where its client does not count, or it
+    is gone: what needs it finds that out."""
+    from py4j.protocol import Py4JError
+
+    try:
+        jvm: Any = session.sparkContext._jvm
+        conf = session.sparkContext._jsc.hadoopConfiguration()
+        hadoop = jvm.org.apache.hadoop.fs
+        client = hadoop.Path(f"{lake}/").getFileSystem(conf)
+        told = hadoop.statistics.IOStatisticsSupport.retrieveIOStatistics(client)
+        counted = None if told is None else told.counters().get(_COUNTER)
+    except (Py4JError, OSError):
+        return None
+    return None if counted is None else int(counted)

@@ -105,10 +105,10 @@ WATCHED = 2
 def test_requests_are_counted(
     mysql: MySqlStand, database: str, tmp_path: Path, project: Project, object_store: ObjectStore
 ) -> None:
-    """A run tells, and the ledger keeps, what the store saw of Lockstep and of Spark. With nine
+    """A run tells, and the ledger keeps, what the store saw of Lockstep and of Spark. With six
     tables of which one changed it is what it was with three, but that each is watched; so it is
     with delta-rs, which tells nothing."""
-    faults, more = Faults(object_store.faulty_port), [f"t{number}" for number in range(6)]
+    faults, more = Faults(object_store.faulty_port), [f"t{number}" for number in range(3)]
 
     def counted(project: Project) -> dict[str, int]:
         for _ in range(3):  # the first reads the tables, the second deletes what that staged
