@@ -145,7 +145,7 @@ def build(
             if open_upkeep and settings.file.upkeep.schedule is not None
         ],
         sensors=[
-            dead_run_sensor(tuple(names), open_site),
+            dead_run_sensor(settings, open_site),
             new_table_sensor(settings, fingerprint({n: catalogue.get(n, ()) for n in names})),
             attention_sensor(settings, open_site, notify),
             *(traffic_sensor(source, open_site) for source in triggers),
@@ -202,7 +202,7 @@ def _sessions(
             for dead in found:
                 progress.note(f"Run {dead} had died; it is reported as failed.")
             if lease.source in told:
-                told[lease.source].dead(found)
+                told[lease.source].dead(instance, found)
 
         def on_wait() -> None:
             instance.add_run_tags(run.run_id, {WAITS_TAG: datetime.now(UTC).isoformat()})

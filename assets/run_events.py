@@ -14,10 +14,11 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
-from dagster import DagsterExecutionInterruptedError
+import dagster as dg
 
+from assets.names import job_name
 from assets.sessions import RunRecord
-from pipeline.errors import LeaseLost, SourceBusy
+from pipeline.errors import LeaseLost, LockstepError, SourceBusy
 from pipeline.runs.context import Workplace
 from pipeline.runs.inspecting.table_news import RunNews, run_news
 from resources.config import Settings
@@ -60,10 +61,16 @@ class RunEvents:
         if report is not None and report.batch is not None:
             self._start()
 
-    def dead(self, runs: Collection[str]) -> None:
-        """Runs that were found dead."""
+    def dead(self, instance: dg.DagsterInstance, runs: Collection[str]) -> None:
+        """Runs that were found dead; those of other jobs had told of nothing."""
         for run in runs:
-            self._send("ABORT", run=run, why=_DEAD)
+            found = instance.get_run_by_id(run)
+            if found is not None and found.job_name == job_name(self._record.source):
+                self._send("ABORT", run=run, why=_DEAD)
+
+    def close(self) -> None:
+        """What was not sent is told of."""
+        self._sending.close()
 
     def end(self, work: Callable[[], Workplace]) -> None:
         """All that will happen has; `work` is for looking."""
@@ -77,7 +84,7 @@ class RunEvents:
                 self._note(f"OpenLineage is told of no tables: {type(error).__name__}: {error}")
             state, why = ended
             self._send(state, news, why)
-        self._sending.close()
+        self.close()
 
     def _start(self) -> None:
         if not self._started:
@@ -124,6 +131,25 @@ class RunEvents:
         return moment
 
 
+def tell_of_dead(
+    settings: Settings,
+    instance: dg.DagsterInstance,
+    source: str,
+    runs: Collection[str],
+    note: Callable[[str], None],
+) -> None:
+    """For who finds dead runs without being one."""
+    if settings.lineage is None or not runs:
+        return
+    try:
+        events = RunEvents(settings, RunRecord(source), "", {}, note)
+    except LockstepError as error:
+        note(f"{error.message}; {error.hint}")
+        return
+    events.dead(instance, runs)
+    events.close()
+
+
 def outcome(record: RunRecord) -> tuple[str, str | None] | None:
     """How a run ended, and why if not well; None for one that had nothing to do, or that another
     run kept from beginning."""
@@ -137,7 +163,7 @@ def outcome(record: RunRecord) -> tuple[str, str | None] | None:
         return "ABORT", f"{error.message} {error.hint}"
     if error is not None:
         return "FAIL", f"{error.message} {error.hint}"
-    if isinstance(record.defect, KeyboardInterrupt | DagsterExecutionInterruptedError):
+    if isinstance(record.defect, KeyboardInterrupt | dg.DagsterExecutionInterruptedError):
         return "ABORT", _STOPPED
     if record.defect is not None:
         return "FAIL", f"A defect of Lockstep: {type(record.defect).__name__}"
