@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from dagster._core.storage.tags import SCHEDULED_EXECUTION_TIME_TAG
 from openlineage.client.serde import Serde
 
-from assets.run_events import outcome
+from assets.run_events import SCHEDULED, outcome
 from assets.sessions import RunRecord
 from pipeline.errors import (
     ConfigurationError,
@@ -88,7 +89,9 @@ def test_an_event_is_below_a_megabyte() -> None:
     wide = DESCRIBED // 10
     tables = tuple(news(at, wide if at < 10 else 0) for at in range(NAMED))
     place = Place("lockstep", "shop", "db.example.com", 3306, "s3://lake", "prod")
-    event = run_event("COMPLETE", Moment(place, "run", NOW), None, RunNews(tables, 9_750))
+    assert SCHEDULED == SCHEDULED_EXECUTION_TIME_TAG
+    event = run_event("COMPLETE", Moment(place, "run", NOW, NOW), None, RunNews(tables, 9_750))
+    assert {"nominalTime", "lockstep_run"} <= (event.run.facets or {}).keys()
     size = len(Serde.to_json(event).encode())
     assert 500_000 < size < 1_000_000
     assert event.outputs is not None
