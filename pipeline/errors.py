@@ -154,6 +154,12 @@ class LakeUnavailable(LockstepError):
     recovery = Recovery.RETRY
 
 
+class CatalogUnavailable(LockstepError):
+    """The catalog of `[catalog]` does not answer, or does not do what it is asked."""
+
+    recovery = Recovery.RETRY
+
+
 class StreamEndedEarly(LockstepError):
     """The server's stream ended before the run's end was reached."""
 

@@ -16,13 +16,16 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from pipeline.errors import LockstepError
+from pipeline.ports.catalog import Catalog
 from pipeline.ports.consumers import Consumers
 from pipeline.ports.ledger import Ledger
 from pipeline.ports.source import SourceServer
 from pipeline.ports.upkeep import MirrorUpkeep
 from pipeline.runs.context import Progress, Workplace
 from pipeline.runs.expect import writes_expected
+from pipeline.runs.registering.gather import Registry
 from resources.config import Settings
+from resources.config.catalog import CatalogKind, CatalogSection
 
 if TYPE_CHECKING:
     from resources.lake.room import LakeRoom
@@ -138,6 +141,35 @@ class Adapters:
     def upkeep(self) -> MirrorUpkeep:
         """The files of the lake's mirrors."""
         return self.lake().upkeep
+
+    def registry(self) -> Registry | None:
+        """Where mirrors are registered; None where they are not. Asks nobody."""
+        part = self._settings.catalog
+        if part is None:
+            return None
+        lake = self._settings.lake_path()
+        root = lake.absolute()
+
+        def locate(mirror: str) -> str:
+            return (root / mirror if mirror else root).as_uri()
+
+        return Registry(self._catalog(part, locate), part.schemas)
+
+    def _catalog(self, part: CatalogSection, locate: Callable[[str], str]) -> Catalog:
+        match part.kind:
+            case CatalogKind.UNITY:
+                from resources.unity.catalog import UnityCatalog
+
+                assert part.uri is not None and part.name is not None, "the section requires it"
+                return UnityCatalog(part.uri, part.name, self._settings.catalog_token(), locate)
+            case CatalogKind.HIVE:
+                from resources.hive.catalog import HiveCatalog
+
+                assert part.uri is not None, "the section requires it"
+                return HiveCatalog(part.uri, locate)
+            case CatalogKind.SPARK:
+                assert part.name is not None, "the section requires it"
+                return self.lake().catalog(part.name, locate)
 
     def workplace(self, source: str, progress: Progress) -> Workplace:
         """Everything one source's run works through."""

@@ -18,6 +18,7 @@ from pipeline.snapshot.pace import LoadLimits, Pace
 from pipeline.source_plan import SnapshotPlan, SourcePlan, StandbyPlan
 from pipeline.tables import TablePatterns
 from pipeline.upkeep.facts import UpkeepPolicy
+from resources.config.catalog import CatalogSection
 from resources.config.dagster import DagsterSection, page_address
 from resources.config.model import File
 from resources.config.secrets import Secret, is_sensitive, resolve
@@ -247,6 +248,16 @@ class Settings:
 
     def spark_conf(self) -> dict[str, str]:
         return {key: resolve(value, self.folder) for key, value in self.file.spark.items()}
+
+    @property
+    def catalog(self) -> CatalogSection | None:
+        """Where mirrors are registered, if they are."""
+        return self.file.catalog
+
+    def catalog_token(self) -> str:
+        """What the catalog asks for; '' for nothing."""
+        part = self.file.catalog
+        return "" if part is None or part.token is None else resolve(part.token, self.folder)
 
     @property
     def spark_server(self) -> bool:

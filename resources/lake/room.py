@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 from pipeline.keeping import KEEP
@@ -18,6 +19,7 @@ from resources.lake.segments import ParquetSegments
 from resources.lake.server import server_of
 from resources.lake.session import SparkProcess
 from resources.lake.spark import Spark
+from resources.lake.spark_catalog import SparkCatalog
 from resources.lake.spool import FileSpool
 from resources.lake.trial import require_kept
 from resources.lake.upkeep import SparkUpkeep
@@ -26,7 +28,7 @@ from resources.lake.upkeep import SparkUpkeep
 @dataclass(frozen=True, slots=True)
 class LakeRoom:
     """An open lake; `prove` tries its Spark with a small table and says which one it is
-    (`trial`), `close` ends it if it was started."""
+    (`trial`), `catalog` is one of Spark's by its name, `close` ends it if it was started."""
 
     segments: ParquetSegments
     spool: FileSpool
@@ -35,6 +37,7 @@ class LakeRoom:
     claims: FileClaims
     copies: FolderCopies
     upkeep: SparkUpkeep
+    catalog: Callable[[str, Callable[[str], str]], SparkCatalog]
     prove: Callable[[], str]
     close: Callable[[], None]
 
@@ -71,6 +74,7 @@ def open_lake(
         claims=FileClaims(lake),
         copies=FolderCopies(lake, staging=passing, spark=spark),
         upkeep=SparkUpkeep(lake, spark=spark, keep=keep),
+        catalog=partial(SparkCatalog, spark),
         prove=prove,
         close=spark.stop,
     )

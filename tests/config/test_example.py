@@ -11,6 +11,7 @@ from pydantic import BaseModel
 
 from pipeline.policies import LakePolicies, StartPolicies, chosen_of
 from resources.config import model, sources
+from resources.config.catalog import CatalogSection
 from resources.config.dagster import DagsterSection
 from resources.config.load import parse_settings
 from resources.config.part import Section
@@ -24,6 +25,7 @@ SECTIONS: dict[str, type[BaseModel]] = {
     "ledger": model.LedgerSection,
     "dagster": DagsterSection,
     "upkeep": model.UpkeepSection,
+    "catalog": CatalogSection,
     "sources": sources.SourceSection,
     "sources.bounds": sources.BoundsSection,
     "sources.snapshot": sources.SnapshotSection,
