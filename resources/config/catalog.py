@@ -68,7 +68,7 @@ class CatalogSection(Section):
         schemes, address = _SCHEMES[self.kind], urlsplit(self.uri)
         if address.scheme not in schemes or not address.hostname or address.username:
             raise ValueError(f"uri is not an address such as {schemes[0]}://catalog.example.com")
-        if self.token is not None and address.scheme == "http":
-            if not is_loopback(address.hostname):
-                raise ValueError("http:// would send the token in the clear; write https://")
+        plain = address.scheme == "http" and not is_loopback(address.hostname)
+        if self.token is not None and plain:
+            raise ValueError("http:// would send the token in the clear; write https://")
         return self
