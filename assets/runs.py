@@ -32,6 +32,7 @@ from assets.pages.steps import (
     distance_metadata,
     held_sentence,
     merged_metadata,
+    registered_metadata,
 )
 from assets.report_news import note_page
 from assets.sessions import RunSession, Sessions
@@ -45,6 +46,7 @@ from pipeline.runs.context import Workplace
 from pipeline.runs.inspecting.status import distance
 from pipeline.runs.inspecting.verify_outcome import prove_sample
 from pipeline.runs.merge import merge
+from pipeline.runs.registering.register import register_after
 from pipeline.runs.reports import MergeReport
 from pipeline.table import TableName
 from resources.config import Settings
@@ -146,6 +148,7 @@ def _acknowledged(settings: Settings, declared: Declaration) -> dg.AssetsDefinit
         work = session.workplace()
         report = replace(report, sampled=prove_sample(work, SystemRandom()))
         session.record.acknowledged = report
+        session.record.registered = session.run(register_after)
         if report.held:
             context.log.warning(f"not acknowledged: {held_sentence(report.held)}")
         with at_once(context.instance):
@@ -156,6 +159,8 @@ def _acknowledged(settings: Settings, declared: Declaration) -> dg.AssetsDefinit
         now = work.clock()
         lag, room = distance(work, now)
         told = acknowledged_metadata(report, now, session.record.merged)
+        if session.record.registered is not None:
+            told |= registered_metadata(session.record.registered)
         if report.acknowledged:
             told |= note_page(context, settings, work, session.run_id)
         return dg.MaterializeResult(

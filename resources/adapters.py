@@ -16,14 +16,13 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from pipeline.errors import LockstepError
-from pipeline.ports.catalog import Catalog
+from pipeline.ports.catalog import Catalog, Registry
 from pipeline.ports.consumers import Consumers
 from pipeline.ports.ledger import Ledger
 from pipeline.ports.source import SourceServer
 from pipeline.ports.upkeep import MirrorUpkeep
 from pipeline.runs.context import Progress, Workplace
 from pipeline.runs.expect import writes_expected
-from pipeline.runs.registering.gather import Registry
 from resources.config import Settings
 from resources.config.catalog import CatalogKind, CatalogSection
 
@@ -187,6 +186,7 @@ class Adapters:
             claims=lake.claims,
             progress=progress,
             clock=lambda: datetime.now(UTC),
+            registry=self.registry,
         )
 
     def close(self) -> None:

@@ -6,6 +6,7 @@ are plotted by Dagster, so a step says each of them at every run, 0 too.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
@@ -13,6 +14,7 @@ import dagster as dg
 
 from assets.pages.records import partial_table, quarantine_table
 from pipeline.position import Position
+from pipeline.runs.registering.register import CatalogReport
 from pipeline.runs.reports import AcknowledgeReport, CaptureReport, MergeReport
 from pipeline.segment import RowCounts
 from pipeline.standing.facts import Headroom, Lag
@@ -97,6 +99,17 @@ def acknowledged_metadata(
     if report.partial:
         found["partial"] = partial_table(report.partial)
     return found
+
+
+def registered_metadata(report: CatalogReport) -> Metadata:
+    """What became of entries in the catalog."""
+    deeds = Counter(one.deed.value for one in report.done)
+    told = [f"{count} {deed}" for deed, count in sorted(deeds.items())]
+    if report.left:
+        told.append(f"{len(report.left)} left: `lockstep catalog` says why")
+    if report.trouble is not None:
+        told.append(f"{report.trouble.message}; the next run goes on")
+    return {"catalog": dg.MetadataValue.text("; ".join(told) or "nothing to do")}
 
 
 def distance_metadata(lag: Lag, room: Headroom | None) -> Metadata:

@@ -14,6 +14,7 @@ from lockstep import exits
 from lockstep.context import CommandContext, Outcome
 from lockstep.findings import lines, objects
 from pipeline.errors import (
+    CatalogUnavailable,
     ConfigurationError,
     LakeUnavailable,
     LockstepError,
@@ -61,6 +62,8 @@ def machine_findings(adapters: Adapters, settings: Settings) -> list[Finding]:
         found = [_tried("java", _java), _tried("delta", lambda: _jars(lake)), *found]
     if settings.spark_server or settings.spark_cluster:
         found.append(_tried("spark", lambda: _spark(adapters, settings)))
+    if settings.catalog is not None:
+        found.append(_catalog(adapters))
     return found
 
 
@@ -175,6 +178,20 @@ def _spark(adapters: Adapters, settings: Settings) -> str:
     if settings.spark_server and isinstance(settings.lake_path(), ObjectPath):
         told += "; uploads that a killed run began stay: let the store expire them"
     return told
+
+
+def _catalog(adapters: Adapters) -> Finding:
+    """One that is down is no refusal: runs go on, and catch up."""
+
+    def ask() -> str:
+        registry = adapters.registry()
+        assert registry is not None, "there is a [catalog]"
+        return registry.catalog.require_ready()
+
+    found = _tried("catalog", ask)
+    if isinstance(found.error, CatalogUnavailable):
+        return Finding("warning", "catalog", f"{found.sentence}; runs go on", found.hint)
+    return found
 
 
 def _lake(path: LakePath) -> str:

@@ -6,6 +6,7 @@ Belongs here: the port. Does not: what is registered, and when (`pipeline.catalo
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Protocol
 
 from pipeline.catalog.values import Entry, EntryName, Found
@@ -50,3 +51,11 @@ class Catalog(Protocol):
 
     def drop(self, name: EntryName) -> None:
         """The entry is gone, not the table's files; none there is no error."""
+
+
+@dataclass(frozen=True, slots=True)
+class Registry:
+    """Where mirrors are registered. `schema`: the template of the names of schemas."""
+
+    catalog: Catalog
+    schema: str

@@ -12,6 +12,7 @@ from datetime import datetime
 from time import sleep
 from typing import Protocol
 
+from pipeline.ports.catalog import Registry
 from pipeline.ports.changelog import Changelog
 from pipeline.ports.claims import Claims
 from pipeline.ports.ledger import Ledger
@@ -71,7 +72,8 @@ class Unwatched:
 
 @dataclass(frozen=True, slots=True)
 class Workplace:
-    """The ports one source's run works through."""
+    """The ports one source's run works through. `registry`: where mirrors are registered, None
+    where they are not; `ConfigurationError` where that cannot be told."""
 
     source: SourcePlan
     server: SourceServer
@@ -84,6 +86,7 @@ class Workplace:
     progress: Progress
     clock: Callable[[], datetime]
     pause: Callable[[float], None] = sleep
+    registry: Callable[[], Registry | None] = lambda: None
 
     def quarantine(self, quarantined: Quarantine) -> None:
         """Say so while the run goes on."""

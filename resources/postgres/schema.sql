@@ -75,6 +75,15 @@ create table lockstep.capture_scopes (
     constraint capture_scopes_pk PRIMARY KEY (batch)
 );
 
+create table lockstep.catalogs (
+    source text not null,
+    catalog text not null,
+    statement bigint not null,
+    constraint catalogs_pk PRIMARY KEY (source, catalog),
+    constraint catalogs_source FOREIGN KEY (source) REFERENCES lockstep.sources(name),
+    constraint catalogs_statement_counts CHECK ((statement >= 0))
+);
+
 create table lockstep.consumers (
     id bigint not null generated always as identity,
     source text not null,
@@ -347,6 +356,22 @@ create table lockstep.prepared (
     constraint prepared_once UNIQUE (batch, format_id, gtrid, bqual),
     constraint prepared_pk PRIMARY KEY (id),
     constraint prepared_xid_fits CHECK (((octet_length(gtrid) <= 64) AND (octet_length(bqual) <= 64)))
+);
+
+create table lockstep.registrations (
+    source text not null,
+    catalog text not null,
+    database text not null,
+    name text not null,
+    schema_name text not null,
+    table_name text not null,
+    location text not null,
+    content text,
+    shows integer,
+    constraint registrations_made CHECK (((content IS NULL) = (shows IS NULL))),
+    constraint registrations_name UNIQUE (source, catalog, schema_name, table_name),
+    constraint registrations_pk PRIMARY KEY (source, catalog, database, name),
+    constraint registrations_source FOREIGN KEY (source) REFERENCES lockstep.sources(name)
 );
 
 create table lockstep.revised_files (

@@ -1061,3 +1061,22 @@ insert into lockstep.forgotten (source, through, token, pruned_at) values (%(s)s
 alter table lockstep.forgotten disable trigger forgotten_begin;
 insert into lockstep.forgotten (source, through, token) values (%(s)s, %(a)s, 1);
 select lockstep.prune(%(s)s, 0, %(a)s, %(a)s)
+
+-- rule: registrations_pk
+insert into lockstep.registrations (source, catalog, database, name, schema_name, table_name, location)
+select %(s)s, 'c', 'shop', 'orders', 'shop', 'orders' || n, '' from generate_series(1, 2) n
+-- rule: registrations_name
+insert into lockstep.registrations (source, catalog, database, name, schema_name, table_name, location)
+select %(s)s, 'c', 'shop', 'orders' || n, 'shop', 'orders', '' from generate_series(1, 2) n
+-- rule: registrations_source
+insert into lockstep.registrations (source, catalog, database, name, schema_name, table_name, location)
+values ('nobody', 'c', 'shop', 'orders', 'shop', 'orders', '')
+-- rule: registrations_made
+insert into lockstep.registrations
+values (%(s)s, 'c', 'shop', 'orders', 'shop', 'orders', '', '0123456789abcdef', null)
+-- rule: catalogs_pk
+insert into lockstep.catalogs select %(s)s, 'c', n from generate_series(1, 2) n
+-- rule: catalogs_source
+insert into lockstep.catalogs values ('nobody', 'c', 1)
+-- rule: catalogs_statement_counts
+insert into lockstep.catalogs values (%(s)s, 'c', -1)

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from pipeline.catalog.values import Entry, EntryName, Found, place
 from pipeline.errors import CatalogUnavailable
+from pipeline.ports.catalog import Registry
 from pipeline.position import Coordinates, LogFile
 from pipeline.runs.context import Workplace
-from pipeline.runs.registering.gather import Registry
 from pipeline.runs.registering.register import CatalogReport, Deed, differences, register
 from pipeline.schema.history import SchemaStatement
 from pipeline.table import TableName

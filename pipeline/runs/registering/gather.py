@@ -16,7 +16,8 @@ from functools import partial
 from pipeline.catalog.naming import Left, entry_name, entry_names
 from pipeline.catalog.plan import Wanted
 from pipeline.catalog.values import Entry, EntryColumn, EntryName, Registered, place
-from pipeline.ports.catalog import Catalog
+from pipeline.ports.catalog import Catalog, Registry
+from pipeline.ports.ledger import Ledger
 from pipeline.runs.context import Workplace
 from pipeline.schema.types import sql_type
 from pipeline.table import TableName
@@ -24,14 +25,6 @@ from pipeline.table_state import TableCondition, TableState
 
 _STATEMENTS = 500
 """Read at a time."""
-
-
-@dataclass(frozen=True, slots=True)
-class Registry:
-    """Where mirrors are registered. `schema`: the template of the names of schemas."""
-
-    catalog: Catalog
-    schema: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +50,7 @@ def gather(work: Workplace, registry: Registry, *, every: bool = False) -> Gathe
     statement, texts = _statements(work, seen)
     states = ledger.table_states(source)
     there = {table: state for table, state in states.items() if _there(state)}
-    names, left = entry_names(
-        there, partial(entry_name, registry.schema, source), catalog.refuses, registered
-    )
+    names, left = _named(registry, source, there, registered)
     dropped = {t for t, one in states.items() if one.condition is TableCondition.DROPPED}
     unnamed = there.keys() - names.keys()
     gone = [one for one in registered if one in dropped or one in unnamed or one not in states]
@@ -72,6 +63,42 @@ def gather(work: Workplace, registry: Registry, *, every: bool = False) -> Gathe
     ]
     wanted = _wanted(work, registry, [there[table] for table in due], names) if due else ()
     return Gathered(registered, wanted, tuple(gone), tuple(left), statement, seen)
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What the ledger knows of a source's entries. `waiting`: tables that a run will register, or
+    change the entry of; `left`: those that can have no name."""
+
+    catalog: str
+    registered: int
+    waiting: tuple[TableName, ...]
+    left: tuple[Left, ...]
+
+
+def stand(ledger: Ledger, source: str, registry: Registry) -> Standing:
+    """Asks neither source nor catalog."""
+    registered = ledger.registrations(source, registry.catalog.identity)
+    states = ledger.table_states(source)
+    there = {table: state for table, state in states.items() if _there(state)}
+    names, left = _named(registry, source, there, registered)
+    waiting = [
+        table
+        for table, name in names.items()
+        if _differs(registered.get(table), there[table], name, registry.catalog)
+    ]
+    made = sum(1 for one in registered.values() if one.content is not None)
+    return Standing(registry.catalog.identity, made, tuple(sorted(waiting)), tuple(left))
+
+
+def _named(
+    registry: Registry,
+    source: str,
+    there: Collection[TableName],
+    registered: Mapping[TableName, Registered],
+) -> tuple[dict[TableName, EntryName], list[Left]]:
+    named = partial(entry_name, registry.schema, source)
+    return entry_names(there, named, registry.catalog.refuses, registered)
 
 
 def _statements(work: Workplace, seen: int) -> tuple[int, list[str]]:

@@ -20,8 +20,9 @@ from pipeline.catalog.plan import Drop, Put, Rename, Step, Wanted, plan
 from pipeline.catalog.values import Entry, EntryName, Found, Registered, at_one_of, marked
 from pipeline.decisions import Lease
 from pipeline.errors import LockstepError
+from pipeline.ports.catalog import Registry
 from pipeline.runs.context import Workplace
-from pipeline.runs.registering.gather import Gathered, Registry, gather
+from pipeline.runs.registering.gather import Gathered, gather
 from pipeline.table import TableName
 
 _TAKEN = "give the other one another name, or another schema under [catalog] to Lockstep"
@@ -67,6 +68,22 @@ def register(
     of before that point at our mirrors are taken over. Errors are in the report, never raised."""
     registering = _Registering(work, registry, _kept(work, lease, registry), takes=every)
     return registering.all(every=every)
+
+
+def register_after(work: Workplace, lease: Lease) -> CatalogReport | None:
+    """What a run does at its end; None where mirrors are not registered. Trouble with it is told,
+    and ends no run."""
+    try:
+        registry = work.registry()
+    except LockstepError as error:
+        report = CatalogReport("The catalog", trouble=error)
+    else:
+        if registry is None:
+            return None
+        report = register(work, lease, registry)
+    if report.trouble is not None:
+        work.progress.note(f"mirrors wait to be registered: {report.trouble.message}")
+    return report
 
 
 def differences(work: Workplace, registry: Registry) -> CatalogReport:
