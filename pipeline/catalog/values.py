@@ -100,12 +100,13 @@ def place(location: str) -> str:
     return re.sub(r"^s3[an]:", "s3:", location).rstrip("/")
 
 
-def marked(found: Found, source: str, root: str) -> bool:
-    """Whether an entry has the marks of this source, and is of this lake. `root`: the lake's URL;
-    another project may have a source of the same name."""
+def marked(found: Found, source: str, root: str, known: Registered | None) -> bool:
+    """Whether an entry has the marks of this source, and is of this lake, at `root`, or where the
+    ledger knows it to be: another project may have a source of the same name."""
     if found.location is None or found.source != source:
         return False
-    return place(found.location).startswith(f"{place(root)}/")
+    below = place(found.location).startswith(f"{place(root)}/")
+    return below or (known is not None and at_one_of(found, (known.location,)))
 
 
 def at_one_of(found: Found, locations: Iterable[str]) -> bool:

@@ -9,6 +9,7 @@ looked at again when a statement of the log has its name in it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -25,6 +26,8 @@ from pipeline.table_state import TableCondition, TableState
 
 _STATEMENTS = 500
 """Read at a time."""
+
+_WORD = re.compile(r"[\w$]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +51,7 @@ def gather(work: Workplace, registry: Registry, *, every: bool = False) -> Gathe
     registered = ledger.registrations(source, catalog.identity)
     seen = ledger.registered_up_to(source, catalog.identity)
     statement, texts = _statements(work, seen)
+    words = frozenset(word for text in texts for word in _WORD.findall(text))
     states = ledger.table_states(source)
     there = {table: state for table, state in states.items() if _there(state)}
     names, left = _named(registry, source, there, registered)
@@ -59,7 +63,7 @@ def gather(work: Workplace, registry: Registry, *, every: bool = False) -> Gathe
         for table, name in names.items()
         if every
         or _differs(registered.get(table), there[table], name, catalog)
-        or any(table.name.lower() in text for text in texts)
+        or _named_in(table.name.lower(), words, texts)
     ]
     wanted = _wanted(work, registry, [there[table] for table in due], names) if due else ()
     return Gathered(registered, wanted, tuple(gone), tuple(left), statement, seen)
@@ -110,6 +114,13 @@ def _statements(work: Workplace, seen: int) -> tuple[int, list[str]]:
         seen = max((one.id for one in found), default=seen)
         if len(found) < _STATEMENTS:
             return seen, texts
+
+
+def _named_in(name: str, words: Collection[str], texts: Collection[str]) -> bool:
+    """Whether a statement may be about a table of that name."""
+    if _WORD.fullmatch(name):
+        return name in words
+    return any(name in text for text in texts)
 
 
 def _there(state: TableState) -> bool:

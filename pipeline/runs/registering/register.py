@@ -211,7 +211,7 @@ class _Registering:
     def _ours(self, found: Found, known: Registered | None, entry: Entry | None = None) -> bool:
         catalog, source = self.registry.catalog, self.work.source.name
         if catalog.marks:
-            return marked(found, source, catalog.location(""))
+            return marked(found, source, catalog.location(""), known)
         places = (*((known.location,) if known else ()), *((entry.location,) if entry else ()))
         return known is not None and at_one_of(found, places)
 
