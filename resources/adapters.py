@@ -24,7 +24,7 @@ from pipeline.ports.upkeep import MirrorUpkeep
 from pipeline.runs.context import Progress, Workplace
 from pipeline.runs.expect import writes_expected
 from resources.config import Settings
-from resources.config.catalog import CatalogKind, CatalogSection
+from resources.config.catalog import CatalogKind
 
 if TYPE_CHECKING:
     from resources.lake.room import LakeRoom
@@ -152,23 +152,21 @@ class Adapters:
         def locate(mirror: str) -> str:
             return (root / mirror if mirror else root).as_uri()
 
-        return Registry(self._catalog(part, locate), part.schemas)
+        return Registry(self._catalog(part.kind, locate), part.schemas)
 
-    def _catalog(self, part: CatalogSection, locate: Callable[[str], str]) -> Catalog:
-        match part.kind:
+    def _catalog(self, kind: CatalogKind, locate: Callable[[str], str]) -> Catalog:
+        uri, name = self._settings.catalog_uri(), self._settings.catalog_name()
+        match kind:
             case CatalogKind.UNITY:
                 from resources.unity.catalog import UnityCatalog
 
-                assert part.uri is not None and part.name is not None, "the section requires it"
-                return UnityCatalog(part.uri, part.name, self._settings.catalog_token(), locate)
+                return UnityCatalog(uri, name, self._settings.catalog_token(), locate)
             case CatalogKind.HIVE:
                 from resources.hive.catalog import HiveCatalog
 
-                assert part.uri is not None, "the section requires it"
-                return HiveCatalog(part.uri, locate)
+                return HiveCatalog(uri, locate)
             case CatalogKind.SPARK:
-                assert part.name is not None, "the section requires it"
-                return self.lake().catalog(part.name, locate)
+                return self.lake().catalog(name, locate)
 
     def workplace(self, source: str, progress: Progress) -> Workplace:
         """Everything one source's run works through."""

@@ -13,6 +13,7 @@ from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from pipeline.catalog.naming import DATABASE
 from resources.config.part import Section, Text
+from resources.config.secrets import is_reference
 from resources.config.values import is_loopback, secret_reference
 
 
@@ -63,12 +64,15 @@ class CatalogSection(Section):
 
     @model_validator(mode="after")
     def _an_address(self) -> CatalogSection:
-        if self.uri is None:
-            return self
-        schemes, address = _SCHEMES[self.kind], urlsplit(self.uri)
-        if address.scheme not in schemes or not address.hostname or address.username:
-            raise ValueError(f"uri is not an address such as {schemes[0]}://catalog.example.com")
-        plain = address.scheme == "http" and not is_loopback(address.hostname)
-        if self.token is not None and plain:
-            raise ValueError("http:// would send the token in the clear; write https://")
+        if self.uri is not None and not is_reference(self.uri):
+            self.address(self.uri)
         return self
+
+    def address(self, uri: str) -> str:
+        """The same; ValueError where this kind has no such address, or it would see the token."""
+        schemes, found = _SCHEMES[self.kind], urlsplit(uri)
+        if found.scheme not in schemes or not found.hostname or found.username:
+            raise ValueError(f"uri is not an address such as {schemes[0]}://catalog.example.com")
+        if self.token is not None and found.scheme == "http" and not is_loopback(found.hostname):
+            raise ValueError("http:// would send the token in the clear; write https://")
+        return uri

@@ -254,6 +254,23 @@ class Settings:
         """Where mirrors are registered, if they are."""
         return self.file.catalog
 
+    def catalog_uri(self) -> str:
+        """Where it answers; '' for a catalog of Spark's."""
+        part = self.file.catalog
+        if part is None or part.uri is None:
+            return ""
+        try:
+            return part.address(resolve(part.uri, self.folder))
+        except ValueError as error:
+            raise ConfigurationError(
+                f"catalog: {error}.", hint=f"correct what {part.uri} holds"
+            ) from error
+
+    def catalog_name(self) -> str:
+        """Its own name; '' for a metastore."""
+        part = self.file.catalog
+        return "" if part is None or part.name is None else resolve(part.name, self.folder)
+
     def catalog_token(self) -> str:
         """What the catalog asks for; '' for nothing."""
         part = self.file.catalog

@@ -37,7 +37,30 @@ def refused(text: str) -> LockstepError:
     return caught.value
 
 
+UNITY = '[catalog]\nkind = "unity"\nuri = "http://127.0.0.1:8080"\nname = "lake"\n'
+
 MISTAKES = {
+    "a catalog's literal token": (
+        UNITY + 'token = "hunter2"\n' + SOURCE,
+        "lockstep.toml: line 5: a password in the file is refused; write env:NAME or file:PATH.",
+    ),
+    "a token in the clear": (
+        UNITY.replace("127.0.0.1", "catalog.example.com") + 'token = "env:TOKEN"\n' + SOURCE,
+        "lockstep.toml: line 1: http:// would send the token in the clear; write https://.",
+    ),
+    "a catalog without its address": (
+        '[catalog]\nkind = "hive"\n' + SOURCE,
+        "lockstep.toml: line 1: kind = 'hive' needs uri.",
+    ),
+    "an address of another kind": (
+        UNITY.replace("http://", "thrift://") + SOURCE,
+        "lockstep.toml: line 1: uri is not an address such as http://catalog.example.com.",
+    ),
+    "tables of two databases under one name": (
+        UNITY + 'schemas = "all"\n' + SOURCE,
+        "lockstep.toml: line 5: 'all' has no {database} in it: tables of two databases may have "
+        "one name.",
+    ),
     "an unknown top-level key names the nearest": (
         "lakes = 1\n" + SOURCE,
         "lockstep.toml: line 1: unknown key 'lakes'; did you mean 'lake'?",
