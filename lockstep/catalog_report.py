@@ -60,6 +60,8 @@ def catalog_lines(report: CatalogReport) -> Iterator[str]:
     if report.left:
         tables = counted(len(report.left), "table")
         yield f"  catalog: {tables} could not be registered: `lockstep catalog` says why"
+    if report.waiting:
+        yield f"  catalog: {counted(report.waiting, 'table')} more with the next run"
     if report.trouble is not None:
         yield f"  catalog: {report.trouble.message}"
         yield f"    hint: {report.trouble.hint}"
@@ -85,6 +87,7 @@ def catalog_json(report: CatalogReport | None) -> dict[str, Any] | None:
             for one in report.left
         ],
         "fine": report.fine,
+        "waiting": report.waiting,
         "trouble": None if report.trouble is None else error_json(report.trouble),
         "seconds": rounded(report.seconds),
     }

@@ -107,6 +107,8 @@ def registered_metadata(report: CatalogReport) -> Metadata:
     told = [f"{count} {deed}" for deed, count in sorted(deeds.items())]
     if report.left:
         told.append(f"{len(report.left)} left: `lockstep catalog` says why")
+    if report.waiting:
+        told.append(f"{report.waiting} more with the next run")
     if report.trouble is not None:
         told.append(f"{report.trouble.message}; the next run goes on")
     return {"catalog": dg.MetadataValue.text("; ".join(told) or "nothing to do")}

@@ -17,7 +17,7 @@ from pipeline.catalog.values import Entry, EntryName, Found, place
 from pipeline.errors import CatalogUnavailable
 from pipeline.ports.catalog import Registry
 from pipeline.position import Coordinates, LogFile
-from pipeline.runs.context import Workplace
+from pipeline.runs.context import Unwatched, Workplace
 from pipeline.runs.registering.register import CatalogReport, Deed, differences, register
 from pipeline.schema.history import SchemaStatement
 from pipeline.table import TableName
@@ -121,7 +121,8 @@ class Source:
 
     def work(self) -> Workplace:
         """What registering reads of a workplace."""
-        parts = {"source": self, "server": self, "mirrors": self, "ledger": self.ledger}
+        parts: dict[str, Any] = dict.fromkeys(("source", "server", "mirrors"), self)
+        parts |= {"ledger": self.ledger, "progress": Unwatched()}
         return cast("Workplace", type("Work", (), parts))
 
     name = SOURCE

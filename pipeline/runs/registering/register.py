@@ -29,6 +29,13 @@ _TAKEN = "give the other one another name, or another schema under [catalog] to 
 _OF_LOCKSTEP = "`lockstep catalog --yes` takes it over"
 
 
+_TELL_SECONDS = 10.0
+"""So often it is said how far it is."""
+
+_RUN_SECONDS = 60.0
+"""So long a run takes for it; the next one goes on."""
+
+
 class Deed(StrEnum):
     """What became of an entry."""
 
@@ -51,12 +58,14 @@ class Done:
 class CatalogReport:
     """`done`: what was changed in the catalog; `left`: tables that are not registered, or not as
     they should be; `fine`: how many are as they should be, of those that were looked at;
-    `trouble`: what ended it too early, the next run goes on."""
+    `waiting`: what a run had no time for; `trouble`: what ended it too early. The next run goes on
+    with both."""
 
     catalog: str
     done: tuple[Done, ...] = ()
     left: tuple[Left, ...] = ()
     fine: int = 0
+    waiting: int = 0
     trouble: LockstepError | None = None
     seconds: float = 0.0
 
@@ -122,6 +131,7 @@ class _Registering:
     freed: set[EntryName] = field(default_factory=set)
     left: list[Left] = field(default_factory=list)
     fine: int = 0
+    waiting: int = 0
 
     def all(self, *, every: bool) -> CatalogReport:
         clock = perf_counter()
@@ -129,7 +139,14 @@ class _Registering:
         try:
             found = gather(self.work, self.registry, every=every)
             self.left += found.left
-            for step in plan(found.wanted, found.registered, found.gone):
+            steps, told = plan(found.wanted, found.registered, found.gone), clock
+            for number, step in enumerate(steps):
+                if perf_counter() - told > _TELL_SECONDS:
+                    told = perf_counter()
+                    self.work.progress.note(f"catalog: {number:,} of {len(steps):,} entries")
+                if not every and perf_counter() - clock > _RUN_SECONDS:
+                    self.waiting = len(steps) - number
+                    break
                 self._carry_out(step, every=every)
             self._looked(found)
         except LockstepError as error:
@@ -139,12 +156,13 @@ class _Registering:
             tuple(self.done),
             tuple(self.left),
             self.fine,
+            self.waiting,
             trouble,
             perf_counter() - clock,
         )
 
     def _looked(self, found: Gathered) -> None:
-        if self.books is not None and found.statement != found.seen:
+        if self.books is not None and not self.waiting and found.statement != found.seen:
             self.books.up_to(found.statement)
 
     def _carry_out(self, step: Step, *, every: bool) -> None:
