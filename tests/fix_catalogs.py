@@ -48,7 +48,17 @@ def metastore(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     java = str(java_or_refuse(os.environ).program)
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(
-            [java, "-Xmx512m", "-cp", f"{folder}:{jars}/*", _MAIN, "-p", str(port)],
+            [
+                java,
+                "-Xmx512m",
+                "-XX:TieredStopAtLevel=1",
+                "-XX:+UseSerialGC",
+                "-cp",
+                f"{folder}:{jars}/*",
+                _MAIN,
+                "-p",
+                str(port),
+            ],
             cwd=folder,
             stdout=log,
             stderr=log,
