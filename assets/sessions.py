@@ -21,7 +21,7 @@ from pipeline.ports.ledger import Ledger
 from pipeline.ports.upkeep import MirrorUpkeep
 from pipeline.retries import STEP
 from pipeline.runs.context import Progress, Workplace
-from pipeline.runs.registering.register import CatalogReport
+from pipeline.runs.registering.outcome import CatalogReport
 from pipeline.runs.replaying.waiting import lock_when_free
 from pipeline.runs.reports import AcknowledgeReport, CaptureReport, MergeReport
 from pipeline.source_plan import PartOrder

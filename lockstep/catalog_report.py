@@ -13,7 +13,7 @@ from typing import Any, Final
 from lockstep import exits
 from lockstep.report import counted, error_json, rounded
 from pipeline.runs.registering.gather import Standing
-from pipeline.runs.registering.register import CatalogReport, Deed
+from pipeline.runs.registering.outcome import CatalogReport, Deed
 
 _WOULD: Final = {
     Deed.REGISTERED: "is not registered",
@@ -99,7 +99,7 @@ def standing_lines(standing: Standing) -> Iterator[str]:
     if standing.waiting:
         named = ", ".join(map(str, standing.waiting[:_NAMED]))
         more = len(standing.waiting) - _NAMED
-        told += f"; {named}{f' and {more} more' if more > 0 else ''} wait for the next run"
+        told += f"; waiting for the next run: {named}{f' and {more} more' if more > 0 else ''}"
     if standing.left:
         told += f"; {len(standing.left)} can have no name there: `lockstep catalog` says why"
     yield told

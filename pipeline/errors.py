@@ -155,7 +155,13 @@ class LakeUnavailable(LockstepError):
 
 
 class CatalogUnavailable(LockstepError):
-    """The catalog of `[catalog]` does not answer, or does not do what it is asked."""
+    """The catalog of `[catalog]` does not answer."""
+
+    recovery = Recovery.RETRY
+
+
+class CatalogRefused(LockstepError):
+    """The catalog does not do what it is asked about one entry."""
 
     recovery = Recovery.RETRY
 

@@ -14,7 +14,7 @@ import dagster as dg
 
 from assets.pages.records import partial_table, quarantine_table
 from pipeline.position import Position
-from pipeline.runs.registering.register import CatalogReport
+from pipeline.runs.registering.outcome import CatalogReport
 from pipeline.runs.reports import AcknowledgeReport, CaptureReport, MergeReport
 from pipeline.segment import RowCounts
 from pipeline.standing.facts import Headroom, Lag

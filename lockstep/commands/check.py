@@ -14,6 +14,7 @@ from lockstep import exits
 from lockstep.context import CommandContext, Outcome
 from lockstep.findings import lines, objects
 from pipeline.errors import (
+    CatalogRefused,
     CatalogUnavailable,
     ConfigurationError,
     LakeUnavailable,
@@ -189,7 +190,7 @@ def _catalog(adapters: Adapters) -> Finding:
         return registry.catalog.require_ready()
 
     found = _tried("catalog", ask)
-    if isinstance(found.error, CatalogUnavailable):
+    if isinstance(found.error, CatalogUnavailable | CatalogRefused):
         return Finding("warning", "catalog", f"{found.sentence}; runs go on", found.hint)
     return found
 

@@ -13,8 +13,8 @@ from pipeline.catalog.values import Entry, EntryName, Found
 
 
 class Catalog(Protocol):
-    """Every method that asks the catalog raises `CatalogUnavailable` where it does not answer, or
-    says no, and `ConfigurationError` for what only lockstep.toml can cure."""
+    """Every method that asks the catalog raises `CatalogUnavailable` where it does not answer,
+    `CatalogRefused` where it says no, and `ConfigurationError` for what lockstep.toml can cure."""
 
     @property
     def identity(self) -> str:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from pipeline.catalog.values import CONTENT_MARK, SOURCE_MARK, Entry, EntryName, Found
-from pipeline.errors import CatalogUnavailable, SetupIncomplete
+from pipeline.errors import CatalogRefused, CatalogUnavailable, LockstepError, SetupIncomplete
 
 if TYPE_CHECKING:
     from pymetastore.hive_metastore.ThriftHiveMetastore import Client
@@ -154,7 +154,7 @@ class HiveCatalog:
             transport.close()
 
 
-def _refused(identity: str, error: Exception) -> CatalogUnavailable:
+def _refused(identity: str, error: Exception) -> LockstepError:
     from thrift.transport.TTransport import TTransportException
 
     if isinstance(error, TTransportException | OSError | EOFError):
@@ -163,7 +163,7 @@ def _refused(identity: str, error: Exception) -> CatalogUnavailable:
             hint="start it, or correct uri under [catalog]; the next run goes on",
         )
     told = " ".join(str(getattr(error, "message", None) or type(error).__name__).split())[:200]
-    return CatalogUnavailable(
+    return CatalogRefused(
         f"{identity} refuses: {told}",
         hint="see its log; `lockstep catalog --yes` tries again",
     )

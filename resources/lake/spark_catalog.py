@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from pipeline.catalog.values import Entry, EntryName, Found
-from pipeline.errors import CatalogUnavailable
+from pipeline.errors import CatalogRefused, CatalogUnavailable
 from resources.lake.sessions import Sessions
 from resources.lake.spark import Spark
 from resources.lake.statement import quoted
@@ -97,10 +97,13 @@ class SparkCatalog:
                     return None
                 raise self._refused(str(error)) from error
             except (Py4JError, OSError) as error:
-                raise self._refused(str(error)) from error
+                raise CatalogUnavailable(
+                    f"{self.identity} does not answer, for its Spark does not",
+                    hint="the next run goes on; `lockstep catalog --yes` tries again",
+                ) from error
 
-    def _refused(self, told: str) -> CatalogUnavailable:
-        return CatalogUnavailable(
+    def _refused(self, told: str) -> CatalogRefused:
+        return CatalogRefused(
             f"{self.identity} refuses: {first_line(told)[:200]}",
             hint="see what [spark] says of it; `lockstep catalog --yes` tries again",
         )

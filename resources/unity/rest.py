@@ -13,7 +13,7 @@ from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Any, Final
 from urllib.parse import SplitResult, urlencode
 
-from pipeline.errors import CatalogUnavailable, ConfigurationError
+from pipeline.errors import CatalogRefused, CatalogUnavailable, ConfigurationError
 
 _SECONDS: Final = 20
 _VERSION: Final = "/api/2.1/unity-catalog"
@@ -83,8 +83,8 @@ class Rest:
         finally:
             connection.close()
 
-    def _says(self, told: str) -> CatalogUnavailable:
-        return CatalogUnavailable(
+    def _says(self, told: str) -> CatalogRefused:
+        return CatalogRefused(
             f"The Unity Catalog at {self} refuses: {' '.join(told.split())}",
             hint="see its log; `lockstep catalog --yes` tries again",
         )

@@ -27,6 +27,9 @@ _NAMES: Final = {
 }
 """Spark's SQL name of a type → the catalog's, and the one in Spark's JSON."""
 
+_TEXT: Final = ("STRING", "string")
+"""What no table of MySQL has, in a mirror that somebody else made, is shown as."""
+
 _DECIMAL: Final = re.compile(r"decimal\((\d+),(\d+)\)")
 _ARRAY: Final = re.compile(r"array<(.+)>")
 
@@ -53,11 +56,11 @@ def column(one: EntryColumn, position: int) -> dict[str, Any]:
 def _name(kind: str) -> str:
     if _DECIMAL.fullmatch(kind):
         return "DECIMAL"
-    return "ARRAY" if _ARRAY.fullmatch(kind) else _NAMES[kind][0]
+    return "ARRAY" if _ARRAY.fullmatch(kind) else _NAMES.get(kind, _TEXT)[0]
 
 
 def _json(kind: str) -> Any:
     array = _ARRAY.fullmatch(kind)
     if array is not None:
         return {"type": "array", "elementType": _json(array[1]), "containsNull": True}
-    return kind if _DECIMAL.fullmatch(kind) else _NAMES[kind][1]
+    return kind if _DECIMAL.fullmatch(kind) else _NAMES.get(kind, _TEXT)[1]

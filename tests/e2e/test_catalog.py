@@ -72,6 +72,8 @@ def test_runs_keep_mirrors_registered(
         assert run["held"] == {} and run["exit_code"] == 0
     status = project.status()
     assert (status["exit_code"], status["catalog"]["registered"]) == (0, 0)
+    (found,) = findings(project.json("check"))
+    assert found["level"] == "warning" and found["sentence"].endswith("does not answer; runs go on")
     assert project.run("catalog", expect=3).stdout.count("does not answer") == 1
 
     project.at_rest()
@@ -86,6 +88,8 @@ def test_runs_keep_mirrors_registered(
     assert deeds(project.json("run")) == ["dropped"]
     assert entry("pieces") is None
 
+    (found,) = findings(project.json("check"))
+    assert (found["level"], found["hint"]) == ("ok", "")
     catalog.drop(EntryName(schema, "orders"))
     shown = project.run("catalog", "--dry-run", expect=4).stdout
     assert f"{database}.Orders: {schema}.orders is not registered" in shown
@@ -99,3 +103,7 @@ def deeds(run: Any) -> list[str]:
     told = run["sources"]["shop"]["catalog"]
     assert (told["trouble"], told["left"]) == (None, [])
     return [one["deed"] for one in told["done"]]
+
+
+def findings(check: Any) -> list[Any]:
+    return [one for one in check["machine"]["findings"] if one["subject"] == "catalog"]

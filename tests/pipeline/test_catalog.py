@@ -14,11 +14,12 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pipeline.catalog.values import Entry, EntryName, Found, place
-from pipeline.errors import CatalogUnavailable
+from pipeline.errors import CatalogRefused, CatalogUnavailable
 from pipeline.ports.catalog import Registry
 from pipeline.position import Coordinates, LogFile
 from pipeline.runs.context import Unwatched, Workplace
-from pipeline.runs.registering.register import CatalogReport, Deed, differences, register
+from pipeline.runs.registering.outcome import CatalogReport, Deed
+from pipeline.runs.registering.register import differences, register
 from pipeline.schema.history import SchemaStatement
 from pipeline.table import TableName
 from pipeline.table_state import TableCondition, TableState
@@ -53,8 +54,11 @@ class Fallible(MemoryCatalog):
 
     fails: int = 0
     late: bool = False
+    refuses_entry: str = ""
 
     def create(self, entry: Entry) -> None:
+        if entry.name.table == self.refuses_entry:
+            raise CatalogRefused("It says no", hint="ask it why")
         self._failing(lambda: MemoryCatalog.create(self, entry))
 
     def drop(self, name: EntryName) -> None:
@@ -247,6 +251,20 @@ def test_a_person_takes_over_what_points_at_a_mirror(marks: bool) -> None:
     report = source.run(every=True)
     assert [(one.deed, one.name.table) for one in report.done] == [(Deed.CHANGED, "a")]
     assert [one.name.table for one in report.left] == ["b"]
+
+
+def test_an_entry_that_is_refused_holds_up_no_other() -> None:
+    """It is told, and tried again by the next run, with the comment that it has then."""
+    source = Source(Fallible(refuses_entry="a"))
+    for name in ("a", "b"):
+        source.happen("create", name)
+        source.happen("comment", name)
+    report = source.run()
+    assert (report.trouble, [one.why for one in report.left]) == (None, ["It says no"])
+    assert source.shown().keys() == {source.entry_name("b")}
+    source.catalog.refuses_entry = ""
+    source.run()
+    assert source.shown() == source.expected()
 
 
 @pytest.mark.parametrize(

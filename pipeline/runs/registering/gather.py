@@ -17,6 +17,7 @@ from functools import partial
 from pipeline.catalog.naming import Left, entry_name, entry_names
 from pipeline.catalog.plan import Wanted
 from pipeline.catalog.values import Entry, EntryColumn, EntryName, Registered, place
+from pipeline.errors import TableError
 from pipeline.ports.catalog import Catalog, Registry
 from pipeline.ports.ledger import Ledger
 from pipeline.runs.context import Workplace
@@ -65,7 +66,10 @@ def gather(work: Workplace, registry: Registry, *, every: bool = False) -> Gathe
         or _differs(registered.get(table), there[table], name, catalog)
         or _named_in(table.name.lower(), words, texts)
     ]
-    wanted = _wanted(work, registry, [there[table] for table in due], names) if due else ()
+    wanted: tuple[Wanted, ...] = ()
+    if due:
+        wanted, unread = _wanted(work, registry, [there[table] for table in due], names)
+        left += unread
     return Gathered(registered, wanted, tuple(gone), tuple(left), statement, seen)
 
 
@@ -142,23 +146,29 @@ def _wanted(
     registry: Registry,
     states: Collection[TableState],
     names: Mapping[TableName, EntryName],
-) -> tuple[Wanted, ...]:
+) -> tuple[tuple[Wanted, ...], list[Left]]:
+    """Their entries; mirrors that cannot be read are left."""
     tables = frozenset(state.table for state in states)
     of_tables = work.server.table_comments(tables)
     of_columns = work.server.comments(tables) if registry.catalog.columns else {}
-    found = []
+    found, left = [], []
     for state in states:
         assert state.mirror_version is not None, "only tables with a mirror have an entry"
+        try:
+            columns = _columns(work, registry, state, of_columns.get(state.table, {}))
+        except TableError as error:
+            left.append(Left(state.table, names[state.table], error.reason, error.hint))
+            continue
         entry = Entry(
             source=work.source.name,
             table=state.table,
             name=names[state.table],
             location=registry.catalog.location(state.mirror),
             comment=of_tables.get(state.table, ""),
-            columns=_columns(work, registry, state, of_columns.get(state.table, {})),
+            columns=columns,
         )
         found.append(Wanted(entry, state.mirror_version))
-    return tuple(found)
+    return tuple(found), left
 
 
 def _columns(

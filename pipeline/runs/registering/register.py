@@ -12,17 +12,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from enum import StrEnum
 from time import perf_counter
 
 from pipeline.catalog.naming import Left
 from pipeline.catalog.plan import Drop, Put, Rename, Step, Wanted, plan
 from pipeline.catalog.values import Entry, EntryName, Found, Registered, at_one_of, marked
 from pipeline.decisions import Lease
-from pipeline.errors import LockstepError
+from pipeline.errors import CatalogRefused, LockstepError
 from pipeline.ports.catalog import Registry
 from pipeline.runs.context import Workplace
 from pipeline.runs.registering.gather import Gathered, gather
+from pipeline.runs.registering.outcome import CatalogReport, Deed, Done
 from pipeline.table import TableName
 
 _TAKEN = "give the other one another name, or another schema under [catalog] to Lockstep"
@@ -34,40 +34,6 @@ _TELL_SECONDS = 10.0
 
 _RUN_SECONDS = 60.0
 """So long a run takes for it; the next one goes on."""
-
-
-class Deed(StrEnum):
-    """What became of an entry."""
-
-    REGISTERED = "registered"
-    CHANGED = "changed"
-    RENAMED = "renamed"
-    DROPPED = "dropped"
-
-
-@dataclass(frozen=True, slots=True)
-class Done:
-    """Something that was done, or would be."""
-
-    deed: Deed
-    table: TableName
-    name: EntryName
-
-
-@dataclass(frozen=True, slots=True)
-class CatalogReport:
-    """`done`: what was changed in the catalog; `left`: tables that are not registered, or not as
-    they should be; `fine`: how many are as they should be, of those that were looked at;
-    `waiting`: what a run had no time for; `trouble`: what ended it too early. The next run goes on
-    with both."""
-
-    catalog: str
-    done: tuple[Done, ...] = ()
-    left: tuple[Left, ...] = ()
-    fine: int = 0
-    waiting: int = 0
-    trouble: LockstepError | None = None
-    seconds: float = 0.0
 
 
 def register(
@@ -121,7 +87,8 @@ def _kept(work: Workplace, lease: Lease, registry: Registry) -> _Books:
 @dataclass(slots=True)
 class _Registering:
     """`books` None: nothing is changed anywhere. `takes`: entries that point at our mirrors and
-    were not made by this ledger become ours; `freed`: names that were let go."""
+    were not made by this ledger become ours; `freed`: names that were let go;
+    `refused`: the catalog said no about an entry, which is tried again."""
 
     work: Workplace
     registry: Registry
@@ -132,6 +99,7 @@ class _Registering:
     left: list[Left] = field(default_factory=list)
     fine: int = 0
     waiting: int = 0
+    refused: bool = False
 
     def all(self, *, every: bool) -> CatalogReport:
         clock = perf_counter()
@@ -147,7 +115,10 @@ class _Registering:
                 if not every and perf_counter() - clock > _RUN_SECONDS:
                     self.waiting = len(steps) - number
                     break
-                self._carry_out(step, every=every)
+                try:
+                    self._carry_out(step, every=every)
+                except CatalogRefused as error:
+                    self._refused(step, error)
             self._looked(found)
         except LockstepError as error:
             trouble = error
@@ -162,8 +133,19 @@ class _Registering:
         )
 
     def _looked(self, found: Gathered) -> None:
-        if self.books is not None and not self.waiting and found.statement != found.seen:
+        whole = not self.waiting and not self.refused
+        if self.books is not None and whole and found.statement != found.seen:
             self.books.up_to(found.statement)
+
+    def _refused(self, step: Step, error: CatalogRefused) -> None:
+        """The others go on."""
+        self.refused = True
+        match step:
+            case Drop(known):
+                self.left.append(Left(known.table, known.name, error.message, error.hint))
+            case Rename(_, wanted) | Put(wanted, _):
+                entry = wanted.entry
+                self.left.append(Left(entry.table, entry.name, error.message, error.hint))
 
     def _carry_out(self, step: Step, *, every: bool) -> None:
         match step:
@@ -195,7 +177,9 @@ class _Registering:
             self._drop(known)
             self._put(wanted, None)
             return
-        self._announce(entry, known.location)
+        if known.table != entry.table or not catalog.marks:
+            # With marks the same table's entry is known under either name.
+            self._announce(entry, known.location)
         if self.books is not None:
             catalog.rename(known.name, entry)
         self.done.append(Done(Deed.RENAMED, entry.table, entry.name))
