@@ -37,10 +37,10 @@ def report_lines(report: CatalogReport, *, carried_out: bool) -> Iterator[str]:
         yield f"{report.trouble.message}"
         yield f"  hint: {report.trouble.hint}"
         return
-    right = "1 entry is" if report.fine == 1 else f"{report.fine:,} entries are"
-    yield f"{report.catalog}: {right} as they should be"
+    right = "1 entry is as it" if report.fine == 1 else f"{report.fine:,} entries are as they"
+    yield f"{report.catalog}: {right} should be"
     if report.done and not carried_out:
-        yield "nothing was changed; `lockstep catalog --yes` puts it right, as the next run does"
+        yield "nothing was changed; `lockstep catalog --yes` puts it right"
 
 
 def exit_code(report: CatalogReport, *, carried_out: bool) -> int:

@@ -89,7 +89,7 @@ def test_runs_keep_mirrors_registered(
     assert entry("pieces") is None
 
     (found,) = findings(project.json("check"))
-    assert (found["level"], found["hint"]) == ("ok", "")
+    assert (found["level"], found["hint"]) == ("ok", None)
     catalog.drop(EntryName(schema, "orders"))
     shown = project.run("catalog", "--dry-run", expect=4).stdout
     assert f"{database}.Orders: {schema}.orders is not registered" in shown

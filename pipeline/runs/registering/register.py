@@ -25,7 +25,7 @@ from pipeline.runs.registering.gather import Gathered, gather
 from pipeline.runs.registering.outcome import CatalogReport, Deed, Done
 from pipeline.table import TableName
 
-_TAKEN = "give the other one another name, or another schema under [catalog] to Lockstep"
+_TAKEN = "rename that table, or have mirrors go elsewhere with schemas under [catalog]"
 _OF_LOCKSTEP = "`lockstep catalog --yes` takes it over"
 
 
