@@ -16,10 +16,10 @@ from pipeline.runs.registering.gather import Standing
 from pipeline.runs.registering.outcome import CatalogReport, Deed
 
 _WOULD: Final = {
-    Deed.REGISTERED: "is not registered",
-    Deed.CHANGED: "is not as it should be",
-    Deed.RENAMED: "has another name",
-    Deed.DROPPED: "is still there, the table is not",
+    Deed.REGISTERED: "not registered",
+    Deed.CHANGED: "not as it should be",
+    Deed.RENAMED: "registered under another name",
+    Deed.DROPPED: "still registered, and the table is gone",
 }
 _NAMED: Final = 5
 """Tables that `status` names."""
@@ -29,9 +29,9 @@ def report_lines(report: CatalogReport, *, carried_out: bool) -> Iterator[str]:
     """What was done or would be, what was left and why, then how many are right."""
     for one in report.done:
         told = one.deed.value if carried_out else _WOULD[one.deed]
-        yield f"{one.table}: {one.name} {told}"
+        yield f"{one.table} as {one.name}: {told}"
     for left in report.left:
-        yield f"{left.table}: {left.name} is left out: {left.why}"
+        yield f"{left.table} as {left.name}: left out: {left.why}"
         yield f"  hint: {left.hint}"
     if report.trouble is not None:
         yield f"{report.trouble.message}"

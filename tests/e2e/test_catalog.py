@@ -92,7 +92,7 @@ def test_runs_keep_mirrors_registered(
     assert (found["level"], found["hint"]) == ("ok", None)
     catalog.drop(EntryName(schema, "orders"))
     shown = project.run("catalog", "--dry-run", expect=4).stdout
-    assert f"{database}.Orders: {schema}.orders is not registered" in shown
+    assert f"{database}.Orders as {schema}.orders: not registered" in shown
     assert entry("orders") is None
     project.run("catalog", "--yes")
     assert entry("orders").parameters["comment"] == "New"
