@@ -38,6 +38,7 @@ HISTORIES = st.lists(
         st.tuples(st.just("comment"), NAMES),
         st.tuples(st.just("run"), st.integers(0, 6), st.booleans()),
         st.tuples(st.just("theirs"), NAMES),
+        st.tuples(st.just("schemas"), st.sampled_from(["{database}", "m_{database}"])),
     ),
     max_size=25,
 )
@@ -86,6 +87,7 @@ class Source:
     gone: set[str] = field(default_factory=set)
     statements: list[SchemaStatement] = field(default_factory=list)
     made: int = 0
+    schemas: str = "{database}"
 
     def __post_init__(self) -> None:
         self.ledger = _Ledger(self)
@@ -111,6 +113,8 @@ class Source:
                 self.catalog.fails, self.catalog.late = fails, late
                 with suppress(Killed):
                     self.run()
+            case "schemas", (template,):
+                self.schemas = template
             case "theirs", (name,) if self.entry_name(name) not in self.catalog.entries:
                 name_there = self.entry_name(name)
                 theirs = Entry("", TableName("x", "x"), name_there, "file:///theirs")
@@ -121,7 +125,7 @@ class Source:
             return register(self.work(), lease, self.registry(), **how)
 
     def registry(self) -> Registry:
-        return Registry(self.catalog, "{database}")
+        return Registry(self.catalog, self.schemas)
 
     def work(self) -> Workplace:
         """What registering reads of a workplace."""
@@ -145,7 +149,7 @@ class Source:
         return pa.schema([(f"c{number}", pa.int32()) for number in range(shown[1])])
 
     def entry_name(self, name: str) -> EntryName:
-        return EntryName("shop", name.lower())
+        return EntryName(self.schemas.format(database="shop"), name.lower())
 
     def expected(self) -> dict[EntryName, tuple[str, str, int]]:
         """By name: folder, comment, columns. Of names that differ in case, the registered one."""
@@ -211,6 +215,9 @@ class _Ledger(MemoryLedger):
 @pytest.mark.parametrize("marks", [True, False])
 @given(history=HISTORIES)
 @example(history=[("create", "a"), ("run", 2, True)])
+@example(
+    history=[("create", "a"), ("run", 0, False), ("schemas", "m_{database}"), ("run", 2, True)]
+)
 def test_entries_follow_their_tables(marks: bool, history: list[tuple[Any, ...]]) -> None:
     """After tables came, went and changed, with a catalog that failed or a run that was killed at
     any call, one run makes every entry what its table is; a look finds nothing to do then; nobody

@@ -170,20 +170,22 @@ class _Registering:
 
     def _rename(self, known: Registered, wanted: Wanted) -> None:
         """Where either name is not as it was left, the entry of the new one is made as any other,
-        and the old one is let go."""
+        and the old one is let go. So it is with a table's own entry that has no marks: the ledger
+        knows one name of a table, and a killed run would leave the other."""
         entry, catalog = wanted.entry, self.registry.catalog
+        own = known.table == entry.table
         found = self._find(known.name)
-        if found is None or not self._ours(found, known) or self._find(entry.name) is not None:
+        as_left = found is not None and self._ours(found, known)
+        if not as_left or (own and not catalog.marks) or self._find(entry.name) is not None:
             self._drop(known)
             self._put(wanted, None)
             return
-        if known.table != entry.table or not catalog.marks:
-            # With marks the same table's entry is known under either name.
+        if not own:
             self._announce(entry, known.location)
         if self.books is not None:
             catalog.rename(known.name, entry)
         self.done.append(Done(Deed.RENAMED, entry.table, entry.name))
-        if self.books is not None and known.table != entry.table:
+        if self.books is not None and not own:
             self.books.forget(known.table)
         self._note(wanted)
 
