@@ -216,7 +216,7 @@ class _Ledger(MemoryLedger):
 @given(history=HISTORIES)
 @example(history=[("create", "a"), ("run", 2, True)])
 @example(
-    history=[("create", "a"), ("run", 0, False), ("schemas", "m_{database}"), ("run", 2, True)]
+    history=[("create", "a"), ("run", 0, False), ("schemas", "m_{database}"), ("run", 4, True)]
 )
 def test_entries_follow_their_tables(marks: bool, history: list[tuple[Any, ...]]) -> None:
     """After tables came, went and changed, with a catalog that failed or a run that was killed at
@@ -258,6 +258,23 @@ def test_a_person_takes_over_what_points_at_a_mirror(marks: bool) -> None:
     report = source.run(every=True)
     assert [(one.deed, one.name.table) for one in report.done] == [(Deed.CHANGED, "a")]
     assert [one.name.table for one in report.left] == ["b"]
+
+
+@pytest.mark.parametrize("marks", [True, False])
+def test_a_ledger_made_anew_finds_its_entries(marks: bool) -> None:
+    """By their marks, without changing them, unless they are of another lake; where there are none,
+    once a person says so."""
+    source = Source(Fallible(marks=marks, columns=marks))
+    source.happen("create", "a")
+    source.run()
+    source.ledger = _Ledger(source)
+    source.catalog.root = "file:///another"
+    assert [one.name.table for one in source.run().left] == ["a"]
+    source.catalog.root = "file:///lake"
+    report = source.run(every=not marks)
+    assert (report.left, report.fine) == ((), 1 if marks else 0)
+    source.happen("drop", "a")
+    assert [one.deed for one in source.run().done] == [Deed.DROPPED]
 
 
 def test_an_entry_that_is_refused_holds_up_no_other() -> None:
