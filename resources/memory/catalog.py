@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from pipeline.catalog.values import CONTENT_MARK, SOURCE_MARK, Entry, EntryName, Found
+from pipeline.errors import CatalogRefused
 
 
 @dataclass(slots=True)
@@ -40,6 +41,8 @@ class MemoryCatalog:
 
     def create(self, entry: Entry) -> None:
         self._ask()
+        if self.refuses(entry.name) is not None:
+            raise CatalogRefused(f"{self.identity} refuses {entry.name}", hint="rename it")
         if entry.name in self.entries:
             raise ValueError(f"{entry.name} is there")
         self.entries[entry.name] = (entry, entry.marks if self.marks else {})

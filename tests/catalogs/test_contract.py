@@ -16,7 +16,7 @@ import pytest
 from deltalake import write_deltalake
 
 from pipeline.catalog.values import Entry, EntryColumn, EntryName, Found, place
-from pipeline.errors import CatalogUnavailable, ConfigurationError
+from pipeline.errors import CatalogRefused, CatalogUnavailable, ConfigurationError
 from pipeline.ports.catalog import Catalog
 from pipeline.schema.types import sql_type
 from pipeline.table import TableName
@@ -108,6 +108,18 @@ def test_an_entry_is_made_changed_renamed_and_dropped(catalog: Catalog, tmp_path
         assert catalog.find(renamed.name) is None
     assert sorted(folder.rglob("*")) == files
     assert catalog.require_ready()
+
+
+def test_a_name_that_is_refused_is_an_error_of_its_entry(catalog: Catalog, tmp_path: Path) -> None:
+    """What we say a catalog does not take, it does not, and the next entry is made all the same."""
+    made = entry(catalog, tmp_path)
+    wrong = replace(made, name=EntryName(made.name.schema, "b d"))
+    assert catalog.refuses(made.name) is None
+    assert catalog.refuses(wrong.name) is not None
+    with pytest.raises(CatalogRefused, match="refuses"):
+        catalog.create(wrong)
+    catalog.create(made)
+    require_found(catalog, made)
 
 
 def require_found(catalog: Catalog, told: Entry) -> None:
