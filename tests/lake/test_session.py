@@ -72,15 +72,17 @@ def test_a_run_says_nothing_and_leaves_nothing(tmp_path: Path) -> None:
     assert list((tmp_path / "tmp").glob("lockstep-*")) == []
 
 
-def test_a_connection_that_java_resets_is_told_by_an_error_alone(tmp_path: Path) -> None:
-    """As it is when Java is killed in the middle of an answer: no traceback on the terminal."""
+def test_java_dies_with_a_killed_run(tmp_path: Path) -> None:
+    """Kill -9 closes the pipe that Java reads; the writing end of ours tells when it is gone. A
+    connection that Java resets, as when it is killed in the middle of an answer, is told by an
+    error alone: no traceback on the terminal."""
     program = """
-import socket, struct, threading
+import socket, struct, sys, threading
 from py4j.java_gateway import GatewayClient
 from py4j.protocol import ERROR
 from resources.lake.session import SparkProcess
 spark = SparkProcess({}, on_warning=print)
-spark.session()
+java = spark.session().sparkContext._gateway.proc.pid
 
 def reset():
     with server.accept()[0] as connection:
@@ -91,27 +93,16 @@ def reset():
 with socket.create_server(("127.0.0.1", 0)) as server:
     threading.Thread(target=reset).start()
     client = GatewayClient("127.0.0.1", server.getsockname()[1])
-    print(client.send_command("x" * 100_000, retry=False) == ERROR)
-spark.stop()
-"""
-    assert child(tmp_path, program).communicate() == (b"True\n", b"")
-
-
-def test_java_dies_with_a_killed_run(tmp_path: Path) -> None:
-    """Kill -9 closes the pipe that Java reads; the writing end of ours tells when it is gone."""
-    program = """
-import sys
-from resources.lake.session import SparkProcess
-spark = SparkProcess({}, on_warning=print)
-print(spark.session().sparkContext._gateway.proc.pid, flush=True)
+    print(java, client.send_command("x" * 100_000, retry=False) == ERROR, flush=True)
 sys.stdin.read()
 """
     process = child(tmp_path, program)
     assert process.stdout is not None
-    java = os.pidfd_open(int(process.stdout.readline()))
+    number, told = process.stdout.readline().split()
+    java = os.pidfd_open(int(number))
     try:
         process.send_signal(signal.SIGKILL)
-        process.communicate()
+        assert (told, process.communicate()[1]) == (b"True", b"")
         assert exited(java)
     finally:
         os.close(java)
@@ -152,27 +143,40 @@ def test_a_stopped_spark_that_never_ran_costs_nothing() -> None:
 
 
 def test_executors_must_see_the_lake(tmp_path: Path) -> None:
-    """Where each has a folder of its own below the same path, nothing is written; else, all is."""
+    """Asked before anything is written. Where each has a folder of its own below the same path, a
+    start is refused; else, their rows are in the lake."""
     program = """
 from pathlib import Path
 from pipeline.errors import ConfigurationError
 from resources.lake.session import SparkProcess
+from tests.fix_spark import UNCOMPILED
 from tests.lake.conftest import lake_at
 from tests.lake.made import PEOPLE, a_write, content
-conf = {"spark.master": "local-cluster[1,1,512]", "spark.executor.memory": "512m"}
+conf = {
+    "spark.master": "local-cluster[1,1,512]",
+    "spark.executor.memory": "512m",
+    "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    **UNCOMPILED,
+}
 staging = Path("staging").absolute()
-for lake in (Path("/proc/self/cwd/lake"), Path("lake").absolute()):
-    spark = SparkProcess(conf, lake=lake, staging=staging, on_warning=print)
-    try:
-        spark.session()
-    except ConfigurationError as error:
-        print(error.message)
-        continue
-    mirrors = lake_at(lake, staging, spark, in_memory=False).mirrors
-    mirrors.write(a_write(mirrors, 1, "append", [{"id": 1, "name": "one"}]))
-    mirrors.write(a_write(mirrors, 2, "merge", [{"id": 2, "name": "two"}]))
-    print(len(content(mirrors, "shop/shop/people", PEOPLE, 1)))
-    spark.stop()
+
+class Asked(SparkProcess):
+    def _require_visible(self, session):
+        super()._require_visible(session)
+        apart = Path("/proc/self/cwd/lake")
+        other = SparkProcess(conf, lake=apart, staging=staging, on_warning=print)
+        try:
+            other._require_visible(session)
+        except ConfigurationError as error:
+            print(error.message)
+
+lake = Path("lake").absolute()
+spark = Asked(conf, lake=lake, staging=staging, on_warning=print)
+mirrors = lake_at(lake, staging, spark, in_memory=False).mirrors
+mirrors.write(a_write(mirrors, 1, "append", [{"id": 1, "name": "one"}]))
+mirrors.write(a_write(mirrors, 2, "merge", [{"id": 2, "name": "two"}]))
+print(len(content(mirrors, "shop/shop/people", PEOPLE, 1)))
+spark.stop()
 """
     process = child(tmp_path, program)
     try:
