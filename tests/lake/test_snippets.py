@@ -17,7 +17,6 @@ from resources.lake.statement import quoted
 from resources.lake.storage import delta_table
 
 TABLES = {
-    "plain": ((), set()),
     "rows marked as deleted": (("delete from {t} where id = 3",), set()),
     "a column renamed": (("alter table {t} rename column v to w",), {"Polars"}),
     "a type widened": (("alter table {t} alter column v type bigint",), {"Polars", "delta-rs"}),
