@@ -6,7 +6,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -35,16 +34,16 @@ def project(
     database: str,
     tmp_path: Path,
     object_store: ObjectStore,
+    warm: WarmProcess,
     monkeypatch: pytest.MonkeyPatch,
-) -> Iterator[Project]:
-    """Three tables that the first run reads, in a lake below a prefix; its Java knows the store."""
+) -> Project:
+    """Three tables that the first run reads, in a lake below a prefix."""
     monkeypatch.setenv("LAKE_KEY", "tests")
     mysql.execute(
         f"use {database}",
         *(f"create table {t} (id int primary key, s varchar(40))" for t in "abc"),
         *(f"insert into {t} values (1, 'one'), (2, 'two'), (3, 'three')" for t in "abc"),
     )
-    warm = WarmProcess()
     project = Project.made(
         tmp_path / "project",
         port=mysql.port,
@@ -55,8 +54,7 @@ def project(
     file = project.folder / "lockstep.toml"
     lake = f'path = "{object_store.faulty_prefix()}"\n{object_store.toml()}'
     file.write_text(file.read_text().replace('path = "lake"\n', lake))
-    yield project
-    warm.stop()
+    return project
 
 
 def equal(project: Project) -> bool:
