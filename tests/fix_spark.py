@@ -28,13 +28,6 @@ def spark(object_address: ObjectStore) -> Iterator[SparkProcess]:
     process.stop()
 
 
-@pytest.fixture(scope="module")
-def no_spark(spark: SparkProcess) -> None:
-    """For tests that start one of their own: `spark` is stopped, and starts again where it is
-    needed next."""
-    spark.stop()
-
-
 @pytest.fixture(scope="session")
 def warm() -> Iterator[WarmProcess]:
     """Commands as processes that do not have to import and to start Java first."""

@@ -100,7 +100,7 @@ def test_fewer_files_show_the_same_rows_then_and_now(
     for table in (added, changed):
         age(project.lake / "shop" / table.replace(".", "/"), 40)
     before = files(project, added), files(project, changed)
-    told = upkeep(project.cold)
+    told = upkeep(project)
     gone = tuple(told[table]["done"][0]["deleted_files"] for table in (added, changed))
     assert gone == (RUNS, RUNS - 1)
     assert (files(project, added), files(project, changed)) == (before[0] - RUNS, 1)
