@@ -13,6 +13,7 @@ import socket
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 
@@ -28,6 +29,7 @@ from assets.hints import evaluated
 from assets.names import SOURCE_TAG, UNTIL_TAG, WAITS_TAG, is_own_job, job_name
 from assets.progress import LoggedProgress
 from assets.replays import heal_schedule, replay_asset, replay_job
+from assets.run_events import RunEvents
 from assets.runs import SESSIONS, run_assets
 from assets.sensors.attention import Notify, attention_sensor
 from assets.sensors.dead_runs import dead_run_sensor
@@ -143,12 +145,12 @@ def build(
             if open_upkeep and settings.file.upkeep.schedule is not None
         ],
         sensors=[
-            dead_run_sensor(tuple(names), open_site),
+            dead_run_sensor(settings, open_site),
             new_table_sensor(settings, fingerprint({n: catalogue.get(n, ()) for n in names})),
             attention_sensor(settings, open_site, notify),
             *(traffic_sensor(source, open_site) for source in triggers),
         ],
-        resources={SESSIONS: _sessions(open_site, record, watcher)},
+        resources={SESSIONS: _sessions(settings, open_site, record, watcher)},
     )
 
 
@@ -179,7 +181,10 @@ def _until(tags: Mapping[str, str]) -> Place | None:
 
 
 def _sessions(
-    open_site: OpenSite, record: Callable[[str], RunRecord], watcher: Progress | None
+    settings: Settings,
+    open_site: OpenSite,
+    record: Callable[[str], RunRecord],
+    watcher: Progress | None,
 ) -> dg.ResourceDefinition:
     """One site per Dagster run, which opens what the steps ask for, and one session per
     source; both end with the run, however it ends."""
@@ -193,8 +198,11 @@ def _sessions(
         progress = LoggedProgress(context.log, time.monotonic, watcher)
 
         def on_lease(lease: Lease, before: LeaseView | None) -> None:
-            for dead in take_over(instance, lease, before, datetime.now(UTC)):
+            found = take_over(instance, lease, before, datetime.now(UTC))
+            for dead in found:
                 progress.note(f"Run {dead} had died; it is reported as failed.")
+            if lease.source in told:
+                told[lease.source].dead(instance, found)
 
         def on_wait() -> None:
             instance.add_run_tags(run.run_id, {WAITS_TAG: datetime.now(UTC).isoformat()})
@@ -203,7 +211,19 @@ def _sessions(
             if not is_own_job(run.job_name):  # which ends with its lease
                 let_go(instance, lease)
 
+        def events_of(kept: RunRecord) -> Callable[[], None]:
+            if settings.lineage is None or run.job_name != job_name(kept.source):
+                return lambda: None
+            try:
+                events = RunEvents(settings, kept, run.run_id, run.tags, progress.note)
+            except LockstepError as error:
+                kept.error = error
+                raise failure(error) from error
+            told[kept.source] = events
+            return events.captured
+
         def make(source: str) -> RunSession:
+            kept = record(source)
             return RunSession(
                 adapters=adapters,
                 source=source,
@@ -212,17 +232,21 @@ def _sessions(
                 progress=progress,
                 pause=time.sleep,
                 on_lease=on_lease,
-                record=record(source),
+                record=kept,
                 until=_until(run.tags),
                 on_wait=on_wait,
                 on_release=on_release,
+                on_captured=events_of(kept),
             )
 
+        told: dict[str, RunEvents] = {}
         with open_site() as adapters:
             opened = Sessions(make)
             try:
                 yield opened
             finally:
                 opened.close()
+                for source, events in told.items():
+                    events.end(partial(adapters.workplace, source, progress))
 
     return sessions

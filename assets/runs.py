@@ -32,6 +32,8 @@ from assets.pages.steps import (
     distance_metadata,
     held_sentence,
     merged_metadata,
+    registered_metadata,
+    requests_metadata,
 )
 from assets.report_news import note_page
 from assets.sessions import RunSession, Sessions
@@ -45,6 +47,7 @@ from pipeline.runs.context import Workplace
 from pipeline.runs.inspecting.status import distance
 from pipeline.runs.inspecting.verify_outcome import prove_sample
 from pipeline.runs.merge import merge
+from pipeline.runs.registering.register import register_after
 from pipeline.runs.reports import MergeReport
 from pipeline.table import TableName
 from resources.config import Settings
@@ -95,13 +98,15 @@ def _captured(settings: Settings, declared: Declaration) -> dg.AssetsDefinition:
         except LockstepError as error:
             raise failure(error) from error
         session.record.captured = report
+        session.on_captured()
         work = session.workplace()
         with at_once(context.instance):
             if report.batch is not None:
                 for event in structure_news(names, work, report.batch):
                     context.log_event(event)
             note_tables(context, settings, work)
-        return dg.MaterializeResult(metadata=captured_metadata(report, began))
+        told = captured_metadata(report, began) | requests_metadata(session.requests())
+        return dg.MaterializeResult(metadata=told)
 
     spec = declared.spec(
         names.captured,
@@ -122,7 +127,8 @@ def _merged(settings: Settings, declared: Declaration) -> dg.AssetsDefinition:
         changed = {done.table for done in report.merged}
         with at_once(context.instance):
             note_tables(context, settings, session.workplace(), changed)
-        return dg.MaterializeResult(metadata=merged_metadata(report))
+        told = merged_metadata(report) | requests_metadata(session.requests())
+        return dg.MaterializeResult(metadata=told)
 
     spec = declared.spec(
         names.merged,
@@ -146,6 +152,7 @@ def _acknowledged(settings: Settings, declared: Declaration) -> dg.AssetsDefinit
         work = session.workplace()
         report = replace(report, sampled=prove_sample(work, SystemRandom()))
         session.record.acknowledged = report
+        session.record.registered = session.run(register_after)
         if report.held:
             context.log.warning(f"not acknowledged: {held_sentence(report.held)}")
         with at_once(context.instance):
@@ -156,11 +163,12 @@ def _acknowledged(settings: Settings, declared: Declaration) -> dg.AssetsDefinit
         now = work.clock()
         lag, room = distance(work, now)
         told = acknowledged_metadata(report, now, session.record.merged)
+        if session.record.registered is not None:
+            told |= registered_metadata(session.record.registered)
         if report.acknowledged:
             told |= note_page(context, settings, work, session.run_id)
-        return dg.MaterializeResult(
-            metadata=told | distance_metadata(lag, room), data_version=_version_set(work)
-        )
+        told |= distance_metadata(lag, room) | requests_metadata(session.requests())
+        return dg.MaterializeResult(metadata=told, data_version=_version_set(work))
 
     interval = pause_from_now(settings.source(names.source).schedule)
     spec = declared.spec(

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Protocol, TypeVar
 
+from pipeline.batch import Requests
 from pipeline.decisions import Decision, Lease, LeaseView
 from pipeline.errors import LeaseLost, LedgerUnavailable, LockstepError, Recovery, SourceBusy
 from pipeline.places import Place
@@ -21,6 +22,7 @@ from pipeline.ports.ledger import Ledger
 from pipeline.ports.upkeep import MirrorUpkeep
 from pipeline.retries import STEP
 from pipeline.runs.context import Progress, Workplace
+from pipeline.runs.registering.outcome import CatalogReport
 from pipeline.runs.replaying.waiting import lock_when_free
 from pipeline.runs.reports import AcknowledgeReport, CaptureReport, MergeReport
 from pipeline.source_plan import PartOrder
@@ -72,15 +74,17 @@ class WithPart:
 @dataclass(slots=True)
 class RunRecord:
     """What happened in one run of one source, for who started it. `began`: before it looked where
-    the log ends."""
+    the log ends. `requests`: what it asked of an object store so far."""
 
     source: str
     began: datetime | None = None
     captured: CaptureReport | None = None
     merged: MergeReport | None = None
     acknowledged: AcknowledgeReport | None = None
+    registered: CatalogReport | None = None
     error: LockstepError | None = None
     defect: BaseException | None = None
+    requests: Requests | None = None
 
     @property
     def covered(self) -> datetime | None:
@@ -94,9 +98,9 @@ class RunSession:
     """One source within one Dagster run. The lease is taken by the first step.
 
     `on_lease` is told each new lease and the one before it, `on_wait` that another's is waited
-    for, `on_release` a lease that is given back in order, before it is: where steps are processes,
-    the next one takes another. `pause` waits seconds. `until`: where the run ends, if not at the
-    log's head.
+    for, `on_captured` that the record has what was captured, `on_release` a lease that is given
+    back in order, before it is: where steps are processes, the next one takes another. `pause`
+    waits seconds. `until`: where the run ends, if not at the log's head.
     """
 
     adapters: Site
@@ -110,8 +114,10 @@ class RunSession:
     until: Place | None = None
     on_wait: Callable[[], None] = lambda: None
     on_release: Callable[[Lease], None] = lambda _: None
+    on_captured: Callable[[], None] = lambda: None
     _held: ExitStack = field(default_factory=ExitStack)
     _place: tuple[Workplace, Lease] | None = None
+    _requests: Callable[[], Requests | None] | None = None
 
     def run(self, step: Callable[[Workplace, Lease], Result], *, patient: bool = False) -> Result:
         """Perform a step under the lease; what a retry may mend is tried again (`retries.STEP`).
@@ -144,9 +150,17 @@ class RunSession:
 
     def _make_workplace(self) -> Workplace:
         work = self.adapters.workplace(self.source, self.progress)
+        self._requests = self._requests or work.requests
+        work = replace(work, requests=self._requests)
         if self.until is None:
             return work
         return replace(work, source=replace(work.source, until=self.until))
+
+    def requests(self) -> Requests | None:
+        """What was asked of an object store since this was asked last."""
+        before, now = self.record.requests, self.workplace().requests()
+        self.record.requests = now
+        return now - before if now is not None and before is not None else now
 
     def _note_failure(self, step: Callable[..., object], error: LockstepError) -> None:
         """Leave the failed attempt in the ledger for `lockstep status`, if it can be

@@ -205,6 +205,9 @@ def make_parser() -> argparse.ArgumentParser:
     options.upkeep(
         command("upkeep", "make mirrors' files fewer, and delete those that no version needs")
     )
+    options.catalog(
+        command("catalog", "what of the lake is registered in [catalog], and what differs")
+    )
     options.report(
         command("report", "one page about a run or a span: what came, what changed, how long")
     )

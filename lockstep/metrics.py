@@ -136,6 +136,17 @@ def _last(report: SpanReport) -> Iterator[Sample]:
     yield "lockstep_last_run_log_bytes", "bytes of log that the last run read", {}, size
     transactions = sum(batch.transactions for batch in report.batches)
     yield "lockstep_last_run_transactions", "transactions of the last run", {}, transactions
+    for client, requests in _requests(report):
+        told = "requests of the last run to the object store, by client; delta-rs tells none"
+        yield "lockstep_last_run_requests", told, {"client": client}, requests
     for step, seconds in seconds_of(report.batches).items():
         told = "seconds of the last run, by step"
         yield "lockstep_last_run_seconds", told, {"step": step}, seconds
+
+
+def _requests(report: SpanReport) -> Iterator[tuple[str, int]]:
+    asked = report.requests
+    if asked is not None:
+        yield "lockstep", asked.own
+        if asked.spark is not None:
+            yield "spark", asked.spark

@@ -43,6 +43,20 @@ def upkeep(parser: argparse.ArgumentParser) -> None:
     source(parser)
 
 
+def catalog(parser: argparse.ArgumentParser) -> None:
+    ways = parser.add_mutually_exclusive_group()
+    ways.add_argument(
+        "--dry-run", action="store_true", help="show what differs; change nothing (the default)"
+    )
+    ways.add_argument(
+        "--yes",
+        action="store_true",
+        help="register what is not, put right what differs, and take over entries that somebody "
+        "else made of mirrors under their names",
+    )
+    source(parser)
+
+
 def replay(parser: argparse.ArgumentParser) -> None:
     span(parser, required=True)
     some_tables(parser)

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lockstep.context import CommandContext
+from pipeline.batch import Requests
 from pipeline.changes.extents import cure, told
 from pipeline.errors import LockstepError
 from pipeline.position import Position
@@ -90,6 +91,7 @@ def run_json(record: RunRecord, lake: str) -> dict[str, Any]:
         "transactions": captured.transactions if captured else 0,
         "rows": captured.rows if captured else 0,
         "bytes": captured.log_bytes if captured else 0,
+        "requests": requests_json(record.requests),
         "seconds": _seconds(record),
         "tables": tables_json(merged, lake) if merged else {},
         "quarantined": quarantined_json(quarantined),
@@ -100,6 +102,11 @@ def run_json(record: RunRecord, lake: str) -> dict[str, Any]:
         "softened": dict(captured.softened) if captured else {},
         "held": {str(batch): [str(t) for t in tables] for batch, tables in held.items()},
     }
+
+
+def requests_json(asked: Requests | None) -> dict[str, int | None] | None:
+    """To an object store, by who asked; null for a lake in a folder."""
+    return None if asked is None else {"lockstep": asked.own, "spark": asked.spark}
 
 
 def refreshed_json(found: Refreshed | None) -> dict[str, Any]:
@@ -156,6 +163,8 @@ def show_run(context: CommandContext, record: RunRecord) -> None:
             f"{record.source}: {captured.start} → {done.position or captured.end}: "
             f"{captured.transactions:,} transactions, {captured.rows:,} rows, {seconds:.1f} s"
         )
+    if record.requests is not None:
+        context.say(f"  requests to the store: {record.requests}")
     loaded = {str(one.table) for one in captured.loaded}
     rows = [
         (

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from lockstep.proof_report import proofs_json
-from lockstep.report import counted, position_json, quarantined_json
+from lockstep.report import counted, position_json, quarantined_json, requests_json
 from lockstep.version_report import version_set_json
 from pipeline.batch import Batch
 from pipeline.intent import SettledWrite
@@ -41,6 +41,8 @@ def span_report_lines(report: SpanReport, page: Path) -> Iterator[str]:
         f"+{counts.inserted:,} ~{counts.updated:,} -{counts.deleted:,} rows of "
         f"{counted(len(report.totals), 'table')}"
     )
+    if report.requests is not None:
+        yield f"  requests to the store: {report.requests}"
     yield f"  the page: {page}"
 
 
@@ -60,6 +62,7 @@ def _batch_json(batch: Batch, report: SpanReport) -> dict[str, Any]:
         "end": position_json(batch.end),
         "transactions": batch.transactions,
         "bytes": batch.log_bytes,
+        "requests": requests_json(batch.requests),
         "rows": sum(one.counts.total for one in rows),
         "read": sum(one.read for one in rows),
         **{name: at.isoformat() if at else None for name, at in moments.items()},

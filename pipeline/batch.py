@@ -107,13 +107,37 @@ class Ended:
 
 
 @dataclass(frozen=True, slots=True)
+class Requests:
+    """What was asked of an object store: `own`, by the lake's own client; `spark`, by Spark's,
+    None where that cannot be told. Those of delta-rs are in neither: it tells nobody."""
+
+    own: int
+    spark: int | None
+
+    def __str__(self) -> str:
+        spark = "those of Spark are not told" if self.spark is None else f"{self.spark:,} by Spark"
+        return f"{self.own:,} by Lockstep, {spark}"
+
+    def __sub__(self, before: Requests) -> Requests:
+        known = self.spark is not None and before.spark is not None
+        spark = (self.spark or 0) - (before.spark or 0) if known else None
+        return Requests(self.own - before.own, spark)
+
+    def __add__(self, other: Requests) -> Requests:
+        known = self.spark is not None and other.spark is not None
+        spark = (self.spark or 0) + (other.spark or 0) if known else None
+        return Requests(self.own + other.own, spark)
+
+
+@dataclass(frozen=True, slots=True)
 class Batch:
     """One row of the ledger's batches. `end`, `witness` and the totals are None/0 until
     captured. `base` is the `_sequence` just before the batch's first change; `changes`
     counts row images, so the next batch's base is `base + changes`. `follows` is the batch
     it goes on behind: its predecessor, or the one its start decision names, and then
     `continuity` tells what lies between. `life`: the server's when it was read; None in
-    ledgers of before."""
+    ledgers of before. `requests`: what the run that acknowledged it asked of an object store, of
+    several batches each what was asked since the one before; None for a lake in a folder."""
 
     id: int
     source: str
@@ -138,6 +162,7 @@ class Batch:
     by_gtid: bool = False
     kind: BatchKind = BatchKind.ORDINARY
     life: ServerLife | None = None
+    requests: Requests | None = None
 
     @property
     def catches_up(self) -> bool:

@@ -154,6 +154,18 @@ class LakeUnavailable(LockstepError):
     recovery = Recovery.RETRY
 
 
+class CatalogUnavailable(LockstepError):
+    """The catalog of `[catalog]` does not answer."""
+
+    recovery = Recovery.RETRY
+
+
+class CatalogRefused(LockstepError):
+    """The catalog does not do what it is asked about one entry."""
+
+    recovery = Recovery.RETRY
+
+
 class StreamEndedEarly(LockstepError):
     """The server's stream ended before the run's end was reached."""
 

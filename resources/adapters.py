@@ -16,6 +16,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from pipeline.errors import LockstepError
+from pipeline.ports.catalog import Catalog, Registry
 from pipeline.ports.consumers import Consumers
 from pipeline.ports.ledger import Ledger
 from pipeline.ports.source import SourceServer
@@ -23,6 +24,7 @@ from pipeline.ports.upkeep import MirrorUpkeep
 from pipeline.runs.context import Progress, Workplace
 from pipeline.runs.expect import writes_expected
 from resources.config import Settings
+from resources.config.catalog import CatalogKind
 
 if TYPE_CHECKING:
     from resources.lake.room import LakeRoom
@@ -139,6 +141,33 @@ class Adapters:
         """The files of the lake's mirrors."""
         return self.lake().upkeep
 
+    def registry(self) -> Registry | None:
+        """Where mirrors are registered; None where they are not. Asks nobody."""
+        part = self._settings.catalog
+        if part is None:
+            return None
+        lake = self._settings.lake_path()
+        root = lake.absolute()
+
+        def locate(mirror: str) -> str:
+            return (root / mirror if mirror else root).as_uri()
+
+        return Registry(self._catalog(part.kind, locate), part.schemas)
+
+    def _catalog(self, kind: CatalogKind, locate: Callable[[str], str]) -> Catalog:
+        uri, name = self._settings.catalog_uri(), self._settings.catalog_name()
+        match kind:
+            case CatalogKind.UNITY:
+                from resources.unity.catalog import UnityCatalog
+
+                return UnityCatalog(uri, name, self._settings.catalog_token(), locate)
+            case CatalogKind.HIVE:
+                from resources.hive.catalog import HiveCatalog
+
+                return HiveCatalog(uri, locate)
+            case CatalogKind.SPARK:
+                return self.lake().catalog(name, locate)
+
     def workplace(self, source: str, progress: Progress) -> Workplace:
         """Everything one source's run works through."""
         plan = self._settings.source(source).plan()
@@ -153,8 +182,10 @@ class Adapters:
             changelog=lake.changelog,
             mirrors=lake.mirrors,
             claims=lake.claims,
+            requests=lake.requests_since_now(),
             progress=progress,
             clock=lambda: datetime.now(UTC),
+            registry=self.registry,
         )
 
     def close(self) -> None:

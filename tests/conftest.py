@@ -15,6 +15,7 @@ pytest_plugins = [
     "tests.fix_objects",
     "tests.fix_spark",
     "tests.fix_connect",
+    "tests.fix_catalogs",
 ]
 
 # Time is not a property: the first example may compile code, and machines differ. Each run tries

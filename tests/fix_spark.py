@@ -14,13 +14,31 @@ from resources.lake.session import SparkProcess
 from tests.e2e.warm import WarmProcess
 from tests.fix_objects import ObjectStore
 
+UNCOMPILED = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.shuffle.partitions": "1",
+    "spark.databricks.delta.snapshotPartitions": "1",
+}
+"""Rows of tests are few: to make Java of a plan costs seconds of processor time, and gives the
+same ones. What is about compiled plans asks for them (`tests.lake.conftest`)."""
+
+CODE = "-XX:ReservedCodeCacheSize=240m"
+"""A Java that serves hundreds of tests, where it keeps room for one compiler's code alone, throws
+that away and makes it anew."""
+
 
 @pytest.fixture(scope="session")
 def spark(object_address: ObjectStore) -> Iterator[SparkProcess]:
     """The Spark of this process, which knows the tests' object store; started by whoever first
     needs a session."""
     process = SparkProcess(
-        {"spark.driver.memory": "1g", **object_address.spark_conf()},
+        {
+            "spark.driver.memory": "1g",
+            "spark.driver.extraJavaOptions": CODE,
+            **UNCOMPILED,
+            **object_address.spark_conf(),
+        },
         lake=object_address.prefix(),
         on_warning=lambda sentence: None,
     )

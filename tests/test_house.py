@@ -26,6 +26,8 @@ OFFENCES = {
     "mysql-fence": ("resources/lake/offence.py", "import pymysql"),
     "postgres-fence": ("lockstep/offence.py", "import psycopg2"),
     "lake-fence": ("assets/offence.py", "import pyspark"),
+    "openlineage-fence": ("assets/offence.py", "import openlineage.client"),
+    "hive-fence": ("assets/offence.py", "import pymetastore"),
     "dagster-fence": ("resources/postgres/offence.py", "import dagster"),
 }
 

@@ -6,13 +6,16 @@ are plotted by Dagster, so a step says each of them at every run, 0 too.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 import dagster as dg
 
 from assets.pages.records import partial_table, quarantine_table
+from pipeline.batch import Requests
 from pipeline.position import Position
+from pipeline.runs.registering.outcome import CatalogReport
 from pipeline.runs.reports import AcknowledgeReport, CaptureReport, MergeReport
 from pipeline.segment import RowCounts
 from pipeline.standing.facts import Headroom, Lag
@@ -99,6 +102,19 @@ def acknowledged_metadata(
     return found
 
 
+def registered_metadata(report: CatalogReport) -> Metadata:
+    """What became of entries in the catalog."""
+    deeds = Counter(one.deed.value for one in report.done)
+    told = [f"{count} {deed}" for deed, count in sorted(deeds.items())]
+    if report.left:
+        told.append(f"{len(report.left)} left: `lockstep catalog` says why")
+    if report.waiting:
+        told.append(f"{report.waiting} more with the next run")
+    if report.trouble is not None:
+        told.append(f"{report.trouble.message}; the next run goes on")
+    return {"catalog": dg.MetadataValue.text("; ".join(told) or "nothing to do")}
+
+
 def distance_metadata(lag: Lag, room: Headroom | None) -> Metadata:
     """How far the lake is behind the server, and how long the log behind it is kept."""
     found: Metadata = {}
@@ -113,6 +129,16 @@ def distance_metadata(lag: Lag, room: Headroom | None) -> Metadata:
         found["headroom hours"] = dg.MetadataValue.float(round(hours, 2))
     if room is not None and room.bytes_per_day is not None:
         found["log bytes a day"] = dg.MetadataValue.int(round(room.bytes_per_day))
+    return found
+
+
+def requests_metadata(asked: Requests | None) -> Metadata:
+    """Of a lake in an object store; delta-rs' are in neither figure."""
+    if asked is None:
+        return {}
+    found: Metadata = {"requests by Lockstep": dg.MetadataValue.int(asked.own)}
+    if asked.spark is not None:
+        found["requests by Spark"] = dg.MetadataValue.int(asked.spark)
     return found
 
 

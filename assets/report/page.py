@@ -61,6 +61,7 @@ def figures(report: SpanReport) -> dict[str, str]:
         "GTIDs up to there": "" if end.gtid_set == GtidSet() else end.gtid_set.shortened(),
         "transactions": f"{sum(batch.transactions for batch in report.batches):,}",
         "log read": size(sum(batch.log_bytes for batch in report.batches)),
+        "requests to the store": "" if report.requests is None else str(report.requests),
         "batches": f"{first.id}" if first is last else f"{first.id} to {last.id}",
         "stands": _stands(report.batches),
     }

@@ -8,14 +8,17 @@ import dagster as dg
 
 from assets.dead_runs import report_dead, runs_under_way
 from assets.hints import evaluated
+from assets.run_events import tell_of_dead
 from assets.sensors.schedules import OpenSite
 from pipeline.errors import LockstepError
+from resources.config import Settings
 
 SECONDS = 60
 
 
-def dead_run_sensor(sources: tuple[str, ...], open_site: OpenSite) -> dg.SensorDefinition:
+def dead_run_sensor(settings: Settings, open_site: OpenSite) -> dg.SensorDefinition:
     """Reports runs as failed whose process is gone."""
+    sources = [source.name for source in settings.sources]
 
     @dg.sensor(
         name="lockstep_dead_runs",
@@ -33,7 +36,9 @@ def dead_run_sensor(sources: tuple[str, ...], open_site: OpenSite) -> dg.SensorD
             with open_site() as adapters:
                 for source, runs in found.items():
                     lease = adapters.ledger().lease(source)
-                    reported += report_dead(context.instance, runs, lease, datetime.now(UTC))
+                    dead = report_dead(context.instance, runs, lease, datetime.now(UTC))
+                    tell_of_dead(settings, context.instance, source, dead, context.log.warning)
+                    reported += dead
         except LockstepError as error:
             return dg.SkipReason(f"{error.message} hint: {error.hint}")
         if reported:

@@ -14,6 +14,8 @@ from lockstep import exits
 from lockstep.context import CommandContext, Outcome
 from lockstep.findings import lines, objects
 from pipeline.errors import (
+    CatalogRefused,
+    CatalogUnavailable,
     ConfigurationError,
     LakeUnavailable,
     LockstepError,
@@ -61,6 +63,10 @@ def machine_findings(adapters: Adapters, settings: Settings) -> list[Finding]:
         found = [_tried("java", _java), _tried("delta", lambda: _jars(lake)), *found]
     if settings.spark_server or settings.spark_cluster:
         found.append(_tried("spark", lambda: _spark(adapters, settings)))
+    if settings.lineage is not None:
+        found.append(_tried("lineage", lambda: _lineage(settings)))
+    if settings.catalog is not None:
+        found.append(_catalog(adapters))
     return found
 
 
@@ -177,6 +183,20 @@ def _spark(adapters: Adapters, settings: Settings) -> str:
     return told
 
 
+def _catalog(adapters: Adapters) -> Finding:
+    """One that is down is no refusal: runs go on, and catch up."""
+
+    def ask() -> str:
+        registry = adapters.registry()
+        assert registry is not None, "there is a [catalog]"
+        return registry.catalog.require_ready()
+
+    found = _tried("catalog", ask)
+    if isinstance(found.error, CatalogUnavailable | CatalogRefused):
+        return Finding("warning", "catalog", f"{found.sentence}; runs go on", found.hint)
+    return found
+
+
 def _lake(path: LakePath) -> str:
     """The store keeps its word, or the nearest folder that exists can be written; leaves nothing
     behind."""
@@ -196,6 +216,14 @@ def _lake(path: LakePath) -> str:
             f"{nearest} cannot be written.", hint="make it writable, or correct path under [lake]"
         ) from error
     return f"{path}; mirrors need Delta readers that support deletion vectors"
+
+
+def _lineage(settings: Settings) -> str:
+    """Asks nobody: a backend that is away is no matter of a run."""
+    from resources.openlineage.sending import open_client
+
+    kind = open_client(settings.lineage_transport()).transport.kind
+    return f"OpenLineage events go by the client's transport {kind!r}"
 
 
 def _server(adapters: Adapters, source: str) -> str:

@@ -77,15 +77,21 @@ def run_sources(
 
 def _told(record: RunRecord, context: CommandContext) -> tuple[int, dict[str, Any]]:
     """What a record means: exit code and JSON; people are told here too."""
-    from lockstep import report, verify_report
+    from lockstep import catalog_report, report, verify_report
 
-    told = report.run_json(record, str(context.settings.lake_path()))
+    told = {
+        **report.run_json(record, str(context.settings.lake_path())),
+        "catalog": catalog_report.catalog_json(record.registered),
+    }
     if record.error is not None:
         code, refusal = report.refused(context, record.source, record.error)
         return code, {**told, **refusal}
     if record.defect is not None:
         raise record.defect.with_traceback(record.defect.__traceback__)
     report.show_run(context, record)
+    if record.registered is not None:
+        for line in catalog_report.catalog_lines(record.registered):
+            context.say(line)
     done = record.acknowledged
     quarantined = exits.QUARANTINED if done is not None and done.quarantined else exits.DONE
     if done is None or done.sampled is None:

@@ -14,12 +14,14 @@ from pipeline.retries import a_tenth
 
 if TYPE_CHECKING:
     from pipeline.runs.context import Workplace
+    from pipeline.runs.registering.gather import Standing
     from resources.adapters import Adapters
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     """Exit code 0 if nothing waits for a person or a run. A MySQL that is down is a line, and the
     ledger is told all the same."""
+    from lockstep.catalog_report import standing_json, standing_lines
     from lockstep.consumer_report import consumer_pairs, consumers_json
     from lockstep.report import lines
     from lockstep.status_report import exit_code, status_json, status_lines
@@ -41,19 +43,36 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
             tables = inactive(states, orders)
             pause = pause_from_now(source.schedule)
             judged, code = verdict(found, now, pause), exit_code(found, now, pause)
+            catalog = catalog_standing(adapters, source.name)
             consumers = consumers_json(adapters.consumers().consumers(source.name))
             payload[source.name] = {
                 **status_json(found, judged, now),
                 "tables": inactive_json(tables),
                 "consumers": consumers,
+                "catalog": None if catalog is None else standing_json(catalog),
                 "exit_code": code,
             }
             codes.append(code)
             for line in status_lines(found, judged, now, inactive_lines(tables)):
                 context.say(line)
+            if catalog is not None:
+                for line in standing_lines(catalog):
+                    context.say(line)
             if consumers:
                 context.say(lines(consumer_pairs(consumers)))
     return Outcome(exits.most_serious(codes), {"sources": payload})
+
+
+def catalog_standing(adapters: Adapters, source: str) -> Standing | None:
+    """What the ledger knows of entries; None where mirrors are not registered, or where [catalog]
+    is wrong, which `lockstep check` tells of."""
+    from pipeline.runs.registering.gather import stand
+
+    try:
+        registry = adapters.registry()
+    except LockstepError:
+        return None
+    return None if registry is None else stand(adapters.ledger(), source, registry)
 
 
 def workplace_or_why(adapters: Adapters, source: str) -> Workplace | LockstepError:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Protocol
 
-from pipeline.batch import Batch, BatchKind, Cursor
+from pipeline.batch import Batch, BatchKind, Cursor, Requests
 from pipeline.decisions import Lease
 from pipeline.position import Coordinates, Position, ServerLineage
 from pipeline.table import TableName
@@ -77,6 +77,6 @@ class Batches(Protocol):
         """captured → merged for every batch, oldest first, all of whose tables have a
         settled write or are quarantined; the ids moved."""
 
-    def acknowledge(self, lease: Lease, batch: int) -> None:
+    def acknowledge(self, lease: Lease, batch: int, requests: Requests | None = None) -> None:
         """merged → acknowledged, in order, and record the version set: each active
-        table's newest settled write up to this batch."""
+        table's newest settled write up to this batch; and the batch's `requests`."""

@@ -17,6 +17,7 @@ from pipeline.ports.leases import Leases
 from pipeline.ports.loads import Loads
 from pipeline.ports.orders import Orders
 from pipeline.ports.proofs import Proofs
+from pipeline.ports.registrations import Registrations
 from pipeline.ports.revisions import Revisions
 from pipeline.ports.schemas import Schemas
 from pipeline.ports.spans import Spans
@@ -43,6 +44,7 @@ class Ledger(
     Upkept,
     SparkClients,
     ForgottenChanges,
+    Registrations,
     Protocol,
 ):
     """The books. Each writing method is one transaction that checks the lease's token

@@ -183,6 +183,9 @@ class SourceServer(ComparedServer, Protocol):
         """What is written about the columns of these tables now, by table and column; for people:
         no structure has them."""
 
+    def table_comments(self, tables: Collection[TableName]) -> dict[TableName, str]:
+        """What is written about these tables; those without are left out."""
+
     def rows(self, structure: TableStructure) -> AbstractContextManager[Iterator[pa.RecordBatch]]:
         """The table's rows in one consistent read, columns typed by `schema.types`, in batches as
         `TableSnapshot` has them; `TableError` as for `snapshot`."""

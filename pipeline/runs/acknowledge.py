@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from time import perf_counter
 
-from pipeline.batch import BatchState
+from pipeline.batch import BatchState, Requests
 from pipeline.changes.layout import snapshot_path
 from pipeline.decisions import Lease
 from pipeline.errors import Remedy
@@ -26,10 +26,14 @@ def acknowledge(work: Workplace, lease: Lease) -> AcknowledgeReport:
     source = work.source.name
     done: list[int] = []
     held: dict[int, tuple[TableName, ...]] = {}
+    noted: Requests | None = None
     for batch in work.ledger.unfinished(source):
         if batch.state is BatchState.MERGED and not held:
             end_dropped(work, lease, batch.id)
-            work.ledger.acknowledge(lease, batch.id)
+            asked = work.requests()
+            since = asked - noted if asked is not None and noted is not None else asked
+            work.ledger.acknowledge(lease, batch.id, since)
+            noted = asked
             remove_ended(work, batch.id)
             remove_snapshots(work, batch.id)
             done.append(batch.id)

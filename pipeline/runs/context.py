@@ -12,6 +12,8 @@ from datetime import datetime
 from time import sleep
 from typing import Protocol
 
+from pipeline.batch import Requests
+from pipeline.ports.catalog import Registry
 from pipeline.ports.changelog import Changelog
 from pipeline.ports.claims import Claims
 from pipeline.ports.ledger import Ledger
@@ -71,7 +73,8 @@ class Unwatched:
 
 @dataclass(frozen=True, slots=True)
 class Workplace:
-    """The ports one source's run works through."""
+    """The ports one source's run works through. `registry`: where mirrors are registered, None
+    where they are not; `ConfigurationError` where that cannot be told."""
 
     source: SourcePlan
     server: SourceServer
@@ -83,7 +86,10 @@ class Workplace:
     claims: Claims
     progress: Progress
     clock: Callable[[], datetime]
+    requests: Callable[[], Requests | None] = lambda: None
+    """What was asked of the lake's object store since this was put together; None in a folder."""
     pause: Callable[[float], None] = sleep
+    registry: Callable[[], Registry | None] = lambda: None
 
     def quarantine(self, quarantined: Quarantine) -> None:
         """Say so while the run goes on."""

@@ -18,7 +18,9 @@ from pydantic import (
 
 from pipeline.keeping import KEEP
 from pipeline.upkeep.facts import UpkeepPolicy
+from resources.config.catalog import CatalogSection
 from resources.config.dagster import DagsterSection
+from resources.config.lineage import LineageSection
 from resources.config.part import Section, Text
 from resources.config.secrets import has_password, is_reference
 from resources.config.sources import SourceSection
@@ -97,6 +99,8 @@ class File(Section):
     ledger: LedgerSection = LedgerSection()
     dagster: DagsterSection = DagsterSection()
     upkeep: UpkeepSection = UpkeepSection()
+    lineage: LineageSection | None = None
+    catalog: CatalogSection | None = None
     spark: dict[str, str] = Field(default_factory=dict)
     sources: Annotated[tuple[SourceSection, ...], Field(min_length=1, strict=False)]
 

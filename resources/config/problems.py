@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from pipeline.errors import ConfigurationError, LockstepError, NotYet
+from resources.config.lineage import LineageSection
 from resources.config.locate import KeyPath, line_of
 from resources.config.model import File, LakeSection, LedgerSection
 from resources.config.sources import (
@@ -23,6 +24,7 @@ from resources.config.values import AboutKey, NotBuiltYet
 _PARTS: Mapping[str, type[BaseModel]] = {
     "lake": LakeSection,
     "ledger": LedgerSection,
+    "lineage": LineageSection,
     "sources": SourceSection,
     "bounds": BoundsSection,
     "standby": StandbySection,

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 from pipeline.bounds import Budget
 from pipeline.errors import ConfigurationError
@@ -18,7 +19,9 @@ from pipeline.snapshot.pace import LoadLimits, Pace
 from pipeline.source_plan import SnapshotPlan, SourcePlan, StandbyPlan
 from pipeline.tables import TablePatterns
 from pipeline.upkeep.facts import UpkeepPolicy
+from resources.config.catalog import CatalogSection
 from resources.config.dagster import DagsterSection, page_address
+from resources.config.lineage import LineageSection, followed
 from resources.config.model import File
 from resources.config.secrets import Secret, is_sensitive, resolve
 from resources.config.sources import SourceSection, TriggerSection
@@ -245,8 +248,44 @@ class Settings:
                 f"dagster.webserver: {error}.", hint=f"correct what {address} holds"
             ) from error
 
+    @property
+    def lineage(self) -> LineageSection | None:
+        """OpenLineage events, if they are asked for."""
+        return self.file.lineage
+
+    def lineage_transport(self) -> dict[str, Any]:
+        """As the official client takes it; empty for what the client finds by itself."""
+        return followed(self.file.lineage.transport, self.folder) if self.file.lineage else {}
+
     def spark_conf(self) -> dict[str, str]:
         return {key: resolve(value, self.folder) for key, value in self.file.spark.items()}
+
+    @property
+    def catalog(self) -> CatalogSection | None:
+        """Where mirrors are registered, if they are."""
+        return self.file.catalog
+
+    def catalog_uri(self) -> str:
+        """Where it answers; '' for a catalog of Spark's."""
+        part = self.file.catalog
+        if part is None or part.uri is None:
+            return ""
+        try:
+            return part.address(resolve(part.uri, self.folder))
+        except ValueError as error:
+            raise ConfigurationError(
+                f"catalog: {error}.", hint=f"correct what {part.uri} holds"
+            ) from error
+
+    def catalog_name(self) -> str:
+        """Its own name; '' for a metastore."""
+        part = self.file.catalog
+        return "" if part is None or part.name is None else resolve(part.name, self.folder)
+
+    def catalog_token(self) -> str:
+        """What the catalog asks for; '' for nothing."""
+        part = self.file.catalog
+        return "" if part is None or part.token is None else resolve(part.token, self.folder)
 
     @property
     def spark_server(self) -> bool:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -24,15 +24,15 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 from urllib.parse import urlsplit
 
+from resources.lake.object_content import PAGE, ObjectReader, ObjectWriter, RequestCount
+
 if TYPE_CHECKING:
-    from obstore import ObjectMeta
+    from obstore import ListResult, ObjectMeta
     from obstore.store import ObjectStore
 
-PART_BYTES: Final = 10 << 20
-"""An upload that grows beyond this goes in parts of this size."""
-
-PARTS_AT_ONCE: Final = 4
-"""Parts under way: with the one that is filled, 50 MiB of memory a file."""
+AGENT: Final = "lockstep-lake"
+DELTA_AGENT: Final = "lockstep-delta-rs"
+"""How our client, and delta-rs, name themselves to a store, for its log of accesses."""
 
 
 class ByteSink(Protocol):
@@ -54,11 +54,12 @@ class ObjectFacts:
 @dataclass(frozen=True, slots=True)
 class Bucket:
     """A bucket, or what a store calls so. `url` has no `/` at its end; `options` are those that
-    it was opened with, which delta-rs takes as well."""
+    it was opened with, which delta-rs takes as well; `count`: of what the paths in it ask."""
 
     url: str
     store: ObjectStore
     options: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), repr=False)
+    count: RequestCount = field(default_factory=RequestCount, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +90,7 @@ class ObjectPath:
     @property
     def options(self) -> dict[str, str]:
         """What delta-rs is opened with: commits are conditional writes."""
-        return {"conditional_put": "etag", **self.bucket.options}
+        return {"conditional_put": "etag", "user_agent": DELTA_AGENT, **self.bucket.options}
 
     def absolute(self) -> ObjectPath:
         return self
@@ -110,6 +111,7 @@ class ObjectPath:
     def stat(self) -> ObjectFacts:
         import obstore
 
+        self.bucket.count.add()
         told = obstore.head(self.bucket.store, self.key)
         return ObjectFacts(told["size"], told["last_modified"].timestamp())
 
@@ -131,6 +133,7 @@ class ObjectPath:
     def read_bytes(self) -> bytes:
         import obstore
 
+        self.bucket.count.add()
         return bytes(obstore.get(self.bucket.store, self.key).bytes())
 
     def read_text(self, encoding: str = "utf-8") -> str:
@@ -138,22 +141,19 @@ class ObjectPath:
 
     def open(self) -> io.BufferedReader:
         """Its content, read where it is asked for."""
-        import obstore
-
-        return io.BufferedReader(_Content(obstore.open_reader(self.bucket.store, self.key)))
+        size = self.stat().st_size
+        reader = ObjectReader(self.bucket.store, self.key, size, self.bucket.count)
+        return io.BufferedReader(reader)
 
     def create(self) -> ByteSink:
         """Takes the content of an object, which is there once this is closed."""
-        import obstore
-
-        return obstore.open_writer(
-            self.bucket.store, self.key, buffer_size=PART_BYTES, max_concurrency=PARTS_AT_ONCE
-        )
+        return ObjectWriter(self.bucket.store, self.key, self.bucket.count)
 
     def write_bytes(self, content: bytes) -> None:
         """The object is this from the answer on."""
         import obstore
 
+        self.bucket.count.add()
         obstore.put(self.bucket.store, self.key, content, use_multipart=False)
 
     def create_once(self, content: bytes) -> bool:
@@ -161,6 +161,7 @@ class ObjectPath:
         import obstore
         from obstore.exceptions import AlreadyExistsError
 
+        self.bucket.count.add()
         try:
             obstore.put(self.bucket.store, self.key, content, mode="create", use_multipart=False)
         except AlreadyExistsError:
@@ -171,12 +172,14 @@ class ObjectPath:
         """Deleting what is not there is no error of a store's; `missing_ok` is always so."""
         import obstore
 
+        self.bucket.count.add()
         obstore.delete(self.bucket.store, self.key)
 
     def replace(self, target: ObjectPath) -> None:
         """A copy, then a deletion: who is killed between the two leaves both."""
         import obstore
 
+        self.bucket.count.add(2)
         obstore.rename(self.bucket.store, self.key, target.key)
 
     def rmtree(self) -> None:
@@ -195,34 +198,34 @@ class ObjectPath:
         import obstore
 
         if keys:
+            self.bucket.count.add_pages(len(keys))
             obstore.delete(self.bucket.store, keys)
 
     def has_objects(self) -> bool:
         """Whether an object is directly below."""
-        import obstore
-
-        return any(
-            map(_is_file, obstore.list_with_delimiter(self.bucket.store, self.key)["objects"])
-        )
+        return any(map(_is_file, self._directly()["objects"]))
 
     def objects(self) -> Iterator[tuple[str, ObjectFacts]]:
         """Names and facts of what is directly below, folders left out."""
-        import obstore
-
-        for found in obstore.list_with_delimiter(self.bucket.store, self.key or None)["objects"]:
+        for found in self._directly()["objects"]:
             if _is_file(found):
                 name = found["path"].rpartition("/")[2]
                 yield name, ObjectFacts(found["size"], found["last_modified"].timestamp())
 
     def iterdir(self) -> Iterator[ObjectPath]:
         """What is directly below, folders first."""
-        import obstore
-
-        told = obstore.list_with_delimiter(self.bucket.store, self.key or None)
+        told = self._directly()
         for prefix in told["common_prefixes"]:
             yield ObjectPath(self.bucket, prefix.rstrip("/"))
         for found in filter(_is_file, told["objects"]):
             yield ObjectPath(self.bucket, found["path"])
+
+    def _directly(self) -> ListResult[Sequence[ObjectMeta]]:
+        import obstore
+
+        told = obstore.list_with_delimiter(self.bucket.store, self.key or None)
+        self.bucket.count.add_pages(len(told["objects"]) + len(told["common_prefixes"]))
+        return told
 
     def glob(self, pattern: str) -> Iterator[ObjectPath]:
         """Objects below whose key fits; each `*` stands for one name or a part of it."""
@@ -244,7 +247,11 @@ class ObjectPath:
         import obstore
 
         prefix = f"{self.key}/" if self.key else None
-        for page in obstore.list(self.bucket.store, prefix, offset=behind):
+        self.bucket.count.add()
+        for number, page in enumerate(
+            obstore.list(self.bucket.store, prefix, offset=behind, chunk_size=PAGE)
+        ):
+            self.bucket.count.add(number > 0)
             for found in filter(_is_file, page):
                 yield ObjectPath(self.bucket, found["path"])
 
@@ -252,30 +259,6 @@ class ObjectPath:
 def _is_file(found: ObjectMeta) -> bool:
     """Whether an object is no mark of a folder, which Hadoop makes of nothing and leaves."""
     return found["size"] > 0
-
-
-class _Content(io.RawIOBase):
-    """An object as Python's readers take it."""
-
-    def __init__(self, content: object) -> None:
-        self._content = content
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
-        found = self._content.read(len(buffer))  # type: ignore[attr-defined]
-        buffer[: len(found)] = memoryview(found)
-        return len(found)
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        return int(self._content.seek(offset, whence))  # type: ignore[attr-defined]
-
-    def tell(self) -> int:
-        return int(self._content.tell())  # type: ignore[attr-defined]
 
 
 LakePath: TypeAlias = Path | ObjectPath
@@ -305,7 +288,7 @@ def object_path(url: str, options: Mapping[str, str]) -> ObjectPath:
 
     parts = urlsplit(url)
     root = f"{parts.scheme}://{parts.netloc}"
-    client = {"allow_http": True} if options.get("allow_http") == "true" else {}
+    client = {"user_agent": AGENT, "allow_http": options.get("allow_http") == "true"}
     told = {key: value for key, value in options.items() if key != "allow_http"}
     try:
         store = from_url(root, config=told, client_options=client)  # type: ignore[call-overload]

@@ -121,6 +121,10 @@ class RemoteSpark:
     def idle(self, *, few: bool) -> list[SparkSession]:
         return self._start.wait().idle[few]
 
+    def requests(self) -> int | None:
+        """A server's executors ask, and it tells no client how often."""
+        return None
+
     def stop(self) -> None:
         """Let the server forget this process' sessions."""
         self._start.end(lambda connected: _released(connected.opened))

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
+from pipeline.batch import Requests
 from pipeline.keeping import KEEP
 from resources.lake.changelog import DeltaChangelog
 from resources.lake.claims import FileClaims
@@ -14,10 +16,12 @@ from resources.lake.copies import FolderCopies
 from resources.lake.mirror import SparkMirrors
 from resources.lake.paths import LakePath
 from resources.lake.remote import RemoteSpark
+from resources.lake.requests import requests_since_now
 from resources.lake.segments import ParquetSegments
 from resources.lake.server import server_of
 from resources.lake.session import SparkProcess
 from resources.lake.spark import Spark
+from resources.lake.spark_catalog import SparkCatalog
 from resources.lake.spool import FileSpool
 from resources.lake.trial import require_kept
 from resources.lake.upkeep import SparkUpkeep
@@ -25,8 +29,9 @@ from resources.lake.upkeep import SparkUpkeep
 
 @dataclass(frozen=True, slots=True)
 class LakeRoom:
-    """An open lake; `prove` tries its Spark with a small table and says which one it is
-    (`trial`), `close` ends it if it was started."""
+    """An open lake; `requests_since_now` begins to count those to its store (`requests`), `prove`
+    tries its Spark with a small table and says which one it is (`trial`), `catalog` is one of
+    Spark's by its name, `close` ends it if it was started."""
 
     segments: ParquetSegments
     spool: FileSpool
@@ -35,6 +40,8 @@ class LakeRoom:
     claims: FileClaims
     copies: FolderCopies
     upkeep: SparkUpkeep
+    requests_since_now: Callable[[], Callable[[], Requests | None]]
+    catalog: Callable[[str, Callable[[str], str]], SparkCatalog]
     prove: Callable[[], str]
     close: Callable[[], None]
 
@@ -71,6 +78,8 @@ def open_lake(
         claims=FileClaims(lake),
         copies=FolderCopies(lake, staging=passing, spark=spark),
         upkeep=SparkUpkeep(lake, spark=spark, keep=keep),
+        requests_since_now=lambda: requests_since_now(lake, spark),
+        catalog=partial(SparkCatalog, spark),
         prove=prove,
         close=spark.stop,
     )

@@ -27,6 +27,7 @@ from resources.lake.java import Java, java_or_refuse
 from resources.lake.launch import connected, java_command, spark_home, start_java
 from resources.lake.log_store import log_store_jar, require_log_store
 from resources.lake.paths import LakePath, ObjectPath
+from resources.lake.requests import requests_of_java
 from resources.lake.s3a import store_settings
 from resources.lake.scratch import Scratch, make_scratch
 from resources.lake.settings import SparkSettings, is_local
@@ -111,6 +112,12 @@ class SparkProcess:
 
     def idle(self, *, few: bool) -> list[SparkSession]:
         return self._start.wait().idle[few]
+
+    def requests(self) -> int | None:
+        if not is_local(self._user) or not isinstance(self._lake, ObjectPath):
+            return None
+        started = self._start.started()
+        return 0 if started is None else requests_of_java(started.session, self._lake)
 
     def stop(self) -> None:
         """End Spark and its process, and remove its folder; nothing if never started. A start that

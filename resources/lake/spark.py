@@ -49,5 +49,9 @@ class Spark(Protocol):
         """Sessions that nobody uses, for few rows or for any number (`sessions`); any thread
         takes from the list and puts back. Waits for the start, as `session` does."""
 
+    def requests(self) -> int | None:
+        """What its client asked of the lake's object store since it started; None where that
+        cannot be told: other machines ask, too. Starts nothing, and waits for nothing."""
+
     def stop(self) -> None:
         """Let go of it; nothing if never started."""

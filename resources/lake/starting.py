@@ -41,6 +41,11 @@ class Starting(Generic[T]):
             raise LakeUnavailable("Spark was stopped while it was needed", hint="run again")
         return start.result()
 
+    def started(self) -> T | None:
+        """What was started, if that went well; nobody waits."""
+        start = self._start
+        return None if start is None or not start.done() or start.exception() else start.result()
+
     def end(self, stop: Callable[[T], None], give_up: Callable[[], None] = lambda: None) -> None:
         """`stop` what was started, if anything was; `give_up` makes a start that is going on end
         in an error soon."""

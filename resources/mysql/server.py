@@ -38,7 +38,7 @@ from pipeline.survey import Survey
 from pipeline.table import TableName, TableStructure
 from resources.mysql.baseline import read_baseline, require_gone
 from resources.mysql.chunks import estimated_rows, next_bound, open_chunk
-from resources.mysql.comments import read_comments
+from resources.mysql.comments import read_comments, read_table_comments
 from resources.mysql.conditions import estimated_where, open_condition
 from resources.mysql.connection import ConnectionSettings, connect
 from resources.mysql.dump import (
@@ -176,6 +176,10 @@ class MySqlServer:
     def comments(self, tables: Collection[TableName]) -> dict[TableName, dict[str, str]]:
         with self._questions.cursor() as cursor:
             return read_comments(cursor, frozenset(tables))
+
+    def table_comments(self, tables: Collection[TableName]) -> dict[TableName, str]:
+        with self._questions.cursor() as cursor:
+            return read_table_comments(cursor, frozenset(tables))
 
     def empty(self, tables: Collection[TableName]) -> frozenset[TableName]:
         with self._questions.cursor() as cursor:

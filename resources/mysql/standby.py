@@ -92,6 +92,9 @@ class ServerOrStandby:
     def comments(self, tables: Collection[TableName]) -> dict[TableName, dict[str, str]]:
         return self._ask(lambda server: server.comments(tables))
 
+    def table_comments(self, tables: Collection[TableName]) -> dict[TableName, str]:
+        return self._ask(lambda server: server.table_comments(tables))
+
     def engines(self) -> dict[TableName, str]:
         return self._ask(lambda server: server.engines())
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from pipeline.batch import Batch, BatchKind, BatchState, Cursor
+from pipeline.batch import Batch, BatchKind, BatchState, Cursor, Requests
 from pipeline.decisions import Continuity, Lease
 from pipeline.position import Coordinates, Position, Reign, ServerLife, ServerLineage, Witness
 from pipeline.table import TableName
@@ -98,10 +98,11 @@ class PostgresBatches(Books):
         with self._step(lease) as step:
             return sorted(row["id"] for row in step.all("mark_merged", source=lease.source))
 
-    def acknowledge(self, lease: Lease, batch: int) -> None:
+    def acknowledge(self, lease: Lease, batch: int, requests: Requests | None = None) -> None:
         with self._step(lease) as step:
             values = {"source": lease.source, "batch": batch}
-            step.must("acknowledge", "batches_known", **values)
+            own, spark = (requests.own, requests.spark) if requests else (None, None)
+            step.must("acknowledge", "batches_known", **values, own=own, spark=spark)
             step.run("record_version_set", **values)
 
 
@@ -131,7 +132,13 @@ def batch_of(row: Row) -> Batch:
         continuity=Continuity(row["continuity"]) if row["continuity"] else None,
         kind=BatchKind(row["kind"]),
         life=_life(row),
+        requests=_requests(row),
     )
+
+
+def _requests(row: Row) -> Requests | None:
+    own = row["own_requests"]
+    return None if own is None else Requests(own, row["spark_requests"])
 
 
 def _life(row: Row) -> ServerLife | None:

@@ -141,5 +141,7 @@ where b.source = %(source)s and b.state = 'captured'
 returning b.id
 
 -- name: acknowledge
-update lockstep.batches set state = 'acknowledged', acknowledged_at = clock_timestamp()
+update lockstep.batches set
+    state = 'acknowledged', acknowledged_at = clock_timestamp(),
+    own_requests = %(own)s, spark_requests = %(spark)s
 where source = %(source)s and id = %(batch)s

@@ -22,6 +22,7 @@ from resources.postgres.loads import PostgresLoads
 from resources.postgres.migrate import migrate
 from resources.postgres.orders import PostgresOrders
 from resources.postgres.proofs import PostgresProofs
+from resources.postgres.registrations import PostgresRegistrations
 from resources.postgres.revisions import PostgresRevisions
 from resources.postgres.schemas import PostgresSchemas
 from resources.postgres.session import Session
@@ -66,6 +67,7 @@ class PostgresLedger(
     PostgresUpkept,
     PostgresSparkClients,
     PostgresForgotten,
+    PostgresRegistrations,
 ):
     """`pipeline.ports.Ledger`; safe to use from several threads.
 

@@ -41,6 +41,8 @@ create table lockstep.batches (
     server_started_at timestamp with time zone,
     server_resets bigint,
     kind text not null default 'ordinary'::text,
+    own_requests bigint,
+    spark_requests bigint,
     constraint batches_base_counts CHECK ((base >= 0)),
     constraint batches_catch_up_decided CHECK (((kind <> 'catching-up'::text) OR (start_decision IS NOT NULL))),
     constraint batches_end UNIQUE (source, id, end_base, end_number, end_offset, end_gtid_digest, end_server_uuid),
@@ -60,6 +62,8 @@ END),
     constraint batches_of_source UNIQUE (source, id),
     constraint batches_one_origin CHECK ((num_nonnulls(predecessor, start_decision) = 1)),
     constraint batches_pk PRIMARY KEY (id),
+    constraint batches_requests_count CHECK (((own_requests >= 0) AND (spark_requests >= 0))),
+    constraint batches_requests_told CHECK (((num_nonnulls(own_requests, spark_requests) = 0) OR ((state = 'acknowledged'::text) AND (own_requests IS NOT NULL)))),
     constraint batches_start_at_predecessors_end FOREIGN KEY (source, predecessor, start_base, start_number, start_offset, start_gtid_digest, start_server_uuid) REFERENCES lockstep.batches(source, id, end_base, end_number, end_offset, end_gtid_digest, end_server_uuid),
     constraint batches_start_decision FOREIGN KEY (source, start_decision) REFERENCES lockstep.decisions(source, id),
     constraint batches_state_known CHECK ((state = ANY (ARRAY['capturing'::text, 'captured'::text, 'merged'::text, 'acknowledged'::text, 'abandoned'::text]))),
@@ -73,6 +77,15 @@ create table lockstep.capture_scopes (
     exclude text[] not null,
     constraint capture_scopes_batch FOREIGN KEY (source, batch) REFERENCES lockstep.batches(source, id),
     constraint capture_scopes_pk PRIMARY KEY (batch)
+);
+
+create table lockstep.catalogs (
+    source text not null,
+    catalog text not null,
+    statement bigint not null,
+    constraint catalogs_pk PRIMARY KEY (source, catalog),
+    constraint catalogs_source FOREIGN KEY (source) REFERENCES lockstep.sources(name),
+    constraint catalogs_statement_counts CHECK ((statement >= 0))
 );
 
 create table lockstep.consumers (
@@ -347,6 +360,22 @@ create table lockstep.prepared (
     constraint prepared_once UNIQUE (batch, format_id, gtrid, bqual),
     constraint prepared_pk PRIMARY KEY (id),
     constraint prepared_xid_fits CHECK (((octet_length(gtrid) <= 64) AND (octet_length(bqual) <= 64)))
+);
+
+create table lockstep.registrations (
+    source text not null,
+    catalog text not null,
+    database text not null,
+    name text not null,
+    schema_name text not null,
+    table_name text not null,
+    location text not null,
+    content text,
+    shows integer,
+    constraint registrations_made CHECK (((content IS NULL) = (shows IS NULL))),
+    constraint registrations_name UNIQUE (source, catalog, schema_name, table_name),
+    constraint registrations_pk PRIMARY KEY (source, catalog, database, name),
+    constraint registrations_source FOREIGN KEY (source) REFERENCES lockstep.sources(name)
 );
 
 create table lockstep.revised_files (

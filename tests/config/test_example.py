@@ -11,7 +11,9 @@ from pydantic import BaseModel
 
 from pipeline.policies import LakePolicies, StartPolicies, chosen_of
 from resources.config import model, sources
+from resources.config.catalog import CatalogSection
 from resources.config.dagster import DagsterSection
+from resources.config.lineage import LineageSection
 from resources.config.load import parse_settings
 from resources.config.part import Section
 from resources.lake.server import KEYS
@@ -24,6 +26,8 @@ SECTIONS: dict[str, type[BaseModel]] = {
     "ledger": model.LedgerSection,
     "dagster": DagsterSection,
     "upkeep": model.UpkeepSection,
+    "lineage": LineageSection,
+    "catalog": CatalogSection,
     "sources": sources.SourceSection,
     "sources.bounds": sources.BoundsSection,
     "sources.snapshot": sources.SnapshotSection,

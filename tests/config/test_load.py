@@ -37,7 +37,30 @@ def refused(text: str) -> LockstepError:
     return caught.value
 
 
+UNITY = '[catalog]\nkind = "unity"\nuri = "http://127.0.0.1:8080"\nname = "lake"\n'
+
 MISTAKES = {
+    "a catalog's literal token": (
+        UNITY + 'token = "hunter2"\n' + SOURCE,
+        "lockstep.toml: line 5: a password in the file is refused; write env:NAME or file:PATH.",
+    ),
+    "a token in the clear": (
+        UNITY.replace("127.0.0.1", "catalog.example.com") + 'token = "env:TOKEN"\n' + SOURCE,
+        "lockstep.toml: line 1: http:// would send the token in the clear; write https://.",
+    ),
+    "a catalog without its address": (
+        '[catalog]\nkind = "hive"\n' + SOURCE,
+        "lockstep.toml: line 1: kind = 'hive' needs uri.",
+    ),
+    "an address of another kind": (
+        UNITY.replace("http://", "thrift://") + SOURCE,
+        "lockstep.toml: line 1: uri is not an address such as http://catalog.example.com.",
+    ),
+    "tables of two databases under one name": (
+        UNITY + 'schemas = "all"\n' + SOURCE,
+        "lockstep.toml: line 5: 'all' has no {database} in it: tables of two databases may have "
+        "one name.",
+    ),
     "an unknown top-level key names the nearest": (
         "lakes = 1\n" + SOURCE,
         "lockstep.toml: line 1: unknown key 'lakes'; did you mean 'lake'?",
@@ -54,6 +77,16 @@ MISTAKES = {
         '[spark]\n"spark.hadoop.fs.s3a.secret.key" = "hunter2"\n' + SOURCE,
         "lockstep.toml: line 2: a literal value of 'spark.hadoop.fs.s3a.secret.key' is refused "
         "(its name suggests a secret); write env:NAME or file:PATH.",
+    ),
+    "a literal that gives access to a lineage backend": (
+        '[lineage.transport]\ntype = "http"\nauth = { apiKey = "hunter2" }\n' + SOURCE,
+        "lockstep.toml: line 1: a literal value of 'apiKey' is refused (it may be a secret); "
+        "write env:NAME or file:PATH.",
+    ),
+    "a lineage transport of no kind": (
+        '[lineage]\ntransport = { url = "http://127.0.0.1" }\n' + SOURCE,
+        'lockstep.toml: line 2: transport needs a type: "http", "file" or another of '
+        "the client's.",
     ),
     "a log store of the user's": (
         '[spark]\n"spark.delta.logStore.file.impl" = "org.example.Store"\n' + SOURCE,
@@ -157,6 +190,25 @@ def test_what_is_not_built_is_refused_by_name(addition: str, sentence: str) -> N
     error = refused(SOURCE + addition + "\n")
     assert type(error) is NotYet
     assert error.message == f"lockstep.toml: line 7: {sentence}."
+
+
+def test_references_in_a_lineage_transport_are_followed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At any depth, and when it is needed; what only tells where a secret is may stand there, and a
+    path begins at the file."""
+    text = (
+        '[lineage.transport]\ntype = "file"\nlog_file_path = "events"\ntokenEndpoint = "https://x"\n'
+        'several = [{ token = "env:LINEAGE_KEY" }]\n' + SOURCE
+    )
+    monkeypatch.setenv("LINEAGE_KEY", "hunter2")
+    settings = parse_settings(text, Path("/srv/lockstep.toml"))
+    assert "hunter2" not in repr(settings)
+    assert settings.lineage_transport() == {
+        "type": "file",
+        "log_file_path": "/srv/events",
+        "tokenEndpoint": "https://x",
+        "several": [{"token": "hunter2"}],
+    }
+    assert parse_settings(SOURCE, Path("lockstep.toml")).lineage is None
 
 
 def test_an_object_stores_secrets_stand_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -12,6 +14,8 @@ from assets.dead_runs import GRACE, RunUnderWay, why_dead
 from assets.names import CLI_TAG, SOURCE_TAG, job_name, lease_tag
 from assets.sensors.schedules import why_busy
 from pipeline.decisions import LeaseView
+from resources.config.lineage import LineageSection
+from resources.openlineage.events import run_id
 from tests.dagster.place import Stand, settings_for, stand_for
 
 NOW = datetime(2026, 11, 1, 6, tzinfo=UTC)
@@ -83,8 +87,12 @@ def status(stand: Stand, run_id: str) -> dg.DagsterRunStatus:
 
 
 def test_the_sensor_reports_the_dead_and_spares_the_living(tmp_path: Path) -> None:
-    """A run without its lease is shown as failed; the lease's holder stays started."""
-    settings = settings_for(tmp_path, "shop")
+    """A run without its lease is shown as failed, and told to OpenLineage as aborted; the lease's
+    holder stays started."""
+    settings, events = settings_for(tmp_path, "shop"), tmp_path / "events"
+    told = {"type": "file", "log_file_path": str(events), "append": True}
+    lineage = LineageSection(transport=told)
+    settings = replace(settings, file=settings.file.model_copy(update={"lineage": lineage}))
     with stand_for(settings, None) as stand:
         sensor = stand.definitions().resolve_sensor_def("lockstep_dead_runs")
 
@@ -103,6 +111,10 @@ def test_the_sensor_reports_the_dead_and_spares_the_living(tmp_path: Path) -> No
             dg.DagsterRunStatus.STARTED,
         )
         assert look() == f"Reported as failed: {alive}."
+    sent = [json.loads(line) for line in events.read_text().splitlines()]
+    assert [(one["eventType"], one["run"]["runId"]) for one in sent] == [
+        ("ABORT", run_id("shop", run)) for run in (dead, alive)
+    ]
 
 
 def test_the_schedule_asks_the_ledger(tmp_path: Path) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
 
 from assets.sessions import RunRecord, RunSession
+from pipeline.batch import Requests
 from pipeline.decisions import Lease, LeaseView
 from pipeline.errors import (
     LeaseLost,
@@ -19,7 +20,7 @@ from pipeline.errors import (
     UnsupportedEvent,
 )
 from pipeline.retries import STEP
-from pipeline.runs.context import Workplace
+from pipeline.runs.context import Progress, Workplace
 from resources.mysql.connection import ConnectionSettings
 from resources.mysql.server import MySqlServer
 from tests.dagster.place import MemorySite, settings_for
@@ -176,3 +177,34 @@ def test_a_failure_is_kept_once(watched: Watched) -> None:
         for decision in decisions
     ]
     assert kept == [("failure", "UnsupportedEvent", "upgrade")]
+
+
+@dataclass
+class StoreSite(MemorySite):
+    """Each workplace counts what is asked of a store since it was put together."""
+
+    asked: int = 0
+
+    def workplace(self, source: str, progress: Progress) -> Workplace:
+        before = self.asked
+        work = super().workplace(source, progress)
+        return replace(work, requests=lambda: Requests(self.asked - before, None))
+
+
+def test_requests_are_those_since_they_were_asked_for(watched: Watched) -> None:
+    """Also where the ledger went away meanwhile, and everything was put together anew."""
+    site = StoreSite(watched.adapters.settings, watched.adapters.server)
+    session = replace(watched, adapters=site).session()
+
+    def step(work: Workplace, lease: Lease) -> None:
+        site.asked += 5
+        if site.asked < 10:
+            raise LedgerUnavailable("gone", hint="start it")
+
+    session.workplace()
+    site.asked += 2
+    session.run(step)
+    assert session.requests() == Requests(12, None)
+    site.asked += 1
+    assert session.requests() == Requests(1, None)
+    assert session.record.requests == Requests(13, None)

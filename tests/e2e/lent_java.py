@@ -15,6 +15,7 @@ import os
 import shutil
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from resources.lake import session
+from resources.lake.jars import S3, class_path, jars_folder
 from resources.lake.java import Java
 from resources.lake.launch import connected, java_command, spark_home, start_java
 from resources.lake.settings import SparkSettings
@@ -59,6 +61,8 @@ def lend(folder: Path) -> None:
         gateway: Any = connected(process, told)
         if gateway is not None and told.is_symlink():
             gateway.jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
+            # A Java that was just started has asked no store for anything.
+            gateway.jvm.org.apache.hadoop.fs.FileSystem.closeAll()
             # The Java is not this process's to shut down.
             vars(gateway)["shutdown"] = lambda *_: None
         return gateway
@@ -115,8 +119,10 @@ def _sockets(port: int) -> int:
 
 
 def _lasting(settings: SparkSettings, folder: Path) -> SparkSettings:
-    """Those of a Java that does not go with one process's folder."""
-    return replace(settings, scratch=folder, log4j=folder / "log4j2.properties")
+    """Those of a Java that does not go with one process's folder, for lakes of both kinds."""
+    jars = dict.fromkeys((*settings.class_path, *class_path(jars_folder(sys.prefix), S3)))
+    log4j = folder / "log4j2.properties"
+    return replace(settings, class_path=tuple(jars), scratch=folder, log4j=log4j)
 
 
 def _is_begun(command: list[str], settings: SparkSettings, before: Path, folder: Path) -> bool:

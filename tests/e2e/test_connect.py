@@ -9,6 +9,7 @@ import pytest
 
 from resources.postgres.ledger import open_ledger
 from tests.e2e.project import Project
+from tests.e2e.warm import WarmProcess
 from tests.fix_connect import ConnectServer
 from tests.fix_mysql import MySqlStand
 
@@ -22,6 +23,7 @@ def test_a_server_of_spark_connect(
     database: str,
     tmp_path: Path,
     connect_server: ConnectServer,
+    warm: WarmProcess,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Equal though a run was killed while the server carried out its write; without a Java here.
@@ -41,6 +43,7 @@ def test_a_server_of_spark_connect(
         tables=[f"{database}.*"],
         start="snapshot",
         top=connect_server.toml(),
+        warm=warm,
     )
     project.run("run")
     mysql.execute(

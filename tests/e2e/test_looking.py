@@ -14,12 +14,11 @@ from pipeline.runs.inspecting.plan import make_plan
 from pipeline.runs.inspecting.status import stand
 from resources.adapters import Adapters
 from resources.config import load_settings
+from resources.lake.session import SparkProcess
 from resources.postgres.embedded import EmbeddedServer
 from tests.e2e.project import Project, head
 from tests.e2e.warm import WarmProcess
 from tests.fix_mysql import MySqlStand
-
-pytestmark = pytest.mark.usefixtures("no_spark")  # a capture begins to start one
 
 
 def made(
@@ -157,6 +156,7 @@ def test_looking_changes_no_row_and_no_file(
     """With a captured batch that waits, one that never came to its end, a transaction larger
     than the ring, and rows to read: `plan` and `status` leave Postgres and the lake alone."""
     monkeypatch.setenv("LOCKSTEP_TEST_PASSWORD", mysql.password)
+    monkeypatch.setattr(SparkProcess, "prepare", lambda _: None)  # nobody waits for it here
     project = made(mysql, database, tmp_path, user=mysql.account)
     settings = load_settings(project.folder / "lockstep.toml")
 

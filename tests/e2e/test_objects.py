@@ -6,12 +6,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import lockstep
+from resources.lake.paths import AGENT, DELTA_AGENT
 from tests.e2e.project import Project
 from tests.e2e.test_recovery import forget
 from tests.e2e.warm import WarmProcess
@@ -35,28 +35,28 @@ def project(
     database: str,
     tmp_path: Path,
     object_store: ObjectStore,
+    warm: WarmProcess,
     monkeypatch: pytest.MonkeyPatch,
-) -> Iterator[Project]:
-    """Three tables that the first run reads, in a lake below a prefix; its Java knows the store."""
+) -> Project:
+    """Three tables that the first run reads, in a lake below a prefix."""
     monkeypatch.setenv("LAKE_KEY", "tests")
     mysql.execute(
         f"use {database}",
         *(f"create table {t} (id int primary key, s varchar(40))" for t in "abc"),
         *(f"insert into {t} values (1, 'one'), (2, 'two'), (3, 'three')" for t in "abc"),
     )
-    warm = WarmProcess()
-    project = Project.made(
-        tmp_path / "project",
-        port=mysql.port,
-        tables=[f"{database}.*"],
-        start="snapshot",
-        warm=warm,
-    )
+    return made(tmp_path / "project", mysql, database, object_store, warm)
+
+
+def made(
+    folder: Path, mysql: MySqlStand, database: str, store: ObjectStore, warm: WarmProcess | None
+) -> Project:
+    tables = [f"{database}.*"]
+    project = Project.made(folder, port=mysql.port, tables=tables, start="snapshot", warm=warm)
     file = project.folder / "lockstep.toml"
-    lake = f'path = "{object_store.faulty_prefix()}"\n{object_store.toml()}'
+    lake = f'path = "{store.faulty_prefix()}"\n{store.toml()}'
     file.write_text(file.read_text().replace('path = "lake"\n', lake))
-    yield project
-    warm.stop()
+    return project
 
 
 def equal(project: Project) -> bool:
@@ -93,6 +93,43 @@ def test_a_lake_of_objects(mysql: MySqlStand, database: str, project: Project) -
     snippets = project.json("read", f"{database}.c")["snippets"]
     assert "LAKE_KEY" in snippets["Spark"]
     assert pasted(snippets["delta-rs"]) == ["1", "2"]
+
+
+AGENTS = {"lockstep": AGENT, "delta-rs": DELTA_AGENT, "spark": "Hadoop"}
+WATCHED = 2
+"""Requests about a table that did not change: nobody else wrote to its mirror."""
+
+
+def test_requests_are_counted(
+    mysql: MySqlStand, database: str, tmp_path: Path, project: Project, object_store: ObjectStore
+) -> None:
+    """A run tells, and the ledger keeps, what the store saw of Lockstep and of Spark. With six
+    tables of which one changed it is what it was with three, but that each is watched; so it is
+    with delta-rs, which tells nothing."""
+    faults, more = Faults(object_store.faulty_port), [f"t{number}" for number in range(3)]
+
+    def counted(project: Project) -> dict[str, int]:
+        for _ in range(3):  # the first reads the tables, the second deletes what that staged
+            before = {who: len(faults.requests(agent)) for who, agent in AGENTS.items()}
+            told = project.json("run")["sources"]["shop"]["requests"]
+            mysql.execute(f"update {database}.a set s = concat(s, '.') where id = 1")
+        seen = {who: len(faults.requests(agent)) - before[who] for who, agent in AGENTS.items()}
+        assert told == {who: seen[who] for who in ("lockstep", "spark")}
+        return seen
+
+    few = counted(project)
+    mysql.execute(
+        f"use {database}",
+        *(f"create table {t} (id int primary key, s varchar(40))" for t in more),
+        *(f"insert into {t} values (1, 'one')" for t in more),
+    )
+    wide = made(tmp_path / "wide", mysql, database, object_store, project.warm)
+    many = counted(wide)
+    assert many == {**few, "lockstep": few["lockstep"] + WATCHED * len(more)}
+    [kept] = wide.json("report")["sources"]["shop"]["batches"]
+    assert kept["requests"] == {who: many[who] for who in ("lockstep", "spark")}
+    text = wide.run("metrics").stdout
+    assert f'requests{{client="spark",source="shop"}} {many["spark"]}.0' in text
 
 
 @pytest.mark.soak

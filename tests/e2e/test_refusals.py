@@ -112,12 +112,6 @@ def test_binlog_off(mysql_program: MySql, tmp_path: Path, project: Make) -> None
         refused(project("a", port=off.port), 5, "no binary log", "log_bin")
 
 
-def test_unknown_key(orders: str, project: Make) -> None:
-    """2: the line, and the nearest known key."""
-    made = project(orders, extra='shcedule = "* * * * *"\n')
-    refused(made, 2, "shcedule", "schedule", "line 15")
-
-
 def test_a_literal_password(orders: str, project: Make) -> None:
     """2: refused, and not repeated."""
     made = project(orders)

@@ -184,15 +184,6 @@ LEFT_AS_IT_WAS = (
 )
 
 
-UNCOMPILED = {
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    "spark.sql.shuffle.partitions": "1",
-    "spark.databricks.delta.snapshotPartitions": "1",
-}
-"""The rows are few; what a commit says is the same."""
-
-
 @dataclass
 class Stand:
     """A source whose mirror is on disk, and somebody with a Spark of their own."""
@@ -228,7 +219,7 @@ class Stand:
 
     def sql(self, statement: str) -> None:
         t = f"delta.`{self.mirrors.path('shop/shop/t')}`"
-        session = self.spark.session(UNCOMPILED)
+        session = self.spark.session()
         with delta_as_it_comes(session):
             session.sql(statement.format(t=t)).collect()
 

@@ -347,19 +347,30 @@ def of_before(follower: Follower) -> None:
         ]
 
 
-def test_a_lake_of_a_version_before_is_gone_on_with(real: History) -> None:
-    """From every moment, and the lake equals the source then. What such a lake cannot tell is
-    said."""
-    for moment in range(len(real.moments)):
-        follower = without_ledger(real.branched(), moment)
-        of_before(follower)
-        if not mirrors(follower):
-            continue
-        there = mirrors(follower)
-        done = recovered(follower)
-        assert done.plan is not None
-        assert not there & {table for table, _ in done.reloads}
-        assert "a version of before wrote these commits" in done.plan.doubts[0]
-        real.write()
-        follower.run()
-        require_equal(real, follower)
+def of_before_tried(history: History, moment: int) -> None:
+    history = history.branched()
+    follower = without_ledger(history, moment)
+    of_before(follower)
+    there = mirrors(follower)
+    if not there:
+        return
+    done = recovered(follower)
+    assert done.plan is not None
+    assert not there & {table for table, _ in done.reloads}
+    assert "a version of before wrote these commits" in done.plan.doubts[0]
+    history.write()
+    follower.run()
+    require_equal(history, follower)
+
+
+@pytest.mark.parametrize("drawn", [DRAWN, pytest.param(None, marks=pytest.mark.soak)])
+def test_a_lake_of_a_version_before_is_gone_on_with(
+    history: History, real: History, drawn: int | None
+) -> None:
+    """From every moment, some of a real server's among them, and the lake equals the source then.
+    What such a lake cannot tell is said."""
+    for moment in range(len(history.moments)):
+        of_before_tried(history, moment)
+    moments = range(len(real.moments))
+    for moment in Random().sample(moments, drawn or len(moments)):
+        of_before_tried(real, moment)

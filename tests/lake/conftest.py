@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -22,6 +25,10 @@ from resources.memory.lake import MemoryLake
 from resources.memory.mirrors import MemoryMirrors
 from resources.memory.segments import MemorySegments
 from tests.fix_objects import ObjectStore
+from tests.fix_spark import UNCOMPILED
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +64,34 @@ def lake_at(
     return Lake(ParquetSegments(lake), DeltaChangelog(lake), mirrors, folder)
 
 
+class Compiling(SparkProcess):
+    """A Spark whose sessions make Java of their plans, as they do for many rows."""
+
+    def __init__(self, spark: SparkProcess) -> None:
+        vars(self).update(vars(spark))
+        self._idle: dict[bool, list[SparkSession]] = {False: [], True: []}
+
+    def session(self, settings: Mapping[str, str] = MappingProxyType({})) -> SparkSession:
+        made = super().session(settings)
+        for name in UNCOMPILED.keys() - settings.keys():
+            made.conf.set(name, _COMPILED.get(name, "2"))
+        return made
+
+    def idle(self, *, few: bool) -> list[SparkSession]:
+        return self._idle[few]
+
+
+_COMPILED = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}
+
+
 def lake_of(kind: str, folder: Path, spark: SparkProcess) -> Lake:
     """Empty: in "memory", or on "disk", also with each row written by "queries" of Spark's, and
     with "compiled" ones, as for many rows."""
     if kind == "memory":
         return memory_lake()
-    few = NOTHING if kind == "compiled" else FEW
-    return disk_lake(folder, spark, few, in_memory=kind == "disk")
+    if kind == "compiled":
+        return disk_lake(folder, Compiling(spark), NOTHING, in_memory=False)
+    return disk_lake(folder, spark, in_memory=kind == "disk")
 
 
 @pytest.fixture(params=["memory", "disk"])

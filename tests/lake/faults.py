@@ -72,9 +72,10 @@ class Faults:
         """The requests that something happened to, as `METHOD path`."""
         return list(self._ask("GET")["done"])
 
-    def requests(self) -> list[str]:
-        """All so far, as `METHOD path`; the GET of a listing is a `LIST`."""
-        return list(self._ask("GET")["requests"])
+    def requests(self, agent: str = "") -> list[str]:
+        """All so far of clients whose name has this part, as `METHOD path`; the GET of a listing
+        is a `LIST`."""
+        return [told for name, told in self._ask("GET")["requests"] if agent in name]
 
     def _ask(self, method: str, told: object = None) -> Any:
         with closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)) as asked:
@@ -89,7 +90,7 @@ class _Plan:
         self._turn = threading.Lock()
         self._method, self._part, self._fault, self._left = "", "", "", 0
         self.done: list[str] = []
-        self.requests: list[str] = []
+        self.requests: list[tuple[str, str]] = []
         self.released = threading.Event()
 
     def begin(self, method: str, part: str, fault: str, times: int) -> None:
@@ -102,10 +103,10 @@ class _Plan:
             self._left = 0
             self.released.set()
 
-    def fault(self, method: str, path: str) -> Fault | None:
+    def fault(self, method: str, path: str, agent: str) -> Fault | None:
         with self._turn:
             listing = method == "GET" and "list-type=" in path
-            self.requests.append(f"{'LIST' if listing else method} {path}")
+            self.requests.append((agent, f"{'LIST' if listing else method} {path}"))
             if not self._left or self._method not in ("", method) or self._part not in path:
                 return None
             self._left -= 1
@@ -148,7 +149,7 @@ class _Handler(BaseHTTPRequestHandler):
         if self.path == "/_faults":
             self._told(body)
             return
-        fault = self.plan.fault(self.command, self.path)
+        fault = self.plan.fault(self.command, self.path, self.headers.get("User-Agent", ""))
         if fault in _ANSWERS:
             status, code, words = _ANSWERS[fault]
             answer = f"<Error><Code>{code}</Code><Message>{words}</Message></Error>"

@@ -32,9 +32,10 @@ def images(*given: tuple[str, tuple[Any, ...]]) -> pa.Table:
     return table.set_column(0, table.schema.field(0), pa.array([kind for kind, _ in given]))
 
 
-def a_count(mirrors: Mirrors, number: int, table: pa.Table) -> Count:
-    part = own_part((mirrors.stage("images", table),), SCHEMA)
-    return Count(a_target(number, SCHEMA), (part,))
+def a_count(mirrors: Mirrors, number: int, table: pa.Table, *, turned: bool = False) -> Count:
+    schema = pa.schema([*reversed(SCHEMA)]) if turned else SCHEMA
+    part = own_part((mirrors.stage("images", table),), schema)
+    return Count(a_target(number, schema), (part,))
 
 
 def counted(mirrors: Mirrors) -> Counter[str]:
@@ -47,13 +48,14 @@ def counted(mirrors: Mirrors) -> Counter[str]:
 
 
 def test_copies_are_counted(lake: Lake) -> None:
-    """Random inserts, updates and deletes with NULLs and both zeros, run by run; a repeated
-    write changes nothing."""
+    """Random inserts, updates and deletes with NULLs and both zeros, then more of them whose
+    columns are in another order, and deletes of rows that nobody read: a start in the middle of a
+    table's life sees such. A repeated write changes nothing."""
     chance = Random(0)
     there: list[tuple[Any, ...]] = []
-    for number in range(1, 4):
+    for number in (1, 2):
         found: list[tuple[str, tuple[Any, ...]]] = []
-        for _ in range(60):
+        for _ in range(90):
             if there and chance.random() < 0.3:
                 found.append(("delete", there.pop(chance.randrange(len(there)))))
             elif there and chance.random() < 0.3:
@@ -63,19 +65,15 @@ def test_copies_are_counted(lake: Lake) -> None:
             else:
                 there.append(chance.choice(VALUES))
                 found.append(("insert", there[-1]))
-        write = a_count(lake.mirrors, number, images(*found))
+        if number == 2:
+            gone = there.pop()
+            copies = there.count(gone)
+            there = [one for one in there if repr(one) != repr(gone)]
+            found += [("delete", gone)] * (copies + 3) + [("delete", (2, "b", 0.0))]
+        write = a_count(lake.mirrors, number, images(*found), turned=number == 2)
         commits = [lake.mirrors.write(write) for _ in range(2)]
         assert commits[0] == commits[1]
         assert counted(lake.mirrors) == Counter(map(repr, there))
-
-
-def test_a_row_that_was_never_there_is_not_missed(lake: Lake) -> None:
-    """A start in the middle of a table's life sees deletes of rows nobody read."""
-    one = (1, "a", 1.5)
-    lake.mirrors.write(a_count(lake.mirrors, 1, images(("insert", one))))
-    gone = images(("delete", one), ("delete", one), ("delete", (2, "b", 0.0)))
-    lake.mirrors.write(a_count(lake.mirrors, 2, gone))
-    assert counted(lake.mirrors) == Counter()
 
 
 def test_an_exact_snapshot_is_counted_on(lake: Lake) -> None:

@@ -12,15 +12,15 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from pipeline.changes.strategy import FEW, NOTHING, Size
+from pipeline.changes.layout import changelog_names
 from pipeline.errors import ForeignCommit, LakeUnavailable, MirrorRefused, TableError
 from pipeline.keeping import KEEP, Retention
 from pipeline.ports.mirror_writes import Append, FoldedChanges, Merge
 from pipeline.ports.mirrors import MirrorCommit
-from resources.lake.session import SparkProcess
-from tests.lake.conftest import Lake, disk_lake
+from tests.lake.conftest import Lake
 from tests.lake.made import (
     PEOPLE,
+    Row,
     a_fold,
     a_target,
     a_write,
@@ -34,14 +34,9 @@ from tests.lake.made import (
 MIRROR = "shop/shop/people"
 
 
-@pytest.fixture
-def lake(written_lake: Lake) -> Lake:
-    """Each way to write proves the same contract."""
-    return written_lake
-
-
-def test_appended_rows_are_the_mirror(lake: Lake) -> None:
+def test_appended_rows_are_the_mirror(written_lake: Lake) -> None:
     """The first write creates the table in the same commit."""
+    lake = written_lake
     assert lake.mirrors.version(MIRROR) is None
     commit = lake.mirrors.write(a_write(lake.mirrors, 1, "append", [{"id": 1, "name": "a"}]))
     assert commit == MirrorCommit(0, f"write 1 of {MIRROR}")
@@ -49,8 +44,9 @@ def test_appended_rows_are_the_mirror(lake: Lake) -> None:
     assert content(lake.mirrors, MIRROR, PEOPLE, 0) == [{"id": 1, "name": "a"}]
 
 
-def test_segments_are_appended_as_they_are(lake: Lake) -> None:
+def test_segments_are_appended_as_they_are(written_lake: Lake) -> None:
     """Only the table's columns of a segment become columns of the mirror."""
+    lake = written_lake
     folder = "shop/_changes/shop/t=C3=A4ble"
     rows = changes(PEOPLE, [{"id": 1, "name": "a"}, {"id": 2, "name": None}])
     writer = lake.segments.open(folder, batch=1, schema_version=1, schema=rows.schema)
@@ -63,11 +59,14 @@ def test_segments_are_appended_as_they_are(lake: Lake) -> None:
     ]
 
 
-def test_merge_inserts_updates_and_deletes(lake: Lake) -> None:
-    """One image per key; a delete of a key that is not there changes nothing."""
-    before = [{"id": number, "name": "old"} for number in (1, 2, 3)]
+def test_merge_inserts_updates_and_deletes(written_lake: Lake) -> None:
+    """One image per key; a delete of a key that is not there changes nothing; a key that changes
+    is a delete and an insert, in one commit."""
+    lake = written_lake
+    before = [{"id": number, "name": "old"} for number in (1, 2, 3, 5)]
     lake.mirrors.write(a_write(lake.mirrors, 1, "append", before))
     merged = [update(id=1, name="new"), delete(id=2), {"id": 4, "name": None}, delete(id=9)]
+    merged += [delete(id=5, name="old"), update(id=6, name="old")]
     commit = lake.mirrors.write(
         a_write(lake.mirrors, 2, "merge", merged, bounds=(("id", "1", "9"),))
     )
@@ -76,17 +75,9 @@ def test_merge_inserts_updates_and_deletes(lake: Lake) -> None:
         {"id": 1, "name": "new"},
         {"id": 3, "name": "old"},
         {"id": 4, "name": None},
+        {"id": 6, "name": "old"},
     ]
     assert content(lake.mirrors, MIRROR, PEOPLE, 0) == before
-
-
-def test_a_changed_key_is_a_delete_and_an_insert(lake: Lake) -> None:
-    """The old key's row goes and the new key's row comes in one commit."""
-    lake.mirrors.write(a_write(lake.mirrors, 1, "append", [{"id": 1, "name": "a"}]))
-    lake.mirrors.write(
-        a_write(lake.mirrors, 2, "merge", [delete(id=1, name="a"), update(id=2, name="a")])
-    )
-    assert content(lake.mirrors, MIRROR, PEOPLE, 1) == [{"id": 2, "name": "a"}]
 
 
 @pytest.mark.parametrize("exists", [True, False])
@@ -116,8 +107,9 @@ def test_images_are_folded_in_their_order(lake: Lake, exists: bool) -> None:
     ]
 
 
-def test_merge_into_no_table_keeps_the_upserts(lake: Lake) -> None:
+def test_merge_into_no_table_keeps_the_upserts(written_lake: Lake) -> None:
     """A table whose first batch already has updates and deletes."""
+    lake = written_lake
     first = [update(id=1, name="a"), delete(id=2, name="b")]
     lake.mirrors.write(a_write(lake.mirrors, 1, "merge", first))
     assert content(lake.mirrors, MIRROR, PEOPLE, 0) == [{"id": 1, "name": "a"}]
@@ -149,57 +141,45 @@ def test_the_same_transaction_with_another_description_is_foreign(lake: Lake) ->
         lake.mirrors.write(a_write(lake.mirrors, 1, "append", [{"id": 2}], user_metadata="two"))
 
 
-@pytest.mark.parametrize("name", ["order items", "a,b", "a=b", "a(b", "tab\tbed"])
-def test_names_that_delta_refuses_quarantine_the_table(lake: Lake, name: str) -> None:
+def test_names_that_delta_refuses_quarantine_the_table(lake: Lake) -> None:
     """Before anything is written; no folder stays behind."""
-    schema = pa.schema([("id", pa.int64()), (name, pa.string())])
-    with pytest.raises(TableError, match="name"):
-        lake.mirrors.write(a_write(lake.mirrors, 1, "append", [{"id": 1}], schema=schema))
+    for name in ("order items", "a,b", "a=b", "a(b", "tab\tbed"):
+        schema = pa.schema([("id", pa.int64()), (name, pa.string())])
+        with pytest.raises(TableError, match="name"):
+            lake.mirrors.write(a_write(lake.mirrors, 1, "append", [{"id": 1}], schema=schema))
     assert lake.mirrors.version(MIRROR) is None
     assert not Path(lake.mirrors.path(MIRROR)).exists()
 
 
-def test_odd_names_are_kept(lake: Lake) -> None:
-    """Dots, backticks, umlauts, quotes, SQL words, and a changelog's own column."""
-    names = ["a.b", "x`y", "täble$1", "it's", 'say"so', "select", "_change_type"]
-    schema = pa.schema([("the.key", pa.int64()), *((name, pa.string()) for name in names)])
-    spelled = {**dict.fromkeys(names[:-1], "v"), "__change_type": "mine"}
-    staged = pa.schema([("the.key", pa.int64()), *((name, pa.string()) for name in spelled)])
-    first = a_write(
-        lake.mirrors,
-        1,
-        "append",
-        [{"the.key": 1, **spelled}, {"the.key": 9, **spelled}],
-        schema=staged,
-    )
+def test_odd_names_are_kept(written_lake: Lake) -> None:
+    """Dots, backticks, umlauts, quotes, SQL words, and a changelog's own column. A key of two
+    columns matches whole: rows that share a part of it are other rows."""
+    mirrors, key = written_lake.mirrors, ("the.key", "select")
+    names = ["a.b", "x`y", "täble$1", "it's", 'say"so', "_change_type"]
+    texts = ((name, pa.string()) for name in (key[1], *names))
+    kept = pa.schema([(key[0], pa.int64()), *texts])
+    spelled = pa.schema(list(zip(changelog_names(kept.names), kept.types, strict=True)))
+
+    def row(number: int, text: str, value: str = "v") -> Row:
+        return {**dict.fromkeys(spelled.names, value), key[0]: number, key[1]: text}
+
+    first = a_write(mirrors, 1, "append", [row(1, "x"), row(1, "y"), row(9, "x")], schema=spelled)
+    assert isinstance(first, Append)
+    staged = (own_part(first.staged, kept),)
+    mirrors.write(Append(replace(first.target, schema=kept), staged))
     second = a_write(
-        lake.mirrors,
+        mirrors,
         2,
         "merge",
-        [update(**{"the.key": 1, **spelled}), {"the.key": 2, **spelled}],
-        schema=staged,
-        key=("the.key",),
+        [update(**row(1, "y", "new")), row(1, "y "), row(2, "x")],
+        schema=spelled,
+        key=key,
         bounds=(("the.key", "0", "9"),),
     )
-    target = replace(first.target, schema=schema)
-    assert isinstance(first, Append)
-    staged_parts = (own_part(first.staged, schema),)
-    lake.mirrors.write(Append(target, staged_parts))
-    lake.mirrors.write(replace(second, target=replace(second.target, schema=schema)))
-    expected = {**dict.fromkeys(names[:-1], "v"), "_change_type": "mine"}
-    assert content(lake.mirrors, MIRROR, schema, 1) == [
-        {"the.key": number, **expected} for number in (1, 2, 9)
-    ]
-
-
-def test_a_composite_key_matches_whole(lake: Lake) -> None:
-    """Rows that share a part of the key are other rows."""
-    schema = pa.schema([("a", pa.string()), ("b", pa.int32()), ("v", pa.string())])
-    rows = [{"a": "x", "b": 1, "v": "1"}, {"a": "y", "b": 1, "v": "2"}]
-    lake.mirrors.write(a_write(lake.mirrors, 1, "append", rows, schema=schema, key=("a", "b")))
-    change = [update(a="y", b=1, v="new"), {"a": "y ", "b": 1, "v": "3"}]
-    lake.mirrors.write(a_write(lake.mirrors, 2, "merge", change, schema=schema, key=("a", "b")))
-    assert [row["v"] for row in content(lake.mirrors, MIRROR, schema, 1)] == ["1", "new", "3"]
+    mirrors.write(replace(second, target=replace(second.target, schema=kept)))
+    found = [tuple(one.values()) for one in content(mirrors, MIRROR, kept, 1)]
+    left = [row(1, "x"), row(1, "y", "new"), row(1, "y "), row(2, "x"), row(9, "x")]
+    assert sorted(found) == [tuple(one.values()) for one in left]
 
 
 def test_staged_files_can_be_removed_twice(lake: Lake) -> None:
@@ -227,21 +207,15 @@ def test_a_mirror_has_the_promised_properties(disk: Lake, folder: Path) -> None:
     assert disk.mirrors.retention("shop/shop/none") is None
 
 
-@pytest.mark.parametrize("few", [NOTHING, FEW])
-def test_deleted_rows_among_many_leave_their_file_in_place(
-    tmp_path: Path, spark: SparkProcess, few: Size
-) -> None:
-    """They are a deletion vector, and readers without Java honour it; the file of few rows is
-    written anew."""
-    disk = disk_lake(tmp_path, spark, few)
+def test_a_file_of_few_rows_is_written_anew(disk: Lake, folder: Path) -> None:
+    """No row of it is marked as deleted, as rows among many are (`test_upkeep`)."""
     rows = [{"id": number, "name": "a"} for number in range(1000)]
     disk.mirrors.write(a_write(disk.mirrors, 1, "append", rows))
     disk.mirrors.write(a_write(disk.mirrors, 2, "merge", [delete(id=7)]))
-    log = tmp_path / "lake" / MIRROR / "_delta_log" / f"{1:020d}.json"
+    log = folder / MIRROR / "_delta_log" / f"{1:020d}.json"
     actions = map(json.loads, log.read_text().splitlines())
     (added,) = [action["add"] for action in actions if "add" in action]
-    vector = added.get("deletionVector")
-    assert (vector["cardinality"] if vector else None) == (1 if few == NOTHING else None)
+    assert "deletionVector" not in added
     assert len(content(disk.mirrors, MIRROR, PEOPLE, 1)) == 999
 
 

@@ -13,7 +13,6 @@ import pyarrow as pa
 import pytest
 from py4j.protocol import Py4JJavaError
 
-from pipeline.changes.strategy import NOTHING
 from pipeline.errors import CommitConflict, ConfigurationError, LakeUnavailable
 from pipeline.ports.mirror_writes import AddColumns
 from resources.lake.claims import FileClaims
@@ -60,7 +59,7 @@ def test_every_kind_of_write(
 ) -> None:
     """Put together here or by Spark's queries, columns changed, set back, removed; a write that is
     repeated is none."""
-    by_query = lake_at(lake.mirrors._lake, tmp_path, spark, NOTHING, in_memory=False)  # type: ignore[attr-defined]
+    by_query = lake_at(lake.mirrors._lake, tmp_path, spark, in_memory=False)  # type: ignore[attr-defined]
     writes: list[tuple[str, list[Row], Lake]] = [
         ("append", [{"id": 1, "name": "a"}, {"id": 2, "name": "b"}], lake),
         ("merge", [{"id": 1, "name": "aa"}, {"id": 3, "name": "c"}], lake),

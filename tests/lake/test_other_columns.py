@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 
 from pipeline.changes.layout import DELETED_AT
-from pipeline.ports.mirror_writes import Count, PartColumn, Replace, StagedFiles
+from pipeline.ports.mirror_writes import PartColumn, Replace, StagedFiles
 from tests.lake.conftest import Lake
-from tests.lake.made import PEOPLE, a_fold, a_target, a_write, changes, content, own_part
+from tests.lake.made import PEOPLE, a_fold, a_target, a_write, changes, content
 
 MIRROR = "shop/shop/people"
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -56,18 +56,3 @@ def test_a_column_that_no_image_knows_stays(lake: Lake) -> None:
     part = StagedFiles((), (PartColumn("id", pa.int64()), PartColumn()))
     lake.mirrors.write(a_fold(lake.mirrors, a_target(2), [(images, part)]))
     assert content(lake.mirrors, MIRROR, PEOPLE, 1) == [*rows, {"id": 3, "name": None}]
-
-
-def test_copies_are_told_apart_whatever_the_order_of_columns(lake: Lake) -> None:
-    """A column that was added at the source in front stands at the mirror's end."""
-    rows = [{"id": number, "name": "x"} for number in (1, 1, 2)]
-    lake.mirrors.write(a_write(lake.mirrors, 1, "append", rows, key=()))
-    turned = pa.schema([*reversed(PEOPLE)])
-    images = changes(turned, [{"name": "x", "id": 1}])
-    gone = images.set_column(0, images.schema.field(0), pa.array(["delete"]))
-    part = own_part((lake.mirrors.stage("gone", gone),), turned)
-    lake.mirrors.write(Count(a_target(2, turned), (part,)))
-    assert content(lake.mirrors, MIRROR, PEOPLE, 1) == [
-        {"id": 1, "name": "x"},
-        {"id": 2, "name": "x"},
-    ]

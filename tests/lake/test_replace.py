@@ -82,11 +82,15 @@ def begun(mirrors: Mirrors, **more: Any) -> None:
     mirrors.write(a_write(mirrors, 1, "append", rows, **more))
 
 
-@pytest.mark.parametrize("exists", [True, False])
-def test_a_snapshot_with_changes_on_top_is_the_mirror(lake: Lake, exists: bool) -> None:
-    """Changes win over what was read; one commit, made once; nothing of before is left."""
-    if exists:
-        begun(lake.mirrors)
+def test_each_snapshot_with_the_changes_on_top_is_the_mirror(lake: Lake) -> None:
+    """One mirror, replaced again and again, each time by one commit that is made once and leaves
+    nothing of before: CREATE TABLE, which has columns and no row; a snapshot, over whose rows
+    changes win; what came behind a TRUNCATE, then nothing; other columns, also a DATETIME, which
+    an older mirror must be made ready for, and behind which the next merge goes on."""
+    mirrors = lake.mirrors
+    mirrors.write(a_replacement(mirrors, 1, None))
+    assert (mirrors.schema(MIRROR, 0), content(mirrors, MIRROR, PEOPLE, 0)) == (PEOPLE, [])
+    mirrors.write(a_write(mirrors, 2, "append", [{"id": one, "name": "old"} for one in (1, 2)]))
     read = [{"id": number, "name": "read"} for number in (2, 4, 5, 6)]
     behind = images(
         ("insert", 4, "seen twice"),
@@ -96,45 +100,26 @@ def test_a_snapshot_with_changes_on_top_is_the_mirror(lake: Lake, exists: bool) 
         ("delete", 9, "never there"),
         ("truncate", 0, None),
     )
-    write = a_replacement(lake.mirrors, 2, read, behind)
-    commits = [lake.mirrors.write(write) for _ in range(2)]
-    assert commits[0] == commits[1]
-    assert lake.mirrors.version(MIRROR) == commits[0].delta_version == int(exists)
-    assert content(lake.mirrors, MIRROR, PEOPLE, commits[0].delta_version) == [
+    write = a_replacement(mirrors, 3, read, behind)
+    commits = [mirrors.write(write) for _ in range(2)]
+    assert commits[0] == commits[1] == mirrors.recorded(MIRROR, write.target.app_id, 3)
+    assert mirrors.version(MIRROR) == commits[0].delta_version == 2
+    assert content(mirrors, MIRROR, PEOPLE, 2) == [
         {"id": 2, "name": "read"},
         {"id": 4, "name": "seen twice"},
         {"id": 7, "name": "moved"},
     ]
-    assert lake.mirrors.recorded(MIRROR, write.target.app_id, 2) == commits[0]
-
-
-def test_after_a_truncate_only_what_came_later_is_there(lake: Lake) -> None:
-    """No snapshot, and changes; then none of either."""
-    begun(lake.mirrors)
-    lake.mirrors.write(a_replacement(lake.mirrors, 2, None, images(("insert", 1, "new"))))
-    assert content(lake.mirrors, MIRROR, PEOPLE, 1) == [{"id": 1, "name": "new"}]
-    lake.mirrors.write(a_replacement(lake.mirrors, 3, None))
-    assert content(lake.mirrors, MIRROR, PEOPLE, 2) == []
-    assert lake.mirrors.version(MIRROR) == 2
-
-
-def test_an_empty_mirror_is_made(lake: Lake) -> None:
-    """CREATE TABLE: columns, and no row."""
-    lake.mirrors.write(a_replacement(lake.mirrors, 1, None))
-    assert lake.mirrors.schema(MIRROR, 0) == PEOPLE
-    assert content(lake.mirrors, MIRROR, PEOPLE, 0) == []
-
-
-def test_a_replacement_may_have_other_columns(lake: Lake) -> None:
-    """Also a DATETIME, which an older mirror must be made ready for; the next write goes on."""
-    begun(lake.mirrors)
+    mirrors.write(a_replacement(mirrors, 4, None, images(("insert", 1, "new"))))
+    assert content(mirrors, MIRROR, PEOPLE, 3) == [{"id": 1, "name": "new"}]
+    mirrors.write(a_replacement(mirrors, 5, None))
+    assert content(mirrors, MIRROR, PEOPLE, 4) == []
     schema = pa.schema([("id", pa.string()), ("at", pa.timestamp("us"))])
     rows = [{"id": "x", "at": datetime(2020, 1, 1)}]
-    done = lake.mirrors.write(a_replacement(lake.mirrors, 2, rows, schema=schema))
-    assert content(lake.mirrors, MIRROR, schema, done.delta_version) == rows
-    more = a_write(lake.mirrors, 3, "merge", [delete(id="x"), {"id": "y"}], schema=schema)
-    done = lake.mirrors.write(more)
-    assert content(lake.mirrors, MIRROR, schema, done.delta_version) == [{"id": "y", "at": None}]
+    done = mirrors.write(a_replacement(mirrors, 6, rows, schema=schema))
+    assert content(mirrors, MIRROR, schema, done.delta_version) == rows
+    more = a_write(mirrors, 7, "merge", [delete(id="x"), {"id": "y"}], schema=schema)
+    done = mirrors.write(more)
+    assert content(mirrors, MIRROR, schema, done.delta_version) == [{"id": "y", "at": None}]
 
 
 def test_files_of_another_structure_are_mapped(lake: Lake) -> None:

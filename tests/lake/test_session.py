@@ -72,11 +72,13 @@ def test_a_run_says_nothing_and_leaves_nothing(tmp_path: Path) -> None:
     assert list((tmp_path / "tmp").glob("lockstep-*")) == []
 
 
-def test_a_start_in_vain_is_killed_and_the_next_one_is_another(tmp_path: Path) -> None:
-    """Nobody waits for it. And a connection that Java resets is told by an error alone, as when it
-    is killed in the middle of an answer: no traceback on the terminal."""
+def test_java_dies_with_a_killed_run(tmp_path: Path) -> None:
+    """Kill -9 closes the pipe that Java reads; the writing end of ours tells when it is gone. What
+    it leaves among the temporary files goes with the next start, and what others use does not.
+    Before, a start in vain is killed, and the next one is another; and a connection that Java
+    resets is told by an error alone: no traceback on the terminal."""
     program = """
-import socket, struct, threading, time
+import socket, struct, sys, threading, time
 from py4j.java_gateway import GatewayClient
 from py4j.protocol import ERROR
 from resources.lake.session import SparkProcess
@@ -86,7 +88,7 @@ while spark._process is None:
     time.sleep(0.01)
 spark.stop()
 print(spark._process.returncode)
-spark.session()
+java = spark.session().sparkContext._gateway.proc.pid
 
 def reset():
     with server.accept()[0] as connection:
@@ -97,29 +99,17 @@ def reset():
 with socket.create_server(("127.0.0.1", 0)) as server:
     threading.Thread(target=reset).start()
     client = GatewayClient("127.0.0.1", server.getsockname()[1])
-    print(client.send_command("x" * 100_000, retry=False) == ERROR)
-spark.stop()
-"""
-    assert child(tmp_path, program).communicate() == (b"-9\nTrue\n", b"")
-    assert list((tmp_path / "tmp").glob("lockstep-*")) == []
-
-
-def test_java_dies_with_a_killed_run(tmp_path: Path) -> None:
-    """Kill -9 closes the pipe that Java reads; the writing end of ours tells when it is gone. What
-    it leaves among the temporary files goes with the next start, and what others use does not."""
-    program = """
-import sys
-from resources.lake.session import SparkProcess
-spark = SparkProcess({}, on_warning=print)
-print(spark.session().sparkContext._gateway.proc.pid, flush=True)
+    print(java, client.send_command("x" * 100_000, retry=False) == ERROR, flush=True)
 sys.stdin.read()
 """
     process = child(tmp_path, program)
     assert process.stdout is not None
-    java = os.pidfd_open(int(process.stdout.readline()))
+    assert process.stdout.readline() == b"-9\n"
+    number, told = process.stdout.readline().split()
+    java = os.pidfd_open(int(number))
     try:
         process.send_signal(signal.SIGKILL)
-        process.communicate()
+        assert (told, process.communicate()[1]) == (b"True", b"")
         assert exited(java)
     finally:
         os.close(java)
@@ -181,27 +171,40 @@ def test_a_stopped_spark_that_never_ran_costs_nothing() -> None:
 
 
 def test_executors_must_see_the_lake(tmp_path: Path) -> None:
-    """Where each has a folder of its own below the same path, nothing is written; else, all is."""
+    """Asked before anything is written. Where each has a folder of its own below the same path, a
+    start is refused; else, their rows are in the lake."""
     program = """
 from pathlib import Path
 from pipeline.errors import ConfigurationError
 from resources.lake.session import SparkProcess
+from tests.fix_spark import UNCOMPILED
 from tests.lake.conftest import lake_at
 from tests.lake.made import PEOPLE, a_write, content
-conf = {"spark.master": "local-cluster[1,1,512]", "spark.executor.memory": "512m"}
+conf = {
+    "spark.master": "local-cluster[1,1,512]",
+    "spark.executor.memory": "512m",
+    "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    **UNCOMPILED,
+}
 staging = Path("staging").absolute()
-for lake in (Path("/proc/self/cwd/lake"), Path("lake").absolute()):
-    spark = SparkProcess(conf, lake=lake, staging=staging, on_warning=print)
-    try:
-        spark.session()
-    except ConfigurationError as error:
-        print(error.message)
-        continue
-    mirrors = lake_at(lake, staging, spark, in_memory=False).mirrors
-    mirrors.write(a_write(mirrors, 1, "append", [{"id": 1, "name": "one"}]))
-    mirrors.write(a_write(mirrors, 2, "merge", [{"id": 2, "name": "two"}]))
-    print(len(content(mirrors, "shop/shop/people", PEOPLE, 1)))
-    spark.stop()
+
+class Asked(SparkProcess):
+    def _require_visible(self, session):
+        super()._require_visible(session)
+        apart = Path("/proc/self/cwd/lake")
+        other = SparkProcess(conf, lake=apart, staging=staging, on_warning=print)
+        try:
+            other._require_visible(session)
+        except ConfigurationError as error:
+            print(error.message)
+
+lake = Path("lake").absolute()
+spark = Asked(conf, lake=lake, staging=staging, on_warning=print)
+mirrors = lake_at(lake, staging, spark, in_memory=False).mirrors
+mirrors.write(a_write(mirrors, 1, "append", [{"id": 1, "name": "one"}]))
+mirrors.write(a_write(mirrors, 2, "merge", [{"id": 2, "name": "two"}]))
+print(len(content(mirrors, "shop/shop/people", PEOPLE, 1)))
+spark.stop()
 """
     process = child(tmp_path, program)
     try:

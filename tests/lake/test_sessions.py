@@ -11,12 +11,12 @@ from deltalake import DeltaTable
 
 from pipeline.changes.strategy import Size
 from resources.lake.session import SparkProcess
-from resources.lake.sessions import Sessions
+from resources.lake.sessions import FOR_FEW, Sessions
 from resources.lake.sizes import size_in, size_of
 from tests.lake.conftest import Lake, disk_lake
 from tests.lake.made import a_write
 
-_COMPILES = "spark.sql.codegen.wholeStage"
+_BROADCAST = "spark.sql.autoBroadcastJoinThreshold"
 
 
 def test_sessions_are_used_again_each_for_its_size(spark: SparkProcess) -> None:
@@ -24,7 +24,7 @@ def test_sessions_are_used_again_each_for_its_size(spark: SparkProcess) -> None:
     sessions = Sessions(spark)
     with sessions.one() as many, sessions.one(few=True) as few, sessions.one() as other:
         assert many is not other
-        assert (few.conf.get(_COMPILES), many.conf.get(_COMPILES)) == ("false", "true")
+        assert few.conf.get(_BROADCAST) == FOR_FEW[_BROADCAST] != many.conf.get(_BROADCAST)
     with sessions.one(few=True) as again:
         assert again is few
     with pytest.raises(ZeroDivisionError), sessions.one(few=True) as again:
@@ -36,11 +36,11 @@ def test_sessions_are_used_again_each_for_its_size(spark: SparkProcess) -> None:
 
 def test_the_user_has_the_last_word(spark: SparkProcess, monkeypatch: pytest.MonkeyPatch) -> None:
     """What the [spark] table sets is not switched off for few rows."""
-    monkeypatch.setattr(spark, "_user", {_COMPILES: "true"})
+    monkeypatch.setattr(spark, "_user", {_BROADCAST: "1"})
     idle = spark.idle(few=True)
     idle.clear()
     with Sessions(spark).one(few=True) as session:
-        assert session.conf.get(_COMPILES) == "true"
+        assert session.conf.get(_BROADCAST) == spark.session().conf.get(_BROADCAST)
     idle.clear()
 
 

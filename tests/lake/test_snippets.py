@@ -21,7 +21,6 @@ from tests.fix_objects import ObjectStore
 from tests.lake.duck import duck
 
 TABLES = {
-    "plain": ((), set()),
     "rows marked as deleted": (("delete from {t} where id = 3",), set()),
     "a column renamed": (("alter table {t} rename column v to w",), {"Polars"}),
     "a type widened": (("alter table {t} alter column v type bigint",), {"Polars", "delta-rs"}),

@@ -93,15 +93,23 @@ def _captured_with_xa(ledger: Ledger, lease: Lease, b: Batch) -> Batch:
     return batch
 
 
-@pytest.mark.parametrize(("rule", "attempt"), ATTEMPTS, ids=[rule for rule, _ in ATTEMPTS])
-def test_the_database_refuses(scene: Scene, rule: str, attempt: str) -> None:
-    """A statement that breaks a rule is refused by that rule's name."""
+def test_the_database_refuses(scene: Scene) -> None:
+    """Each statement that breaks a rule is refused by that rule's name."""
+    told = [(rule, _refusal(scene, attempt)) for rule, attempt in ATTEMPTS]
+    assert [(rule, found) for rule, found in told if found != rule] == []
+
+
+def _refusal(scene: Scene, attempt: str) -> str | None:
+    """The rule that an attempt broke, or what became of it."""
     try:
-        with pytest.raises(psycopg2.IntegrityError) as refused:
-            scene.cursor.execute(attempt, scene.names)
-        assert refused.value.diag.constraint_name == rule
+        scene.cursor.execute(attempt, scene.names)
+    except psycopg2.IntegrityError as refused:
+        return refused.diag.constraint_name
+    except psycopg2.Error as failed:
+        return str(failed)
     finally:
         scene.cursor.connection.rollback()
+    return "not refused"
 
 
 def test_every_rule_has_an_attempt() -> None:

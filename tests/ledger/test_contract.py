@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from pipeline.batch import BatchState, Cursor
+from pipeline.batch import BatchState, Cursor, Requests
 from pipeline.decisions import Lease
 from pipeline.errors import Remedy
 from pipeline.intent import VersionSetEntry
@@ -200,7 +200,8 @@ def test_acknowledging_moves_the_cursor(ledger: Ledger, lease: Lease) -> None:
     merged(ledger, lease, ORDERS, batch.id, batch.id, 7)
     merged(ledger, lease, STOCK, batch.id, batch.id, 2)
     ledger.mark_merged(lease)
-    ledger.acknowledge(lease, batch.id)
+    ledger.acknowledge(lease, batch.id, Requests(77, None))
+    assert [one.requests for one in ledger.batches(lease.source)] == [Requests(77, None)]
     assert batch.end is not None
     assert ledger.acknowledged_cursor(lease.source) == Cursor(batch.id, batch.end, WITNESS)
     assert ledger.unfinished(lease.source) == []

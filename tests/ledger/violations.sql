@@ -175,6 +175,16 @@ update lockstep.batches set server_resets = 1, server_started_at = now() where i
 update lockstep.batches set state = 'acknowledged' where id = %(b)s
 -- rule: batches_merged_whole
 update lockstep.batches set state = 'merged', merged_at = now() where id = %(c)s
+-- rule: batches_requests_count
+update lockstep.batches set state = 'acknowledged', acknowledged_at = now(), own_requests = -1
+where id = %(b)s
+-- rule: batches_requests_told
+update lockstep.batches set state = 'acknowledged', acknowledged_at = now(), spark_requests = 1
+where id = %(b)s
+-- rule: batches_requests_told
+update lockstep.batches set
+    state = 'abandoned', abandoned_at = now(), abandoned_because = '', own_requests = 1
+where id = %(d)s
 -- rule: batches_acknowledged_in_order
 update lockstep.table_states set
     condition = 'quarantined', reason = '', hint = '', position = '', remedy = 'catch-up',
@@ -1061,3 +1071,22 @@ insert into lockstep.forgotten (source, through, token, pruned_at) values (%(s)s
 alter table lockstep.forgotten disable trigger forgotten_begin;
 insert into lockstep.forgotten (source, through, token) values (%(s)s, %(a)s, 1);
 select lockstep.prune(%(s)s, 0, %(a)s, %(a)s)
+
+-- rule: registrations_pk
+insert into lockstep.registrations (source, catalog, database, name, schema_name, table_name, location)
+select %(s)s, 'c', 'shop', 'orders', 'shop', 'orders' || n, '' from generate_series(1, 2) n
+-- rule: registrations_name
+insert into lockstep.registrations (source, catalog, database, name, schema_name, table_name, location)
+select %(s)s, 'c', 'shop', 'orders' || n, 'shop', 'orders', '' from generate_series(1, 2) n
+-- rule: registrations_source
+insert into lockstep.registrations (source, catalog, database, name, schema_name, table_name, location)
+values ('nobody', 'c', 'shop', 'orders', 'shop', 'orders', '')
+-- rule: registrations_made
+insert into lockstep.registrations
+values (%(s)s, 'c', 'shop', 'orders', 'shop', 'orders', '', '0123456789abcdef', null)
+-- rule: catalogs_pk
+insert into lockstep.catalogs select %(s)s, 'c', n from generate_series(1, 2) n
+-- rule: catalogs_source
+insert into lockstep.catalogs values ('nobody', 'c', 1)
+-- rule: catalogs_statement_counts
+insert into lockstep.catalogs values (%(s)s, 'c', -1)

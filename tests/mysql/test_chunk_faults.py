@@ -176,12 +176,12 @@ def test_a_session_ended_for_being_idle_loses_nothing(place: Sliced) -> None:
     ((before,),) = place.stand.rows("select @@global.wait_timeout")
     place.stand.execute("set global wait_timeout = 1")
     try:
-        with place.source.chunk(schema, rows) as snapshot:
-            reads = f"user = '{place.stand.account}' and command = 'Sleep'"
-            sleeping = f"select 1 from information_schema.processlist where {reads}"
-            until(lambda: not place.stand.rows(sleeping))
-            assert rows_of(snapshot) == {(2, 2): 1}
-        assert place.read(schema, Range(after=rows.through)) == {(3, 3): 1}
+        with account(place, f"select on {place.table.database}.*") as source:
+            with source.chunk(schema, rows) as snapshot:
+                until(lambda: not _sessions(place, "command = 'Sleep'"))
+                assert rows_of(snapshot) == {(2, 2): 1}
+            with source.chunk(schema, Range(after=rows.through)) as snapshot:
+                assert rows_of(snapshot) == {(3, 3): 1}
     finally:
         place.stand.execute(f"set global wait_timeout = {before}")
 
@@ -189,7 +189,15 @@ def test_a_session_ended_for_being_idle_loses_nothing(place: Sliced) -> None:
 def test_a_chunk_is_opened_in_sessions_of_its_own(place: Sliced) -> None:
     """None is kept between two, whose server would end it for being idle."""
     rows, schema = _second(place), place.schema()
-    place.read(schema, rows)
-    mine = f"user = '{place.stand.account}' and command <> 'Binlog Dump'"
-    sessions = f"select 1 from information_schema.processlist where {mine}"
-    until(lambda: not place.stand.rows(sessions))
+    with account(place, f"select on {place.table.database}.*") as source:
+        with source.chunk(schema, rows) as snapshot:
+            assert _sessions(place, "true")
+            assert rows_of(snapshot) == {(2, 2): 1}
+        until(lambda: not _sessions(place, "command <> 'Binlog Dump'"))
+
+
+def _sessions(place: Sliced, condition: str) -> list[object]:
+    """Those of the test's own account."""
+    who = f"user = 'u_{place.table.database}'"
+    found = f"select id from information_schema.processlist where {who} and {condition}"
+    return list(place.stand.rows(found))

@@ -199,7 +199,7 @@ def read(documents: Sequence[bytes | None]) -> list[bytes | None]:
     """The documents as the compiled code reads them."""
     length = np.array([-1 if d is None else len(d) for d in documents], np.int64)
     at = np.concatenate([[0], np.cumsum(np.maximum(length, 0))[:-1]]).astype(np.int64)
-    data = np.frombuffer(bytearray(b"".join(d or b"" for d in documents)), np.uint8)
+    data = np.frombuffer(b"".join(d or b"" for d in documents), np.uint8)
     return [text and text.encode() for text in json_array(data, at, length).to_pylist()]
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pipeline.decisions import Continuity
@@ -155,9 +155,18 @@ def test_the_table_is_total(question: Question) -> None:
 
 
 @given(asked())
+@example(
+    Question(
+        facts(files=()),
+        cursor(at(1, 4)),
+        WitnessReading.NOT_READ,
+        policies=StartPolicies(OnPositionLost.RESNAPSHOT),
+    )
+)
 def test_a_start_tells_how_it_goes_on(question: Question) -> None:
     """Behind a cursor it has a predecessor, or what it follows and what lies between; a
-    first start has neither. A gap is only ever a person's choice."""
+    first start has neither. A gap is only ever a person's choice, at once or by
+    `on_position_lost`, which reads every table from the source."""
     answer = decide_start(question)
     if not isinstance(answer, Start):
         return
@@ -169,7 +178,7 @@ def test_a_start_tells_how_it_goes_on(question: Question) -> None:
     else:
         assert origin == (BATCH, None, None)
     if answer.continuity is Continuity.GAP:
-        assert answer.rule is StartRule.CHOSEN_START
+        assert answer.rule in (StartRule.CHOSEN_START, StartRule.TABLES_READ_AGAIN)
     assert answer.override == (question.override.id if question.override else None)
 
 

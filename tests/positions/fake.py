@@ -237,6 +237,9 @@ class FakeServer:
     def comments(self, tables: Collection[TableName]) -> dict[TableName, dict[str, str]]:
         return {}
 
+    def table_comments(self, tables: Collection[TableName]) -> dict[TableName, str]:
+        return {}
+
     def engines(self) -> dict[TableName, str]:
         return {TABLE: "InnoDB"}
 

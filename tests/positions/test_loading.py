@@ -3,13 +3,11 @@ and joined with the log exactly."""
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from random import Random
 
-import pymysql
 import pytest
 
 from pipeline.ports.source import Baseline
@@ -24,6 +22,7 @@ from resources.mysql.server import MySqlServer
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server, settings
 from tests.positions.follower import SOURCE, Follower
+from tests.positions.four_writers import four_write, of_one_row
 from tests.positions.paused import Shop
 
 ROWS = 500
@@ -301,21 +300,10 @@ def test_while_four_write(shop: Shop, seed: int) -> None:
     random = Random(seed)
     pace = Pace(seconds=1e-9, least=20, first=20, most=20)
     shop.follower.snapshot = SnapshotPlan(seconds=0.05, connections=3, pace=pace)
-    stop = threading.Event()
-    writers = [
-        threading.Thread(target=_write, args=(shop, Random(random.random()), stop))
-        for _ in range(4)
-    ]
-    for writer in writers:
-        writer.start()
-    try:
+    with four_write(shop, random, _statement):
         for _ in range(60):
             if not shop.run().loading:
                 break
-    finally:
-        stop.set()
-        for writer in writers:
-            writer.join()
     shop.run()
     for table in ("a", "b", "uniquely"):
         shop.require_whole(table, rereads=1)
@@ -327,24 +315,11 @@ def test_while_four_write(shop: Shop, seed: int) -> None:
     shop.require_whole("keyless", rereads=1)
 
 
-def _write(shop: Shop, random: Random, stop: threading.Event) -> None:
-    with shop.stand.connect(shop.name, autocommit=True) as session, session.cursor() as cursor:
-        while not stop.is_set():
-            key, other = random.randrange(ROWS * 2), random.randrange(ROWS * 2)
-            table = random.choice(("a", "uniquely"))
-            statement = random.choice(
-                (
-                    f"update {table} set v = v + 1 where id = {key}",
-                    f"insert into {table} values ({key}, 0) on duplicate key update v = v - 1",
-                    f"delete from {table} where id = {key}",
-                    f"update ignore {table} set id = {other} where id = {key}",
-                    "insert into keyless values (2, 2)",
-                    "delete from keyless where id = 2 limit 1",
-                )
-            )
-            with suppress(pymysql.err.OperationalError):  # a deadlock
-                cursor.execute(statement)
-            stop.wait(0.002)
+def _statement(random: Random) -> str:
+    if random.random() < 1 / 3:
+        keyless = "insert into keyless values (2, 2)", "delete from keyless where id = 2 limit 1"
+        return random.choice(keyless)
+    return of_one_row(random, range(ROWS * 2), random.choice(("a", "uniquely")))
 
 
 @pytest.mark.soak

@@ -3,12 +3,10 @@ written meanwhile, and nothing is taken to be gone that is there."""
 
 from __future__ import annotations
 
-import threading
 from contextlib import suppress
 from dataclasses import replace
 from random import Random
 
-import pymysql
 import pytest
 
 from pipeline.errors import ConditionRefused, RowsNotRead
@@ -23,6 +21,7 @@ from pipeline.table_state import TableEventKind
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server
 from tests.positions.follower import SOURCE, Follower
+from tests.positions.four_writers import four_write, of_one_row
 from tests.positions.paused import Shop
 from tests.positions.test_replays_told import replayed
 from tests.proof.writing import spoil
@@ -114,14 +113,8 @@ def test_while_four_write(shop: Shop, seed: int) -> None:
     secretly(
         shop, f"delete from a where id % 7 = {seed}", "update a set name = 'y' where id % 5 = 0"
     )
-    stop = threading.Event()
-    writers = [
-        threading.Thread(target=_write, args=(shop, Random(random.random()), stop))
-        for _ in range(4)
-    ]
-    for writer in writers:
-        writer.start()
-    try:
+    keys = range(ROWS * 2)
+    with four_write(shop, random, lambda own: of_one_row(own, keys, more=", 'i'")):
         for _ in range(8):
             shop.run()
             low = random.randrange(ROWS)
@@ -130,10 +123,6 @@ def test_while_four_write(shop: Shop, seed: int) -> None:
         shop.run()
         while not refreshed(shop):
             shop.run()
-    finally:
-        stop.set()
-        for writer in writers:
-            writer.join()
     shop.run()
     require_equal(shop)
 
@@ -142,22 +131,6 @@ def refreshed(shop: Shop) -> bool:
     with suppress(RowsNotRead):
         return refresh(shop, "true").left == 0
     return False
-
-
-def _write(shop: Shop, random: Random, stop: threading.Event) -> None:
-    with shop.stand.connect(shop.name, autocommit=True) as session, session.cursor() as cursor:
-        while not stop.is_set():
-            key, other = random.randrange(ROWS * 2), random.randrange(ROWS * 2)
-            statement = random.choice(
-                (
-                    f"update a set v = v + 1 where id = {key}",
-                    f"insert into a values ({key}, 0, 'i') on duplicate key update v = v - 1",
-                    f"delete from a where id = {key}",
-                    f"update ignore a set id = {other} where id = {key}",
-                )
-            )
-            with suppress(pymysql.err.OperationalError):  # a deadlock
-                cursor.execute(statement)
 
 
 REFUSED = {

@@ -5,11 +5,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import replace
 from random import Random
 
-import pymysql
 import pytest
 
 from pipeline.errors import ServerSettings
@@ -22,6 +20,7 @@ from resources.mysql.server import MySqlServer
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import settings
 from tests.positions.follower import SOURCE, Follower
+from tests.positions.four_writers import four_write, of_one_row
 from tests.positions.paused import Shop
 from tests.positions.servers import Pair, catch_up, promote, replicate
 
@@ -64,19 +63,15 @@ def test_while_four_write(shop: Shop, pair: Pair, seed: int) -> None:
     before = _rows_read(pair.a), _rows_read(pair.b)
     looked = shop.follower.server.survey().read_from
     assert looked is not None and looked.fault is None, "late is not wrong"
-    threads = [
-        threading.Thread(target=_write, args=(shop, Random(random.random()), stop))
-        for _ in range(4)
-    ]
-    threads.append(threading.Thread(target=_pause, args=(pair.b, Random(seed), stop)))
-    for thread in threads:
-        thread.start()
-    try:
-        read_all(shop)
-    finally:
-        stop.set()
-        for thread in threads:
-            thread.join()
+    keys = range(ROWS // 2, ROWS * 2)
+    pauses = threading.Thread(target=_pause, args=(pair.b, Random(seed), stop))
+    with four_write(shop, random, lambda own: of_one_row(own, keys)):
+        pauses.start()
+        try:
+            read_all(shop)
+        finally:
+            stop.set()
+            pauses.join()
     assert _rows_read(pair.a) == before[0]
     assert _rows_read(pair.b) >= before[1] + ROWS // 40
     read_all(shop)
@@ -97,22 +92,6 @@ def _rows_read(stand: MySqlStand) -> int:
     """Statements that read rows: no other is prepared."""
     [(_, count)] = stand.rows("show global status like 'com_stmt_execute'")
     return int(count)
-
-
-def _write(shop: Shop, random: Random, stop: threading.Event) -> None:
-    with shop.stand.connect(shop.name, autocommit=True) as session, session.cursor() as cursor:
-        while not stop.is_set():
-            key, other = (random.randrange(ROWS // 2, ROWS * 2) for _ in range(2))
-            statement = random.choice(
-                (
-                    f"update a set v = v + 1 where id = {key}",
-                    f"insert into a values ({key}, 0) on duplicate key update v = v - 1",
-                    f"delete from a where id = {key}",
-                    f"update ignore a set id = {other} where id = {key}",
-                )
-            )
-            with suppress(pymysql.err.OperationalError):  # a deadlock
-                cursor.execute(statement)
 
 
 def _pause(replica: MySqlStand, random: Random, stop: threading.Event) -> None:

@@ -24,6 +24,9 @@ from tests.positions.follower import SOURCE, Follower
 COLUMNS: Final = "id int primary key, a varchar(30), b double, c decimal(12,3), d datetime(3)"
 KEYLESS: Final = "id int, a varchar(30), b double, c decimal(12,3), d datetime(3)"
 KEYS: Final = 400
+PAUSE: Final = 0.002
+"""Seconds between two transactions of a session: hundreds a second are a hot table, and leave the
+processor to who compares it."""
 
 
 def statement(chance: Random, table: str) -> str:
@@ -55,7 +58,7 @@ def writers(
         chance = Random(number)
         with stand.connect(database, autocommit=False) as connection:
             cursor = connection.cursor()
-            while not done.is_set():
+            while not done.wait(PAUSE):
                 try:
                     for _ in range(chance.randint(1, 3)):
                         cursor.execute(statement(chance, chance.choice(tables)))

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
 
-from pipeline.batch import TRANSITIONS, Batch, BatchKind, BatchState, Cursor
+from pipeline.batch import TRANSITIONS, Batch, BatchKind, BatchState, Cursor, Requests
 from pipeline.decisions import Continuity, Lease
 from pipeline.position import Coordinates, Position, Reign, ServerLineage
 from pipeline.table import TableName
@@ -153,12 +153,15 @@ class MemoryBatches(MemorySubject):
                 )
             return [batch.id for batch in moved]
 
-    def acknowledge(self, lease: Lease, batch: int) -> None:
+    def acknowledge(self, lease: Lease, batch: int, requests: Requests | None = None) -> None:
         with self._step(lease) as books:
             known = books.batch(lease.source, batch)
             may_move(books, known, BatchState.ACKNOWLEDGED)
             books.batches[batch] = replace(
-                known, state=BatchState.ACKNOWLEDGED, acknowledged_at=self._clock()
+                known,
+                state=BatchState.ACKNOWLEDGED,
+                acknowledged_at=self._clock(),
+                requests=requests,
             )
             books.version_sets[batch] = tuple(version_set_of(books, known))
 

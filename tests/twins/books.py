@@ -15,6 +15,7 @@ from datetime import datetime
 from uuid import UUID, uuid4
 
 from pipeline.batch import Batch, BatchState, Prepared, Xid
+from pipeline.catalog.values import Registered
 from pipeline.decisions import Decision, Lease, LeaseView, Override, RecordedDecision
 from pipeline.errors import LeaseLost
 from pipeline.intent import Intent, MissingTable, SettledWrite, VersionSetEntry
@@ -127,6 +128,8 @@ class MemoryBooks:
     given_up: set[int] = field(default_factory=set)
     upkept: dict[tuple[str, str, int], int] = field(default_factory=dict)
     spark_clients: dict[tuple[str, UUID], int] = field(default_factory=dict)
+    registrations: dict[tuple[str, str], dict[TableName, Registered]] = field(default_factory=dict)
+    registered_up_to: dict[tuple[str, str], int] = field(default_factory=dict)
     forgotten: list[ForgottenEntry] = field(default_factory=list)
     written: dict[int, VersionSetEntry] = field(default_factory=dict)
     version_sets: dict[int, tuple[VersionSetEntry | MissingTable, ...]] = field(

@@ -16,6 +16,7 @@ from tests.twins.leases import MemoryLeases
 from tests.twins.loads import MemoryLoads
 from tests.twins.orders import MemoryOrders
 from tests.twins.proofs import MemoryProofs
+from tests.twins.registrations import MemoryRegistrations
 from tests.twins.revisions import MemoryRevisions
 from tests.twins.schemas import MemorySchemas
 from tests.twins.spans import MemorySpans
@@ -42,6 +43,7 @@ class MemoryLedger(
     MemoryUpkept,
     MemorySparkClients,
     MemoryForgotten,
+    MemoryRegistrations,
 ):
     """A ledger on books that several of them may share, as processes share a database."""
 

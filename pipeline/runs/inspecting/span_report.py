@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from pipeline.batch import Batch, BatchState, CapturedRows
+from pipeline.batch import Batch, BatchState, CapturedRows, Requests
 from pipeline.errors import SpanRefused
 from pipeline.intent import SettledWrite
 from pipeline.ports.ledger import Ledger
@@ -103,6 +103,12 @@ class SpanReport:
     @property
     def counts(self) -> RowCounts:
         return sum((total.counts for total in self.totals), RowCounts())
+
+    @property
+    def requests(self) -> Requests | None:
+        """To an object store; None where nothing is known of it."""
+        told = [batch.requests for batch in self.batches if batch.requests is not None]
+        return sum(told[1:], told[0]) if told else None
 
 
 def report_of_run(ledger: Ledger, source: str, run: str | None, now: datetime) -> SpanReport:

@@ -1,0 +1,176 @@
+"""A run's OpenLineage events: when there is one, and what it is made of.
+
+Belongs here: the START and the end of the runs of a source's own job, and the end of those that
+died. Does not: an event's words and its sending (`resources.openlineage`).
+
+The START is sent once something was captured, so an idle run sends nothing. The end is sent when
+the source's lock is free again, whatever became of the acknowledgement: no backend can hold it up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final
+
+import dagster as dg
+
+from assets.names import job_name
+from assets.sessions import RunRecord
+from pipeline.errors import LeaseLost, LockstepError, SourceBusy
+from pipeline.runs.context import Workplace
+from pipeline.runs.inspecting.table_news import RunNews, run_news
+from resources.config import Settings
+from resources.lake.paths import ObjectPath
+from resources.openlineage.sending import Sending, require_client
+
+if TYPE_CHECKING:
+    from resources.openlineage.events import Event, Moment
+
+SCHEDULED: Final = ".dagster/scheduled_execution_time"
+"""Dagster's tag of a run that a schedule started: when it was due."""
+
+_STOPPED: Final = "The run was stopped before it acknowledged; the next one goes on."
+_DEAD: Final = "The run's process is gone; the next run goes on where it was."
+_NOTHING: Final = RunNews(())
+
+
+class RunEvents:
+    """Of one run of one source. `record` is filled as the run goes on."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        record: RunRecord,
+        run: str,
+        tags: Mapping[str, str],
+        note: Callable[[str], None],
+    ) -> None:
+        """`SetupIncomplete` without the client."""
+        require_client()
+        self._settings, self._record, self._note = settings, record, note
+        self._run, self._tags = run, tags
+        self._namespace = settings.lineage.namespace if settings.lineage is not None else ""
+        self._sending = Sending(settings.lineage_transport, note)
+        self._started = False
+
+    def captured(self) -> None:
+        """Another step is behind it."""
+        report = self._record.captured
+        if report is not None and report.batch is not None:
+            self._start()
+
+    def dead(self, instance: dg.DagsterInstance, runs: Collection[str]) -> None:
+        """Runs that were found dead; those of other jobs had told of nothing."""
+        for run in runs:
+            found = instance.get_run_by_id(run)
+            if found is not None and found.job_name == job_name(self._record.source):
+                self._send("ABORT", run=run, why=_DEAD)
+
+    def close(self) -> None:
+        """What was not sent is told of."""
+        self._sending.close()
+
+    def end(self, work: Callable[[], Workplace]) -> None:
+        """All that will happen has; `work` is for looking."""
+        ended = outcome(self._record)
+        if ended is not None:
+            self._start()
+            news = _NOTHING
+            try:
+                news = run_news(work(), self._record.captured, self._record.merged)
+            except Exception as error:  # noqa: BLE001 - nothing that is told of a run fails it
+                self._note(f"OpenLineage is told of no tables: {type(error).__name__}: {error}")
+            state, why = ended
+            self._send(state, news, why)
+        self.close()
+
+    def _start(self) -> None:
+        if not self._started:
+            self._started = True
+            self._send("START", at=self._record.began)
+
+    def _send(
+        self,
+        state: str,
+        news: RunNews = _NOTHING,
+        why: str | None = None,
+        *,
+        run: str | None = None,
+        at: datetime | None = None,
+    ) -> None:
+        captured = None if run is not None else self._record.captured
+        moment = self._moment(run, at or datetime.now(UTC))
+
+        def event() -> Event:
+            from resources.openlineage.events import run_event
+
+            return run_event(state, moment(), captured, news, why)
+
+        self._sending.send(event)
+
+    def _moment(self, run: str | None, at: datetime) -> Callable[[], Moment]:
+        """Made where it is sent: to follow references may fail."""
+
+        def moment() -> Moment:
+            from resources.openlineage.events import Moment, Place
+
+            source, lake = self._settings.source(self._record.source), self._settings.lake_path()
+            place = Place(
+                self._namespace,
+                source.name,
+                source.host(),
+                source.port,
+                lake.bucket.url if isinstance(lake, ObjectPath) else "file",
+                lake.key if isinstance(lake, ObjectPath) else str(lake.absolute()),
+            )
+            due = None if run is not None else _due(self._tags)
+            return Moment(place, run or self._run, at, due)
+
+        return moment
+
+
+def tell_of_dead(
+    settings: Settings,
+    instance: dg.DagsterInstance,
+    source: str,
+    runs: Collection[str],
+    note: Callable[[str], None],
+) -> None:
+    """For who finds dead runs without being one."""
+    if settings.lineage is None or not runs:
+        return
+    try:
+        events = RunEvents(settings, RunRecord(source), "", {}, note)
+    except LockstepError as error:
+        note(f"{error.message}; {error.hint}")
+        return
+    events.dead(instance, runs)
+    events.close()
+
+
+def outcome(record: RunRecord) -> tuple[str, str | None] | None:
+    """How a run ended, and why if not well; None for one that had nothing to do, or that another
+    run kept from beginning."""
+    captured, merged, error = record.captured, record.merged, record.error
+    if record.acknowledged is not None:
+        idle = (captured is None or captured.batch is None) and not (merged and merged.merged)
+        return None if idle else ("COMPLETE", None)
+    if isinstance(error, SourceBusy):
+        return None
+    if isinstance(error, LeaseLost):
+        return "ABORT", f"{error.message} {error.hint}"
+    if error is not None:
+        return "FAIL", f"{error.message} {error.hint}"
+    if isinstance(record.defect, KeyboardInterrupt | dg.DagsterExecutionInterruptedError):
+        return "ABORT", _STOPPED
+    if record.defect is not None:
+        return "FAIL", f"A defect of Lockstep: {type(record.defect).__name__}"
+    return ("ABORT", _STOPPED) if record.began is not None else None
+
+
+def _due(tags: Mapping[str, str]) -> datetime | None:
+    with suppress(ValueError):
+        return datetime.fromisoformat(tags[SCHEDULED]) if SCHEDULED in tags else None
+    return None

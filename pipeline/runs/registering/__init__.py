@@ -1,0 +1,1 @@
+"""Mirrors registered in a catalog, and kept registered."""

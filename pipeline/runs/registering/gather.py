@@ -1,0 +1,185 @@
+"""Which tables of a source may have to be registered anew, and what their entries say.
+
+Belongs here: the facts, from ledger, source and lake. Does not: the steps that follow
+(`pipeline.catalog.plan`), the catalog (`register`), which is asked nothing here.
+
+Comments are no part of structures, so no version of a structure tells that one changed: a table is
+looked at again when a statement of the log has its name in it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from functools import partial
+
+from pipeline.catalog.naming import Left, entry_name, entry_names
+from pipeline.catalog.plan import Wanted
+from pipeline.catalog.values import Entry, EntryColumn, EntryName, Registered, place
+from pipeline.errors import TableError
+from pipeline.ports.catalog import Catalog, Registry
+from pipeline.ports.ledger import Ledger
+from pipeline.runs.context import Workplace
+from pipeline.schema.types import sql_type
+from pipeline.table import TableName
+from pipeline.table_state import TableCondition, TableState
+
+_STATEMENTS = 500
+"""Read at a time."""
+
+_WORD = re.compile(r"[\w$]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """`wanted`: tables to look at; `gone`: registered ones that the source has no more; `left`:
+    those that can have no name. `statement`: up to which comments were looked at; `seen`: what
+    the ledger had of that before."""
+
+    registered: Mapping[TableName, Registered]
+    wanted: tuple[Wanted, ...] = ()
+    gone: tuple[TableName, ...] = ()
+    left: tuple[Left, ...] = ()
+    statement: int = 0
+    seen: int = 0
+
+
+def gather(work: Workplace, registry: Registry, *, every: bool = False) -> Gathered:
+    """`every`: all tables, not only those whose registration may have changed. The source is asked
+    for comments of the tables that are looked at, and for nothing where there are none."""
+    ledger, source, catalog = work.ledger, work.source.name, registry.catalog
+    registered = ledger.registrations(source, catalog.identity)
+    seen = ledger.registered_up_to(source, catalog.identity)
+    statement, texts = _statements(work, seen)
+    words = frozenset(word for text in texts for word in _WORD.findall(text))
+    states = ledger.table_states(source)
+    there = {table: state for table, state in states.items() if _there(state)}
+    names, left = _named(registry, source, there, registered)
+    dropped = {t for t, one in states.items() if one.condition is TableCondition.DROPPED}
+    unnamed = there.keys() - names.keys()
+    gone = [one for one in registered if one in dropped or one in unnamed or one not in states]
+    due = [
+        table
+        for table, name in names.items()
+        if every
+        or _differs(registered.get(table), there[table], name, catalog)
+        or _named_in(table.name.lower(), words, texts)
+    ]
+    wanted: tuple[Wanted, ...] = ()
+    if due:
+        wanted, unread = _wanted(work, registry, [there[table] for table in due], names)
+        left += unread
+    return Gathered(registered, wanted, tuple(gone), tuple(left), statement, seen)
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What the ledger knows of a source's entries. `waiting`: tables that a run will register, or
+    change the entry of; `left`: those that can have no name."""
+
+    catalog: str
+    registered: int
+    waiting: tuple[TableName, ...]
+    left: tuple[Left, ...]
+
+
+def stand(ledger: Ledger, source: str, registry: Registry) -> Standing:
+    """Asks neither source nor catalog."""
+    registered = ledger.registrations(source, registry.catalog.identity)
+    states = ledger.table_states(source)
+    there = {table: state for table, state in states.items() if _there(state)}
+    names, left = _named(registry, source, there, registered)
+    waiting = [
+        table
+        for table, name in names.items()
+        if _differs(registered.get(table), there[table], name, registry.catalog)
+    ]
+    made = sum(1 for one in registered.values() if one.content is not None)
+    return Standing(registry.catalog.identity, made, tuple(sorted(waiting)), tuple(left))
+
+
+def _named(
+    registry: Registry,
+    source: str,
+    there: Collection[TableName],
+    registered: Mapping[TableName, Registered],
+) -> tuple[dict[TableName, EntryName], list[Left]]:
+    named = partial(entry_name, registry.schema, source)
+    return entry_names(there, named, registry.catalog.refuses, registered)
+
+
+def _statements(work: Workplace, seen: int) -> tuple[int, list[str]]:
+    """The newest statement, and the texts of those behind `seen`, in small letters."""
+    texts: list[str] = []
+    while True:
+        found = work.ledger.schema_statements(work.source.name, limit=_STATEMENTS, after=seen)
+        texts += [one.text.lower() for one in found]
+        seen = max((one.id for one in found), default=seen)
+        if len(found) < _STATEMENTS:
+            return seen, texts
+
+
+def _named_in(name: str, words: Collection[str], texts: Collection[str]) -> bool:
+    """Whether a statement may be about a table of that name."""
+    if _WORD.fullmatch(name):
+        return name in words
+    return any(name in text for text in texts)
+
+
+def _there(state: TableState) -> bool:
+    """Whether the lake has a mirror that shows the table; one that is written anew at another
+    place keeps its entry until then."""
+    return state.mirror_version is not None and state.condition is not TableCondition.DROPPED
+
+
+def _differs(
+    known: Registered | None, state: TableState, name: EntryName, catalog: Catalog
+) -> bool:
+    if known is None or known.name != name or known.shows != state.mirror_version:
+        return True
+    return place(known.location) != place(catalog.location(state.mirror))
+
+
+def _wanted(
+    work: Workplace,
+    registry: Registry,
+    states: Collection[TableState],
+    names: Mapping[TableName, EntryName],
+) -> tuple[tuple[Wanted, ...], list[Left]]:
+    """Their entries; mirrors that cannot be read are left."""
+    tables = frozenset(state.table for state in states)
+    of_tables = work.server.table_comments(tables)
+    of_columns = work.server.comments(tables) if registry.catalog.columns else {}
+    found, left = [], []
+    for state in states:
+        assert state.mirror_version is not None, "only tables with a mirror have an entry"
+        try:
+            columns = _columns(work, registry, state, of_columns.get(state.table, {}))
+        except TableError as error:
+            left.append(Left(state.table, names[state.table], error.reason, error.hint))
+            continue
+        entry = Entry(
+            source=work.source.name,
+            table=state.table,
+            name=names[state.table],
+            location=registry.catalog.location(state.mirror),
+            comment=of_tables.get(state.table, ""),
+            columns=columns,
+        )
+        found.append(Wanted(entry, state.mirror_version))
+    return tuple(found), left
+
+
+def _columns(
+    work: Workplace, registry: Registry, state: TableState, comments: Mapping[str, str]
+) -> tuple[EntryColumn, ...]:
+    """As the mirror's newest version has them."""
+    version = work.mirrors.version(state.mirror) if registry.catalog.columns else None
+    if version is None:
+        return ()
+    told = {name.lower(): comment for name, comment in comments.items()}
+    return tuple(
+        EntryColumn(field.name, sql_type(field.type), told.get(field.name.lower(), ""))
+        for field in work.mirrors.schema(state.mirror, version)
+    )

@@ -1,0 +1,1 @@
+"""The Hive metastore: mirrors registered there, by its own protocol."""

@@ -1,0 +1,202 @@
+"""A Hive metastore: `pipeline.ports.catalog`.
+
+Belongs here: what an entry is there, and asking by Thrift. Does not: what is to be in it. No Spark
+has a part in it, so a metastore that is down holds up no merge.
+
+An entry is the external table that Spark makes of a Delta table (measured with Spark 4.2.0 and Hive
+2.3.10): the format's name in `spark.sql.sources.provider`, the folder in the serializer's `path`.
+Spark takes the columns from the table's log. Those that are noted here besides, and the comments,
+are for everybody who asks the metastore itself.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
+
+from pipeline.catalog.values import CONTENT_MARK, SOURCE_MARK, Entry, EntryName, Found
+from pipeline.errors import CatalogRefused, CatalogUnavailable, LockstepError, SetupIncomplete
+
+if TYPE_CHECKING:
+    from pymetastore.hive_metastore.ThriftHiveMetastore import Client
+
+PORT: Final = 9083
+_SECONDS: Final = 20
+"""Until an answer is there."""
+
+_NAME: Final = re.compile(r"[a-z0-9_]{1,128}")
+_COMMENT_LENGTH: Final = 256
+"""Characters that a column's comment has room for in a metastore's database."""
+
+_TEXT: Final = "org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe"
+_INPUT: Final = "org.apache.hadoop.mapred.SequenceFileInputFormat"
+_OUTPUT: Final = "org.apache.hadoop.hive.ql.io.HiveSequenceFileOutputFormat"
+_DELTA: Final = {
+    "EXTERNAL": "TRUE",
+    "spark.sql.sources.provider": "delta",
+    "spark.sql.partitionProvider": "catalog",
+    "spark.sql.sources.schema": '{"type":"struct","fields":[]}',
+}
+_NAMES: Final = {"timestamp_ntz": "timestamp"}
+"""Types that Hive calls otherwise than Spark."""
+
+
+class HiveCatalog:
+    """`uri` is thrift://host:port; `locate` gives the URL of a path of the lake."""
+
+    marks = True
+    columns = True
+
+    def __init__(self, uri: str, locate: Callable[[str], str]) -> None:
+        address = urlsplit(uri)
+        self._host, self._port = address.hostname or "", address.port or PORT
+        self._locate = locate
+        self.identity = f"The Hive metastore at {self._host}:{self._port}"
+
+    def location(self, mirror: str) -> str:
+        return re.sub(r"^s3:", "s3a:", self._locate(mirror))
+
+    def refuses(self, name: EntryName) -> str | None:
+        if _NAME.fullmatch(name.schema) and _NAME.fullmatch(name.table):
+            return None
+        return "a metastore takes names of letters from a to z, digits and _ alone"
+
+    def require_ready(self) -> str:
+        with self._asked() as client:
+            found = client.get_all_databases()
+        return f"{self.identity} answers; it has {len(found)} databases"
+
+    def find(self, name: EntryName) -> Found | None:
+        table = self._table(name)
+        if table is None:
+            return None
+        stored = table.sd.serdeInfo.parameters or {}
+        told: Mapping[str, str] = table.parameters or {}
+        location = stored.get("path") if told.get("spark.sql.sources.provider") else None
+        return Found(
+            location or table.sd.location or None, told.get(SOURCE_MARK), told.get(CONTENT_MARK)
+        )
+
+    def create(self, entry: Entry) -> None:
+        from pymetastore.hive_metastore import ttypes
+
+        with self._asked() as client:
+            try:
+                client.get_database(entry.name.schema)
+            except ttypes.NoSuchObjectException:
+                made = ttypes.Database(name=entry.name.schema, parameters={})
+                client.create_database(made)
+            client.create_table(_filled(ttypes.Table(), entry))
+
+    def change(self, entry: Entry) -> None:
+        self.rename(entry.name, entry)
+
+    def rename(self, name: EntryName, entry: Entry) -> None:
+        """In place: what else others noted of the table stays."""
+        from pymetastore.hive_metastore import ttypes
+
+        table = self._table(name)
+        if table is None:
+            self.create(entry)
+            return
+        with self._asked() as client:
+            if name.schema != entry.name.schema:
+                try:
+                    client.get_database(entry.name.schema)
+                except ttypes.NoSuchObjectException:
+                    client.create_database(ttypes.Database(name=entry.name.schema, parameters={}))
+            client.alter_table(name.schema, name.table, _filled(table, entry))
+
+    def drop(self, name: EntryName) -> None:
+        from pymetastore.hive_metastore import ttypes
+
+        with self._asked() as client:
+            try:
+                client.drop_table(name.schema, name.table, False)
+            except ttypes.NoSuchObjectException:
+                return
+
+    def _table(self, name: EntryName) -> Any:
+        from pymetastore.hive_metastore import ttypes
+
+        with self._asked() as client:
+            try:
+                return client.get_table(name.schema, name.table)
+            except ttypes.NoSuchObjectException:
+                return None
+
+    @contextmanager
+    def _asked(self) -> Iterator[Client]:
+        """A connection; it costs less than to keep one."""
+        if find_spec("pymetastore") is None:
+            raise SetupIncomplete(
+                "A Hive metastore needs pymetastore, which is not installed",
+                hint="pip install 'lockstep[hive]', with the version that is installed here",
+            )
+        from pymetastore.hive_metastore import ThriftHiveMetastore
+        from thrift.protocol import TBinaryProtocol
+        from thrift.Thrift import TException
+        from thrift.transport import TSocket, TTransport
+
+        socket = TSocket.TSocket(self._host, self._port)
+        socket.setTimeout(_SECONDS * 1000)
+        transport = TTransport.TBufferedTransport(socket)
+        try:
+            transport.open()
+            yield ThriftHiveMetastore.Client(TBinaryProtocol.TBinaryProtocol(transport))
+        except (TException, OSError, EOFError) as error:
+            raise _refused(self.identity, error) from error
+        finally:
+            transport.close()
+
+
+def _refused(identity: str, error: Exception) -> LockstepError:
+    from thrift.transport.TTransport import TTransportException
+
+    if isinstance(error, TTransportException | OSError | EOFError):
+        return CatalogUnavailable(
+            f"{identity} does not answer",
+            hint="start it, or correct uri under [catalog]; the next run goes on",
+        )
+    told = " ".join(str(getattr(error, "message", None) or type(error).__name__).split())[:200]
+    return CatalogRefused(
+        f"{identity} refuses: {told}",
+        hint="see its log; `lockstep catalog --yes` tries again",
+    )
+
+
+def _filled(table: Any, entry: Entry) -> Any:
+    """The table as it is to be; what it says besides stays."""
+    from pymetastore.hive_metastore import ttypes
+
+    path = {"path": entry.location, "serialization.format": "1"}
+    table.dbName, table.tableName = entry.name.schema, entry.name.table
+    table.tableType, table.partitionKeys = "EXTERNAL_TABLE", []
+    table.owner = table.owner or "lockstep"
+    table.sd = ttypes.StorageDescriptor(
+        cols=[
+            ttypes.FieldSchema(one.name.lower(), _type(one.type), one.comment[:_COMMENT_LENGTH])
+            for one in entry.columns
+        ],
+        location=entry.location,
+        inputFormat=_INPUT,
+        outputFormat=_OUTPUT,
+        serdeInfo=ttypes.SerDeInfo(serializationLib=_TEXT, parameters=path),
+        bucketCols=[],
+        sortCols=[],
+        parameters={},
+    )
+    comment = {"comment": entry.comment} if entry.comment else {}
+    kept = {key: value for key, value in (table.parameters or {}).items() if key != "comment"}
+    table.parameters = {**kept, **_DELTA, **comment, **entry.marks}
+    return table
+
+
+def _type(kind: str) -> str:
+    for spark, hive in _NAMES.items():
+        kind = kind.replace(spark, hive)
+    return kind

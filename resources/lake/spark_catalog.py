@@ -1,0 +1,109 @@
+"""A catalog of Spark's, by its name: `pipeline.ports.catalog`.
+
+Belongs here: SQL that every Spark speaks, also over Spark Connect. Does not: configuring the
+catalog, which is for `[spark]`; what is to be registered.
+
+Delta keeps a table's properties, comment and columns in its log, which runs alone write to: an
+entry is a name and a place here, and has no marks. Nothing here commits to a table.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, Final
+
+from pipeline.catalog.values import Entry, EntryName, Found
+from pipeline.errors import CatalogRefused, CatalogUnavailable
+from resources.lake.sessions import Sessions
+from resources.lake.spark import Spark
+from resources.lake.statement import quoted
+from resources.lake.storage import first_line
+
+_NAME: Final = re.compile(r"[a-z0-9_]{1,128}")
+_NONE: Final = ("TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND", "DELTA_TABLE_NOT_FOUND")
+
+
+class SparkCatalog:
+    """`catalog` is a name that the Spark of runs knows; `locate` gives the URL of a path of the
+    lake."""
+
+    marks = False
+    columns = False
+
+    def __init__(self, spark: Spark, catalog: str, locate: Callable[[str], str]) -> None:
+        self._spark = spark
+        self._catalog = catalog
+        self._locate = locate
+        self.identity = f"Spark's catalog {catalog}"
+
+    def location(self, mirror: str) -> str:
+        return re.sub(r"^s3:", "s3a:", self._locate(mirror))
+
+    def refuses(self, name: EntryName) -> str | None:
+        if _NAME.fullmatch(name.schema) and _NAME.fullmatch(name.table):
+            return None
+        return "Spark's catalogs take names of letters from a to z, digits and _ alone"
+
+    def require_ready(self) -> str:
+        found = self._sql(f"show schemas in {quoted(self._catalog)}")
+        return f"{self.identity} answers; it has {len(found)} schemas"
+
+    def find(self, name: EntryName) -> Found | None:
+        rows = self._rows(f"describe table extended {self._full(name)}")
+        if rows is None:
+            return None
+        told = {row[0]: row[1] for row in rows}
+        delta = str(told.get("Provider", "")).lower() == "delta"
+        return Found(told.get("Location") if delta else None)
+
+    def create(self, entry: Entry) -> None:
+        schema = f"{quoted(self._catalog)}.{quoted(entry.name.schema)}"
+        self._sql(f"create schema if not exists {schema}")
+        place = entry.location.replace("\\", "\\\\").replace("'", "\\'")
+        self._sql(f"create table {self._full(entry.name)} using delta location '{place}'")
+
+    def change(self, entry: Entry) -> None:
+        self.drop(entry.name)
+        self.create(entry)
+
+    def rename(self, name: EntryName, entry: Entry) -> None:
+        """A catalog of Spark's cannot be relied on to rename."""
+        self.drop(name)
+        self.create(entry)
+
+    def drop(self, name: EntryName) -> None:
+        self._sql(f"drop table if exists {self._full(name)}")
+
+    def _full(self, name: EntryName) -> str:
+        return ".".join(map(quoted, (self._catalog, name.schema, name.table)))
+
+    def _sql(self, statement: str) -> list[Any]:
+        found = self._rows(statement)
+        if found is None:
+            raise self._refused(f"{self._catalog} is not there")
+        return found
+
+    def _rows(self, statement: str) -> list[Any] | None:
+        """What it answers; None where it speaks of a table that is not there."""
+        from py4j.protocol import Py4JError
+        from pyspark.errors import PySparkException
+
+        with Sessions(self._spark).one() as session:
+            try:
+                return session.sql(statement).collect()
+            except PySparkException as error:
+                if error.getCondition() in _NONE:
+                    return None
+                raise self._refused(str(error)) from error
+            except (Py4JError, OSError) as error:
+                raise CatalogUnavailable(
+                    f"{self.identity} does not answer, for its Spark does not",
+                    hint="the next run goes on; `lockstep catalog --yes` tries again",
+                ) from error
+
+    def _refused(self, told: str) -> CatalogRefused:
+        return CatalogRefused(
+            f"{self.identity} refuses: {first_line(told)[:200]}",
+            hint="see what [spark] says of it; `lockstep catalog --yes` tries again",
+        )

@@ -1,0 +1,68 @@
+"""A catalog in memory: `pipeline.ports.catalog`.
+
+Belongs here: entries by name, with or without marks. Does not: what is to be in them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from pipeline.catalog.values import CONTENT_MARK, SOURCE_MARK, Entry, EntryName, Found
+from pipeline.errors import CatalogRefused
+
+
+@dataclass(slots=True)
+class MemoryCatalog:
+    """`entries` and, by name, the marks that each has; `asked` counts calls."""
+
+    marks: bool = True
+    columns: bool = True
+    identity: str = "A catalog in memory"
+    root: str = "file:///lake"
+    entries: dict[EntryName, tuple[Entry, dict[str, str]]] = field(default_factory=dict)
+    asked: int = 0
+
+    def location(self, mirror: str) -> str:
+        return f"{self.root}/{mirror}" if mirror else self.root
+
+    def refuses(self, name: EntryName) -> str | None:
+        return None if str(name).replace(".", "").isidentifier() else f"no catalog takes {name}"
+
+    def require_ready(self) -> str:
+        self._ask()
+        return self.identity
+
+    def find(self, name: EntryName) -> Found | None:
+        self._ask()
+        if name not in self.entries:
+            return None
+        entry, marks = self.entries[name]
+        return Found(entry.location, marks.get(SOURCE_MARK), marks.get(CONTENT_MARK))
+
+    def create(self, entry: Entry) -> None:
+        self._ask()
+        if self.refuses(entry.name) is not None:
+            raise CatalogRefused(f"{self.identity} refuses {entry.name}", hint="rename it")
+        if entry.name in self.entries:
+            raise ValueError(f"{entry.name} is there")
+        self.entries[entry.name] = (entry, entry.marks if self.marks else {})
+
+    def change(self, entry: Entry) -> None:
+        self.drop(entry.name)
+        self.create(entry)
+
+    def rename(self, name: EntryName, entry: Entry) -> None:
+        self._ask()
+        self.entries[entry.name] = self.entries.pop(name)
+        self.change(entry)
+
+    def drop(self, name: EntryName) -> None:
+        self._ask()
+        self.entries.pop(name, None)
+
+    def put(self, entry: Entry) -> None:
+        """Somebody else's."""
+        self.entries[entry.name] = (replace(entry), {})
+
+    def _ask(self) -> None:
+        self.asked += 1

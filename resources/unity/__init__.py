@@ -1,0 +1,1 @@
+"""Unity Catalog: mirrors registered there, by its REST interface."""

@@ -1,0 +1,217 @@
+"""What every catalog promises, on each that is there; and that readers find mirrors by name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+from uuid import uuid4
+
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+
+from pipeline.catalog.values import Entry, EntryColumn, EntryName, Found, place
+from pipeline.errors import CatalogRefused, CatalogUnavailable, ConfigurationError
+from pipeline.ports.catalog import Catalog
+from pipeline.schema.types import sql_type
+from pipeline.table import TableName
+from resources.hive.catalog import HiveCatalog
+from resources.lake.session import SparkProcess
+from resources.lake.spark_catalog import SparkCatalog
+from resources.memory.catalog import MemoryCatalog
+from resources.unity.catalog import UnityCatalog
+from resources.unity.rest import Rest
+
+ROWS = pa.table(
+    {
+        "id": pa.array([1, 2, 3], pa.int64()),
+        "Name": ["a", "ü", None],
+        "price": pa.array([Decimal("1.50"), None, Decimal("-2.25")], pa.decimal128(10, 2)),
+        "at": pa.array([0, 1, None], pa.timestamp("us", tz="UTC")),
+        "local": pa.array([0, 1, None], pa.timestamp("us")),
+        "vector": pa.array([[1.5], [], None], pa.list_(pa.float32())),
+        **{
+            str(kind): pa.array([None] * 3, kind)
+            for kind in (
+                *(pa.int8(), pa.int16(), pa.int32(), pa.float32(), pa.float64()),
+                *(pa.bool_(), pa.date32(), pa.binary()),
+            )
+        },
+    }
+)
+COLUMNS = tuple(EntryColumn(field.name, sql_type(field.type)) for field in ROWS.schema)
+
+
+@pytest.fixture(params=["memory", "hive", "spark", "connect", "unity"])
+def catalog(request: pytest.FixtureRequest, tmp_path: Path) -> Catalog:
+    """Of a lake in `tmp_path`."""
+
+    def locate(mirror: str) -> str:
+        return (tmp_path / mirror).as_uri()
+
+    match request.param:
+        case "hive":
+            return HiveCatalog(request.getfixturevalue("metastore"), locate)
+        case "spark":
+            return SparkCatalog(request.getfixturevalue("hive_spark"), "spark_catalog", locate)
+        case "connect":
+            return SparkCatalog(request.getfixturevalue("connect"), "spark_catalog", locate)
+        case "unity":
+            address = request.getfixturevalue("unity")
+            Rest(urlsplit(address)).post("/catalogs", {"name": (name := f"lake_{uuid4().hex}")})
+            return UnityCatalog(address, name, "", locate)
+        case _:
+            return MemoryCatalog(root=tmp_path.as_uri())
+
+
+def entry(catalog: Catalog, tmp_path: Path, **other: Any) -> Entry:
+    """A mirror with rows, in a schema that is not there."""
+    name = EntryName(f"shop_{uuid4().hex}", "orders")
+    table = TableName(name.schema, "Orders")
+    mirror = f"shop/{name.schema}/Orders"
+    (tmp_path / mirror).mkdir(parents=True)
+    write_deltalake(tmp_path / mirror, ROWS)
+    columns = COLUMNS if catalog.columns else ()
+    told = Entry("shop", table, name, catalog.location(mirror), "What is ordered", columns)
+    return replace(told, **other)
+
+
+def test_an_entry_is_made_changed_renamed_and_dropped(catalog: Catalog, tmp_path: Path) -> None:
+    """It says what it should, with the marks by which it is known again; none of it touches the
+    mirror; what is gone already is dropped without a word."""
+    made = entry(catalog, tmp_path)
+    folder = tmp_path / "shop" / made.name.schema / "Orders"
+    files = sorted(folder.rglob("*"))
+    assert catalog.find(made.name) is None
+    catalog.create(made)
+    require_found(catalog, made)
+
+    told = (replace(COLUMNS[0], comment="the key's 'text' \\ ü"), *COLUMNS[1:3])
+    changed = replace(made, comment="It's new: ü\nand long", columns=told)
+    if not catalog.columns:
+        changed = replace(changed, columns=())
+    catalog.change(changed)
+    require_found(catalog, changed)
+
+    renamed = replace(changed, name=EntryName(f"{made.name.schema}_b", "bestellungen"))
+    catalog.rename(changed.name, renamed)
+    assert catalog.find(changed.name) is None
+    require_found(catalog, renamed)
+
+    for _ in range(2):
+        catalog.drop(renamed.name)
+        assert catalog.find(renamed.name) is None
+    assert sorted(folder.rglob("*")) == files
+    assert catalog.require_ready()
+
+
+def test_a_name_that_is_refused_is_an_error_of_its_entry(catalog: Catalog, tmp_path: Path) -> None:
+    """What we say a catalog does not take, it does not, and the next entry is made all the same."""
+    made = entry(catalog, tmp_path)
+    wrong = replace(made, name=EntryName(made.name.schema, "b d"))
+    assert catalog.refuses(made.name) is None
+    assert catalog.refuses(wrong.name) is not None
+    with pytest.raises(CatalogRefused, match="refuses"):
+        catalog.create(wrong)
+    catalog.create(made)
+    require_found(catalog, made)
+
+
+def require_found(catalog: Catalog, told: Entry) -> None:
+    found = catalog.find(told.name)
+    assert found is not None and found.location is not None
+    marks = Found(place(found.location), found.source, found.content)
+    source, content = (told.source, told.content) if catalog.marks else (None, None)
+    assert marks == Found(place(told.location), source, content)
+
+
+def test_spark_reads_a_mirror_by_its_name_in_the_metastore(
+    metastore: str, hive_spark: SparkProcess, tmp_path: Path
+) -> None:
+    """Every row, as it is in the mirror; also once the entry was changed, and after the mirror had
+    more rows; a metastore that knows comments shows them."""
+    catalog = HiveCatalog(metastore, lambda mirror: (tmp_path / mirror).as_uri())
+    told = entry(catalog, tmp_path)
+    catalog.create(told)
+    session = hive_spark.session()
+    by_name, by_path = str(told.name), f"delta.`{told.location}`"
+
+    def rows(named: str) -> list[Any]:
+        return sorted(session.table(named).collect(), key=str)
+
+    assert len(rows(by_name)) == 3 and rows(by_name) == rows(by_path)
+    write_deltalake(tmp_path / "shop" / told.name.schema / "Orders", ROWS, mode="append")
+    columns = (replace(COLUMNS[0], comment="the key"), *COLUMNS[1:])
+    catalog.change(replace(told, comment="All", columns=columns))
+    session.catalog.refreshTable(by_name)
+    assert len(rows(by_name)) == 6 and rows(by_name) == rows(by_path)
+    kept = catalog._table(told.name)
+    assert kept.parameters["comment"] == "All"
+    assert [column.comment for column in kept.sd.cols][:2] == ["the key", ""]
+
+
+def test_what_another_made_is_seen_as_it_is(
+    metastore: str, hive_spark: SparkProcess, tmp_path: Path
+) -> None:
+    """A table that Spark made of the same folder has its place and no marks; a view has neither, so
+    that nobody takes either for Lockstep's."""
+    catalog = HiveCatalog(metastore, lambda mirror: (tmp_path / mirror).as_uri())
+    told = entry(catalog, tmp_path)
+    by_spark = SparkCatalog(hive_spark, "spark_catalog", lambda mirror: "")
+    by_spark.create(told)
+    session = hive_spark.session()
+    session.sql(f"create view {told.name.schema}.seen as select 1 as one")
+    seen = EntryName(told.name.schema, "seen")
+    found = catalog.find(told.name)
+    assert found is not None and found.location is not None
+    assert (place(found.location), found.source) == (place(told.location), None)
+    assert by_spark.find(seen) == Found(None)
+    assert catalog.find(seen) == Found(None)
+
+
+def test_a_unity_catalog_has_columns_and_comments(unity: str, tmp_path: Path) -> None:
+    """Every type of a mirror in its words."""
+    rest = Rest(urlsplit(unity))
+    rest.post("/catalogs", {"name": (name := f"lake_{uuid4().hex}")})
+    catalog = UnityCatalog(unity, name, "", lambda mirror: (tmp_path / mirror).as_uri())
+    columns = tuple(replace(one, comment=f"of {one.name}") for one in COLUMNS)
+    told = entry(catalog, tmp_path, columns=columns)
+    catalog.create(told)
+    found = rest.get(f"/tables/{name}.{told.name}")
+    assert found is not None and found["comment"] == told.comment
+    shown = [(one["name"], one["type_text"], one["comment"]) for one in found["columns"]]
+    assert shown == [(one.name, one.type, one.comment) for one in columns]
+    assert found["columns"][2]["type_precision"] == 10
+
+
+@contextmanager
+def nobody_listens() -> Iterator[str]:
+    """An address of this machine that refuses."""
+    import socket
+
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        yield f"127.0.0.1:{taken.getsockname()[1]}"
+
+
+def test_a_catalog_that_is_down_is_one_sentence() -> None:
+    """With what to do, and the run's business to try again."""
+    with nobody_listens() as address:
+        for catalog in (
+            HiveCatalog(f"thrift://{address}", str),
+            UnityCatalog(f"http://{address}", "lake", "secret", str),
+        ):
+            with pytest.raises(CatalogUnavailable, match=address) as refused:
+                catalog.find(EntryName("shop", "orders"))
+            assert "secret" not in f"{refused.value}{refused.value.hint}"
+
+
+def test_a_unity_catalog_without_that_catalog_is_refused(unity: str) -> None:
+    """A person has to make it."""
+    with pytest.raises(ConfigurationError, match="has no catalog nowhere"):
+        UnityCatalog(unity, "nowhere", "", str).require_ready()

@@ -1,0 +1,121 @@
+"""OpenLineage's events as values: how a run ended, and how large they become."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from dagster._core.storage.tags import SCHEDULED_EXECUTION_TIME_TAG
+from openlineage.client.serde import Serde
+
+from assets.run_events import SCHEDULED, outcome
+from assets.sessions import RunRecord
+from pipeline.errors import (
+    ConfigurationError,
+    LeaseLost,
+    SetupIncomplete,
+    SourceBusy,
+    SourceUnavailable,
+)
+from pipeline.runs.inspecting.table_news import DESCRIBED, NAMED, RunNews, TableNews, renamed
+from pipeline.runs.reports import AcknowledgeReport, MergeReport, TableMerge
+from pipeline.schema.model import ColumnSchema, TableSchema
+from pipeline.schema.statements.changes import RenameTables
+from pipeline.segment import RowCounts
+from pipeline.table import TableName
+from pipeline.table_state import TableCondition, TableState
+from resources.config.lineage import LineageSection
+from resources.openlineage.events import Moment, Place, run_event
+from resources.openlineage.sending import open_client, require_client
+from tests.dagster.place import settings_for, stand_for
+
+NOW = datetime(2026, 11, 23, tzinfo=UTC)
+IDLE = RunRecord(
+    "shop",
+    began=NOW,
+    merged=MergeReport((), (), (), (), 0.0, 0.0),
+    acknowledged=AcknowledgeReport((), None, {}, (), 0.0),
+)
+
+
+@pytest.mark.parametrize(
+    ("record", "ended"),
+    [
+        (IDLE, None),
+        (RunRecord("shop", error=SourceBusy("busy", hint="wait")), None),
+        (RunRecord("shop", error=SourceUnavailable("It is away.", hint="start it")), "FAIL"),
+        (RunRecord("shop", error=LeaseLost("another has it", hint="wait")), "ABORT"),
+        (RunRecord("shop", defect=KeyError("a row's value")), "FAIL"),
+        (RunRecord("shop", defect=KeyboardInterrupt()), "ABORT"),
+        (RunRecord("shop", began=NOW), "ABORT"),
+    ],
+)
+def test_how_a_run_ended(record: RunRecord, ended: str | None) -> None:
+    """Nothing is sent of a run that had nothing to do, or never began; a defect is named, and not
+    what it says, which may hold a value."""
+    found = outcome(record)
+    assert (None if found is None else found[0]) == ended
+    assert "value" not in str(found)
+
+
+def test_names_that_move_through_each_other() -> None:
+    """A swap is two renames, and what comes back to its name is none."""
+    a, b, c, x = (TableName("shop", name) for name in "abcx")
+    assert renamed([RenameTables(((a, x), (b, a), (x, b)))]) == {a: b, b: a}
+    assert renamed([RenameTables(((a, x), (x, a), (b, c)))]) == {c: b}
+
+
+def news(number: int, columns: int) -> TableNews:
+    table = TableName("warehouse", f"order_positions_{number:05}")
+    mirror, changelog = f"shop/warehouse/{table.name}", f"shop/_changes/warehouse/{table.name}"
+    state = TableState(table, TableCondition.ACTIVE, 1, mirror, changelog)
+    names = [f"delivery_address_{at:03}" for at in range(columns)]
+    shown = tuple((name, pa.string()) for name in names)
+    counts = RowCounts(1, 2, 3)
+    merge = TableMerge(table, counts, 7, mirror, changelog, 1.0, 1, 1, shown, 1)
+    schema = TableSchema(table, tuple(ColumnSchema(name, "varchar", length=200) for name in names))
+    described = schema if columns else None
+    return TableNews(
+        state, merge, counts, 0, schema=described, comments=dict.fromkeys(names, "c" * 60)
+    )
+
+
+def test_an_event_is_below_a_megabyte() -> None:
+    """Of as many tables and columns as are told of."""
+    wide = DESCRIBED // 10
+    tables = tuple(news(at, wide if at < 10 else 0) for at in range(NAMED))
+    place = Place("lockstep", "shop", "db.example.com", 3306, "s3://lake", "prod")
+    assert SCHEDULED == SCHEDULED_EXECUTION_TIME_TAG
+    event = run_event("COMPLETE", Moment(place, "run", NOW, NOW), None, RunNews(tables, 9_750))
+    assert {"nominalTime", "lockstep_run"} <= (event.run.facets or {}).keys()
+    size = len(Serde.to_json(event).encode())
+    assert 500_000 < size < 1_000_000
+    assert event.outputs is not None
+    assert (event.outputs[0].namespace, event.outputs[0].name) == (
+        "s3://lake",
+        "prod/shop/warehouse/order_positions_00000",
+    )
+
+
+def test_a_client_that_is_missing_or_not_told_where(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Both are said with their cure before anything runs."""
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigurationError, match="names no transport"):
+        open_client({})
+    with pytest.raises(ConfigurationError, match="refuses its transport"):
+        open_client({"type": "http"})
+    monkeypatch.setitem(sys.modules, "openlineage", None)
+    with pytest.raises(SetupIncomplete, match="not installed") as told:
+        require_client()
+    assert "lockstep[openlineage]" in told.value.hint
+    known = settings_for(tmp_path, "shop")
+    settings = replace(known, file=known.file.model_copy(update={"lineage": LineageSection()}))
+    with stand_for(settings, None) as stand:
+        assert not stand.run().success
+    assert isinstance(stand.records[0].error, SetupIncomplete)

@@ -1,0 +1,109 @@
+"""Mirrors in a real metastore, kept registered by runs: docs/catalogs.md."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from pipeline.catalog.values import EntryName, place
+from resources.hive.catalog import HiveCatalog
+from tests.e2e.project import Project, head
+from tests.e2e.warm import WarmProcess
+from tests.fix_mysql import MySqlStand
+
+DOWN = "thrift://127.0.0.1:9"
+
+
+def test_runs_keep_mirrors_registered(
+    mysql: MySqlStand, database: str, tmp_path: Path, warm: WarmProcess, metastore: str
+) -> None:
+    """What is new, altered, commented on, renamed and dropped is so in the metastore behind the
+    next run; one that is down costs no run anything, and is caught up with; what somebody did to
+    an entry is told, and put right when a person says so."""
+    start = head(mysql)
+    mysql.execute(
+        f"create table {database}.Orders (id int primary key comment 'the key', v int) "
+        "comment 'What is ordered'",
+        f"create table {database}.stock (id int primary key)",
+        f"insert into {database}.Orders values (1, 2)",
+        f"insert into {database}.stock values (1)",
+    )
+    project = Project.made(
+        tmp_path / "project",
+        port=mysql.port,
+        tables=[f"{database}.*"],
+        start=start,
+        warm=warm,
+        top=f'[catalog]\nkind = "hive"\nuri = "{metastore}"\nschemas = "m_{{database}}"\n',
+        extra='renames = "keep-path"\ndropped_tables = "drop"\n',
+    )
+    catalog = HiveCatalog(metastore, lambda mirror: (project.folder / "lake" / mirror).as_uri())
+    schema = f"m_{database}".lower()
+
+    def entry(table: str) -> Any:
+        return catalog._table(EntryName(schema, table))
+
+    def columns(table: str) -> list[tuple[str, str, str]]:
+        return [(one.name, one.type, one.comment) for one in entry(table).sd.cols]
+
+    assert deeds(project.json("run")) == ["registered", "registered"]
+    assert entry("orders").parameters["comment"] == "What is ordered"
+    assert columns("orders") == [("id", "int", "the key"), ("v", "int", "")]
+    found = catalog.find(EntryName(schema, "orders"))
+    mirror = project.folder / "lake" / "shop" / database / "Orders"
+    assert found is not None and found.location is not None
+    assert place(found.location) == place(mirror.as_uri())
+    assert deeds(project.json("run")) == []
+    assert project.json("catalog")["sources"]["shop"]["fine"] == 2
+
+    mysql.execute(
+        f"alter table {database}.Orders comment = 'New'",
+        f"alter table {database}.stock add n bigint comment 'pieces'",
+        f"insert into {database}.stock values (2, 3)",
+        f"rename table {database}.stock to {database}.pieces",
+        f"insert into {database}.pieces values (4, 5)",
+    )
+    toml = project.folder / "lockstep.toml"
+    told = toml.read_text()
+    project.at_rest()
+    toml.write_text(told.replace(metastore, DOWN))
+    while (run := project.json("run")["sources"]["shop"])["batch"] is not None:
+        assert run["catalog"]["trouble"]["kind"] == "CatalogUnavailable"
+        assert run["held"] == {} and run["exit_code"] == 0
+    status = project.status()
+    assert (status["exit_code"], status["catalog"]["registered"]) == (0, 0)
+    (found,) = findings(project.json("check"))
+    assert found["level"] == "warning" and found["sentence"].endswith("does not answer; runs go on")
+    assert project.run("catalog", expect=3).stdout.count("does not answer") == 1
+
+    project.at_rest()
+    toml.write_text(told)
+    assert sorted(deeds(project.json("run"))) == ["changed", "renamed"]
+    assert entry("orders").parameters["comment"] == "New"
+    assert columns("pieces") == [("id", "int", ""), ("n", "bigint", "pieces")]
+    assert entry("stock") is None
+    assert project.status()["catalog"]["waiting"] == []
+
+    mysql.execute(f"drop table {database}.pieces")
+    assert deeds(project.json("run")) == ["dropped"]
+    assert entry("pieces") is None
+
+    (found,) = findings(project.json("check"))
+    assert (found["level"], found["hint"]) == ("ok", None)
+    catalog.drop(EntryName(schema, "orders"))
+    shown = project.run("catalog", "--dry-run", expect=4).stdout
+    assert f"{database}.Orders as {schema}.orders: not registered" in shown
+    assert entry("orders") is None
+    project.run("catalog", "--yes")
+    assert entry("orders").parameters["comment"] == "New"
+    project.run("catalog")
+
+
+def deeds(run: Any) -> list[str]:
+    told = run["sources"]["shop"]["catalog"]
+    assert (told["trouble"], told["left"]) == (None, [])
+    return [one["deed"] for one in told["done"]]
+
+
+def findings(check: Any) -> list[Any]:
+    return [one for one in check["machine"]["findings"] if one["subject"] == "catalog"]

@@ -1,0 +1,36 @@
+"""Entries in catalogs, as the ledger knows them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pipeline.catalog.values import EntryName, Registered
+from pipeline.decisions import Lease
+from pipeline.ports.ledger import Ledger
+from pipeline.table import TableName
+
+HERE, ELSEWHERE = "catalog here", "catalog elsewhere"
+BEGUN = Registered(TableName("shop", "Orders"), EntryName("shop", "orders"), "file:///lake/1")
+MADE = replace(BEGUN, content="0123456789abcdef", shows=3)
+
+
+def test_an_entry_is_known_from_before_it_is_made(ledger: Ledger, lease: Lease) -> None:
+    """As it was told last, of each catalog by itself, until it is forgotten."""
+    ledger.note_registration(lease, HERE, BEGUN)
+    assert ledger.registrations(lease.source, HERE) == {BEGUN.table: BEGUN}
+    ledger.note_registration(lease, HERE, MADE)
+    ledger.note_registration(lease, ELSEWHERE, BEGUN)
+    assert ledger.registrations(lease.source, HERE) == {MADE.table: MADE}
+    for _ in range(2):
+        ledger.forget_registration(lease, HERE, MADE.table)
+    assert ledger.registrations(lease.source, HERE) == {}
+    assert ledger.registrations(lease.source, ELSEWHERE) == {BEGUN.table: BEGUN}
+
+
+def test_comments_were_looked_at_up_to_a_statement(ledger: Ledger, lease: Lease) -> None:
+    """Of each catalog by itself."""
+    assert ledger.registered_up_to(lease.source, HERE) == 0
+    for statement in (7, 12):
+        ledger.note_registered_up_to(lease, HERE, statement)
+    assert ledger.registered_up_to(lease.source, HERE) == 12
+    assert ledger.registered_up_to(lease.source, ELSEWHERE) == 0

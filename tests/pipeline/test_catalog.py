@@ -1,0 +1,304 @@
+"""Entries of mirrors in a catalog follow their tables, whatever fails, and touch no other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any, cast
+
+import pyarrow as pa
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from pipeline.catalog.values import Entry, EntryName, Found, place
+from pipeline.errors import CatalogRefused, CatalogUnavailable
+from pipeline.ports.catalog import Registry
+from pipeline.position import Coordinates, LogFile
+from pipeline.runs.context import Unwatched, Workplace
+from pipeline.runs.registering.outcome import CatalogReport, Deed
+from pipeline.runs.registering.register import differences, register
+from pipeline.schema.history import SchemaStatement
+from pipeline.table import TableName
+from pipeline.table_state import TableCondition, TableState
+from resources.memory.catalog import MemoryCatalog
+from tests.twins.ledger import MemoryLedger
+
+SOURCE = "shop"
+AT = Coordinates(LogFile("binlog", 1), 4)
+NAMES = st.sampled_from(["a", "b", "c", "C", "d-e"])
+HISTORIES = st.lists(
+    st.one_of(
+        st.tuples(st.just("create"), NAMES),
+        st.tuples(st.just("drop"), NAMES),
+        st.tuples(st.just("rename"), NAMES, NAMES, st.booleans()),
+        st.tuples(st.just("alter"), NAMES),
+        st.tuples(st.just("comment"), NAMES),
+        st.tuples(st.just("run"), st.integers(0, 6), st.booleans()),
+        st.tuples(st.just("theirs"), NAMES),
+        st.tuples(st.just("schemas"), st.sampled_from(["{database}", "m_{database}"])),
+    ),
+    max_size=25,
+)
+
+
+class Killed(BaseException):
+    """The process ends."""
+
+
+@dataclass(slots=True)
+class Fallible(MemoryCatalog):
+    """A catalog of which one call fails: the `fails`-th from now, before it is carried out, or
+    (`late`) after."""
+
+    fails: int = 0
+    late: bool = False
+    refuses_entry: str = ""
+
+    def create(self, entry: Entry) -> None:
+        if entry.name.table == self.refuses_entry:
+            raise CatalogRefused("It says no", hint="ask it why")
+        self._failing(lambda: MemoryCatalog.create(self, entry))
+
+    def drop(self, name: EntryName) -> None:
+        self._failing(lambda: MemoryCatalog.drop(self, name))
+
+    def find(self, name: EntryName) -> Found | None:
+        self._failing(lambda: None)
+        return MemoryCatalog.find(self, name)
+
+    def _failing(self, call: Callable[[], None]) -> None:
+        self.fails -= 1
+        if self.fails == 0 and not self.late:
+            raise CatalogUnavailable("No catalog answers", hint="start it")
+        call()
+        if self.fails == 0:
+            raise Killed
+
+
+@dataclass
+class Source:
+    """Tables by name: folder, version of the structure, comment; and what a run asks of them."""
+
+    catalog: Fallible
+    tables: dict[str, tuple[str, int, str]] = field(default_factory=dict)
+    gone: set[str] = field(default_factory=set)
+    statements: list[SchemaStatement] = field(default_factory=list)
+    made: int = 0
+    schemas: str = "{database}"
+
+    def __post_init__(self) -> None:
+        self.ledger = _Ledger(self)
+
+    def happen(self, word: str, *told: Any) -> None:
+        match word, told:
+            case "create", (name,) if name not in self.tables:
+                self._make(name)
+            case "drop", (name,) if name in self.tables:
+                self._lose(name)
+            case "rename", (name, to, keeps) if name in self.tables and to not in self.tables:
+                kept = self._lose(name)
+                self._make(to)
+                if keeps:
+                    self.tables[to] = kept
+            case "alter", (name,) if name in self.tables:
+                folder, version, comment = self.tables[name]
+                self.tables[name] = (folder, version + 1, comment)
+            case "comment", (name,) if name in self.tables:
+                self.tables[name] = (*self.tables[name][:2], f"comment {len(self.statements)}")
+                self._log(f"ALTER TABLE `{name}` COMMENT = '…'")
+            case "run", (fails, late):
+                self.catalog.fails, self.catalog.late = fails, late
+                with suppress(Killed):
+                    self.run()
+            case "schemas", (template,):
+                self.schemas = template
+            case "theirs", (name,) if self.entry_name(name) not in self.catalog.entries:
+                name_there = self.entry_name(name)
+                theirs = Entry("", TableName("x", "x"), name_there, "file:///theirs")
+                self.catalog.put(theirs)
+
+    def run(self, **how: bool) -> CatalogReport:
+        with self.ledger.lock(SOURCE, "test", None) as lease:
+            return register(self.work(), lease, self.registry(), **how)
+
+    def registry(self) -> Registry:
+        return Registry(self.catalog, self.schemas)
+
+    def work(self) -> Workplace:
+        """What registering reads of a workplace."""
+        parts: dict[str, Any] = dict.fromkeys(("source", "server", "mirrors"), self)
+        parts |= {"ledger": self.ledger, "progress": Unwatched()}
+        return cast("Workplace", type("Work", (), parts))
+
+    name = SOURCE
+
+    def table_comments(self, tables: Collection[TableName]) -> dict[TableName, str]:
+        return {table: self.tables[table.name][2] for table in tables}
+
+    def comments(self, tables: Collection[TableName]) -> dict[TableName, dict[str, str]]:
+        return {table: {"ID": f"key of {table.name}"} for table in tables}
+
+    def version(self, mirror: str) -> int:
+        return 7
+
+    def schema(self, mirror: str, version: int) -> pa.Schema:
+        (shown,) = [one for one in self.tables.values() if one[0] == mirror]
+        return pa.schema([(f"c{number}", pa.int32()) for number in range(shown[1])])
+
+    def entry_name(self, name: str) -> EntryName:
+        return EntryName(self.schemas.format(database="shop"), name.lower())
+
+    def expected(self) -> dict[EntryName, tuple[str, str, int]]:
+        """By name: folder, comment, columns. Of names that differ in case, the registered one."""
+        known = self.ledger.registrations(SOURCE, self.catalog.identity)
+        order = sorted(self.tables, key=lambda one: (TableName("shop", one) not in known, one))
+        found: dict[EntryName, tuple[str, str, int]] = {}
+        for name in order:
+            folder, version, comment = self.tables[name]
+            if self.catalog.refuses(self.entry_name(name)) is None:
+                columns = version if self.catalog.columns else 0
+                found.setdefault(self.entry_name(name), (folder, comment, columns))
+        return found
+
+    def shown(self) -> dict[EntryName, tuple[str, str, int]]:
+        entries = {n: e for n, (e, _) in self.catalog.entries.items() if e.source == SOURCE}
+        root = f"{place(self.catalog.root)}/"
+        return {
+            name: (place(one.location).removeprefix(root), one.comment, len(one.columns))
+            for name, one in entries.items()
+        }
+
+    def _make(self, name: str) -> None:
+        self.made += 1
+        self.tables[name] = (f"shop/{name}-{self.made}", 1, "")
+        self.gone.discard(name)
+        self._log(f"CREATE TABLE {name} (id INT)")
+
+    def _lose(self, name: str) -> tuple[str, int, str]:
+        self.gone.add(name)
+        self._log(f"DROP TABLE {name}")
+        return self.tables.pop(name)
+
+    def _log(self, text: str) -> None:
+        number = len(self.statements) + 1
+        logged = SchemaStatement(AT, AT, "", None, "shop", text, "followed", id=number)
+        self.statements.append(logged)
+
+
+class _Ledger(MemoryLedger):
+    """Whose tables are those of the source."""
+
+    def __init__(self, of: Source) -> None:
+        super().__init__(lambda: datetime.now(UTC))
+        self._of = of
+
+    def table_states(self, source: str) -> dict[TableName, TableState]:
+        found = {
+            TableName("shop", name): TableState(
+                TableName("shop", name), TableCondition.ACTIVE, 1, folder, "-", mirror_version=shows
+            )
+            for name, (folder, shows, _) in self._of.tables.items()
+        }
+        gone = (TableName("shop", name) for name in self._of.gone)
+        dropped = TableCondition.DROPPED
+        return found | {name: TableState(name, dropped, 2, "-", "-") for name in gone}
+
+    def schema_statements(
+        self, source: str, *, limit: int = 100, after: int = 0
+    ) -> list[SchemaStatement]:
+        return self._of.statements[after : after + limit]
+
+
+@pytest.mark.parametrize("marks", [True, False])
+@given(history=HISTORIES)
+@example(history=[("create", "a"), ("run", 2, True)])
+@example(
+    history=[("create", "a"), ("run", 0, False), ("schemas", "m_{database}"), ("run", 4, True)]
+)
+def test_entries_follow_their_tables(marks: bool, history: list[tuple[Any, ...]]) -> None:
+    """After tables came, went and changed, with a catalog that failed or a run that was killed at
+    any call, one run makes every entry what its table is; a look finds nothing to do then; nobody
+    else's entry is another; and a run with nothing new asks for the names alone that are taken."""
+    source = Source(Fallible(marks=marks, columns=marks))
+    for word, *told in history:
+        source.happen(word, *told)
+    theirs = {n: e for n, (e, _) in source.catalog.entries.items() if e.source != SOURCE}
+
+    source.catalog.fails = 0
+    report = source.run()
+    assert report.trouble is None
+    expected = source.expected()
+    assert source.shown() == {n: e for n, e in expected.items() if n not in theirs}
+    taken = {one.name for one in report.left if one.why.startswith(("another", "somebody"))}
+    assert taken == theirs.keys() & expected.keys()
+    assert theirs == {n: e for n, (e, _) in source.catalog.entries.items() if e.source != SOURCE}
+
+    source.catalog.asked = 0
+    idle = source.run()
+    assert (idle.done, idle.left) == ((), report.left)
+    assert source.catalog.asked == len(theirs.keys() & expected.keys())
+    assert differences(source.work(), source.registry()).done == ()
+
+
+@pytest.mark.parametrize("marks", [True, False])
+def test_a_person_takes_over_what_points_at_a_mirror(marks: bool) -> None:
+    """A run leaves an entry that somebody made by hand, though it shows our mirror; the command
+    makes it Lockstep's, and only if it does."""
+    source = Source(Fallible(marks=marks, columns=marks))
+    source.happen("create", "a")
+    source.happen("create", "b")
+    folder = source.catalog.location(source.tables["a"][0])
+    by_hand = Entry("", TableName("x", "x"), EntryName("shop", "a"), folder)
+    source.catalog.put(by_hand)
+    source.catalog.put(replace(by_hand, name=EntryName("shop", "b"), location="s3a://x/b"))
+    assert [one.name.table for one in source.run().left] == ["a", "b"]
+    report = source.run(every=True)
+    assert [(one.deed, one.name.table) for one in report.done] == [(Deed.CHANGED, "a")]
+    assert [one.name.table for one in report.left] == ["b"]
+
+
+@pytest.mark.parametrize("marks", [True, False])
+def test_a_ledger_made_anew_finds_its_entries(marks: bool) -> None:
+    """By their marks, without changing them, unless they are of another lake; where there are none,
+    once a person says so."""
+    source = Source(Fallible(marks=marks, columns=marks))
+    source.happen("create", "a")
+    source.run()
+    source.ledger = _Ledger(source)
+    source.catalog.root = "file:///another"
+    assert [one.name.table for one in source.run().left] == ["a"]
+    source.catalog.root = "file:///lake"
+    report = source.run(every=not marks)
+    assert (report.left, report.fine) == ((), 1 if marks else 0)
+    source.happen("drop", "a")
+    assert [one.deed for one in source.run().done] == [Deed.DROPPED]
+
+
+def test_an_entry_that_is_refused_holds_up_no_other() -> None:
+    """It is told, and tried again by the next run, with the comment that it has then."""
+    source = Source(Fallible(refuses_entry="a"))
+    for name in ("a", "b"):
+        source.happen("create", name)
+        source.happen("comment", name)
+    report = source.run()
+    assert (report.trouble, [one.why for one in report.left]) == (None, ["It says no"])
+    assert source.shown().keys() == {source.entry_name("b")}
+    source.catalog.refuses_entry = ""
+    source.run()
+    assert source.shown() == source.expected()
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("file:/lake/a", "file:///lake/a/"),
+        ("/lake/a", "file:///lake/a"),
+        ("s3a://bucket/a", "s3://bucket/a"),
+    ],
+)
+def test_a_place_has_one_spelling(one: str, other: str) -> None:
+    """Catalogs and Spark write the same place in several ways."""
+    assert place(one) == place(other) != place("s3://bucket/b")
