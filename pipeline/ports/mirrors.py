@@ -6,7 +6,7 @@ Belongs here: the port that writes and reads them. Does not: the values of a wri
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 from uuid import UUID
@@ -142,9 +142,9 @@ class Mirrors(Protocol):
     def size(self, mirror: str, version: int) -> MirrorSize | None:
         """By the version's log, no JVM; None where it does not tell."""
 
-    def ends_at(self, mirror: str, version: int) -> bool:
-        """Whether that is the mirror's newest version; asks for two files, whatever the log's
-        length."""
+    def moved(self, looked: Mapping[str, int]) -> frozenset[str]:
+        """Of mirrors with the version at which each was looked at, those that do not end there, as
+        far as two file names tell, whatever the log's length."""
 
     def look(self, mirror: str, above: int) -> Look:
         """The mirror's log above a version: reads the commits since then, and the version's."""

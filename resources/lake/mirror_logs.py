@@ -6,7 +6,8 @@ rows, and writing any (`mirror`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import pyarrow as pa
@@ -18,7 +19,7 @@ from pipeline.policies import Readers
 from pipeline.ports.mirrors import MirrorCommit, MirrorSize
 from resources.lake.commits import commits_back, ends_at, look
 from resources.lake.delta_log import configuration, newest_version, recorded, table_id
-from resources.lake.paths import LakePath
+from resources.lake.paths import LakePath, ObjectPath
 from resources.lake.scan import mirror_schema
 from resources.lake.sizes import shown_by
 from resources.lake.storage import delta_table, mirror_errors
@@ -27,6 +28,9 @@ from resources.lake.writing import VECTORS
 
 _FOR_SPARK = frozenset({"deletionVectors", "columnMapping", "typeWidening"})
 """What no table has that any reader reads."""
+
+_ASKED_AT_ONCE = 16
+"""Mirrors of a store: an answer takes some milliseconds, and a source may have thousands."""
 
 
 class MirrorLogs:
@@ -68,7 +72,16 @@ class MirrorLogs:
         except (DeltaError, OSError):  # a figure for a page is no reason to stop a run
             return None
 
-    def ends_at(self, mirror: str, version: int) -> bool:
+    def moved(self, looked: Mapping[str, int]) -> frozenset[str]:
+        ends: Iterable[bool]
+        if isinstance(self._lake, ObjectPath) and len(looked) > 1:
+            with ThreadPoolExecutor(_ASKED_AT_ONCE, thread_name_prefix="lockstep-logs") as pool:
+                ends = [*pool.map(self._ends_at, looked, looked.values())]
+        else:
+            ends = map(self._ends_at, looked, looked.values())
+        return frozenset(mirror for mirror, there in zip(looked, ends, strict=True) if not there)
+
+    def _ends_at(self, mirror: str, version: int) -> bool:
         with self._about(mirror) as path:
             return ends_at(path, version)
 

@@ -6,7 +6,7 @@ rows (`writes`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from uuid import UUID
 
 import pyarrow as pa
@@ -102,8 +102,8 @@ class MemoryMirrors:
         rows = self._lake.tables[mirror][version].rows
         return MirrorSize(rows.num_rows, 1, rows.nbytes)
 
-    def ends_at(self, mirror: str, version: int) -> bool:
-        return self.version(mirror) == version
+    def moved(self, looked: Mapping[str, int]) -> frozenset[str]:
+        return frozenset(one for one, version in looked.items() if self.version(one) != version)
 
     def look(self, mirror: str, above: int) -> Look:
         return self._lake.look(mirror, above)

@@ -173,15 +173,14 @@ def _changelogs_moved(work: Workplace) -> Iterator[tuple[str, Found]]:
 def moved(work: Workplace, looked: Mapping[str, int]) -> list[TableState]:
     """Tables that are active and whose mirrors do not end where they were looked at last, or
     that nobody looked at yet."""
-    return [
+    active = [
         state
         for state in work.ledger.table_states(work.source.name).values()
-        if state.condition is TableCondition.ACTIVE
-        and state.mirror_version is not None
-        and not (
-            state.mirror in looked and work.mirrors.ends_at(state.mirror, looked[state.mirror])
-        )
+        if state.condition is TableCondition.ACTIVE and state.mirror_version is not None
     ]
+    known = {state.mirror: looked[state.mirror] for state in active if state.mirror in looked}
+    others = work.mirrors.moved(known)
+    return [one for one in active if one.mirror not in known or one.mirror in others]
 
 
 def why(work: Workplace, state: TableState, found: Found) -> str:
