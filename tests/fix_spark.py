@@ -23,10 +23,6 @@ UNCOMPILED = {
 """Rows of tests are few: to make Java of a plan costs seconds of processor time, and gives the
 same ones. What is about compiled plans asks for them (`tests.lake.conftest`)."""
 
-CODE = "-XX:ReservedCodeCacheSize=240m"
-"""A Java that serves hundreds of tests, where it keeps room for one compiler's code alone, throws
-that away and makes it anew."""
-
 
 @pytest.fixture(scope="session")
 def spark(object_address: ObjectStore) -> Iterator[SparkProcess]:
@@ -35,7 +31,6 @@ def spark(object_address: ObjectStore) -> Iterator[SparkProcess]:
     process = SparkProcess(
         {
             "spark.driver.memory": "1g",
-            "spark.driver.extraJavaOptions": CODE,
             **UNCOMPILED,
             **object_address.spark_conf(),
         },
@@ -44,13 +39,6 @@ def spark(object_address: ObjectStore) -> Iterator[SparkProcess]:
     )
     yield process
     process.stop()
-
-
-@pytest.fixture(scope="module")
-def no_spark(spark: SparkProcess) -> None:
-    """For tests that start one of their own: `spark` is stopped, and starts again where it is
-    needed next."""
-    spark.stop()
 
 
 @pytest.fixture(scope="session")
