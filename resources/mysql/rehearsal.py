@@ -14,12 +14,18 @@ from typing import Final
 
 import numpy as np
 
+from pipeline.binlog.arrays.array_access import Bytes
+from pipeline.binlog.arrays.wire_format import WIRE
 from pipeline.binlog.rows.parts import by_map
 from pipeline.binlog.rows.rows import TableDecoder
 from pipeline.binlog.rows.table_map import read_layouts
+from pipeline.binlog.stream import stream
 from pipeline.binlog.stream.framing import HEADER, EventType
 from pipeline.binlog.stream.intake import HEADROOM
+from pipeline.binlog.stream.ring import Ring
+from pipeline.binlog.transactions.assembly import Assembly
 from pipeline.binlog.transactions.buffer import TransactionBuffer
+from pipeline.binlog.transactions.limits import Limits
 from pipeline.binlog.transactions.unkept import NoSpool
 from pipeline.ports.source import Received
 from pipeline.position import Coordinates, LogFile
@@ -97,9 +103,23 @@ def rehearse() -> None:
             for number, _, events in by_map(block):
                 layouts = read_layouts(buffer.maps.known[number].raw)
                 schema = arrow_schema(structure)
-                list(TableDecoder(structure, layouts, schema, updated=True).decode(events))
+                decoder = TableDecoder(structure, layouts, schema, updated=True)
+                list(decoder.decode(events))
+                decoder.first_changes(events, (0,))
         buffer.ack()
+    _rehearse_steps(array)
     _rehearse_result()
+
+
+def _rehearse_steps(wire: Bytes) -> None:
+    """What only some logs have: an identity that Python reads, and an event that is larger than
+    the ring."""
+    ring = Ring.of(1 << 16, events=16, transactions=16)
+    assembly = Assembly(
+        _START, ring, wants=lambda _: True, spool=NoSpool(), limits=Limits(), text_bytes=1 << 10
+    )
+    assembly.begin(0, 0, 0, 0, 0, server=0)
+    stream.pass_rows(wire, WIRE, assembly.state, ring.transactions)
 
 
 def _rehearse_result() -> None:

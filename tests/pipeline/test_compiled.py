@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -131,3 +133,22 @@ def test_what_a_power_cut_left_of_the_cache_stops_nobody(package: Path, left: in
     assert kernel(_twice)(4) == 8
     last = kernel(_twice)
     assert (last(4), _hits(last)) == (8, 1)
+
+
+def test_set_up_compiles_every_loop() -> None:
+    """So that no run waits for the compiler; in a process that called none of them before."""
+    program = """
+import importlib, pkgutil
+from pipeline import binlog, resultset
+from pipeline.binlog.arrays.compiled import kernel
+from resources.mysql.rehearsal import rehearse
+rehearse()
+for package in binlog, resultset:
+    for found in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
+        for name, one in vars(importlib.import_module(found.name)).items():
+            if isinstance(one, kernel) and one._compiled is None:
+                print(found.name, name)
+print("all")
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    assert done.stdout == b"all\n"
