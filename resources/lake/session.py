@@ -237,7 +237,8 @@ def _not_started(settings: SparkSettings) -> LakeUnavailable:
 
 
 def _last_words(log: Path) -> str:
-    lines = [line.strip() for line in log.read_text(errors="replace").splitlines()]
+    said = log.read_text(errors="replace") if log.is_file() else ""
+    lines = [line.strip() for line in said.splitlines()]
     telling = [line for line in lines if line and not line.startswith(("at ", "WARNING"))]
     return telling[-1][:300] if telling else "its Java process ended without a word"
 

@@ -35,12 +35,13 @@ _UNTOLD: Final = frozenset({1044, 1049, 1142, 1146, 1227})
 ER_SPECIFIC_ACCESS_DENIED_ERROR."""
 
 
-def waiting_for(cursor: Cursor, table: TableName) -> bool:
-    """Whether a statement waits to have the table for itself, as far as the account sees it."""
+def waiting_for(cursor: Cursor, table: TableName, reader: int = 0) -> bool:
+    """Whether a statement waits to have the table for itself, as far as the account sees it.
+    `reader`: the session that reads for us, which may wait to lock the table against writers."""
     locks = _locks(cursor, table)
     if locks:
         return any(status == "PENDING" and kind in _ALL_OF_IT for status, kind in locks)
-    return _sessions_wait(cursor, table)
+    return sessions_wait(cursor, table, reader)
 
 
 def _locks(cursor: Cursor, table: TableName) -> list[tuple[str, str]]:
@@ -55,12 +56,13 @@ def _locks(cursor: Cursor, table: TableName) -> list[tuple[str, str]]:
     return [(_text(status), _text(kind)) for status, kind in cursor.fetchall()]
 
 
-def _sessions_wait(cursor: Cursor, table: TableName) -> bool:
+def sessions_wait(cursor: Cursor, table: TableName, reader: int) -> bool:
+    """The same by the list of sessions alone."""
     cursor.execute("show full processlist")
     return any(
         _is_about(table, database=_text(row[3]), statement=_text(row[7]))
         for row in cursor.fetchall()
-        if _text(row[6]).lower().startswith(_STATE)
+        if int(row[0]) != reader and _text(row[6]).lower().startswith(_STATE)
     )
 
 

@@ -26,7 +26,7 @@ from pipeline.snapshot.condition import read_condition
 from pipeline.table import TableName
 from resources.mysql.row_hashes import HashedRead
 from resources.mysql.server import MySqlServer
-from resources.mysql.waiting import waiting_for
+from resources.mysql.waiting import sessions_wait, waiting_for
 from tests.fix_mysql import UNHURRIED, MySqlStand, killed_at_last
 from tests.mysql.chunked import Sliced, rows_of, until
 from tests.mysql.reading import changes, settings
@@ -320,4 +320,27 @@ def test_who_only_writes_is_not_waited_for(place: Sliced) -> None:
             pass
         assert not waiting_for(cursor, place.table)
         holding.execute("unlock tables")
+        thread.join()
+
+
+def test_whoever_reads_for_us_is_not_waited_for(place: Sliced) -> None:
+    """A read of a table without snapshots locks it against writers, and waits for them."""
+    place.do(f"create table t ({COLUMNS})")
+    with (
+        place.stand.connect(place.table.database, autocommit=False) as writing,
+        writing.cursor() as writer,
+        place.stand.connect(place.table.database) as reading,
+        reading.cursor() as reader,
+        place.stand.connect() as session,
+        session.cursor() as cursor,
+    ):
+        writer.execute("insert into t values (1, 1, 'a')")
+        reader.execute("select connection_id()")
+        [(own,)] = reader.fetchall()
+        thread = Thread(target=reader.execute, args=("lock tables t read",))
+        thread.start()
+        until(lambda: sessions_wait(cursor, place.table, 0))
+        assert not sessions_wait(cursor, place.table, own)
+        assert not waiting_for(cursor, place.table, own)
+        writing.commit()
         thread.join()

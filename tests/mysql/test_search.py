@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
+import pymysql
 import pytest
+from pymysql.cursors import Cursor
 
 from pipeline.binlog.search.file_heads import find_file_before, read_file_head
 from pipeline.binlog.search.moments import find_moment, find_moment_in_file
@@ -27,6 +30,7 @@ _GTIDS = ("Gtid", "Anonymous_Gtid", "Gtid_tagged_log_event")
 _BETWEEN = (*_GTIDS, "Rotate", "Stop", "Binlog_checkpoint", "Previous_gtids", "Gtid_list")
 _TEXT = re.compile(r"'([0-9a-f-]{36}:[^']+)'|GTID (\d+-\d+-\d+)")
 
+_UNKNOWN_XID = 1397
 _ANY_SERVER = (
     (
         "create table t (id int primary key, v text)",
@@ -87,8 +91,25 @@ def written(stand: MySqlStand, database: str, *sessions: tuple[str, ...]) -> Log
     stand.execute("flush binary logs")
     file = head(stand).file
     for session in sessions:
-        stand.execute(*session, database=database)
+        with stand.connect(database) as connection, connection.cursor() as cursor:
+            for statement in session:
+                _execute(cursor, statement)
     return file
+
+
+def _execute(cursor: Cursor, statement: str) -> None:
+    """What a session prepared is anybody's once the server noticed that it ended: XAER_NOTA until
+    then."""
+    for _ in range(1_000):
+        try:
+            cursor.execute(statement)
+        except pymysql.err.OperationalError as error:
+            if error.args[0] != _UNKNOWN_XID:
+                raise
+            time.sleep(0.01)
+        else:
+            return
+    raise AssertionError(f"{statement} finds nothing")
 
 
 def binlogs_from(stand: MySqlStand, file: LogFile) -> list[BinlogSize]:
