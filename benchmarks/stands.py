@@ -85,9 +85,7 @@ def _stands(place: Ground, store: Store, open_: ExitStack) -> Iterator[_Stand]:
         for spark in ("own", "served"):
             project = place.project(f"{where}-{spark}", f"{DATABASE}.big")
             if where == "store":
-                file = project / "lockstep.toml"
-                lake = store.toml(project.name)
-                file.write_text(file.read_text().replace('path = "lake"\n', lake))
+                store.put_lake_of(project)
             server = open_.enter_context(served(place, project)) if spark == "served" else None
             yield _Stand(
                 f"{where}, {'a Java of its own' if server is None else '`spark serve`'}",

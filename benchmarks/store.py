@@ -39,11 +39,14 @@ class Store:
             "allow_http": "true",
         }
 
-    def toml(self, prefix: str) -> str:
-        """The lake's lines of lockstep.toml; the secrets are in `BENCH_PASSWORD`'s place."""
-        secrets = dict.fromkeys(("access_key_id", "secret_access_key"), "env:BENCH_PASSWORD")
+    def put_lake_of(self, project: Path) -> None:
+        """The project's lake, which was a folder, is a prefix of this store."""
+        (project / "store.key").write_text("bench")
+        secrets = dict.fromkeys(("access_key_id", "secret_access_key"), "file:store.key")
         options = [f'{name} = "{value}"' for name, value in {**self.options, **secrets}.items()]
-        return f'path = "s3://{BUCKET}/{prefix}"\noptions = {{ {", ".join(options)} }}\n'
+        lake = f'path = "s3://{BUCKET}/{project.name}"\noptions = {{ {", ".join(options)} }}\n'
+        file = project / "lockstep.toml"
+        file.write_text(file.read_text().replace('path = "lake"\n', lake))
 
     def lake(self, prefix: str) -> ObjectPath:
         return object_path(f"s3://{BUCKET}/{prefix}", self.options)
