@@ -40,7 +40,8 @@ class Hanging:
             waiting += _children(number)
 
     def wake(self) -> None:
-        for number in self._stopped:
+        """What was started last goes on first: who is awake forgets a child that ended."""
+        for number in reversed(self._stopped):
             os.kill(number, signal.SIGCONT)
 
     def end(self) -> tuple[int, str]:
