@@ -15,15 +15,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from rich import box
 from rich.console import Console
-from rich.table import Table
 
 from benchmarks.ground import DATABASE, Ground, ground
+from benchmarks.lines import Lines
 from benchmarks.runs import CHANGES, COLUMNS, insert_rows
 from benchmarks.served import served, spent
 from benchmarks.store import Store, object_store
 
+_COLUMNS: Final = ("changes", "stand", "seconds", "of it merging", "of processors", "requests")
 _SMALL_RUNS: Final = 4
 """Of which the fastest counts: the first ones make Java fast."""
 
@@ -49,9 +49,8 @@ class _Cost:
 def measure_stands(console: Console) -> None:
     """Print a line for each stand and each kind of run. BENCH_STANDS_ROWS (1,000,000)."""
     rows = int(os.environ.get("BENCH_STANDS_ROWS", "1000000"))
-    table = Table(title="Seconds of a run", title_justify="left", box=box.MARKDOWN)
-    for column in ("changes", "stand", "seconds", "of it merging", "of processors", "requests"):
-        table.add_column(column, justify="left" if column in ("changes", "stand") else "right")
+    lines = Lines(console, texts=2)
+    lines.head("Seconds of a run", _COLUMNS)
     with (
         tempfile.TemporaryDirectory(prefix="lockstep-bench-") as folder,
         ground(Path(folder)) as place,
@@ -62,10 +61,10 @@ def measure_stands(console: Console) -> None:
         stands = [*_stands(place, store, open_)]
         insert_rows(place, "big", 1, rows)
         for stand in stands:
-            table.add_row(*_cells(f"{rows:,} inserts", stand, _run(place, stand)))
+            lines.add(*_cells(f"{rows:,} inserts", stand, _run(place, stand)))
         place.execute(f"update {DATABASE}.big set a = a + 1")
         for stand in stands:
-            table.add_row(*_cells(f"{rows:,} updates", stand, _run(place, stand)))
+            lines.add(*_cells(f"{rows:,} updates", stand, _run(place, stand)))
         small: dict[str, list[_Cost]] = {stand.name: [] for stand in stands}
         for number in range(_SMALL_RUNS):
             first = number * CHANGES
@@ -76,8 +75,7 @@ def measure_stands(console: Console) -> None:
                 small[stand.name].append(_run(place, stand))
         for stand in stands:
             best = min(small[stand.name], key=lambda cost: cost.wall)
-            table.add_row(*_cells(f"{CHANGES} updates, the best", stand, best))
-    console.print(table)
+            lines.add(*_cells(f"{CHANGES} updates, the best", stand, best))
 
 
 def _stands(place: Ground, store: Store, open_: ExitStack) -> Iterator[_Stand]:

@@ -14,11 +14,10 @@ from pathlib import Path
 from subprocess import STDOUT, Popen
 from time import perf_counter, sleep
 
-from rich import box
 from rich.console import Console
-from rich.table import Table
 
 from benchmarks.ground import DATABASE, Ground, environment, ground
+from benchmarks.lines import Lines
 from benchmarks.resident import processor_seconds, resident_sizes
 
 TABLES = (1_000, 10_000)
@@ -74,10 +73,10 @@ def measure_wide(console: Console) -> None:
             )
             there = tables
             project = place.project(f"tables-{tables}", f"{DATABASE}.*")
-            console.print(_day(place, project, f"One source of {tables:,} tables"))
+            _day(console, place, project, f"One source of {tables:,} tables")
         for number in (SOURCES[0], sources):
             project = _sources(place, number)
-            console.print(_day(place, project, f"{number} sources of one table"))
+            _day(console, place, project, f"{number} sources of one table")
 
 
 def _sources(place: Ground, number: int) -> Path:
@@ -93,20 +92,18 @@ def _sources(place: Ground, number: int) -> Path:
     return project
 
 
-def _day(place: Ground, project: Path, title: str) -> Table:
-    lines = Table(title=title, title_justify="left", box=box.MARKDOWN)
-    for column in ("command", "seconds", "of processors", "resident, MiB"):
-        lines.add_column(column, justify="left" if column == "command" else "right")
+def _day(console: Console, place: Ground, project: Path, title: str) -> None:
+    lines = Lines(console, texts=1)
+    lines.head(title, ("command", "seconds", "of processors", "resident, MiB"))
     row = "select coalesce(max(id), 0) + 1, 'n', 1.5, now(), 'a note', 1 from"
     for name, words, changes in DAY:
         if changes:
             names = [f"{DATABASE}.t{n}" for n in range(CHANGED)]
             place.execute(*(f"insert into {table} {row} {table}" for table in names))
         cost = _cost(project, words, place.server.password)
-        lines.add_row(
+        lines.add(
             name, f"{cost.wall:.1f}", f"{cost.processors:.1f}", f"{cost.resident / 2**20:,.0f}"
         )
-    return lines
 
 
 def _cost(project: Path, words: tuple[str, ...], password: str) -> Cost:
