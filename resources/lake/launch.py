@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import shlex
-import signal
 import struct
 import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -94,8 +93,8 @@ def start_java(
     command: Sequence[str], home: Path, settings: Mapping[str, str], told: Path, log: IO[bytes]
 ) -> subprocess.Popen[bytes]:
     """Begin the process. It says where it listens in the file `told`, writes to `log` whatever
-    else it says, does not hear Ctrl-C, and ends when this process does: its standard input is a
-    pipe from us."""
+    else it says, does not hear Ctrl-C, as it is a group of its own, and ends when this process
+    does: its standard input is a pipe from us."""
     environment = {
         **os.environ,
         "SPARK_HOME": str(home),
@@ -113,7 +112,7 @@ def start_java(
         stdin=subprocess.PIPE,
         stdout=log,
         stderr=log,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),
+        process_group=0,
     )
 
 

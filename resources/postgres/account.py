@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import pwd
+import sys
 from pathlib import Path
 
 from pipeline.errors import ConfigurationError
@@ -28,6 +29,15 @@ def account_of(data: Path) -> pwd.struct_passwd | None:
         "The embedded Postgres cannot run as root, and there is no account postgres or nobody.",
         hint="Run Lockstep as another user, or set [ledger] dsn.",
     )
+
+
+def as_account(account: pwd.struct_passwd | None, *command: str) -> list[str]:
+    """A command that does the same as this account. None: as we are."""
+    if account is None:
+        return [*command]
+    become = Path(__file__).with_name("become.py")
+    user = (str(account.pw_uid), str(account.pw_gid))
+    return [sys.executable, "-I", "-S", str(become), *user, *command]
 
 
 def let_through(path: Path) -> None:

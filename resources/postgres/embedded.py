@@ -32,7 +32,7 @@ import psycopg2
 from pipeline.errors import ConfigurationError, LedgerUnavailable, SetupIncomplete
 from pipeline.retries import EMBEDDED_LEDGER
 from resources.file_lock import alone
-from resources.postgres.account import account_of, hand_over, let_through
+from resources.postgres.account import account_of, as_account, hand_over, let_through
 
 _LONGEST_SOCKET = 103  # macOS; Linux has 107
 # Books of a few thousand rows: small, durable, and quick to start.
@@ -187,19 +187,15 @@ class EmbeddedServer:
 
         Output goes to a file: a started server would keep a pipe open for ever.
         """
-        account = self._account
         with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as output:
             done = subprocess.run(
-                [str(self._programs / program), *arguments],
+                as_account(self._account, str(self._programs / program), *arguments),
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
                 cwd="/",
                 start_new_session=True,
                 check=False,
-                user=account.pw_uid if account else None,
-                group=account.pw_gid if account else None,
-                extra_groups=[] if account else None,
             )
             output.seek(0)
             return subprocess.CompletedProcess(done.args, done.returncode, "", output.read())

@@ -11,6 +11,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -104,9 +105,17 @@ def require_terminated(code: int | None, out: str, err: str) -> None:
     assert json.loads(out)["error"]["kind"] == "Terminated"
 
 
-def require_nobody_left(group: int) -> None:
-    with pytest.raises(ProcessLookupError):
-        os.killpg(group, 0)
+def require_nobody_left(session: int) -> None:
+    assert session not in _sessions()
+
+
+def _sessions() -> set[int]:
+    """Of all processes."""
+    found = set()
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(FileNotFoundError, ProcessLookupError):
+            found.add(int(stat.read_text().rpartition(")")[2].split()[3]))
+    return found
 
 
 def test_sigterm_ends_a_run_as_ctrl_c_does(project: Project, mysql: MySqlStand) -> None:

@@ -32,6 +32,19 @@ with open_ledger("embedded", Path(sys.argv[1])) as ledger:
         sys.stdin.read()
 """
 
+# What gRPC does where a process forks: its handlers wait for what other threads have under way.
+_COUNTED = """
+import ctypes
+import sys
+from pathlib import Path
+from resources.postgres.ledger import open_ledger
+forks = []
+counting = ctypes.CFUNCTYPE(None)(lambda: forks.append(1))
+ctypes.CDLL(None).__register_atfork(counting, None, None, None)
+open_ledger("embedded", Path(sys.argv[1])).close()
+print(len(forks))
+"""
+
 
 @contextmanager
 def another_process(folder: Path) -> Iterator[subprocess.Popen[str]]:
@@ -95,6 +108,15 @@ def test_a_process_that_dies_leaves_the_lock_and_the_books(
         assert lease.token == 2
         pid = postmaster(folder)
     assert is_gone(pid)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="glibc's own name for it")
+def test_no_process_is_copied_for_it(folder: Path) -> None:
+    """As any account: the programs of Postgres are begun without a fork of this process."""
+    command = [sys.executable, "-c", _COUNTED, str(folder)]
+    repository = Path(__file__).parents[2]
+    done = subprocess.run(command, cwd=repository, stdout=subprocess.PIPE, text=True, check=True)
+    assert done.stdout == "0\n"
 
 
 def test_a_server_that_was_killed_recovers(folder: Path) -> None:
