@@ -10,8 +10,8 @@ from contextlib import contextmanager
 
 import dagster as dg
 
-from assets.definitions import build
-from assets.names import CLI_TAG, SOURCE_TAG, UNTIL_TAG, job_name
+from assets.names import CLI_TAG, SOURCE_TAG, UNTIL_TAG
+from assets.run_job import resolved_job
 from assets.sessions import RunRecord, Site, WithPart
 from assets.timeline import run_in_process
 from pipeline.places import Place
@@ -34,7 +34,7 @@ def execute(
     Ctrl-C excepted. `part`: rows that it reads from the source again.
 
     `adapters` stays open: several runs of one process share its ledger and its JVM.
-    Declares no mirrors, so its cost does not grow with the number of tables.
+    Declares no mirrors and no other source, so its cost grows with neither's number.
     """
     record = RunRecord(source)
 
@@ -42,10 +42,10 @@ def execute(
     def the_site() -> Iterator[Site]:
         yield adapters if part is None else WithPart(adapters, part)
 
-    definitions = build(settings, {}, the_site, record=lambda _: record, watcher=watcher)
+    job = resolved_job(settings, source, the_site, record=lambda _: record, watcher=watcher)
     try:
         result = run_in_process(
-            definitions.resolve_job_def(job_name(source)),
+            job,
             instance,
             location=settings.dagster.location,
             tags={
