@@ -138,7 +138,7 @@ def _merged(mirrors: SparkMirrors, stand: _Stand, number: int, keys: np.ndarray)
         f"{seconds:.0f}",
         f"{processors:.0f}",
         f"{resident:,.0f}",
-        f"{read / 1e6:,.0f}",
+        f"{read / 1e6:,.0f}" if isinstance(stand.lake, Path) else "",  # the store's own else
         f"{sum(sizes) / 1e6:,.0f}",
         *map(str, (len(sizes), changed, added)),
     ]
