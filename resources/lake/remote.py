@@ -11,6 +11,7 @@ waited for, sessions have numbers that follow from the client's: who knows that 
 
 from __future__ import annotations
 
+import os
 import socket
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
@@ -45,6 +46,10 @@ _PATIENCE: Final = 10.0
 _SESSIONS: Final = 32
 """How many of a dead client's are ended: two for each table that is written at once, some that saw
 an error, and as many again."""
+
+_NO_FORKS: Final = ("GRPC_ENABLE_FORK_SUPPORT", "false")
+"""gRPC reads it when it is first used. Else it makes each fork ready for a child that goes on with
+gRPC, and a child that is only to become another program may hang in that for a minute."""
 
 _EVERY_SESSION: Final = {
     "spark.sql.session.timeZone": "UTC",
@@ -162,6 +167,7 @@ class RemoteSpark:
 
     def _joined(self, client: UUID, number: int) -> SparkSession:
         """A client's session by its number; nothing is asked of the server yet."""
+        os.environ.setdefault(*_NO_FORKS)
         from pyspark.sql import SparkSession
 
         found = UUID(bytes=uuid5(client, str(number)).bytes, version=4)

@@ -141,6 +141,37 @@ def test_a_token_goes_out_without_tls_to_this_machine_alone() -> None:
     assert "a b" not in f"{here} {here!r}"
 
 
+FORKS = """
+import os
+import sys
+from pathlib import Path
+from resources.lake.remote import RemoteSpark
+from resources.lake.server import Server
+folder, server = Path(sys.argv[1]), Server("127.0.0.1", int(sys.argv[2]), token="of-tests")
+for _ in range(5):
+    spark = RemoteSpark(server, {}, lake=folder / "lake", staging=folder / "staging")
+    assert spark.session().range(3).count() == 3
+    spark.stop()
+    if (child := os.fork()) == 0:
+        os.execv("/bin/true", ["true"])
+    assert os.waitpid(child, 0)[1] == 0
+os._exit(0)
+"""
+
+
+def test_a_process_that_had_sessions_starts_others(
+    connect_server: ConnectServer, tmp_path: Path
+) -> None:
+    """A child that is to become another program does: in gRPC's own preparations for one that goes
+    on with it, three of five hung for a minute."""
+    command = [sys.executable, "-c", FORKS, str(tmp_path), str(connect_server.server.port)]
+    with subprocess.Popen(command, env=environment()) as forks:
+        try:
+            assert forks.wait(60) == 0
+        finally:
+            forks.kill()
+
+
 KILLED = """
 import sys
 from pathlib import Path
