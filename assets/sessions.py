@@ -136,7 +136,8 @@ class RunSession:
                     self.record.error = error
                     self._note_failure(step, error)
                     raise
-                self.progress.note(f"{error.message} Trying again in {wait:g} s.")
+                said = error.message.removesuffix(".")
+                self.progress.note(f"{said}. Trying again in {wait:g} s.")
             except BaseException as error:
                 self.record.defect = error
                 raise

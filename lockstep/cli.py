@@ -19,7 +19,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NoReturn
 
-from lockstep import exits
+from lockstep import exits, garbage
 from lockstep.context import CommandContext, Outcome
 from lockstep.defect import write_report
 from lockstep.grammar import parse
@@ -64,6 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def program() -> NoReturn:
     """`main` as a process of its own. It does not wait for Python to free module by module what
     goes with the process anyway: that is the better part of a second once Dagster was imported."""
+    garbage.put_off()
     code = main()
     atexit._run_exitfuncs()
     with suppress(OSError):

@@ -160,11 +160,12 @@ LEDGER_CONNECTION: Final = Retry(
     most=2,
 )
 EMBEDDED_LEDGER: Final = Retry(
-    "reaching an embedded ledger that another process starts or stops",
+    "reaching an embedded ledger that another process starts or stops; looking whether one that "
+    "is to stop has stopped",
     "one folder has one Postgres",
-    "the ledger is unavailable (exit code 3)",
+    "the ledger is unavailable (exit code 3); one that does not stop is left alone",
     seconds=60.0,
-    pauses=(0.05,),
+    pauses=(0.01,),
 )
 SPARK: Final = Retry(
     "reaching Spark's Java process",

@@ -11,22 +11,39 @@ from typing import Any
 
 from lockstep import exits
 from lockstep.context import CommandContext, Outcome
+from pipeline.errors import JavaMissing
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
-    """Java is looked at, jars are fetched, the engine is compiled; needs no configuration. What is
-    there already is left as it is."""
+    """Java is looked at, jars are fetched, bytecode and the engine are compiled; needs no
+    configuration. What is there already is left as it is."""
     from pipeline.binlog.arrays.compiled import cache_folder
     from resources.mysql.rehearsal import rehearse
 
     spark = {} if arguments.no_java else _spark(arguments, context)
+    bytecode = _bytecode(context)
     context.say("the engine: compiled once, which takes half a minute")
     clock = perf_counter()
     rehearse()
     kept = cache_folder()
     where = f"kept in {kept}" if kept else "nowhere to keep it: compiled at every start"
     context.say(f"the engine: ready after {perf_counter() - clock:.1f} s, {where}")
-    return Outcome(exits.DONE, {**spark, "compiled": None if kept is None else str(kept)})
+    compiled = None if kept is None else str(kept)
+    return Outcome(exits.DONE, {**spark, **bytecode, "compiled": compiled})
+
+
+def _bytecode(context: CommandContext) -> dict[str, Any]:
+    """What every command would else compile again before it begins."""
+    from lockstep.bytecode import compile_imports
+
+    done = compile_imports()
+    context.say(f"Python's bytecode: {f'{done.now} modules compiled' if done.now else 'there'}")
+    if done.never:
+        context.note(
+            f"{done.never} modules are compiled at each start, as nobody may write beside them: "
+            "type `lockstep setup` as the account that installed them"
+        )
+    return {"bytecode": {"compiled": done.now, "never": done.never}}
 
 
 def _spark(arguments: argparse.Namespace, context: CommandContext) -> dict[str, Any]:
@@ -36,7 +53,11 @@ def _spark(arguments: argparse.Namespace, context: CommandContext) -> dict[str, 
     from resources.lake.java import java_or_refuse
     from resources.lake.log_store import log_store_jar
 
-    java = java_or_refuse(os.environ)
+    try:
+        java = java_or_refuse(os.environ)
+    except JavaMissing as error:
+        elsewhere = "where Spark is a server elsewhere: `lockstep setup --no-java`"
+        raise JavaMissing(error.message, hint=f"{error.hint}; {elsewhere}") from error
     context.say(f"Java {java.major}: {java.program}")
     folder = jars_folder(sys.prefix)
     settings = None if arguments.ivy_settings is None else Path(arguments.ivy_settings)
