@@ -181,7 +181,8 @@ def server_of(at: Coordinates, chain: Sequence[Batch]) -> str:
     if len(found) == 1:
         return found[0]
     if not found:
-        raise SpanRefused(f"no batch read {at.file}", hint=_SHOWN)
+        begin = f": what is known begins at {chain[0].start.at}" if chain else ""
+        raise SpanRefused(f"no batch read {at.file}{begin}", hint=_SHOWN)
     raise SpanRefused(
         f"{at} is a place in the logs of {len(found)} servers that were read",
         hint="name it by a moment, by GTIDs or by a run",
