@@ -1101,13 +1101,6 @@ update lockstep.batches set predecessor = null, forgotten_predecessor = predeces
 -- rule: batches_relinked
 set local lockstep.pruning = 'on';
 update lockstep.batches set changes = 1 where id = %(d)s
--- rule: batches_relinked
-set constraints all deferred;
-alter table lockstep.batches disable trigger batches_go;
-set local lockstep.pruning = 'on';
-delete from lockstep.batches where id = %(b)s;
-update lockstep.batches set predecessor = null, forgotten_predecessor = %(a)s, follows = %(a)s
-where id = %(c)s
 -- rule: batches_go_forgotten
 set local lockstep.pruning = 'on';
 delete from lockstep.batches where id = %(a)s

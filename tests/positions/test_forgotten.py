@@ -42,7 +42,10 @@ from tests.positions.servers import head
 from tests.twins.ledger import MemoryLedger
 
 TABLES = ("a", "b")
-STEPS = ("forget", "note_unlisted", "note_deleted", "prune", "note_pruned")
+STEPS = (
+    *("forget", "note_unlisted", "note_deleted"),
+    *("prune", "prune_leases", "prune_batches", "note_pruned"),
+)
 ACTIONS = 100
 KEEP, PROMISED = timedelta(hours=2), timedelta(hours=1)
 GONE = "as `keep_changes` says"
