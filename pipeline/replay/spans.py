@@ -31,6 +31,7 @@ from pipeline.places import (
     Place,
 )
 from pipeline.position import Coordinates
+from pipeline.upkeep.changes import KEY
 
 _SHOWN = "`lockstep status --json` shows the last batches; `lockstep versions --list` their places"
 
@@ -63,7 +64,7 @@ def batches_of(span: Span, chain: Sequence[Batch], runs: Mapping[str, int]) -> t
         )
     if not before:
         raise SpanRefused(
-            f"nothing was captured before {span.until}: the history begins at {chain[0].start}",
+            f"nothing was captured before {span.until}: {beginning(chain[0])}",
             hint=_SHOWN,
         )
     kept = {one.id for one in before}
@@ -71,6 +72,14 @@ def batches_of(span: Span, chain: Sequence[Batch], runs: Mapping[str, int]) -> t
     if not found and not isinstance(span.since, AtMoment):
         _require_ascending(span, behind[0].id <= before[-1].id)
     return found
+
+
+def beginning(first: Batch) -> str:
+    """In words, where that begins which is known, if its first batch is that one: with a batch that
+    goes on behind another, at its end, since the changes up to there are gone."""
+    if first.follows is None:
+        return f"the history begins at {first.start}"
+    return f"what is known begins at {_end(first)}, as {KEY} says"
 
 
 def ends_early(span: Span, chain: Sequence[Batch]) -> bool:
@@ -181,8 +190,7 @@ def server_of(at: Coordinates, chain: Sequence[Batch]) -> str:
     if len(found) == 1:
         return found[0]
     if not found:
-        begin = f": what is known begins at {chain[0].start.at}" if chain else ""
-        raise SpanRefused(f"no batch read {at.file}{begin}", hint=_SHOWN)
+        raise SpanRefused(f"no batch read {at.file}: {beginning(chain[0])}", hint=_SHOWN)
     raise SpanRefused(
         f"{at} is a place in the logs of {len(found)} servers that were read",
         hint="name it by a moment, by GTIDs or by a run",

@@ -40,12 +40,18 @@ from tests.ledger.made import (
     record,
     version,
 )
-from tests.ledger.servers import Stand
+from tests.ledger.servers import Stand, run
 
 TABLES = (ORDERS, STOCK)
 RUNS = 25
 _END = 1 << 60
 _BOUNDS = DeliveryBounds(max_batches=3)
+_IDLE = """
+select count(*) from lockstep.leases l
+where l.source = '{0}' and l.token < (select token from lockstep.batches where id = {1})
+  and not exists (select from lockstep.lease_uses u
+                  where (u.source, u.token) = (l.source, l.token))
+"""
 
 
 @dataclass
@@ -255,6 +261,7 @@ def test_what_is_kept_is_told_as_before(stand: Stand, source: str, seed: int) ->
             n for n, one in kept.items() if one.start_decision and _live(one) and n < through
         } <= old
         assert past.prune(through, _END) == 0
+        assert stand.dsn is None or run(stand.dsn, _IDLE.format(source, through)) == [(0,)]
     assert went > RUNS / 2
     assert len(past.ledger.unfinished_notes(source)) == 0
 
