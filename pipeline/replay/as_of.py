@@ -231,7 +231,7 @@ def _not_read(place: Place, last: Batch) -> PastRefused:
 
 
 def _before(place: Place, chain: Sequence[Batch]) -> PastRefused:
-    return PastRefused(f"nothing tells what {place} has: {beginning(chain[0])}", hint=_LIST)
+    return PastRefused(f"{place} lies before what is known: {beginning(chain[0])}", hint=_LIST)
 
 
 def end_of(batch: Batch) -> str:

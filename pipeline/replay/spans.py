@@ -64,7 +64,7 @@ def batches_of(span: Span, chain: Sequence[Batch], runs: Mapping[str, int]) -> t
         )
     if not before:
         raise SpanRefused(
-            f"nothing was captured before {span.until}: {beginning(chain[0])}",
+            f"{span.until} lies before what is known: {beginning(chain[0])}",
             hint=_SHOWN,
         )
     kept = {one.id for one in before}
@@ -75,11 +75,11 @@ def batches_of(span: Span, chain: Sequence[Batch], runs: Mapping[str, int]) -> t
 
 
 def beginning(first: Batch) -> str:
-    """In words, where that begins which is known, if its first batch is that one: with a batch that
-    goes on behind another, at its end, since the changes up to there are gone."""
+    """In words, what lies before the first batch that is known: nothing, or, where it goes on
+    behind another one, what is gone up to its end."""
     if first.follows is None:
         return f"the history begins at {first.start}"
-    return f"what is known begins at {_end(first)}, as {KEY} says"
+    return f"changes up to {_end(first)} were deleted, as {KEY} says"
 
 
 def ends_early(span: Span, chain: Sequence[Batch]) -> bool:
