@@ -26,14 +26,18 @@ def known_batches(ledger: Ledger, source: str) -> list[Batch]:
     cursor = ledger.acknowledged_cursor(source)
     if cursor is None:
         return []
-    return ledger.live_batches(source, ledger.pruned_through(source), cursor.batch)
+    pruned = -1
+    while pruned != ledger.pruned_through(source):  # else some may have gone meanwhile
+        pruned = ledger.pruned_through(source)
+        found = ledger.live_batches(source, pruned, cursor.batch)
+    return found
 
 
 def batch_of_run(ledger: Ledger, source: str, run: str) -> Batch:
     """The newest of them, or behind them, that a run captured, whose id may be shortened;
     `SpanRefused` without."""
     found = ledger.captured_by(source, run)
-    if found is None or 0 < found.id < ledger.pruned_through(source):
+    if found is None or found.id < ledger.pruned_through(source):
         raise SpanRefused(no_such_run(ledger, source, run), hint=RUNS)
     return found
 
