@@ -866,6 +866,8 @@ CREATE INDEX segments_of_table ON lockstep.segments USING btree (source, databas
 
 CREATE INDEX set_witnesses_newest ON lockstep.set_witnesses USING btree (source, origin, batch);
 
+CREATE INDEX table_life_by_stop ON lockstep.table_life USING btree (source, (((told ->> 'stopped_batch'::text))::bigint));
+
 CREATE INDEX table_life_by_token ON lockstep.table_life USING btree (source, token) WHERE (token IS NOT NULL);
 
 CREATE INDEX table_life_of_batch ON lockstep.table_life USING btree (batch) WHERE (batch IS NOT NULL);
@@ -983,6 +985,10 @@ UNION ALL
 UNION ALL
  SELECT table_life.source,
     table_life.batch
+   FROM lockstep.table_life
+UNION ALL
+ SELECT table_life.source,
+    ((table_life.told ->> 'stopped_batch'::text))::bigint AS batch
    FROM lockstep.table_life
 UNION ALL
  SELECT table_orders.source,

@@ -7,11 +7,12 @@ Belongs here: which content goes, and what refers to a batch. Does not: notes, a
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import fields, replace
 
 from pipeline.batch import BatchState
 from pipeline.consumers import DeliveryState
 from pipeline.table import TableName
+from pipeline.table_state import Stopped
 from pipeline.upkeep.changes import Pruned
 from tests.twins.books import MemoryBooks
 
@@ -96,7 +97,10 @@ def _uses(books: MemoryBooks, source: str, through: int) -> Iterator[int | None]
     yield from (one.through for one in books.forgotten)
     yield from (one.batch for _, one in books.statements.values())
     yield from (one.batch for some in books.versions.values() for one in some)
-    yield from (number for told in books.lives.values() for number, _ in told)
+    for number, event in (one for told in books.lives.values() for one in told):
+        yield number
+        values = (getattr(event, one.name) for one in fields(event))
+        yield from (value.batch for value in values if isinstance(value, Stopped))
     yield from (one.done_batch for one in books.orders.values())
     yield from (number for number, _ in books.prepared)
     yield from books.ended_by.values()

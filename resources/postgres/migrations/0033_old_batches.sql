@@ -2,7 +2,7 @@
 -- that something else refers to. A batch whose predecessor went says which one it was, and goes on
 -- behind the newest batch before it that stays: live batches are one chain as before.
 
--- Who refers to a batch, besides the chain; a foreign key that is not here would end the pruning.
+-- Who refers to a batch, besides the chain: all foreign keys, and where events say a table stopped.
 create view lockstep.batch_uses as
     select source, batch from lockstep.capture_scopes
     union all select source, start_batch from lockstep.consumers
@@ -24,6 +24,7 @@ create view lockstep.batch_uses as
     union all select source, batch from lockstep.source_files
     union all select source, batch from lockstep.table_events
     union all select source, batch from lockstep.table_life
+    union all select source, (told ->> 'stopped_batch')::bigint from lockstep.table_life
     union all select source, done_batch from lockstep.table_orders
     union all select source, behind_batch from lockstep.table_states
     union all select source, stopped_batch from lockstep.table_states
@@ -58,6 +59,8 @@ create index deliveries_by_last on lockstep.deliveries (source, last_batch);
 create index extents_by_batch on lockstep.extents (source, batch);
 create index prepared_by_end on lockstep.prepared (source, ended_by) where ended_by is not null;
 create index schema_statements_by_batch on lockstep.schema_statements (source, batch);
+create index table_life_by_stop on lockstep.table_life
+    (source, ((told ->> 'stopped_batch')::bigint));
 create index table_life_by_token on lockstep.table_life (source, token) where token is not null;
 create index table_states_by_behind on lockstep.table_states (source, behind_batch)
     where behind_batch is not null;
