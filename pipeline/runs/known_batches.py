@@ -21,16 +21,20 @@ from pipeline.upkeep.changes import KEY
 RUNS = "`lockstep status --json` shows the runs of the last batches"
 
 
-def known_batches(ledger: Ledger, source: str) -> list[Batch]:
-    """The acknowledged batches, oldest first, from the newest one on whose changes are gone."""
+def known_batches(
+    ledger: Ledger, source: str, first: int = 0, last: int | None = None
+) -> list[Batch]:
+    """The acknowledged batches, oldest first, from the newest one on whose changes are gone; of
+    those the ones from `first` to `last`, if there are any."""
     cursor = ledger.acknowledged_cursor(source)
     if cursor is None:
         return []
-    pruned = -1
+    end = cursor.batch if last is None else min(last, cursor.batch)
+    pruned, found = -1, list[Batch]()
     while pruned != ledger.pruned_through(source):  # else some may have gone meanwhile
         pruned = ledger.pruned_through(source)
-        found = ledger.live_batches(source, pruned, cursor.batch)
-    return found
+        found = ledger.live_batches(source, max(first, pruned), end)
+    return found or ledger.live_batches(source, pruned, cursor.batch)
 
 
 def batch_of_run(ledger: Ledger, source: str, run: str) -> Batch:

@@ -62,7 +62,10 @@ class ShownVersions:
 def version_set_at(ledger: Ledger, source: str, place: Place | None) -> ShownVersions:
     """The set as of a place; of the newest acknowledged batch without one.
     `VersionSetUnknown` where no such batch shows it."""
-    return version_set_of(ledger, source, chosen(source, known_batches(ledger, source), place))
+    newest = place is None or isinstance(place, Latest)
+    cursor = ledger.acknowledged_cursor(source) if newest else None
+    known = known_batches(ledger, source, 0 if cursor is None else cursor.batch)
+    return version_set_of(ledger, source, chosen(source, known, place))
 
 
 def newest_sets(ledger: Ledger, source: str, limit: int) -> list[ShownVersions]:

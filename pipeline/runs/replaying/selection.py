@@ -6,14 +6,14 @@ Belongs here: asking the ledger for that, each thing once. Does not: what a span
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeGuard
 
 from pipeline.batch import Batch, BatchState
 from pipeline.errors import BatchesWait, NothingMatches, SpanRefused
-from pipeline.places import AtMoment, Earliest, Latest, Place
+from pipeline.places import AtMoment, Earliest, Latest, OfRun, Place
 from pipeline.replay.spans import Span, batches_of, ends_early, runs_named
 from pipeline.runs.context import Workplace
 from pipeline.runs.known_batches import batch_of_run, begins_before, known_batches
@@ -35,8 +35,9 @@ def select(work: Workplace, span: Span, only: frozenset[TableName] | None = None
     """By the ledger alone. `SpanRefused` for a span outside of what was captured,
     `NothingMatches` for a table that is not known."""
     _require_known(work, only)
-    chain = _chain(work, span)
-    batches = batches_of(span, chain, _runs(work, span))
+    runs = _runs(work, span)
+    chain = _chain(work, span, runs)
+    batches = batches_of(span, chain, runs)
     batches = _kept(work, span, batches)
     early = str(chain[-1].end) if ends_early(span, chain) else None
     if not batches:
@@ -72,14 +73,16 @@ def _kept(work: Workplace, span: Span, batches: tuple[Batch, ...]) -> tuple[Batc
     )
 
 
-def _chain(work: Workplace, span: Span) -> Sequence[Batch]:
-    """The acknowledged batches: all that are known, or of a span between moments those that it may
-    be about."""
+def _chain(work: Workplace, span: Span, runs: Mapping[str, int]) -> Sequence[Batch]:
+    """The acknowledged batches: all that are known, or of a span between moments or runs those that
+    it may be about."""
     ledger, source = work.ledger, work.source.name
     since, until = span.since, span.until
     if _is_moment(since) and _is_moment(until):
         return ledger.committed_within(source, _bound(since), _bound(until))
-    return known_batches(ledger, source)
+    first = runs[since.run] if isinstance(since, OfRun) else 0
+    last = runs[until.run] if isinstance(until, OfRun) else None
+    return known_batches(ledger, source, first, last)
 
 
 def _is_moment(place: Place) -> TypeGuard[AtMoment | Earliest | Latest]:
