@@ -53,6 +53,7 @@ from tests.positions.servers import head
 from tests.twins.ledger import MemoryLedger
 
 TABLES = ("a", "b")
+QUIET = "quiet"
 STEPS = (
     *("forget", "note_unlisted", "note_deleted"),
     *("prune", "prune_leases", "prune_batches", "note_pruned"),
@@ -303,7 +304,9 @@ def test_what_is_needed_is_kept(mysql: MySqlStand, database: str, seed: int) -> 
     and replayed; a ledger made from such a lake goes on with it."""
     file, offset = head(mysql)
     mysql.execute(
-        *(f"create table {t} (id int primary key, v int)" for t in TABLES), database=database
+        *(f"create table {t} (id int primary key, v int)" for t in (*TABLES, QUIET)),
+        f"insert into {QUIET} values (1, 1)",
+        database=database,
     )
     clock = Clock()
     follower = Follower(
@@ -325,6 +328,9 @@ def test_what_is_needed_is_kept(mysql: MySqlStand, database: str, seed: int) -> 
         kept.write()
         kept.run()
         kept.upkeep()
+    mysql.execute(f"insert into {QUIET} values (2, 2)", database=database)
+    kept.run()
+    assert len(follower.mirror(f"{database}.{QUIET}")) == 2
     kept.require_rebuilt(kept.seen)
     assert kept.refused
     kept.require_told()
