@@ -15,7 +15,7 @@ import os
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
@@ -34,6 +34,7 @@ from resources.adapters import Adapters
 from resources.config import load_settings
 from resources.memory.lake import MemoryLake
 from resources.memory.mirrors import MemoryMirrors
+from resources.postgres.connection import Target, connect
 
 SECONDS = int(os.environ.get("BENCH_MONTH_SECONDS", "600"))
 TABLES = 3
@@ -59,7 +60,8 @@ class _Size:
 def measure_month(console: Console) -> None:
     """Print a line for each tenth of the time."""
     console.print(
-        "runs, files of changes, KiB, files of logs, KiB, ledger MiB, s a run, s of upkeep, idle"
+        "runs, files of changes, KiB, files of logs, KiB, ledger MiB, batches, leases, s a run, "
+        "s of upkeep, idle"
     )
     with (
         tempfile.TemporaryDirectory(prefix="lockstep-bench-") as folder,
@@ -106,11 +108,25 @@ def _line(project: Path, runs: int, seconds: list[float], upkeeps: list[float], 
     changes = _Size.of(path for path in lake.rglob("*.parquet") if "_delta_log" not in path.parts)
     logs = _Size.of(path for path in lake.rglob("_delta_log/*"))
     ledger = _Size.of((project / ".lockstep").rglob("base/*/*"))
+    batches, leases = _rows(project)
     return (
         f"| {runs:,} | {changes.files:,} | {changes.bytes >> 10:,} | {logs.files:,} "
-        f"| {logs.bytes >> 10:,} | {ledger.bytes / (1 << 20):.1f} | {median(seconds):.2f} "
+        f"| {logs.bytes >> 10:,} | {ledger.bytes / (1 << 20):.1f} | {batches:,} | {leases:,} "
+        f"| {median(seconds):.2f} "
         f"| {median(upkeeps):.2f} | {idle:.3f} |"
     )
+
+
+def _rows(project: Path) -> tuple[int, int]:
+    """Of batches and of leases, in the embedded ledger."""
+    data = next((project / ".lockstep").rglob("postmaster.pid")).parent
+    target = Target(f"host='{data}' user=postgres dbname=postgres", "the ledger")
+    with closing(connect(target)) as ledger, ledger.cursor() as cursor:
+        cursor.execute(
+            "select (select count(*) from lockstep.batches), (select count(*) from lockstep.leases)"
+        )
+        [(batches, leases)] = cursor.fetchall()
+    return batches, leases
 
 
 def _aged(lake: Path) -> None:

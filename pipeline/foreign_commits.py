@@ -184,10 +184,10 @@ def _other(commit: LakeCommit, ledger: str) -> Ahead | None:
 
 
 def judge_changelog(
-    look: Look, looked: int | None, ledger: str, positions: Mapping[int, str]
+    look: Look, looked: int | None, ledger: str, positions: Mapping[int, str], pruned: int = 0
 ) -> Found:
     """The same for a changelog, or a table of the source's own: `positions` of the batches
-    that the ledger knows, as commits tell them."""
+    that the ledger knows, as commits tell them; of those before `pruned` it knows only some."""
     if looked is not None and (look.newest if look.newest is not None else -1) < looked:
         return Behind(look.newest, looked)
     first: Found | None = None
@@ -197,6 +197,9 @@ def judge_changelog(
                 return other
             said = commit.said or {}
             batches = said.get("batches") or [None, None]
+            unknown = batches[1] not in positions
+            if unknown and batches[1] is not None and batches[1] < pruned:
+                continue
             if positions.get(batches[1]) != said.get("position"):
                 return Ahead(commit)
         else:

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Protocol
 
 from pipeline.decisions import Lease
-from pipeline.upkeep.changes import ChangeFile, Forgotten, Holder
+from pipeline.upkeep.changes import ChangeFile, Forgotten, Holder, Pruned
 
 
 class ForgottenChanges(Protocol):
@@ -47,9 +47,20 @@ class ForgottenChanges(Protocol):
         """Delete rows about the batches behind `above` up to `last` that nobody can ask for, since
         what was forgotten up to `through` is deleted; how many. Repeating it changes nothing."""
 
+    def prune_leases(self, lease: Lease, above: int, through: int, most: int) -> Pruned:
+        """Look at the next `most` leases behind that number, of runs before the batch `through`,
+        and delete what was decided under them and led to no batch, and those of which nothing is
+        left. Repeating it changes nothing."""
+
+    def prune_batches(self, lease: Lease, above: int, through: int, most: int) -> Pruned:
+        """Look at the next `most` batches behind `above` and before `through`, and delete those
+        that nothing refers to, with their leases. One that stays keeps its predecessor's number.
+        Repeating it changes nothing."""
+
     def pruned_through(self, source: str) -> int:
-        """Up to which batch such rows may be gone: nothing tells any more which versions of
-        mirrors show the ends of earlier batches; 0 where all are told."""
+        """Up to which batch such rows may be gone, and before which the batches themselves: nothing
+        tells any more where most of those ended, and which versions of mirrors show it; 0 where all
+        is told. The batch itself is there."""
 
     def note_pruned(self, lease: Lease, through: int) -> None:
         """All such rows are gone. Repeating it changes nothing."""

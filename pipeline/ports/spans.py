@@ -44,10 +44,10 @@ class Spans(Protocol):
     def committed_within(
         self, source: str, since: datetime | None, until: datetime | None
     ) -> list[Batch]:
-        """The acknowledged batches with a commit at or after `since` and before `until` (None: no
-        bound), as far as their ends tell; and, so that it can be said what lies outside, the
-        first of all, the last, the first that ends at or after `since` and the last that begins
-        before `until`. Oldest first."""
+        """Of the acknowledged batches that are known (`pruned_through`), those with a commit at or
+        after `since` and before `until` (None: no bound), as far as their ends tell; and, so that
+        it can be said what lies outside, the first of all, the last, the first that ends at or
+        after `since` and the last that begins before `until`. Oldest first."""
 
     def first_batches(self, source: str) -> dict[TableName, int]:
         """The first captured batch that has anything of each table."""

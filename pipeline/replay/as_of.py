@@ -41,7 +41,7 @@ from pipeline.places import (
     moment_text,
 )
 from pipeline.position import Coordinates, LogFile
-from pipeline.replay.spans import server_of
+from pipeline.replay.spans import beginning, server_of
 
 Flags = npt.NDArray[np.bool_]
 Integers = npt.NDArray[np.int64]
@@ -231,9 +231,7 @@ def _not_read(place: Place, last: Batch) -> PastRefused:
 
 
 def _before(place: Place, chain: Sequence[Batch]) -> PastRefused:
-    return PastRefused(
-        f"{place} lies before the history, which begins at {chain[0].start}", hint=_LIST
-    )
+    return PastRefused(f"{place} lies before what is known: {beginning(chain[0])}", hint=_LIST)
 
 
 def end_of(batch: Batch) -> str:

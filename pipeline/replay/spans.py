@@ -31,6 +31,7 @@ from pipeline.places import (
     Place,
 )
 from pipeline.position import Coordinates
+from pipeline.upkeep.changes import KEY
 
 _SHOWN = "`lockstep status --json` shows the last batches; `lockstep versions --list` their places"
 
@@ -63,7 +64,7 @@ def batches_of(span: Span, chain: Sequence[Batch], runs: Mapping[str, int]) -> t
         )
     if not before:
         raise SpanRefused(
-            f"nothing was captured before {span.until}: the history begins at {chain[0].start}",
+            f"{span.until} lies before what is known: {beginning(chain[0])}",
             hint=_SHOWN,
         )
     kept = {one.id for one in before}
@@ -71,6 +72,14 @@ def batches_of(span: Span, chain: Sequence[Batch], runs: Mapping[str, int]) -> t
     if not found and not isinstance(span.since, AtMoment):
         _require_ascending(span, behind[0].id <= before[-1].id)
     return found
+
+
+def beginning(first: Batch) -> str:
+    """In words, what lies before the first batch that is known: nothing, or, where it goes on
+    behind another one, what is gone up to its end."""
+    if first.follows is None:
+        return f"the history begins at {first.start}"
+    return f"changes up to {_end(first)} were deleted, as {KEY} says"
 
 
 def ends_early(span: Span, chain: Sequence[Batch]) -> bool:
@@ -181,7 +190,7 @@ def server_of(at: Coordinates, chain: Sequence[Batch]) -> str:
     if len(found) == 1:
         return found[0]
     if not found:
-        raise SpanRefused(f"no batch read {at.file}", hint=_SHOWN)
+        raise SpanRefused(f"no batch read {at.file}: {beginning(chain[0])}", hint=_SHOWN)
     raise SpanRefused(
         f"{at} is a place in the logs of {len(found)} servers that were read",
         hint="name it by a moment, by GTIDs or by a run",

@@ -40,6 +40,7 @@ from pipeline.places import (
 from pipeline.ports.source import ServerFacts
 from pipeline.position import Coordinates, LogFile, Position, Witness
 from pipeline.runs.context import Workplace
+from pipeline.runs.known_batches import RUNS, no_such_run
 from pipeline.start.question import Reached, Since, Where, size_of
 
 
@@ -151,10 +152,7 @@ def _where(work: Workplace, place: Place, facts: ServerFacts) -> Where:
 def _end_of_run(work: Workplace, run: str, facts: ServerFacts) -> Where:
     batch = work.ledger.captured_by(work.source.name, run)
     if batch is None or batch.end is None:
-        raise StartUnreachable(
-            f"no batch of {work.source.name} was captured by a run {run}",
-            hint="`lockstep status --json` shows the runs of the last batches",
-        )
+        raise StartUnreachable(no_such_run(work.ledger, work.source.name, run), hint=RUNS)
     if batch.end.server_uuid == facts.server_uuid:
         _require_listed(batch.end.at, facts)
         return batch.end.at

@@ -90,6 +90,16 @@ class ChangeFile:
 
 
 @dataclass(frozen=True, slots=True)
+class Pruned:
+    """Rows that went from the ledger; the last number that was looked at, and whether there are no
+    more."""
+
+    rows: int
+    reached: int
+    ended: bool
+
+
+@dataclass(frozen=True, slots=True)
 class ChangesPlan:
     """`through`: up to which batch changes go now, None where none do; `held`: who keeps more of
     them, in a sentence; `left`: why nothing is deleted at all. `unlisted`, `deleted`: files that

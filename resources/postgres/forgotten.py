@@ -6,7 +6,7 @@ from datetime import datetime
 
 from pipeline.decisions import Lease
 from pipeline.segment import SourceTable
-from pipeline.upkeep.changes import ChangeFile, Forgotten, Holder
+from pipeline.upkeep.changes import ChangeFile, Forgotten, Holder, Pruned
 from resources.postgres.rows import Row, position, table
 from resources.postgres.session import Books
 
@@ -57,6 +57,18 @@ class PostgresForgotten(Books):
             ends = {"above": above, "last": last, "through": through}
             rows: int = step.only("prune", source=lease.source, **ends)["rows"]
             return rows
+
+    def prune_leases(self, lease: Lease, above: int, through: int, most: int) -> Pruned:
+        return self._pruned("prune_leases", lease, above, through, most)
+
+    def prune_batches(self, lease: Lease, above: int, through: int, most: int) -> Pruned:
+        return self._pruned("prune_batches", lease, above, through, most)
+
+    def _pruned(self, name: str, lease: Lease, above: int, through: int, most: int) -> Pruned:
+        with self._step(lease) as step:
+            ends = {"above": above, "through": through, "most": most}
+            row = step.only(name, source=lease.source, **ends)
+            return Pruned(row["gone"], row["reached"], row["ended"])
 
     def pruned_through(self, source: str) -> int:
         number: int = self._only("pruned_through", source=source)["batch"]

@@ -58,6 +58,12 @@ where source = %(source)s and through = %(through)s and deleted_at is null
 -- name: prune
 select lockstep.prune(%(source)s, %(above)s, %(last)s, %(through)s) as rows
 
+-- name: prune_leases
+select * from lockstep.prune_leases(%(source)s, %(above)s, %(through)s, %(most)s)
+
+-- name: prune_batches
+select * from lockstep.prune_batches(%(source)s, %(above)s, %(through)s, %(most)s)
+
 -- name: note_pruned
 update lockstep.forgotten set pruned_at = clock_timestamp()
 where source = %(source)s and through = %(through)s and pruned_at is null

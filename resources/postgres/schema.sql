@@ -43,6 +43,7 @@ create table lockstep.batches (
     kind text not null default 'ordinary'::text,
     own_requests bigint,
     spark_requests bigint,
+    forgotten_predecessor bigint,
     constraint batches_base_counts CHECK ((base >= 0)),
     constraint batches_catch_up_decided CHECK (((kind <> 'catching-up'::text) OR (start_decision IS NOT NULL))),
     constraint batches_end UNIQUE (source, id, end_base, end_number, end_offset, end_gtid_digest, end_server_uuid),
@@ -53,18 +54,20 @@ CASE state
     WHEN 'abandoned'::text THEN (num_nulls(end_base, end_number, end_offset, end_gtid_set, end_server_uuid, witness_offset, witness_length, witness_crc32, witness_gtid, witness_file_created, captured_at) = ANY (ARRAY[0, 11]))
     ELSE (num_nulls(end_base, end_number, end_offset, end_gtid_set, end_server_uuid, witness_offset, witness_length, witness_crc32, witness_gtid, witness_file_created, captured_at) = 0)
 END),
-    constraint batches_follows FOREIGN KEY (source, follows) REFERENCES lockstep.batches(source, id),
+    constraint batches_follow_earlier CHECK ((follows < id)),
+    constraint batches_follows FOREIGN KEY (source, follows) REFERENCES lockstep.batches(source, id) DEFERRABLE,
     constraint batches_follows_predecessor CHECK (((predecessor IS NULL) OR (NOT (follows IS DISTINCT FROM predecessor)))),
+    constraint batches_forgotten_between CHECK (((forgotten_predecessor IS NULL) OR COALESCE(((follows < forgotten_predecessor) AND (forgotten_predecessor < id)), false))),
     constraint batches_kind_known CHECK ((kind = ANY (ARRAY['ordinary'::text, 'catching-up'::text]))),
     constraint batches_lease FOREIGN KEY (source, token) REFERENCES lockstep.leases(source, token),
     constraint batches_life_whole CHECK (((server_started_at IS NULL) = (server_resets IS NULL))),
     constraint batches_moments CHECK ((((merged_at IS NOT NULL) = (state = ANY (ARRAY['merged'::text, 'acknowledged'::text]))) AND ((acknowledged_at IS NOT NULL) = (state = 'acknowledged'::text)) AND ((abandoned_at IS NOT NULL) = (state = 'abandoned'::text)) AND ((abandoned_because IS NOT NULL) = (state = 'abandoned'::text)))),
     constraint batches_of_source UNIQUE (source, id),
-    constraint batches_one_origin CHECK ((num_nonnulls(predecessor, start_decision) = 1)),
+    constraint batches_one_origin CHECK ((num_nonnulls(predecessor, start_decision, forgotten_predecessor) = 1)),
     constraint batches_pk PRIMARY KEY (id),
     constraint batches_requests_count CHECK (((own_requests >= 0) AND (spark_requests >= 0))),
     constraint batches_requests_told CHECK (((num_nonnulls(own_requests, spark_requests) = 0) OR ((state = 'acknowledged'::text) AND (own_requests IS NOT NULL)))),
-    constraint batches_start_at_predecessors_end FOREIGN KEY (source, predecessor, start_base, start_number, start_offset, start_gtid_digest, start_server_uuid) REFERENCES lockstep.batches(source, id, end_base, end_number, end_offset, end_gtid_digest, end_server_uuid),
+    constraint batches_start_at_predecessors_end FOREIGN KEY (source, predecessor, start_base, start_number, start_offset, start_gtid_digest, start_server_uuid) REFERENCES lockstep.batches(source, id, end_base, end_number, end_offset, end_gtid_digest, end_server_uuid) DEFERRABLE,
     constraint batches_start_decision FOREIGN KEY (source, start_decision) REFERENCES lockstep.decisions(source, id),
     constraint batches_state_known CHECK ((state = ANY (ARRAY['capturing'::text, 'captured'::text, 'merged'::text, 'acknowledged'::text, 'abandoned'::text]))),
     constraint batches_totals_count CHECK (((changes >= 0) AND (transactions >= 0) AND (log_bytes >= 0) AND ((captured_at IS NOT NULL) OR ((changes = 0) AND (transactions = 0) AND (log_bytes = 0)))))
@@ -799,6 +802,10 @@ create table lockstep.writes (
 
 CREATE INDEX batches_by_decision ON lockstep.batches USING btree (source, start_decision) WHERE (start_decision IS NOT NULL);
 
+CREATE INDEX batches_by_follows ON lockstep.batches USING btree (source, follows) WHERE (follows IS NOT NULL);
+
+CREATE INDEX batches_by_predecessor ON lockstep.batches USING btree (source, predecessor) WHERE (predecessor IS NOT NULL);
+
 CREATE INDEX batches_by_token ON lockstep.batches USING btree (source, token);
 
 CREATE UNIQUE INDEX batches_one_capturing ON lockstep.batches USING btree (source) WHERE (state = 'capturing'::text);
@@ -813,17 +820,29 @@ CREATE INDEX batches_unfinished ON lockstep.batches USING btree (source, id) WHE
 
 CREATE INDEX capture_scopes_of_source ON lockstep.capture_scopes USING btree (source, batch);
 
+CREATE INDEX consumers_by_start ON lockstep.consumers USING btree (source, start_batch) WHERE (start_batch IS NOT NULL);
+
 CREATE UNIQUE INDEX consumers_name_once ON lockstep.consumers USING btree (source, name) WHERE (dropped_at IS NULL);
 
 CREATE INDEX database_versions_at ON lockstep.database_versions USING btree (source, name, batch, since_number, since_offset, id);
 
+CREATE INDEX database_versions_by_batch ON lockstep.database_versions USING btree (source, batch);
+
+CREATE INDEX decisions_by_follows ON lockstep.decisions USING btree (source, follows) WHERE (follows IS NOT NULL);
+
 CREATE INDEX decisions_by_token ON lockstep.decisions USING btree (source, token);
+
+CREATE INDEX deliveries_by_first ON lockstep.deliveries USING btree (source, first_batch);
+
+CREATE INDEX deliveries_by_last ON lockstep.deliveries USING btree (source, last_batch);
 
 CREATE INDEX deliveries_done ON lockstep.deliveries USING btree (consumer, last_batch) WHERE (state = 'acknowledged'::text);
 
 CREATE INDEX deliveries_given ON lockstep.deliveries USING btree (consumer, last_batch) WHERE (state <> 'rolled back'::text);
 
 CREATE INDEX deliveries_out ON lockstep.deliveries USING btree (consumer, id) WHERE (state = 'out'::text);
+
+CREATE INDEX extents_by_batch ON lockstep.extents USING btree (source, batch);
 
 CREATE INDEX extents_newest ON lockstep.extents USING btree (source, database, name, batch, id);
 
@@ -833,15 +852,23 @@ CREATE INDEX loads_joined ON lockstep.loads USING btree (joined_batch) WHERE (jo
 
 CREATE UNIQUE INDEX loads_one_open ON lockstep.loads USING btree (source, database, name) WHERE ((joined_batch IS NULL) AND (void IS NULL));
 
+CREATE INDEX prepared_by_end ON lockstep.prepared USING btree (source, ended_by) WHERE (ended_by IS NOT NULL);
+
 CREATE UNIQUE INDEX prepared_open_once ON lockstep.prepared USING btree (source, format_id, gtrid, bqual) WHERE ((ended_by IS NULL) AND (NOT abandoned));
 
 CREATE INDEX revised_files_of_segment ON lockstep.revised_files USING btree (segment);
 
 CREATE UNIQUE INDEX revisions_one_open ON lockstep.revisions USING btree (source) WHERE (state = 'open'::text);
 
+CREATE INDEX schema_statements_by_batch ON lockstep.schema_statements USING btree (source, batch);
+
 CREATE INDEX segments_of_table ON lockstep.segments USING btree (source, database, name, batch);
 
 CREATE INDEX set_witnesses_newest ON lockstep.set_witnesses USING btree (source, origin, batch);
+
+CREATE INDEX table_life_by_stop ON lockstep.table_life USING btree (source, (((told ->> 'stopped_batch'::text))::bigint));
+
+CREATE INDEX table_life_by_token ON lockstep.table_life USING btree (source, token) WHERE (token IS NOT NULL);
 
 CREATE INDEX table_life_of_batch ON lockstep.table_life USING btree (batch) WHERE (batch IS NOT NULL);
 
@@ -851,13 +878,25 @@ CREATE INDEX table_orders_done ON lockstep.table_orders USING btree (done_batch)
 
 CREATE INDEX table_orders_newest ON lockstep.table_orders USING btree (source, database, name, id);
 
+CREATE INDEX table_states_by_behind ON lockstep.table_states USING btree (source, behind_batch) WHERE (behind_batch IS NOT NULL);
+
+CREATE INDEX table_states_by_stopped ON lockstep.table_states USING btree (source, stopped_batch) WHERE (stopped_batch IS NOT NULL);
+
 CREATE INDEX table_versions_at ON lockstep.table_versions USING btree (source, database, name, batch, since_number, since_offset, version);
 
+CREATE INDEX table_versions_by_batch ON lockstep.table_versions USING btree (source, batch);
+
 CREATE INDEX table_versions_first ON lockstep.table_versions USING btree (source, database, name) WHERE (version = 1);
+
+CREATE INDEX upkept_by_token ON lockstep.upkept USING btree (source, token);
 
 CREATE INDEX upkept_of_version ON lockstep.upkept USING btree (source, mirror, shows, delta_version);
 
 CREATE INDEX version_sets_of_table ON lockstep.version_sets USING btree (source, database, name, batch);
+
+CREATE INDEX writes_by_first ON lockstep.writes USING btree (source, first_batch);
+
+CREATE INDEX writes_by_last ON lockstep.writes USING btree (source, last_batch);
 
 CREATE INDEX writes_by_token ON lockstep.writes USING btree (source, token);
 
@@ -866,6 +905,119 @@ CREATE INDEX writes_of_table ON lockstep.writes USING btree (source, database, n
 CREATE UNIQUE INDEX writes_one_open ON lockstep.writes USING btree (source, database, name) WHERE ((settled_at IS NULL) AND (given_up_at IS NULL));
 
 create sequence lockstep.txn_versions;
+
+create view lockstep.batch_uses as
+ SELECT capture_scopes.source,
+    capture_scopes.batch
+   FROM lockstep.capture_scopes
+UNION ALL
+ SELECT consumers.source,
+    consumers.start_batch AS batch
+   FROM lockstep.consumers
+UNION ALL
+ SELECT database_versions.source,
+    database_versions.batch
+   FROM lockstep.database_versions
+UNION ALL
+ SELECT decisions.source,
+    decisions.follows AS batch
+   FROM lockstep.decisions
+UNION ALL
+ SELECT deliveries.source,
+    deliveries.first_batch AS batch
+   FROM lockstep.deliveries
+UNION ALL
+ SELECT deliveries.source,
+    deliveries.last_batch AS batch
+   FROM lockstep.deliveries
+UNION ALL
+ SELECT extents.source,
+    extents.batch
+   FROM lockstep.extents
+UNION ALL
+ SELECT forgotten.source,
+    forgotten.through AS batch
+   FROM lockstep.forgotten
+UNION ALL
+ SELECT handovers.source,
+    handovers.batch
+   FROM lockstep.handovers
+UNION ALL
+ SELECT loads.source,
+    loads.followed_batch AS batch
+   FROM lockstep.loads
+UNION ALL
+ SELECT loads.source,
+    loads.joined_batch AS batch
+   FROM lockstep.loads
+UNION ALL
+ SELECT prepared.source,
+    prepared.batch
+   FROM lockstep.prepared
+UNION ALL
+ SELECT prepared.source,
+    prepared.ended_by AS batch
+   FROM lockstep.prepared
+UNION ALL
+ SELECT schema_statements.source,
+    schema_statements.batch
+   FROM lockstep.schema_statements
+UNION ALL
+ SELECT segments.source,
+    segments.batch
+   FROM lockstep.segments
+UNION ALL
+ SELECT set_witnesses.source,
+    set_witnesses.batch
+   FROM lockstep.set_witnesses
+UNION ALL
+ SELECT snapshots.source,
+    snapshots.batch
+   FROM lockstep.snapshots
+UNION ALL
+ SELECT source_files.source,
+    source_files.batch
+   FROM lockstep.source_files
+UNION ALL
+ SELECT table_events.source,
+    table_events.batch
+   FROM lockstep.table_events
+UNION ALL
+ SELECT table_life.source,
+    table_life.batch
+   FROM lockstep.table_life
+UNION ALL
+ SELECT table_life.source,
+    ((table_life.told ->> 'stopped_batch'::text))::bigint AS batch
+   FROM lockstep.table_life
+UNION ALL
+ SELECT table_orders.source,
+    table_orders.done_batch AS batch
+   FROM lockstep.table_orders
+UNION ALL
+ SELECT table_states.source,
+    table_states.behind_batch AS batch
+   FROM lockstep.table_states
+UNION ALL
+ SELECT table_states.source,
+    table_states.stopped_batch AS batch
+   FROM lockstep.table_states
+UNION ALL
+ SELECT table_versions.source,
+    table_versions.batch
+   FROM lockstep.table_versions
+UNION ALL
+ SELECT version_sets.source,
+    version_sets.batch
+   FROM lockstep.version_sets
+UNION ALL
+ SELECT writes.source,
+    writes.first_batch AS batch
+   FROM lockstep.writes
+UNION ALL
+ SELECT writes.source,
+    writes.last_batch AS batch
+   FROM lockstep.writes;
 
 create view lockstep.current_files as
  WITH newest AS (
@@ -974,6 +1126,51 @@ UNION ALL
          HAVING (count(*) = 8)), (0)::bigint) AS through
    FROM lockstep.sources s;
 
+create view lockstep.lease_uses as
+ SELECT batches.source,
+    batches.token
+   FROM lockstep.batches
+UNION ALL
+ SELECT decisions.source,
+    decisions.token
+   FROM lockstep.decisions
+UNION ALL
+ SELECT forgotten.source,
+    forgotten.token
+   FROM lockstep.forgotten
+UNION ALL
+ SELECT loads.source,
+    loads.token
+   FROM lockstep.loads
+UNION ALL
+ SELECT overrides.source,
+    overrides.token
+   FROM lockstep.overrides
+UNION ALL
+ SELECT revisions.source,
+    revisions.token
+   FROM lockstep.revisions
+UNION ALL
+ SELECT spark_clients.source,
+    spark_clients.token
+   FROM lockstep.spark_clients
+UNION ALL
+ SELECT table_life.source,
+    table_life.token
+   FROM lockstep.table_life
+UNION ALL
+ SELECT table_orders.source,
+    table_orders.token
+   FROM lockstep.table_orders
+UNION ALL
+ SELECT upkept.source,
+    upkept.token
+   FROM lockstep.upkept
+UNION ALL
+ SELECT writes.source,
+    writes.token
+   FROM lockstep.writes;
+
 create view lockstep.touched as
  SELECT segments.source,
     segments.batch,
@@ -1057,12 +1254,32 @@ begin
 end
 $function$;
 
+CREATE OR REPLACE FUNCTION lockstep.batches_go()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+    if old.id >= lockstep.pruned_through(old.source)
+        or old.state not in ('acknowledged', 'abandoned')
+        or old.state = 'acknowledged' and old.start_decision is not null then
+        perform lockstep.refuse('batches_go_forgotten',
+            'a batch goes once its changes are gone, but for one that began a chain');
+    end if;
+    return old;
+end
+$function$;
+
 CREATE OR REPLACE FUNCTION lockstep.batches_keep()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$
 begin
-    if (new.follows, new.kind) is distinct from (old.follows, old.kind) then
+    if current_setting('lockstep.pruning', true) = 'on' then
+        perform lockstep.batches_may_be_relinked(old, new);
+        return new;
+    end if;
+    if (new.follows, new.kind, new.forgotten_predecessor)
+            is distinct from (old.follows, old.kind, old.forgotten_predecessor) then
         perform lockstep.refuse('batches_start_stays', 'a batch keeps what it follows and what it is');
     end if;
     if old.state <> 'capturing' and (new.by_gtid, new.server_started_at, new.server_resets)
@@ -1127,6 +1344,27 @@ AS $function$
 begin
     if exists (select from lockstep.waiting w where w.batch = a_batch.id) then
         perform lockstep.refuse('batches_merged_whole', 'a table of the batch is not merged');
+    end if;
+end
+$function$;
+
+CREATE OR REPLACE FUNCTION lockstep.batches_may_be_relinked(old lockstep.batches, new lockstep.batches)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+declare
+    links text[] := '{predecessor,follows,forgotten_predecessor,start_gtid_digest,end_gtid_digest}';
+begin
+    if to_jsonb(new) - links <> to_jsonb(old) - links
+        or new.predecessor is not null
+        or new.forgotten_predecessor is null
+        or new.forgotten_predecessor <> coalesce(old.forgotten_predecessor, old.predecessor)
+        or exists (select from lockstep.batches b where b.id = old.follows)
+        or new.follows is distinct from (
+            select max(b.id) from lockstep.batches b
+            where b.source = old.source and b.id < old.id and b.state <> 'abandoned') then
+        perform lockstep.refuse('batches_relinked',
+            'only what a batch goes on behind changes, and only once its predecessor is gone');
     end if;
 end
 $function$;
@@ -1505,15 +1743,10 @@ CREATE OR REPLACE FUNCTION lockstep.prune(a_source text, above bigint, last bigi
  LANGUAGE plpgsql
 AS $function$
 declare
-    moment timestamptz;
     gone bigint := 0;
     met bigint;
 begin
-    if last > through or not exists (
-        select from lockstep.forgotten f
-        where (f.source, f.through) = (a_source, prune.through) and f.deleted_at is not null) then
-        perform lockstep.refuse('pruned_deleted', 'files of these batches may still be there');
-    end if;
+    perform lockstep.require_deleted(a_source, case when last <= through then through end);
     perform set_config('lockstep.pruning', 'on', true);
 
     delete from lockstep.segment_files x using lockstep.segments s
@@ -1567,37 +1800,112 @@ begin
           where n.consumer = d.consumer and n.state = 'acknowledged' and n.last_batch > d.last_batch);
     get diagnostics met = row_count; gone := gone + met;
 
-    if last = through then
-        select b.acknowledged_at into moment from lockstep.batches b where b.id = prune.through;
-        delete from lockstep.decisions d
-        where d.source = a_source and d.decided_at < moment
-          and d.kind in ('start', 'idle', 'refusal', 'failure')
-          and not exists (select from lockstep.batches b
-                          where (b.source, b.start_decision) = (d.source, d.id));
-        get diagnostics met = row_count; gone := gone + met;
-        delete from lockstep.leases l
-        where l.source = a_source and l.taken_at < moment
-          and l.token < (select s.token from lockstep.sources s where s.name = a_source)
-          and not exists (select from lockstep.batches x
-                          where (x.source, x.token) = (l.source, l.token))
-          and not exists (select from lockstep.decisions x
-                          where (x.source, x.token) = (l.source, l.token))
-          and not exists (select from lockstep.writes x
-                          where (x.source, x.token) = (l.source, l.token))
-          and l.token not in (
-              select x.token from lockstep.overrides x where x.source = a_source
-              union select x.token from lockstep.loads x where x.source = a_source
-              union select x.token from lockstep.table_orders x where x.source = a_source
-              union select x.token from lockstep.revisions x where x.source = a_source
-              union select x.token from lockstep.upkept x where x.source = a_source
-              union select x.token from lockstep.forgotten x where x.source = a_source
-              union select x.token from lockstep.table_life x
-                  where x.source = a_source and x.token is not null);
-        get diagnostics met = row_count; gone := gone + met;
-    end if;
+    delete from lockstep.prepared p
+    where p.source = a_source and p.batch <= last and (p.abandoned or p.ended_by <= last)
+      and not exists (
+          select from lockstep.table_states t
+          where t.source = a_source and t.stopped_batch <= coalesce(p.ended_by, p.batch));
+    get diagnostics met = row_count; gone := gone + met;
 
     perform set_config('lockstep.pruning', '', true);
     return gone;
+end
+$function$;
+
+CREATE OR REPLACE FUNCTION lockstep.prune_batches(a_source text, above bigint, through bigint, most integer, OUT gone bigint, OUT reached bigint, OUT ended boolean)
+ RETURNS record
+ LANGUAGE plpgsql
+AS $function$
+declare
+    met bigint;
+    batches bigint[];
+    tokens bigint[];
+begin
+    perform lockstep.require_deleted(a_source, through);
+    perform set_config('lockstep.pruning', 'on', true);
+    set constraints lockstep.batches_follows, lockstep.batches_start_at_predecessors_end deferred;
+
+    select max(x.id), count(*) < most into reached, ended from (
+        select b.id from lockstep.batches b
+        where b.source = a_source and b.id > above and b.id < prune_batches.through
+        order by b.id limit most) x;
+    reached := coalesce(reached, above);
+
+    with went as (
+        delete from lockstep.batches b
+        where b.source = a_source and b.id > above and b.id <= reached
+          and b.state in ('acknowledged', 'abandoned')
+          and (b.state = 'abandoned' or b.start_decision is null)
+          and (not b.by_gtid or exists (
+              select from lockstep.batches n
+              where n.source = a_source and n.id > b.id and n.by_gtid and n.state <> 'abandoned'))
+          and not exists (select from lockstep.batch_uses u
+                          where (u.source, u.batch) = (b.source, b.id))
+        returning b.id, b.token
+    )
+    select coalesce(array_agg(w.id), '{}'), coalesce(array_agg(distinct w.token), '{}')
+    into batches, tokens from went w;
+    gone := cardinality(batches);
+
+    update lockstep.batches b set
+        forgotten_predecessor = coalesce(b.forgotten_predecessor, b.predecessor),
+        predecessor = null,
+        follows = (select max(w.id) from lockstep.batches w
+                   where w.source = a_source and w.id < b.id and w.state <> 'abandoned')
+    where b.source = a_source and b.follows = any(batches);
+    set constraints lockstep.batches_follows, lockstep.batches_start_at_predecessors_end immediate;
+
+    delete from lockstep.leases l
+    where l.source = a_source and l.token = any(tokens)
+      and l.token < (select s.token from lockstep.sources s where s.name = a_source)
+      and not exists (select from lockstep.lease_uses u
+                      where (u.source, u.token) = (l.source, l.token));
+    get diagnostics met = row_count; gone := gone + met;
+
+    perform set_config('lockstep.pruning', '', true);
+end
+$function$;
+
+CREATE OR REPLACE FUNCTION lockstep.prune_leases(a_source text, above bigint, through bigint, most integer, OUT gone bigint, OUT reached bigint, OUT ended boolean)
+ RETURNS record
+ LANGUAGE plpgsql
+AS $function$
+declare
+    met bigint;
+begin
+    perform lockstep.require_deleted(a_source, through);
+    perform set_config('lockstep.pruning', 'on', true);
+
+    select max(x.token), count(*) < most into reached, ended from (
+        select l.token from lockstep.leases l
+        where l.source = a_source and l.token > above and l.token < (
+            select b.token from lockstep.batches b
+            where (b.source, b.id) = (a_source, prune_leases.through))
+        order by l.token limit most) x;
+    reached := coalesce(reached, above);
+
+    delete from lockstep.decisions d
+    where d.source = a_source and d.token > above and d.token <= reached
+      and d.kind in ('start', 'idle', 'refusal', 'failure')
+      and not exists (select from lockstep.batches b
+                      where (b.source, b.start_decision) = (d.source, d.id));
+    get diagnostics gone = row_count;
+    if ended then
+        delete from lockstep.forgotten f
+        where f.source = a_source and exists (
+            select from lockstep.forgotten n
+            where n.source = a_source and n.pruned_at is not null
+              and n.through > f.through and n.through < prune_leases.through
+        ) and f.pruned_at is not null;
+        get diagnostics met = row_count; gone := gone + met;
+    end if;
+    delete from lockstep.leases l
+    where l.source = a_source and l.token > above and l.token <= reached
+      and not exists (select from lockstep.lease_uses u
+                      where (u.source, u.token) = (l.source, l.token));
+    get diagnostics met = row_count; gone := gone + met;
+
+    perform set_config('lockstep.pruning', '', true);
 end
 $function$;
 
@@ -1616,6 +1924,29 @@ CREATE OR REPLACE FUNCTION lockstep.refuse(rule text, complaint text)
 AS $function$
 begin
     raise exception using errcode = 'integrity_constraint_violation', constraint = rule, message = complaint;
+end
+$function$;
+
+CREATE OR REPLACE FUNCTION lockstep.refuse_forgotten_predecessor()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+    perform lockstep.refuse('batches_begin_behind', 'a batch begins behind one that is there');
+    return null;
+end
+$function$;
+
+CREATE OR REPLACE FUNCTION lockstep.require_deleted(a_source text, through bigint)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+begin
+    if not exists (select from lockstep.forgotten f
+                   where (f.source, f.through) = (a_source, require_deleted.through)
+                     and f.deleted_at is not null) then
+        perform lockstep.refuse('pruned_deleted', 'files of these batches may still be there');
+    end if;
 end
 $function$;
 
@@ -1912,9 +2243,13 @@ CREATE TRIGGER batches_abandoned AFTER UPDATE ON lockstep.batches FOR EACH ROW W
 
 CREATE TRIGGER batches_begin BEFORE INSERT ON lockstep.batches FOR EACH ROW EXECUTE FUNCTION lockstep.batches_begin();
 
+CREATE TRIGGER batches_begin_behind BEFORE INSERT ON lockstep.batches FOR EACH ROW WHEN ((new.forgotten_predecessor IS NOT NULL)) EXECUTE FUNCTION lockstep.refuse_forgotten_predecessor();
+
+CREATE TRIGGER batches_go BEFORE DELETE ON lockstep.batches FOR EACH ROW WHEN ((current_setting('lockstep.pruning'::text, true) = 'on'::text)) EXECUTE FUNCTION lockstep.batches_go();
+
 CREATE TRIGGER batches_keep BEFORE UPDATE ON lockstep.batches FOR EACH ROW EXECUTE FUNCTION lockstep.batches_keep();
 
-CREATE TRIGGER batches_move BEFORE UPDATE ON lockstep.batches FOR EACH ROW EXECUTE FUNCTION lockstep.batches_move();
+CREATE TRIGGER batches_move BEFORE UPDATE ON lockstep.batches FOR EACH ROW WHEN ((current_setting('lockstep.pruning'::text, true) IS DISTINCT FROM 'on'::text)) EXECUTE FUNCTION lockstep.batches_move();
 
 CREATE TRIGGER batches_stay BEFORE DELETE ON lockstep.batches FOR EACH ROW EXECUTE FUNCTION lockstep.stays('batches_stay');
 

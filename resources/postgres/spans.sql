@@ -9,6 +9,7 @@ with known as (
             or (transactions > 0 and coalesce(start_committed_at < %(until)s, true)) as before
     from lockstep.batches
     where source = %(source)s and state = 'acknowledged'
+      and id >= lockstep.pruned_through(%(source)s)
 )
 select b.*, l.dagster_run, d.continuity from lockstep.batches b
 join lockstep.leases l on l.source = b.source and l.token = b.token

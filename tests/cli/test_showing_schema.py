@@ -148,7 +148,7 @@ def test_a_place_that_nobody_read_is_refused(shop: Shop) -> None:
     """Whether it is on the server or not."""
     with pytest.raises(SchemaUnknownAt, match="no batch read"):
         shop.columns("binlog.999999:4")
-    with pytest.raises(SchemaUnknownAt, match="captured no batch"):
+    with pytest.raises(SchemaUnknownAt, match="captured by a run nobody"):
         shop.columns("run:nobody")
 
 

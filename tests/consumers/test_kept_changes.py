@@ -24,7 +24,7 @@ from resources.config import load_settings
 from tests.consumers.shop import NOTES, ORDERS, Images, Shop, inserts, opened_shop
 
 SOURCE = "kept"
-BATCHES, READ = 12, 3
+BATCHES, READ = 12, 4
 KEEP, AT_ONCE = timedelta(days=90), timedelta()
 
 
@@ -61,9 +61,10 @@ def shop(ledger: Ledger, ledger_dsn: str, tmp_path: Path, monkeypatch: pytest.Mo
     return shop
 
 
-def test_what_is_unread_stays_and_what_is_old_goes(shop: Shop) -> None:
+def test_what_is_unread_stays_and_what_is_old_goes(shop: Shop, ledger_dsn: str) -> None:
     """As much is listed no more, and then deleted, as the plan says; a consumer reads on where it
-    was, one that is made begins with what is kept, and nothing is left to be done."""
+    was, one that is made begins with what is kept, and nothing is left to be done. Of the batches
+    that are gone the ledger has those that brought a table, and the last."""
     batches = [one.id for one in reversed(shop.ledger.batches(SOURCE, limit=99))]
     orders, notes = shop.changelog(ORDERS), shop.changelog(NOTES)
     lockstep.make_consumer(SOURCE, "billing", start="earliest", config=shop.config)
@@ -95,6 +96,9 @@ def test_what_is_unread_stays_and_what_is_old_goes(shop: Shop) -> None:
         assert (gone.deleted, gone.rows > 0) == (done.unlisted, True)
         assert len([*orders.glob("*.parquet")]) == BATCHES - READ
         assert plan_changes(work, KEEP, AT_ONCE).idle
+    with psycopg2.connect(ledger_dsn) as connection, connection.cursor() as cursor:
+        cursor.execute("select id from lockstep.batches where source = %s order by id", (SOURCE,))
+        assert [number for (number,) in cursor] == [*batches[:2], *batches[READ - 1 :]]
 
     with lockstep.consume(SOURCE, "billing", config=shop.config) as consumer:
         rest = consumer.get()

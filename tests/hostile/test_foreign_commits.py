@@ -16,7 +16,8 @@ from deltalake import DeltaTable, Field, write_deltalake
 from deltalake.schema import PrimitiveType
 
 from pipeline.changes.strategy import Scale
-from pipeline.foreign_commits import Foreign, Unknown, foreign, judge_changelog
+from pipeline.foreign_commits import Ahead, Foreign, Passed, Unknown, foreign, judge_changelog
+from pipeline.lake_commit import LakeCommit, Look, stamp
 from pipeline.ports.mirror_writes import MirrorWrite
 from pipeline.runs.acknowledge import acknowledge
 from pipeline.runs.agreement.lake_logs import astray
@@ -132,6 +133,21 @@ def test_commits_that_were_cleaned_up_unseen_are_unknown(made: DeltaTable) -> No
     assert isinstance(unseen, Unknown | Foreign)
     assert look(path, newest).commits == ()
     assert look(path, newest).missing is None
+
+
+def test_a_commit_about_a_batch_that_is_gone_passes() -> None:
+    """Which place it is about nobody knows any more, and it lies in the ledger's past: that of a
+    later batch must be what the ledger has."""
+    said = {"ledger": "ledger", "batches": [1, 7], "position": "binlog.000001:4"}
+    seen = Look(1, commits=(LakeCommit(1, user_metadata=stamp(said)),))
+    for pruned, positions, found in (
+        (8, {}, Passed),
+        (7, {}, Ahead),
+        (8, {7: "binlog.000001:99"}, Ahead),
+        (7, {7: "binlog.000001:4"}, Passed),
+    ):
+        assert isinstance(judge_changelog(seen, 0, "ledger", positions, pruned), found)
+    assert isinstance(judge_changelog(seen, 0, "another", {}, 8), Ahead)
 
 
 def test_a_look_reads_what_came_since_then(

@@ -131,6 +131,34 @@ def test_every_rule_has_an_attempt() -> None:
     assert {*refusals.ORDERS, *refusals.CONSUMERS} <= tried | WITHOUT_ROW
 
 
+_REFERRING = """
+select c.relname || '.' || a.attname from pg_constraint k
+join pg_class c on c.oid = k.conrelid
+join pg_attribute a on a.attrelid = c.oid and a.attnum = any(k.conkey) and a.attname <> 'source'
+where k.contype = 'f' and k.confrelid = %s::regclass and c.relname <> %s
+"""
+_LOOKED_AT = """
+select c.relname || '.' || a.attname from pg_rewrite r
+join pg_depend d on d.objid = r.oid and d.refclassid = 'pg_class'::regclass
+join pg_class c on c.oid = d.refobjid
+join pg_attribute a on a.attrelid = c.oid and a.attnum = d.refobjsubid and a.attname <> 'source'
+where r.ev_class = %s::regclass and c.relname not like '%%\\_uses'
+"""
+
+
+@pytest.mark.parametrize(("kind", "chain"), [("batch", "batches"), ("lease", "")])
+def test_whatever_refers_to_a_row_keeps_it(scene: Scene, kind: str, chain: str) -> None:
+    """Before a batch or a lease goes, every foreign key to it is looked at, but for the chain's,
+    and where tables stopped."""
+    table = {"batch": "batches", "lease": "leases"}[kind]
+    scene.cursor.execute(_REFERRING, (f"lockstep.{table}", chain))
+    referring = {name for (name,) in scene.cursor.fetchall()}
+    scene.cursor.execute(_LOOKED_AT, (f"lockstep.{kind}_uses",))
+    looked_at = {name for (name,) in scene.cursor.fetchall()}
+    assert looked_at == referring | ({"table_life.told"} if kind == "batch" else set())
+    scene.cursor.connection.rollback()
+
+
 def test_code_refuses_by_known_rules() -> None:
     """Neither the adapter nor the memory twin refuses by a rule that the schema does not have;
     the adapter only where there is no row."""

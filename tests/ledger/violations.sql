@@ -1071,6 +1071,39 @@ insert into lockstep.forgotten (source, through, token, pruned_at) values (%(s)s
 alter table lockstep.forgotten disable trigger forgotten_begin;
 insert into lockstep.forgotten (source, through, token) values (%(s)s, %(a)s, 1);
 select lockstep.prune(%(s)s, 0, %(a)s, %(a)s)
+-- rule: pruned_deleted
+select lockstep.prune_leases(%(s)s, 0, %(a)s, 9)
+-- rule: pruned_deleted
+select lockstep.prune_batches(%(s)s, 0, %(a)s, 9)
+
+-- rule: batches_follow_earlier
+alter table lockstep.batches disable trigger user;
+update lockstep.batches set follows = id where id = %(d)s
+-- rule: batches_forgotten_between
+alter table lockstep.batches disable trigger user;
+update lockstep.batches set predecessor = null, forgotten_predecessor = id where id = %(d)s
+-- rule: batches_forgotten_between
+alter table lockstep.batches disable trigger user;
+update lockstep.batches set predecessor = null, forgotten_predecessor = follows where id = %(d)s
+-- rule: batches_forgotten_between
+alter table lockstep.batches disable trigger user;
+update lockstep.batches set predecessor = null, forgotten_predecessor = %(a)s, follows = null
+where id = %(c)s
+-- rule: batches_begin_behind
+insert into lockstep.batches (source, state, forgotten_predecessor, base, token, start_base,
+                              start_number, start_offset, start_gtid_set, start_server_uuid)
+values (%(s)s, 'capturing', %(b)s, 0, 1, 'binlog', 1, 4, '', '')
+-- rule: batches_start_stays
+update lockstep.batches set predecessor = null, forgotten_predecessor = predecessor where id = %(d)s
+-- rule: batches_relinked
+set local lockstep.pruning = 'on';
+update lockstep.batches set predecessor = null, forgotten_predecessor = predecessor where id = %(d)s
+-- rule: batches_relinked
+set local lockstep.pruning = 'on';
+update lockstep.batches set changes = 1 where id = %(d)s
+-- rule: batches_go_forgotten
+set local lockstep.pruning = 'on';
+delete from lockstep.batches where id = %(a)s
 
 -- rule: registrations_pk
 insert into lockstep.registrations (source, catalog, database, name, schema_name, table_name, location)

@@ -8,7 +8,7 @@ upkeeps that die between two of their steps follow each other; the clock is the 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from random import Random
@@ -20,15 +20,26 @@ from pipeline.batch import BatchState
 from pipeline.changes.layout import changelog_path
 from pipeline.changes.source_tables import source_table_path
 from pipeline.consumers import ConsumerStart, DeliveryBounds
-from pipeline.errors import ConsumerRefused, PastRefused, SpanRefused
+from pipeline.errors import (
+    ConsumerRefused,
+    LockstepError,
+    PastRefused,
+    SchemaUnknownAt,
+    SpanRefused,
+    VersionSetUnknown,
+)
 from pipeline.places import parse_place
 from pipeline.replay.spans import Span
 from pipeline.runs.agreement.recover import recover
 from pipeline.runs.context import Workplace
+from pipeline.runs.inspecting.schema_history import show_schema
+from pipeline.runs.inspecting.span_report import report_of_span
 from pipeline.runs.inspecting.table_commands import Asked, give_order
+from pipeline.runs.inspecting.version_sets import version_set_at
 from pipeline.runs.rebuilding.rebuild import rebuild_as_of
 from pipeline.runs.replaying.replay import replay
 from pipeline.runs.upkeeping.changes import let_go, plan_changes
+from pipeline.schema.history import Knowledge
 from pipeline.segment import SegmentFile
 from pipeline.table import TableName
 from pipeline.table_state import OrderKind
@@ -42,7 +53,11 @@ from tests.positions.servers import head
 from tests.twins.ledger import MemoryLedger
 
 TABLES = ("a", "b")
-STEPS = ("forget", "note_unlisted", "note_deleted", "prune", "note_pruned")
+QUIET = "quiet"
+STEPS = (
+    *("forget", "note_unlisted", "note_deleted"),
+    *("prune", "prune_leases", "prune_batches", "note_pruned"),
+)
 ACTIONS = 100
 KEEP, PROMISED = timedelta(hours=2), timedelta(hours=1)
 GONE = "as `keep_changes` says"
@@ -234,6 +249,28 @@ class Kept:
                 found = self.follower.lake.tables[into][-1].rows.to_pylist()
                 assert _ordered(found) == self.seen[place][table]
 
+    def require_told(self) -> None:
+        """Reports, versions and structures of all places behind what is known; of those before,
+        that they are not known any more, or what some batch that is left still tells."""
+        ledger, before = self.follower.ledger, 0
+        mark = ledger.pruned_through(SOURCE)
+        [first] = ledger.live_batches(SOURCE, mark, mark)
+        assert first.end is not None
+        for place in list(self.seen)[:-1]:
+            at, source = parse_place(place), SOURCE
+            span = Span(at, parse_place("latest"))
+            gone = at.at < first.end.at  # type: ignore[union-attr]
+            before += gone
+            with _refused(SpanRefused, gone):
+                report = report_of_span(ledger, source, span, self.clock())
+                assert all(one.id > mark for one in report.batches)
+            with _refused(VersionSetUnknown, gone):
+                version_set_at(ledger, source, at)
+            with _refused(SchemaUnknownAt, gone, or_told=True):
+                shown = show_schema(ledger, source, TableName(self.name, "a"), at, self.work).shown
+                assert shown.version.knowledge is Knowledge.KNOWN
+        assert before
+
     def reload(self) -> None:
         """From its changelog, or from the source where that does not go back any more."""
         table = TableName(self.name, self.random.choice(TABLES))
@@ -245,6 +282,17 @@ class Kept:
     def shown(self, table: str) -> Rows:
         found = self.stand.rows(f"select id, v from {self.name}.{table}")
         return _ordered([dict(zip(("id", "v"), row, strict=True)) for row in found])
+
+
+@contextmanager
+def _refused(kind: type[LockstepError], gone: bool, *, or_told: bool = False) -> Iterator[None]:
+    try:
+        yield
+    except kind as error:
+        assert gone, error
+        assert GONE in error.message or "they begin at" in error.message
+    else:
+        assert or_told or not gone
 
 
 def _ordered(rows: Rows) -> Rows:
@@ -259,7 +307,8 @@ def test_what_is_needed_is_kept(mysql: MySqlStand, database: str, seed: int) -> 
     and replayed; a ledger made from such a lake goes on with it."""
     file, offset = head(mysql)
     mysql.execute(
-        *(f"create table {t} (id int primary key, v int)" for t in TABLES), database=database
+        *(f"create table {t} (id int primary key, v int)" for t in (*TABLES, QUIET)),
+        database=database,
     )
     clock = Clock()
     follower = Follower(
@@ -276,13 +325,21 @@ def test_what_is_needed_is_kept(mysql: MySqlStand, database: str, seed: int) -> 
             pass
         live = follower.ledger.live_batches(SOURCE, start + 1, 1 << 60)
         assert batches == [one.id for one in live]
-    for _ in range(12):  # nobody holds them now
+    mysql.execute(f"insert into {QUIET} values (1, 1)", database=database)
+    for number in range(24):  # nobody holds them now
         clock.now += timedelta(minutes=30)
         kept.write()
         kept.run()
-        kept.upkeep()
+        for name in kept.read:
+            kept.take(name, DeliveryBounds(), sure=True)
+        if number % 4 == 0:
+            kept.upkeep()
+    mysql.execute(f"insert into {QUIET} values (2, 2)", database=database)
+    kept.run()
+    assert len(follower.mirror(f"{database}.{QUIET}")) == 2
     kept.require_rebuilt(kept.seen)
     assert kept.refused
+    kept.require_told()
     for place in ("earliest", next(iter(kept.seen)), next(reversed(kept.seen))):
         kept.require_replayed(place)
     assert {t: _ordered(follower.mirror(f"{database}.{t}")) for t in TABLES} == {

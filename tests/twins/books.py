@@ -163,9 +163,18 @@ class MemoryBooks:
         """The next one is above that."""
         self.skipped[kind] = max(self.skipped.get(kind, 0), number - given)
 
+    def went(self, kind: str, number: int) -> None:
+        """So many of a sequence were deleted: their numbers are not given again."""
+        self.skipped[kind] = self.skipped.get(kind, 0) + number
+
     def forgotten_through(self, source: str) -> int:
         """Up to which batch changes are kept no longer; 0 where all are kept."""
         return max((one.through for one in self.forgotten if one.source == source), default=0)
+
+    def pruned_through(self, source: str) -> int:
+        """Up to which batch the files of such changes are gone as well."""
+        gone = (one.through for one in self.forgotten if one.source == source and one.deleted)
+        return max(gone, default=0)
 
     def of_source(self, source: str, *states: BatchState) -> list[Batch]:
         """The source's batches in these states (all without any), oldest first."""

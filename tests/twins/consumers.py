@@ -67,7 +67,7 @@ class MemoryConsumers:
             chosen = tuple(batch for batch, _ in chosen_batches(waiting, bounds))
             if not chosen:
                 return None
-            number = len(self._books.deliveries) + 1
+            number = self._books.next_number("delivery", len(self._books.deliveries))
             entry = DeliveryEntry(number, consumer.id, chosen)
             self._books.deliveries[number] = entry
             return self._delivery(consumer, entry)

@@ -15,7 +15,8 @@ class MemoryDecisions(MemorySubject):
     def decide(self, lease: Lease, decision: Decision) -> RecordedDecision:
         with self._step(lease) as books:
             _may_decide(books, lease.source, decision)
-            recorded = RecordedDecision(len(books.decisions) + 1, self._clock(), decision)
+            number = books.next_number("decision", len(books.decisions))
+            recorded = RecordedDecision(number, self._clock(), decision)
             books.decisions.append((lease.source, recorded))
             return recorded
 

@@ -9,12 +9,12 @@ from datetime import datetime
 from pipeline.batch import BatchState
 from pipeline.decisions import Lease
 from pipeline.segment import SourceTable
-from pipeline.table import TableName
 from pipeline.table_state import TableEventKind
-from pipeline.upkeep.changes import ChangeFile, Forgotten, Holder
+from pipeline.upkeep.changes import ChangeFile, Forgotten, Holder, Pruned
 from resources.postgres.refusals import refusal
 from tests.twins.books import UNFINISHED, ForgottenEntry, MemorySubject
 from tests.twins.consumers import MemoryConsumers
+from tests.twins.pruning import prune_batches, prune_changes, prune_decisions
 
 
 class MemoryForgotten(MemorySubject):
@@ -78,53 +78,28 @@ class MemoryForgotten(MemorySubject):
         self._note(lease, through, lambda one: replace(one, deleted=True))
 
     def prune(self, lease: Lease, above: int, last: int, through: int) -> int:
-        """Of what Postgres deletes the rows of files, and decisions."""
         with self._step(lease) as books:
-            notes = self._notes(lease.source)
-            if last > through or not any(one.through == through and one.deleted for one in notes):
-                raise refusal("pruned_deleted")
-            numbers = [one.id for one in books.of_source(lease.source) if one.id <= last]
-            self._prune_versions(lease.source, numbers, through)
-            later: set[TableName] = set()
-            for number in range(through, 0, -1):
-                if number not in books.batches or books.batches[number].source != lease.source:
-                    continue
-                segments = books.segments.get(number, ())
-                if number <= last:
-                    books.source_parts.pop(number, None)
-                    books.segments[number] = tuple(
-                        replace(one, files=()) for one in segments if one.table not in later
-                    )
-                later |= {one.table for one in segments}
-            begun = {one.start_decision for one in books.batches.values()}
-            moment = books.batches[through].acknowledged_at
-            assert moment is not None, "it is acknowledged"
-            if last == through:
-                books.decisions = [
-                    (of, one)
-                    for of, one in books.decisions
-                    if of != lease.source
-                    or one.id in begun
-                    or one.decided_at >= moment
-                    or one.decision.kind not in ("start", "idle", "refusal", "failure")
-                ]
-            return len(numbers)
+            self._require_deleted(lease, through if last <= through else None)
+            return prune_changes(books, lease.source, last, through)
 
-    def _prune_versions(self, source: str, numbers: list[int], through: int) -> None:
-        """A table's version stays as of the batches since which it is that of `through`."""
-        sets = self.books.version_sets
-        stays = {one.table: one for one in sets.get(through, ())}
-        for batch in reversed(self.books.of_source(source, BatchState.ACKNOWLEDGED)):
-            if batch.id > through:
-                continue
-            there = {one.table: one for one in sets.get(batch.id, ())}
-            stays = {table: one for table, one in stays.items() if there.get(table) == one}
-            if batch.id in numbers:
-                sets[batch.id] = tuple(stays.values())
+    def prune_leases(self, lease: Lease, above: int, through: int, most: int) -> Pruned:
+        """Of what Postgres deletes decisions and notes: there are no leases but the newest."""
+        with self._step(lease) as books:
+            self._require_deleted(lease, through)
+            return Pruned(prune_decisions(books, lease.source, through), above, ended=True)
+
+    def prune_batches(self, lease: Lease, above: int, through: int, most: int) -> Pruned:
+        with self._step(lease) as books:
+            self._require_deleted(lease, through)
+            return prune_batches(books, lease.source, above, through, most)
+
+    def _require_deleted(self, lease: Lease, through: int | None) -> None:
+        notes = self._notes(lease.source)
+        if not any(one.through == through and one.deleted for one in notes):
+            raise refusal("pruned_deleted")
 
     def pruned_through(self, source: str) -> int:
-        deleted = (one.through for one in self._notes(source) if one.deleted)
-        return max(deleted, default=0)
+        return self.books.pruned_through(source)
 
     def note_pruned(self, lease: Lease, through: int) -> None:
         self._note(lease, through, lambda one: replace(one, pruned=True))

@@ -17,7 +17,8 @@ class MemorySpans(MemorySubject):
     def committed_within(
         self, source: str, since: datetime | None, until: datetime | None
     ) -> list[Batch]:
-        known = self.books.of_source(source, BatchState.ACKNOWLEDGED)
+        pruned = self.books.pruned_through(source)
+        known = [o for o in self.books.of_source(source, BatchState.ACKNOWLEDGED) if o.id >= pruned]
         behind = [one for one in known if since is None or _ends_behind(one, since)]
         before = [one for one in known if until is None or _begins_before(one, until)]
         inside = {one.id for one in behind} & {one.id for one in before}

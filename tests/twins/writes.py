@@ -53,7 +53,7 @@ class MemoryWrites(MemorySubject):
         step: str,
     ) -> Intent:
         with self._step(lease) as books:
-            number = len(books.intents) + 1
+            number = books.next_number("intent", len(books.intents))
             txn = books.next_number("write", len(books.intents))
             intent = Intent(number, table, app_id, txn, first_batch, last_batch, step)
             _may_intend(books, lease.source, intent)

@@ -102,7 +102,8 @@ def judged_changelog(work: Workplace, folder: str, looked: int) -> Found:
         for batch in work.ledger.live_batches(source, number, number)
         if batch.end is not None
     }
-    return judge_changelog(look, looked, work.ledger.identity(), positions)
+    pruned = work.ledger.pruned_through(source)
+    return judge_changelog(look, looked, work.ledger.identity(), positions, pruned)
 
 
 def changelog_error(

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from pipeline.errors import SpanRefused
 from pipeline.ports.ledger import Ledger
+from pipeline.runs.known_batches import RUNS, batch_of_run, no_such_run
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,17 +25,16 @@ class UndoneRun:
 
 def undone_run(ledger: Ledger, source: str, run: str) -> UndoneRun:
     """`run` may be shortened. `SpanRefused` where none is called so, or nothing was before it."""
-    batch = ledger.captured_by(source, run)
+    batch = batch_of_run(ledger, source, run)
     newest = ledger.captured_cursor(source)
-    if batch is None or newest is None:
-        raise SpanRefused(
-            f"no batch of {source} was captured by a run {run}",
-            hint="`lockstep status --json` shows the runs of the last batches",
-        )
-    chain = ledger.live_batches(source, 0, newest.batch)
+    assert newest is not None, "a run captured a batch"
+    pruned = ledger.pruned_through(source)
+    chain = ledger.live_batches(source, pruned, newest.batch)
     name = batch.dagster_run or run
     own = [one.id for one in chain if one.dagster_run == batch.dagster_run]
     before = [one.id for one in chain if one.id < own[0]]
+    if own[0] <= pruned:
+        raise SpanRefused(no_such_run(ledger, source, run), hint=RUNS)
     if not before:
         raise SpanRefused(
             f"run {name} captured the first batch of {source}: there is nothing to go back to",

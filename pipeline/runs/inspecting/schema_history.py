@@ -16,6 +16,7 @@ from difflib import get_close_matches
 from itertools import pairwise, takewhile
 from typing import Final
 
+from pipeline.batch import Batch
 from pipeline.errors import LockstepError, NothingMatches, NotYet, SchemaUnknownAt
 from pipeline.gtid import GtidSet
 from pipeline.places import (
@@ -33,6 +34,7 @@ from pipeline.ports.ledger import Ledger
 from pipeline.position import Coordinates
 from pipeline.runs.context import Workplace
 from pipeline.runs.find_place import resolve_end
+from pipeline.runs.known_batches import but_known, no_such_run
 from pipeline.schema.compare import differences
 from pipeline.schema.history import Origin, SchemaStatement, SchemaVersion
 from pipeline.table import TableName
@@ -121,7 +123,7 @@ def _at(
         case OfRun(run):
             batch = ledger.captured_by(source, run)
             if batch is None or batch.end is None:
-                raise _never_read(source, f"run {run} captured no batch")
+                raise _never_read(source, no_such_run(ledger, source, run))
             return ledger.schema_at(source, table, batch=batch.id, place=batch.end.at)
         case Earliest() | InFile():
             workplace = work()
@@ -150,7 +152,7 @@ def _at_coordinates(
         batch = ledger.batch_covering(source, server, at)
         if batch is not None:
             return ledger.schema_at(source, table, batch=batch.id, place=at)
-    raise _never_read(source, f"no batch read {at}")
+    raise _never_read(source, f"no batch read {at}{but_known(ledger, source)}")
 
 
 def _at_moment(
@@ -170,7 +172,7 @@ def _at_moment(
             hint=f"`lockstep schema {told[0].version.table}` lists the versions there are",
         )
     found = (ledger.reaching(source, server, moment) for server in _servers(ledger, source))
-    reached = [batch.id for batch in found if batch is not None]
+    reached = [_reached(batch, moment) for batch in found if batch is not None]
     if not reached:
         if _quiet(ledger, source, moment, work()):
             return told[-1].version
@@ -183,6 +185,13 @@ def _at_moment(
         return committed is None or committed < moment
 
     return _last(takewhile(before, told))
+
+
+def _reached(batch: Batch, moment: datetime) -> int:
+    """The batch that reached a moment, whatever is left of those before the one that was found."""
+    start = batch.start.committed_at
+    before = batch.predecessor is not None and start is not None and start >= moment
+    return batch.id - before
 
 
 def _began(ledger: Ledger, source: str, told: Sequence[ToldVersion]) -> datetime | None:

@@ -19,6 +19,14 @@ from pipeline.proof.proven import TableProof
 from pipeline.replay.spans import Span, batches_of, runs_named
 from pipeline.runs.acknowledge import quarantines_of
 from pipeline.runs.inspecting.version_sets import ShownVersions, version_set_of
+from pipeline.runs.known_batches import (
+    RUNS,
+    batch_of_run,
+    begins_before,
+    but_known,
+    known_batches,
+    no_such_run,
+)
 from pipeline.schema.shown import first_words
 from pipeline.segment import RowCounts
 from pipeline.table import TableName
@@ -31,8 +39,6 @@ _WORDS: Final = 40
 """Words and symbols of a statement."""
 
 _BY_STATEMENT: Final = (TableEventKind.CREATED, TableEventKind.CHANGED, TableEventKind.DROPPED)
-
-_RUNS: Final = "`lockstep status --json` shows the runs of the last batches"
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +128,11 @@ def report_of_run(ledger: Ledger, source: str, run: str | None, now: datetime) -
     if run is None:
         [batch] = ledger.live_batches(source, newest.batch, newest.batch)
     else:
-        batch = _captured_by(ledger, source, run)
-    near = ledger.live_batches(source, batch.id - 10 * _BESIDE, batch.id)
+        batch = batch_of_run(ledger, source, run)
+    pruned = ledger.pruned_through(source)
+    if run is not None and batch.id <= pruned:
+        raise SpanRefused(no_such_run(ledger, source, run), hint=RUNS)
+    near = ledger.live_batches(source, max(batch.id - 10 * _BESIDE, pruned + 1), batch.id)
     own = tuple(one for one in near if one.token == batch.token)
     before = tuple(one for one in near if one.token != batch.token and one.end is not None)
     about = f"run {batch.dagster_run}" if batch.dagster_run else f"batch {batch.id}"
@@ -132,23 +141,22 @@ def report_of_run(ledger: Ledger, source: str, run: str | None, now: datetime) -
 
 def report_of_span(ledger: Ledger, source: str, span: Span, now: datetime) -> SpanReport:
     """What was captured between two places, in whole batches. `SpanRefused` where nothing was."""
-    runs = {run: _captured_by(ledger, source, run).id for run in runs_named(span)}
-    cursor = ledger.acknowledged_cursor(source)
-    chain = [] if cursor is None else ledger.live_batches(source, 1, cursor.batch)
+    runs = {run: batch_of_run(ledger, source, run).id for run in runs_named(span)}
+    chain, pruned = known_batches(ledger, source), ledger.pruned_through(source)
     batches = batches_of(span, chain, runs)
+    end = chain[0].end
+    if pruned and end is not None and begins_before(span, batches, pruned, end):
+        raise SpanRefused(
+            f"{span.since} lies before what is known{but_known(ledger, source)}",
+            hint=f"`--from {end.at}` or `--from earliest` begins with the first that is",
+        )
+    batches = tuple(one for one in batches if one.id > pruned)
     if not batches:
         raise SpanRefused(
             f"{source}: nothing was committed from {span}",
             hint="`lockstep versions --list` lists the places of the last batches",
         )
     return _report(ledger, source, f"from {span}", batches, (), now)
-
-
-def _captured_by(ledger: Ledger, source: str, run: str) -> Batch:
-    batch = ledger.captured_by(source, run)
-    if batch is None:
-        raise SpanRefused(f"no batch of {source} was captured by a run {run}", hint=_RUNS)
-    return batch
 
 
 def _report(

@@ -147,23 +147,24 @@ def _recorded(
     }
     then = batch.id
     if Origin.CARRIED in origins:
-        then = max(
-            (one.id for one in batches if one.id < batch.id and _covers(one, batch)), default=then
-        )
+        earlier = [one for one in batches if one.id < batch.id and _begins_before(one, batch)]
+        # Where the one that read the place is gone, those before it recorded all that held there.
+        covering = [one for one in earlier if one.end is not None and one.end.at >= start]
+        then = max((one.id for one in covering or earlier), default=then)
     databases = ledger.databases_at(batch.source, batch=then, place=start)
     # A table that was read anew has a baseline of its own; a whole one has databases.
     whole = any(database.batch == batch.id and database.since == start for database in databases)
     return Recorded(batch.id, *told, tuple(databases), whole=whole)
 
 
-def _covers(earlier: Batch, batch: Batch) -> bool:
-    """Whether it read the place that the batch begins at."""
+def _begins_before(earlier: Batch, batch: Batch) -> bool:
+    """Whether it began, in the same server's log, where the batch begins or before."""
     at, end = batch.start.at, earlier.end
     if end is None or earlier.start.server_uuid != batch.start.server_uuid:
         return False
     if not at.file.base == earlier.start.at.file.base == end.at.file.base:
         return False
-    return earlier.start.at <= at <= end.at
+    return earlier.start.at <= at
 
 
 # -- the server --------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from pipeline.batch import Batch, BatchKind, BatchState
+from pipeline.batch import Batch, BatchKind
 from pipeline.errors import NotYet, VersionSetUnknown
 from pipeline.gtid import GtidSet
 from pipeline.intent import Missing, MissingTable, VersionSetEntry
@@ -32,9 +32,8 @@ from pipeline.places import (
 )
 from pipeline.ports.ledger import Ledger
 from pipeline.position import Coordinates, LogFile, Position
+from pipeline.runs.known_batches import known_batches
 from pipeline.table import TableName
-
-_ALL: Final = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,27 +62,16 @@ class ShownVersions:
 def version_set_at(ledger: Ledger, source: str, place: Place | None) -> ShownVersions:
     """The set as of a place; of the newest acknowledged batch without one.
     `VersionSetUnknown` where no such batch shows it."""
-    return version_set_of(ledger, source, chosen(source, _acknowledged(ledger, source), place))
+    newest = place is None or isinstance(place, Latest)
+    cursor = ledger.acknowledged_cursor(source) if newest else None
+    known = known_batches(ledger, source, 0 if cursor is None else cursor.batch)
+    return version_set_of(ledger, source, chosen(source, known, place))
 
 
 def newest_sets(ledger: Ledger, source: str, limit: int) -> list[ShownVersions]:
     """The sets of the last acknowledged batches, newest first."""
-    newest = reversed(_acknowledged(ledger, source)[-limit:])
+    newest = reversed(known_batches(ledger, source)[-limit:])
     return [version_set_of(ledger, source, batch) for batch in newest]
-
-
-def _acknowledged(ledger: Ledger, source: str) -> list[Batch]:
-    """Those whose versions are known, oldest first."""
-    pruned = ledger.pruned_through(source)
-    return [
-        batch
-        for batch in reversed(ledger.batches(source, limit=_ALL))
-        if _is_acknowledged(batch) and batch.id >= pruned
-    ]
-
-
-def _is_acknowledged(batch: Batch) -> bool:
-    return batch.state is BatchState.ACKNOWLEDGED
 
 
 def version_set_of(ledger: Ledger, source: str, batch: Batch) -> ShownVersions:

@@ -19,6 +19,7 @@ from pipeline.places import AtMoment, InFile, OfRun, Place, moment_text
 from pipeline.position import Coordinates, LogFile
 from pipeline.replay.as_of import COLUMNS, batch_at, transactions_up_to
 from pipeline.runs.context import Workplace
+from pipeline.runs.known_batches import RUNS, batch_of_run, known_batches
 from pipeline.segment import SourceTable
 
 _ALL = 1 << 62
@@ -75,19 +76,18 @@ def _chain(work: Workplace, place: Place) -> Sequence[Batch]:
         # Of those that end later, the first; a commit at that very moment counts.
         later = place.moment + timedelta(microseconds=1)
         return ledger.committed_within(source, later, place.moment)
-    cursor = ledger.acknowledged_cursor(source)
-    return [] if cursor is None else ledger.live_batches(source, 1, cursor.batch)
+    return known_batches(ledger, source)
 
 
 def _runs(work: Workplace, place: Place) -> dict[str, int]:
     if not isinstance(place, OfRun):
         return {}
-    batch = work.ledger.captured_by(work.source.name, place.run)
+    batch = batch_of_run(work.ledger, work.source.name, place.run)
     cursor = work.ledger.acknowledged_cursor(work.source.name)
-    if batch is None or cursor is None or batch.id > cursor.batch:
+    if cursor is None or batch.id > cursor.batch:
         raise SpanRefused(
             f"no acknowledged batch of {work.source.name} was captured by a run {place.run}",
-            hint="`lockstep status --json` shows the runs of the last batches",
+            hint=RUNS,
         )
     return {place.run: batch.id}
 

@@ -6,16 +6,17 @@ Belongs here: asking the ledger for that, each thing once. Does not: what a span
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeGuard
 
 from pipeline.batch import Batch, BatchState
 from pipeline.errors import BatchesWait, NothingMatches, SpanRefused
-from pipeline.places import AtMoment, Earliest, Latest, Place
+from pipeline.places import AtMoment, Earliest, Latest, OfRun, Place
 from pipeline.replay.spans import Span, batches_of, ends_early, runs_named
 from pipeline.runs.context import Workplace
+from pipeline.runs.known_batches import batch_of_run, begins_before, known_batches
 from pipeline.table import TableName
 
 
@@ -34,8 +35,9 @@ def select(work: Workplace, span: Span, only: frozenset[TableName] | None = None
     """By the ledger alone. `SpanRefused` for a span outside of what was captured,
     `NothingMatches` for a table that is not known."""
     _require_known(work, only)
-    chain = _chain(work, span)
-    batches = batches_of(span, chain, _runs(work, span))
+    runs = _runs(work, span)
+    chain = _chain(work, span, runs)
+    batches = batches_of(span, chain, runs)
     batches = _kept(work, span, batches)
     early = str(chain[-1].end) if ends_early(span, chain) else None
     if not batches:
@@ -63,24 +65,24 @@ def _kept(work: Workplace, span: Span, batches: tuple[Batch, ...]) -> tuple[Batc
     """Those whose changes are kept: from `earliest` on, the first of those. `SpanRefused` where
     the span begins before them."""
     gone = work.ledger.forgotten(work.source.name)
-    kept = tuple(one for one in batches if gone is None or one.id > gone.through)
-    if gone is None or kept == batches or isinstance(span.since, Earliest):
-        return kept
+    if gone is None or not begins_before(span, batches, gone.through, gone.end):
+        return tuple(one for one in batches if gone is None or one.id > gone.through)
     raise SpanRefused(
         f"{span.since} lies before the changes that are kept: {gone.told}",
         hint=f"`--from {gone.end.at}` or `--from earliest` begins with the first that is kept",
     )
 
 
-def _chain(work: Workplace, span: Span) -> Sequence[Batch]:
-    """The acknowledged batches: all there are, or of a span between moments those that it may be
-    about."""
+def _chain(work: Workplace, span: Span, runs: Mapping[str, int]) -> Sequence[Batch]:
+    """The acknowledged batches: all that are known, or of a span between moments or runs those that
+    it may be about."""
     ledger, source = work.ledger, work.source.name
     since, until = span.since, span.until
     if _is_moment(since) and _is_moment(until):
         return ledger.committed_within(source, _bound(since), _bound(until))
-    cursor = ledger.acknowledged_cursor(source)
-    return [] if cursor is None else ledger.live_batches(source, 1, cursor.batch)
+    first = runs[since.run] if isinstance(since, OfRun) else 0
+    last = runs[until.run] if isinstance(until, OfRun) else None
+    return known_batches(ledger, source, first, last)
 
 
 def _is_moment(place: Place) -> TypeGuard[AtMoment | Earliest | Latest]:
@@ -93,16 +95,8 @@ def _bound(place: AtMoment | Earliest | Latest) -> datetime | None:
 
 def _runs(work: Workplace, span: Span) -> dict[str, int]:
     """The batches of the runs that a span names."""
-    runs: dict[str, int] = {}
-    for run in runs_named(span):
-        batch = work.ledger.captured_by(work.source.name, run)
-        if batch is None:
-            raise SpanRefused(
-                f"no batch of {work.source.name} was captured by a run {run}",
-                hint="`lockstep status --json` shows the runs of the last batches",
-            )
-        runs[run] = batch.id
-    return runs
+    ledger, source = work.ledger, work.source.name
+    return {run: batch_of_run(ledger, source, run).id for run in runs_named(span)}
 
 
 def _require_known(work: Workplace, only: frozenset[TableName] | None) -> None:

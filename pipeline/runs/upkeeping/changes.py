@@ -8,8 +8,9 @@ batch (`pipeline.upkeep.changes`), mirrors (`upkeep`).
    from the lake goes on behind a batch that it lists, and then all tables list what lies behind.
 3. Once versions of that time are promised no longer, the files are deleted.
 
-4. The ledger deletes rows that tell of these files and of what newer rows replace, so many batches
-   in a transaction.
+4. The ledger deletes rows that tell of these files and of what newer rows replace, then what was
+   decided by runs that brought nothing, then batches that nothing refers to, so many in a
+   transaction.
 
 What was cut off goes on with the next upkeep, where it stopped. The source's lock is held only
 while the ledger notes something; a run that publishes meanwhile commits behind us or before us.
@@ -18,6 +19,7 @@ while the ledger notes something; a run that publishes meanwhile commits behind 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Final
@@ -32,14 +34,14 @@ from pipeline.runs.commit_records import forgotten_metadata
 from pipeline.runs.context import Workplace
 from pipeline.segment import SegmentFile, SourceTable
 from pipeline.table import TableName
-from pipeline.upkeep.changes import ChangeFile, ChangesPlan, Forgotten, through_of
+from pipeline.upkeep.changes import ChangeFile, ChangesPlan, Forgotten, Pruned, through_of
 from pipeline.upkeep.decide import doubt_of
 from pipeline.upkeep.facts import Clocks, Pile
 
 _NOTHING: Final = pa.schema([])
 Where = tuple[TableName | SourceTable, int]
 _SLICE: Final = 1000
-"""Batches whose rows go in one transaction."""
+"""Batches, or leases, whose rows go in one transaction."""
 _LATER: Final = "a run has the source: the next upkeep does it"
 
 
@@ -132,16 +134,20 @@ def let_go(work: Workplace, due: Due, holder: str) -> ChangesPlan:
 
 def _pruned(work: Workplace, holder: str, note: Forgotten) -> int:
     """Rows that went. A run that has the source goes first: the next upkeep does the rest."""
-    rows = 0
-    for above in range(note.above, note.through, _SLICE):
-        last = min(above + _SLICE, note.through)
-        try:
-            with work.ledger.lock(work.source.name, holder, None) as lease:
-                rows += work.ledger.prune(lease, above, last, note.through)
-                if last == note.through:
-                    work.ledger.note_pruned(lease, note.through)
-        except SourceBusy:
-            break
+    rows, ledger = 0, work.ledger
+    with suppress(SourceBusy):
+        for above in range(note.above, note.through, _SLICE):
+            last = min(above + _SLICE, note.through)
+            with ledger.lock(work.source.name, holder, None) as lease:
+                rows += ledger.prune(lease, above, last, note.through)
+        for kind in (ledger.prune_leases, ledger.prune_batches):
+            done = Pruned(0, 0, ended=False)
+            while not done.ended:
+                with ledger.lock(work.source.name, holder, None) as lease:
+                    done = kind(lease, done.reached, note.through, _SLICE)
+                rows += done.rows
+        with ledger.lock(work.source.name, holder, None) as lease:
+            ledger.note_pruned(lease, note.through)
     return rows
 
 

@@ -1,0 +1,77 @@
+"""Of which batches the ledger still tells everything, and the words for those that are gone.
+
+Belongs here: asking for them, by their number or their run. Does not: which go
+(`pipeline.upkeep.changes`), which of them a place of the past means (`pipeline.replay`).
+
+Before `pruned_through` the ledger has only some batches, those that something else refers to:
+whoever looks for a place among batches looks from there on.
+"""
+
+from __future__ import annotations
+
+from pipeline.batch import Batch
+from pipeline.errors import SpanRefused
+from pipeline.places import AtMoment, Earliest
+from pipeline.ports.ledger import Ledger
+from pipeline.position import Position
+from pipeline.replay.as_of import end_of
+from pipeline.replay.spans import Span
+from pipeline.upkeep.changes import KEY
+
+RUNS = "`lockstep status --json` shows the runs of the last batches"
+
+
+def known_batches(
+    ledger: Ledger, source: str, first: int = 0, last: int | None = None
+) -> list[Batch]:
+    """The acknowledged batches, oldest first, from the newest one on whose changes are gone; of
+    those the ones from `first` to `last`, if there are any."""
+    cursor = ledger.acknowledged_cursor(source)
+    if cursor is None:
+        return []
+    end = cursor.batch if last is None else min(last, cursor.batch)
+    pruned, found = -1, list[Batch]()
+    while pruned != ledger.pruned_through(source):  # else some may have gone meanwhile
+        pruned = ledger.pruned_through(source)
+        found = ledger.live_batches(source, max(first, pruned), end)
+    return found or ledger.live_batches(source, pruned, cursor.batch)
+
+
+def batch_of_run(ledger: Ledger, source: str, run: str) -> Batch:
+    """The newest of them, or behind them, that a run captured, whose id may be shortened;
+    `SpanRefused` without."""
+    found = ledger.captured_by(source, run)
+    if found is None or found.id < ledger.pruned_through(source):
+        raise SpanRefused(no_such_run(ledger, source, run), hint=RUNS)
+    return found
+
+
+def no_such_run(ledger: Ledger, source: str, run: str) -> str:
+    return f"no batch of {source} was captured by a run {run}{but_known(ledger, source)}"
+
+
+def but_known(ledger: Ledger, source: str) -> str:
+    """What to say behind a sentence about a batch that was not found."""
+    place = known_since(ledger, source)
+    if place is None:
+        return ""
+    return f"; what was read before {place} is not known any more, as {KEY} says"
+
+
+def known_since(ledger: Ledger, source: str) -> str | None:
+    """Where that begins of which the ledger tells everything; None where it is the beginning."""
+    pruned = ledger.pruned_through(source)
+    found = ledger.live_batches(source, pruned, pruned) if pruned else []
+    return end_of(found[0]) if found else None
+
+
+def begins_before(span: Span, batches: tuple[Batch, ...], through: int, end: Position) -> bool:
+    """Whether a span that touches these batches begins before the end of the batch `through`; one
+    from `earliest` on begins behind it."""
+    since = span.since
+    if isinstance(since, Earliest):
+        return False
+    if any(one.id <= through for one in batches):
+        return True
+    gone = end.committed_at
+    return isinstance(since, AtMoment) and gone is not None and since.moment <= gone

@@ -1,0 +1,296 @@
+"""Random histories whose old batches go: whatever is asked of the rest is answered as before.
+
+Belongs here: the ledger alone, in memory and in Postgres. Does not: up to which batch changes go,
+and runs, replays and rebuilds on what is left (`tests/positions/test_forgotten.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from functools import partial
+from random import Random
+from typing import Any
+
+import pytest
+
+from pipeline.batch import Batch, BatchState, CaptureRecord, Ended, Prepared
+from pipeline.consumers import DeliveryBounds
+from pipeline.decisions import Lease
+from pipeline.errors import LedgerRefused
+from pipeline.ports.ledger import Ledger
+from pipeline.position import SetWitness
+from pipeline.schema.history import History
+from pipeline.segment import SegmentFile, SourcePart, SourceTable
+from pipeline.table import TableName
+from pipeline.table_state import Quarantine
+from pipeline.tables import TablePatterns
+from pipeline.upkeep.changes import Pruned
+from tests.ledger.made import (
+    DECISION,
+    GAP,
+    MOMENT,
+    ORDERS,
+    SERVER,
+    STOCK,
+    begun,
+    elsewhere,
+    following,
+    merged,
+    position,
+    prepared,
+    record,
+    version,
+)
+from tests.ledger.servers import Stand, run
+
+NOTES = TableName("shop", "notes")
+TABLES = (ORDERS, STOCK)
+RUNS = 30
+BY_GTID = 6
+"""The only one of these that could be resumed by GTIDs."""
+_END = 1 << 60
+_BOUNDS = DeliveryBounds(max_batches=3)
+_IDLE = """
+select count(*) from lockstep.leases l
+where l.source = '{0}' and l.token < (select token from lockstep.batches where id = {1})
+  and not exists (select from lockstep.lease_uses u
+                  where (u.source, u.token) = (l.source, l.token))
+"""
+
+
+@dataclass
+class Past:
+    """Runs of a source, each under a lease of its own. `plain`: batches of which nothing but
+    changes was recorded, and XA transactions that ended, and which nobody began behind; `open`:
+    XA transactions that did not end; `stops`: the run in which a table is quarantined."""
+
+    ledger: Ledger
+    stand: Stand
+    source: str
+    random: Random
+    stops: int
+    versions: int = 1
+    runs: int = 0
+    plain: set[int] = field(default_factory=set)
+    open: list[Prepared] = field(default_factory=list)
+
+    def run(self) -> None:
+        acts = (
+            *(self.batch,) * 10,
+            self.idle,
+            self.abandoned,
+            self.structure,
+            self.away,
+            self.read,
+        )
+        self.runs += 1
+        with self.ledger.lock(self.source, "a test", f"run-{self.runs}") as lease:
+            self.random.choice(acts if self.runs > BY_GTID else (self.batch,))(lease)
+            if self.runs == self.stops:
+                stopped = Quarantine(NOTES, "a defect", "report it", "where it stopped")
+                self.ledger.quarantine(lease, stopped)
+
+    def batch(self, lease: Lease) -> None:
+        first = self.runs == 1
+        batch = (begun if first else following)(self.ledger, lease)
+        some = (*TABLES, NOTES) if first else tuple(t for t in TABLES if self.random.random() < 0.5)
+        captured = record(batch, *some, first=first)
+        if self.open and self.random.random() < 0.5:
+            captured = replace(captured, ended=(Ended(self.open[0], committed=True),))
+            begun_in = self.open.pop(0).batch
+            self.plain |= set() if self.stops else {begun_in}
+        if not first and self.random.random() < 0.2:
+            self.open.append(prepared(batch, f"{batch.id}".encode()))
+            captured = replace(captured, prepared=(self.open[-1],))
+        elif not (first or (captured.ended and self.stops)):
+            self.plain.add(batch.id)
+        self.capture(lease, batch, captured)
+
+    def capture(self, lease: Lease, batch: Batch, captured: CaptureRecord) -> None:
+        file = SegmentFile(f"batch-{batch.id:012d}-v1-00000.parquet", 1, 1, "0" * 64)
+        gtid = f"{captured.end.server_uuid}:{batch.id}"
+        moment = MOMENT + timedelta(seconds=self.runs)
+        captured = replace(
+            captured,
+            end=replace(captured.end, committed_at=moment),
+            source_parts=(SourcePart(SourceTable.TRANSACTIONS, (file,)),),
+            set_witnesses=(SetWitness(gtid, 1),) if self.random.random() < 0.3 else (),
+            by_gtid=self.runs == BY_GTID,
+            scope=TablePatterns(("shop.*",), ()),
+        )
+        self.ledger.record_capture(lease, batch.id, captured)
+        for segment in captured.segments:
+            merged(self.ledger, lease, segment.table, batch.id, batch.id, batch.id)
+        self.ledger.mark_merged(lease)
+        self.ledger.acknowledge(lease, batch.id)
+
+    def idle(self, lease: Lease) -> None:
+        self.ledger.decide(lease, replace(DECISION, kind="idle"))
+
+    def abandoned(self, lease: Lease) -> None:
+        for _ in range(self.random.randrange(1, 3)):
+            batch = following(self.ledger, lease)
+            if self.random.random() < 0.5:
+                self.ledger.record_capture(lease, batch.id, record(batch, ORDERS))
+            self.ledger.abandon(lease, batch.id, "damaged")
+
+    def structure(self, lease: Lease) -> None:
+        batch = following(self.ledger, lease)
+        self.versions += 1
+        learnt = version(ORDERS, self.versions, batch.start.at.offset, f"c{self.versions}")
+        captured = replace(record(batch, STOCK), history=History(versions=(learnt,)))
+        self.capture(lease, batch, captured)
+
+    def away(self, lease: Lease) -> None:
+        """From another place on."""
+        cursor = self.ledger.captured_cursor(self.source)
+        assert cursor is not None
+        [newest] = self.ledger.live_batches(self.source, cursor.batch, cursor.batch)
+        self.plain.discard(newest.id)
+        start = position(cursor.position.at.offset + 50)
+        batch = elsewhere(self.ledger, lease, newest, GAP, start)
+        self.capture(lease, batch, record(batch, ORDERS))
+
+    def read(self, lease: Lease) -> None:
+        """A consumer reads on, and a new one begins."""
+        consumers = self.stand.consumers
+        made = consumers.make_consumer(self.source, f"c{self.runs}", "latest")
+        self.plain.discard(made.cursor or 0)
+        for one in consumers.consumers(self.source):
+            while delivery := consumers.deliver(
+                self.source, one.name, DeliveryBounds(max_batches=3)
+            ):
+                consumers.ack_delivery(self.source, one.name, delivery.id)
+
+    # -- what goes ---------------------------------------------------------------------------
+
+    def forget(self) -> int | None:
+        """Changes up to a batch that nobody needs; which one."""
+        last = min(one.through for one in self.ledger.holders(self.source))
+        gone = self.ledger.forgotten(self.source)
+        above = 0 if gone is None else gone.through
+        known = [one.id for one in self.ledger.live_batches(self.source, above + 1, last)]
+        if not known:
+            return None
+        through = self.random.choice(known)
+        with self.ledger.lock(self.source, "upkeep", None) as lease:
+            self.ledger.forget(lease, through)
+            self.ledger.note_unlisted(lease, through)
+            with pytest.raises(LedgerRefused, match="pruned_deleted"):
+                self.ledger.prune_batches(lease, 0, through, 1)
+            self.ledger.note_deleted(lease, through)
+        return through
+
+    def prune(self, through: int, calls: int) -> int:
+        """So many calls of all that are to be made; rows of batches that went."""
+        steps = iter(self.steps(through))
+        return sum(rows for rows, _ in zip(steps, range(calls), strict=False))
+
+    def steps(self, through: int) -> Iterator[int]:
+        ledger, most = self.ledger, self.random.randrange(1, 30)
+        for above in range(0, through, most):
+            last = min(above + most, through)
+            self.locked(partial(ledger.prune, above=above, last=last, through=through))
+            yield 0
+        for kind in (ledger.prune_leases, ledger.prune_batches):
+            done = Pruned(0, 0, ended=False)
+            while not done.ended:
+                step = partial(kind, above=done.reached, through=through, most=most)
+                done = self.locked(step)
+                yield done.rows if kind == ledger.prune_batches else 0
+        self.locked(partial(ledger.note_pruned, through=through))
+
+    def locked(self, step: Callable[[Lease], Any]) -> Any:
+        with self.ledger.lock(self.source, "upkeep", None) as lease:
+            return step(lease)
+
+    # -- what is asked -----------------------------------------------------------------------
+
+    def asked(self, through: int) -> dict[str, object]:
+        """Of the source, and of what lies behind the batch `through`."""
+        ledger, source = self.ledger, self.source
+        cursor = ledger.captured_cursor(source)
+        assert cursor is not None
+        live = ledger.live_batches(source, through, _END)
+        stopped = ledger.table_states(source)[NOTES].stopped
+        since = through if stopped is None else min(through, stopped.batch)
+        moments = sorted({one.start.committed_at for one in live[1:] if one.start.committed_at})
+        return {
+            "live": live,
+            "all": [one for one in ledger.batches(source, limit=_END) if one.id >= through],
+            "cursors": (cursor, ledger.acknowledged_cursor(source)),
+            "first": ledger.first_batch(source),
+            "overlaps": ledger.overlaps(source),
+            "gaps": ledger.gaps(source),
+            "lineage": ledger.lineage(source),
+            "states": ledger.table_states(source),
+            "scopes": ledger.capture_scopes(source),
+            "witnesses": ledger.set_witnesses(source, cursor.batch),
+            "versions": [ledger.schema_versions(source, table) for table in TABLES],
+            "held": [
+                ledger.schema_at(source, table, batch=one.id, place=one.start.at)
+                for one in live
+                for table in TABLES
+            ],
+            "sets": [ledger.version_set(source, one.id) for one in live],
+            "mirrors": [
+                [one for one in ledger.mirror_versions(source, table, _END) if one.batch > through]
+                for table in TABLES
+            ],
+            "segments": [ledger.segments(one.id) for one in live[1:]],
+            "parts": [ledger.source_parts(one.id) for one in live[1:]],
+            "runs": [ledger.captured_by(source, f"run-{self.runs - back}") for back in range(3)],
+            "read": [
+                ledger.batch_covering(source, one.start.server_uuid, one.start.at)
+                for one in live[2:]
+            ],
+            "within": [ledger.committed_within(source, one, one) for one in moments],
+            "reaching": [ledger.reaching(source, SERVER, one) for one in moments],
+            "learnt": ledger.learnt_within(source, through + 1, _END),
+            "written": [ledger.last_settled(source, f"{source}/{table}@1") for table in TABLES],
+            "prepared": ledger.open_prepared(source),
+            "ended": [
+                ledger.ended_prepared(number) for number in range(since + 1, cursor.batch + 1)
+            ],
+            "pending": (ledger.pending(source), ledger.open_intents(source)),
+            "consumers": self.stand.consumers.consumers(source),
+            "holders": ledger.holders(source),
+        }
+
+
+@pytest.mark.parametrize(("seed", "stops"), [(0, 0), (1, 5)])
+def test_what_is_kept_is_told_as_before(stand: Stand, source: str, seed: int, stops: int) -> None:
+    """Wherever old batches end, and wherever their pruning is cut off and begun again: those that
+    stay are as they were, the others are no more than what newer rows of each table go on behind,
+    and runs and consumers go on."""
+    past = Past(stand.ledger, stand, source, Random(seed), stops)
+    pruned = went = 0
+    while pruned < 3:
+        for _ in range(RUNS):
+            past.run()
+        through = past.forget()
+        if through is None:
+            continue
+        pruned += 1
+        before = past.asked(through)
+        kept = {one.id: one for one in past.ledger.batches(source, limit=_END)}
+        went += past.prune(through, past.random.randrange(40))
+        went += past.prune(through, _END)
+        assert past.asked(through) == before
+        left = past.ledger.batches(source, limit=_END)
+        assert left == [kept[one.id] for one in left]
+        old = {one.id for one in left if one.id < through}
+        assert len(old & past.plain) <= 3 * len(TABLES)
+        assert {
+            n for n, one in kept.items() if one.start_decision and _live(one) and n < through
+        } <= old
+        assert past.prune(through, _END) == 0
+        assert stand.dsn is None or run(stand.dsn, _IDLE.format(source, through)) == [(0,)]
+    assert went
+    assert len(past.ledger.unfinished_notes(source)) == 0
+
+
+def _live(one: Batch) -> bool:
+    return one.state is not BatchState.ABANDONED
