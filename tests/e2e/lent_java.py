@@ -54,7 +54,7 @@ def lend(folder: Path) -> None:
 
     def begin_lent(settings: SparkSettings, java: Java) -> subprocess.Popen[bytes]:
         lasting = _lasting(settings, folder)
-        command = java_command(java, spark_home(), lasting.launch())
+        command = java_command(java, spark_home(), lasting.launch(), behind=lasting.behind)
         if not _is_begun(command, lasting, settings.log4j, folder):
             return begin(settings, java)
         wanted[:] = [lasting]
@@ -157,9 +157,9 @@ def _sockets(port: int) -> int:
 
 def _lasting(settings: SparkSettings, folder: Path) -> SparkSettings:
     """Those of a Java that does not go with one process's folder, for lakes of both kinds."""
-    jars = dict.fromkeys((*settings.class_path, *class_path(jars_folder(sys.prefix), S3)))
+    jars = class_path(jars_folder(sys.prefix), S3)
     log4j = folder / "log4j2.properties"
-    return replace(settings, class_path=tuple(jars), scratch=folder, log4j=log4j)
+    return replace(settings, behind=jars, scratch=folder, log4j=log4j)
 
 
 def _is_begun(command: list[str], settings: SparkSettings, before: Path, folder: Path) -> bool:
