@@ -26,8 +26,11 @@ settings.load_profile("lockstep")
 
 
 TOGETHER = {
-    "commands that begin warm": (
-        "tests/e2e/",
+    "commands that begin warm": ("tests/e2e/",),
+    "commands that meet others": (
+        "tests/e2e/test_objects",
+        "tests/e2e/test_together",
+        "tests/e2e/test_upkeep",
         "tests/hostile/test_restored_by_hand",
         "tests/hostile/test_takeovers",
     ),
@@ -40,8 +43,8 @@ TOGETHER = {
         "tests/lake/",
     ),
 }
-"""Modules that share what takes longest to start: one process runs them all. Where several fit, the
-longest name counts."""
+"""Modules that share what takes longest to start: one process runs them all. None takes longer than
+a process's share of all tests does. Where several fit, the longest name counts."""
 
 
 def scope(nodeid: str) -> str:

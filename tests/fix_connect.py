@@ -22,6 +22,7 @@ from pipeline.retries import SPARK
 from resources.lake.remote import RemoteSpark
 from resources.lake.server import Server
 from tests.e2e.project import environment
+from tests.uncompiled import UNCOMPILED
 
 _REMOTE = "SPARK_CONNECT_MODE_ENABLED"
 
@@ -42,10 +43,11 @@ class ConnectServer:
         return RemoteSpark(self.server, {}, lake=lake, staging=staging)
 
 
-def serve(folder: Path, more: str = "") -> ConnectServer:
+def serve(folder: Path) -> ConnectServer:
     """Begin one in an empty folder; it answers."""
     server = Server("127.0.0.1", free_port(), token="of-tests")
     folder.mkdir(parents=True, exist_ok=True)
+    more = "".join(f'"{name}" = "{value}"\n' for name, value in UNCOMPILED.items())
     (folder / "lockstep.toml").write_text(
         f'[spark]\nremote = "{server}"\ntoken = "env:SPARK_TOKEN"\n"spark.driver.memory" = "1g"\n'
         f'{more}[[sources]]\nname = "shop"\nhost = "127.0.0.1"\nport = 3306\nuser = "u"\n'

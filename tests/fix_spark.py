@@ -13,15 +13,7 @@ import pytest
 from resources.lake.session import SparkProcess
 from tests.e2e.warm import WarmProcess
 from tests.fix_objects import ObjectStore
-
-UNCOMPILED = {
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    "spark.sql.shuffle.partitions": "1",
-    "spark.databricks.delta.snapshotPartitions": "1",
-}
-"""Rows of tests are few: to make Java of a plan costs seconds of processor time, and gives the
-same ones. What is about compiled plans asks for them (`tests.lake.conftest`)."""
+from tests.uncompiled import UNCOMPILED
 
 
 @pytest.fixture(scope="session")

@@ -67,14 +67,20 @@ def spark_home() -> Path:
 
 
 def java_command(
-    java: Java, home: Path, settings: Mapping[str, str], runs: Sequence[str] = ("pyspark-shell",)
+    java: Java,
+    home: Path,
+    settings: Mapping[str, str],
+    runs: Sequence[str] = ("pyspark-shell",),
+    *,
+    behind: Sequence[Path] = (),
 ) -> list[str]:
     """The command of Spark's Java; `settings` are those that it must have from its beginning
-    (`SparkSettings.launch`), `runs` what spark-submit is told to run, options first."""
+    (`SparkSettings.launch`), `runs` what spark-submit is told to run, options first, `behind` the
+    jars behind all others."""
     jars = home / "jars"
     first = jars.glob("slf4j-api-*.jar")
     class_path = [settings.get("spark.driver.extraClassPath", ""), str(home / "conf")]
-    class_path += [*map(str, first), str(jars / "*")]
+    class_path += [*map(str, first), str(jars / "*"), *map(str, behind)]
     options = [settings.get(f"spark.driver.{name}JavaOptions", "") for name in ("default", "extra")]
     return [
         str(java.program),

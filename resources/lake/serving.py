@@ -84,15 +84,17 @@ def become_server(user: Mapping[str, str], lake: LakePath, scratch: Path) -> NoR
     shutil.rmtree(scratch, ignore_errors=True)
     scratch.mkdir(parents=True, mode=0o700)
     own = {key: value for key, value in user.items() if key.startswith("spark.")}
-    settings = settings_in(
-        scratch, own, (*jars, *more), archive if archive.is_file() else None, lake
-    )
+    settings = settings_in(scratch, own, jars, archive if archive.is_file() else None, lake, more)
     home, launch = spark_home(), settings.launch()
     file = scratch / "spark.conf"
     file.touch(0o600)
     file.write_text(_properties({**settings.all(), **_served(server)}), encoding="utf-8")
     command = java_command(
-        java, home, launch, ("--properties-file", str(file), "--class", MAIN, _SPARK_ITSELF)
+        java,
+        home,
+        launch,
+        ("--properties-file", str(file), "--class", MAIN, _SPARK_ITSELF),
+        behind=more,
     )
     sys.stdout.flush()
     sys.stderr.flush()

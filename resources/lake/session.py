@@ -142,7 +142,7 @@ class SparkProcess:
             archive = None
         scratch = make_scratch()
         try:
-            conf = settings_in(scratch.folder, self._user, (*jars, *more), archive, self._lake)
+            conf = settings_in(scratch.folder, self._user, jars, archive, self._lake, more)
             self._process = _begin(conf, java)
             started = _connect(conf, self._process, self._lake, scratch)
         except BaseException:
@@ -174,6 +174,7 @@ def settings_in(
     jars: Sequence[Path],
     archive: Path | None,
     lake: LakePath | None,
+    behind: Sequence[Path],
 ) -> SparkSettings:
     """What a Spark is started with whose own files are in `scratch`."""
     log4j = scratch / "log4j2.properties"
@@ -187,13 +188,14 @@ def settings_in(
         cores=os.cpu_count() or 1,
         memory=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
         store=store_settings(lake) if isinstance(lake, ObjectPath) else {},
+        behind=behind,
     )
 
 
 def _begin(settings: SparkSettings, java: Java) -> subprocess.Popen[bytes]:
     """Java, which starts while pyspark is imported."""
     home, launch = spark_home(), settings.launch()
-    command = java_command(java, home, launch)
+    command = java_command(java, home, launch, behind=settings.behind)
     with _log(settings).open("wb") as sink:
         return start_java(command, home, launch, _told(settings), sink)
 

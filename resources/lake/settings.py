@@ -36,7 +36,8 @@ class SparkSettings:
     """Everything a Spark process needs to know.
 
     `user` is the `[spark]` table. `class_path` are Delta's jars and ours, `archive` the class-data
-    archive if there is one. `scratch` is a folder that this process alone uses and that
+    archive if there is one, `behind` jars behind all others: the archive holds for a class path
+    that begins as its own did. `scratch` is a folder that this process alone uses and that
     goes away with it; `store` what Hadoop is told of the lake's object store.
     """
 
@@ -48,6 +49,7 @@ class SparkSettings:
     cores: int
     memory: int
     store: Mapping[str, str] = field(default_factory=dict, repr=False)
+    behind: Sequence[Path] = ()
 
     def all(self) -> dict[str, str]:
         """Spark's configuration, complete."""
@@ -95,7 +97,8 @@ class SparkSettings:
 
     def _executors(self) -> dict[str, str]:
         """They fetch the jars of the driver, which listens where they reach it."""
-        return {"spark.jars": ",".join(path.as_uri() for path in self.class_path)}
+        jars = (*self.class_path, *self.behind)
+        return {"spark.jars": ",".join(path.as_uri() for path in jars)}
 
     def _java_options(self) -> str:
         # Most runs end before Java's second compiler has paid for itself. Without it, start

@@ -1,16 +1,17 @@
-"""A Java that outlives the processes that use it, each with a Spark of its own in it.
+"""A Java that outlives the processes that use it, and so does the Spark in it.
 
 Belongs here: what of `resources.lake.session` is done otherwise for that. The first borrower
 starts it as the product does, and whoever has `kept` it holds the end of its standard input, so
 that it ends with that. It is begun by a process of its own, which the borrower's death does not
-reach. A borrower that was killed leaves its Spark behind: `reclaim` stops it and waits until
-nothing works for a dead process any more. Does not: a Java with settings of its own
-(`[spark]`), which is started as ever.
+reach. Who ends in order leaves its Spark to the next that would start one with the same settings;
+one that was killed has it stopped: `reclaim` waits until nothing works for a dead process any
+more. Does not: a Java with settings of its own (`[spark]`), which is started as ever.
 """
 
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import os
 import shutil
 import socket
@@ -28,8 +29,10 @@ from resources.lake.jars import S3, class_path, jars_folder
 from resources.lake.java import Java
 from resources.lake.launch import connected, java_command, spark_home, start_java
 from resources.lake.settings import SparkSettings
+from tests.uncompiled import UNCOMPILED
 
 _TOLD, _BORROWED, _COMMAND, _KEEPER = "listens", "borrowed", "command", "keeper"
+_CONFIGURED = "spark.tests.configured"
 _BEGINNING = "beginning"
 _LISTEN, _TIME_WAIT = "0A", "06"
 PATIENCE = 60
@@ -47,12 +50,14 @@ def kept(folder: Path) -> Iterator[None]:
 def lend(folder: Path) -> None:
     """Have this process use the Java of `folder`."""
     begin, end = session._begin, session._end
+    wanted = list[SparkSettings]()
 
     def begin_lent(settings: SparkSettings, java: Java) -> subprocess.Popen[bytes]:
-        wanted = _lasting(settings, folder)
-        command = java_command(java, spark_home(), wanted.launch())
-        if not _is_begun(command, wanted, settings.log4j, folder):
+        lasting = _lasting(settings, folder)
+        command = java_command(java, spark_home(), lasting.launch(), behind=lasting.behind)
+        if not _is_begun(command, lasting, settings.log4j, folder):
             return begin(settings, java)
+        wanted[:] = [lasting]
         (folder / _BORROWED).touch()
         (settings.scratch / _TOLD).symlink_to(folder / _TOLD)
         return subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
@@ -65,15 +70,48 @@ def lend(folder: Path) -> None:
             gateway.jvm.org.apache.hadoop.fs.FileSystem.closeAll()
             # The Java is not this process's to shut down.
             vars(gateway)["shutdown"] = lambda *_: None
+            _share_spark(wanted[0])
         return gateway
 
     def end_lent(started: session.Started, patience: float) -> None:
         lent = (started.scratch.folder / _TOLD).is_symlink()
+        if lent and not started.session.sparkContext.statusTracker().getActiveJobsIds():
+            vars(started.session)["stop"] = lambda: None
         end(started, patience)
         if lent:
             (folder / _BORROWED).unlink()
 
     vars(session).update(_begin=begin_lent, connected=connect_lent, _end=end_lent)
+
+
+def _share_spark(settings: SparkSettings) -> None:
+    """Whoever asks for a Spark in this process gets the one that was left, if it has these
+    settings, and leaves one whose own files are in its folder."""
+    from pyspark import SparkContext
+
+    given = settings.all()
+    own = {name: given[name] for name in ("spark.local.dir", "spark.sql.warehouse.dir")}
+    own |= {name: value for name, value in UNCOMPILED.items() if name not in settings.user}
+    configured = hashlib.sha256(repr(sorted({**given, **own}.items())).encode()).hexdigest()
+
+    def shared(context: Any, conf: Any) -> Any:
+        left = _spark_of(context._jvm)
+        if left is not None:
+            if left.conf().get(_CONFIGURED) == configured:
+                return context._jvm.JavaSparkContext(left)
+            left.stop()
+        for name, value in {**own, _CONFIGURED: configured}.items():
+            conf.set(name, value)
+        return context._jvm.JavaSparkContext(conf)
+
+    SparkContext._initialize_context = shared  # type: ignore[assignment, method-assign]
+
+
+def _spark_of(jvm: Any) -> Any:
+    """The Spark of a Java, if there is one."""
+    contexts = getattr(getattr(jvm.org.apache.spark, "SparkContext$"), "MODULE$")
+    found = contexts.getActive()
+    return found.get() if found.isDefined() else None
 
 
 def is_borrowed(folder: Path) -> bool:
@@ -94,10 +132,9 @@ def _stop_spark(folder: Path) -> None:
     with subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as process:
         gateway: Any = connected(process, folder / _TOLD)
         assert gateway is not None
-        contexts = getattr(getattr(gateway.jvm.org.apache.spark, "SparkContext$"), "MODULE$")
-        active = contexts.getActive()
-        if active.isDefined():
-            active.get().stop()
+        left = _spark_of(gateway.jvm)
+        if left is not None:
+            left.stop()
         port = gateway.gateway_parameters.port
         gateway.close()
         until = time.monotonic() + PATIENCE
@@ -120,9 +157,9 @@ def _sockets(port: int) -> int:
 
 def _lasting(settings: SparkSettings, folder: Path) -> SparkSettings:
     """Those of a Java that does not go with one process's folder, for lakes of both kinds."""
-    jars = dict.fromkeys((*settings.class_path, *class_path(jars_folder(sys.prefix), S3)))
+    jars = class_path(jars_folder(sys.prefix), S3)
     log4j = folder / "log4j2.properties"
-    return replace(settings, class_path=tuple(jars), scratch=folder, log4j=log4j)
+    return replace(settings, behind=jars, scratch=folder, log4j=log4j)
 
 
 def _is_begun(command: list[str], settings: SparkSettings, before: Path, folder: Path) -> bool:

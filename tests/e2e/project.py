@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -53,10 +53,11 @@ def empty_ledger() -> Path:
 @dataclass
 class Project:
     """`folder` holds lockstep.toml, the lake and .lockstep; commands run in processes of
-    their own, which begin cold or `warm`."""
+    their own, which begin cold or `warm`, and then find its ledger running if it is `held`."""
 
     folder: Path
     warm: WarmProcess | None = None
+    held: bool = True
 
     @classmethod
     def made(
@@ -102,6 +103,12 @@ class Project:
             self.warm.ledgers.let_go(self.folder)
 
     @property
+    def alone(self) -> Project:
+        """The same project, each command the only user of its ledger."""
+        self.at_rest()
+        return replace(self, held=False)
+
+    @property
     def cold(self) -> Project:
         """The same project, each command in a process of its own."""
         return Project(self.folder)
@@ -111,7 +118,9 @@ class Project:
     ) -> subprocess.CompletedProcess[str]:
         if self.warm is not None:
             surroundings = environment(**extra)
-            done = self.warm.run(arguments, folder=self.folder, environment=surroundings)
+            done = self.warm.run(
+                arguments, folder=self.folder, environment=surroundings, hold=self.held
+            )
             return _expected(done, expect)
         command = [sys.executable, "-m", "lockstep.cli", *arguments]
         return self._process(command, expect, extra)

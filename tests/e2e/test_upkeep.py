@@ -143,8 +143,8 @@ def test_of_a_run_and_upkeep_that_meet_the_run_goes_first(
     compacts the next time; the run waits for nothing."""
     mysql.execute(f"insert into {ADDED} values (200, 0)")
     place = "resources.lake.pin:Head.pin"
-    with asleep(replace(project, warm=rival), place, command="upkeep") as hanging:
-        project.run("run")
+    with asleep(project, place, command="upkeep") as hanging:
+        replace(project, warm=rival).run("run")
         hanging.wake()
         code, said = hanging.end()
     assert code == 0, said

@@ -38,20 +38,35 @@ class WarmProcess:
         self.ledgers = HeldLedgers()
 
     def run(
-        self, arguments: Sequence[str], *, folder: Path, environment: Mapping[str, str]
+        self,
+        arguments: Sequence[str],
+        *,
+        folder: Path,
+        environment: Mapping[str, str],
+        hold: bool = True,
     ) -> subprocess.CompletedProcess[str]:
         """One command of the command line, in a process of its own."""
-        with self.start("lockstep.cli", arguments, folder=folder, environment=environment) as begun:
+        with self.start(
+            "lockstep.cli", arguments, folder=folder, environment=environment, hold=hold
+        ) as begun:
             out, err = begun.communicate(TIMEOUT)
         assert begun.returncode is not None
         return subprocess.CompletedProcess(list(arguments), begun.returncode, out, err)
 
     def start(
-        self, module: str, arguments: Sequence[str], *, folder: Path, environment: Mapping[str, str]
+        self,
+        module: str,
+        arguments: Sequence[str],
+        *,
+        folder: Path,
+        environment: Mapping[str, str],
+        hold: bool = True,
     ) -> StartedProcess:
-        """`python -m MODULE …`, begun."""
+        """`python -m MODULE …`, begun; the folder's ledger runs already, and goes on, if asked to
+        `hold` it."""
         channel = self._channel()
-        self.ledgers.hold(folder)
+        if hold:
+            self.ledgers.hold(folder)
         out, err = (os.memfd_create(name) for name in ("out", "err"))
         asked = {
             "module": module,

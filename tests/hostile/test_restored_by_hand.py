@@ -155,8 +155,7 @@ def test_a_run_is_undone(
         typed = [run[:8] if word == "0f3c1d2e" else word for word in words]
         if "--yes" in words:
             assert "Another process uses the ledger" in project.run(*typed, expect=2).stderr
-            project.at_rest()
-            told = project.cold.json(*typed)
+            told = project.alone.json(*typed)
             assert (told["run"], Path(told["ledger_kept"]).is_dir()) == (run, True)
             [newest] = DeltaTable(project.lake / "shop" / database / "a").history(1)
             assert newest["operation"] == "RESTORE"

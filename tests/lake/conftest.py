@@ -25,7 +25,7 @@ from resources.memory.lake import MemoryLake
 from resources.memory.mirrors import MemoryMirrors
 from resources.memory.segments import MemorySegments
 from tests.fix_objects import ObjectStore
-from tests.fix_spark import UNCOMPILED
+from tests.uncompiled import UNCOMPILED
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -37,3 +37,10 @@ def test_the_command_is_that_of_spark_submit() -> None:
     assert Path(program).resolve() == Path(expected[0]).resolve()
     assert " ".join(options) == expected[1]
     assert shlex.split(SETTINGS["spark.driver.extraJavaOptions"]) == options[3:5]
+
+
+def test_the_jars_of_a_store_are_behind_all_others() -> None:
+    """Java uses its archive of classes only where the class path begins as the archive's did."""
+    java, home, more = java_or_refuse(os.environ), spark_home(), Path("/store.jar")
+    plain, stored = (java_command(java, home, SETTINGS, behind=b)[2] for b in ((), (more,)))
+    assert stored == f"{plain}:{more}"

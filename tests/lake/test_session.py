@@ -177,7 +177,7 @@ def test_executors_must_see_the_lake(tmp_path: Path) -> None:
 from pathlib import Path
 from pipeline.errors import ConfigurationError
 from resources.lake.session import SparkProcess
-from tests.fix_spark import UNCOMPILED
+from tests.uncompiled import UNCOMPILED
 from tests.lake.conftest import lake_at
 from tests.lake.made import PEOPLE, a_write, content
 conf = {
