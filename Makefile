@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/ready
-WORKERS ?= 2
+WORKERS ?= 3
 WORKSPACE ?= workspace.yaml
 CODE := pipeline resources assets lockstep demo tests benchmarks
 
