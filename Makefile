@@ -55,6 +55,7 @@ format: $(READY)  ## what `check` would ask for, done
 ui: $(READY)  ## Dagster's page, on lockstep.toml or LOCKSTEP_CONFIG
 	@DAGSTER_HOME="$$($(BIN)/python -m assets.home)" $(BIN)/dagster dev -w $(WORKSPACE)
 
+bench: export PYTHONDONTWRITEBYTECODE :=
 bench: $(READY)  ## figures of this machine
 	@$(BIN)/python -m benchmarks
 
