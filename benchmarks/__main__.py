@@ -1,11 +1,10 @@
-"""`make bench`: the engine's table, the runs' table, then the table of the four stands, in one go on
-this machine.
+"""`make bench`: the engine's table, the runs' table, then that of the four stands, in one go.
 
 `python -m benchmarks engine` (or BENCH_ONLY=engine) prints the first part only, `python -m
 benchmarks runs` the second, `python -m benchmarks stands` the third. The others must be asked for:
 `python -m benchmarks large` takes minutes and many gigabytes of disk, `mirror` and `wide` half an
-hour, `history`, `small`, `served`, `fold`, `reading`, `proof`, `pages`, `upkeep`, `month`, `readers`
-and `first` a few minutes each.
+hour, `history`, `small`, `served`, `fold`, `reading`, `proof`, `pages`, `upkeep`, `month`,
+`readers` and `first` a few minutes each.
 """
 
 from __future__ import annotations
