@@ -26,22 +26,25 @@ _ALL_OF_IT: Final = frozenset({"EXCLUSIVE", "SHARED_NO_READ_WRITE"})
 _STATE: Final = "waiting for table metadata lock"
 _COMMENTS: Final = re.compile(r"\s*(?:/\*.*?\*/\s*)*", re.DOTALL)
 _TAKES_ALL: Final = re.compile(
-    r"(?:alter|create|drop|lock|optimize|rename|repair|truncate)\b", re.IGNORECASE
+    r"(?:alter|create|drop|optimize|rename|repair|truncate)\b", re.IGNORECASE
 )
 """Statements that want a table for themselves."""
+_LOCKS_TABLES: Final = re.compile(r"lock\s+tables?\b", re.IGNORECASE)
+_TO_WRITE: Final = re.compile(r"\bwrite\s*$", re.IGNORECASE)
+"""Of one table in LOCK TABLES. READ, which our own reads lock a table with, is content beside who
+reads."""
 
 _UNTOLD: Final = frozenset({1044, 1049, 1142, 1146, 1227})
 """ER_DBACCESS_DENIED_ERROR, ER_BAD_DB_ERROR, ER_TABLEACCESS_DENIED_ERROR, ER_NO_SUCH_TABLE,
 ER_SPECIFIC_ACCESS_DENIED_ERROR."""
 
 
-def waiting_for(cursor: Cursor, table: TableName, reader: int = 0) -> bool:
-    """Whether a statement waits to have the table for itself, as far as the account sees it.
-    `reader`: the session that reads for us, which may wait to lock the table against writers."""
+def waiting_for(cursor: Cursor, table: TableName) -> bool:
+    """Whether a statement waits to have the table for itself, as far as the account sees it."""
     locks = _locks(cursor, table)
     if locks:
         return any(status == "PENDING" and kind in _ALL_OF_IT for status, kind in locks)
-    return sessions_wait(cursor, table, reader)
+    return sessions_wait(cursor, table)
 
 
 def _locks(cursor: Cursor, table: TableName) -> list[tuple[str, str]]:
@@ -56,23 +59,29 @@ def _locks(cursor: Cursor, table: TableName) -> list[tuple[str, str]]:
     return [(_text(status), _text(kind)) for status, kind in cursor.fetchall()]
 
 
-def sessions_wait(cursor: Cursor, table: TableName, reader: int) -> bool:
+def sessions_wait(cursor: Cursor, table: TableName) -> bool:
     """The same by the list of sessions alone."""
     cursor.execute("show full processlist")
     return any(
-        _is_about(table, database=_text(row[3]), statement=_text(row[7]))
+        wants(table, database=_text(row[3]), statement=_text(row[7]))
         for row in cursor.fetchall()
-        if int(row[0]) != reader and _text(row[6]).lower().startswith(_STATE)
+        if _text(row[6]).lower().startswith(_STATE)
     )
 
 
-def _is_about(table: TableName, *, database: str, statement: str) -> bool:
-    """`database`: the one that the session uses."""
+def wants(table: TableName, *, database: str, statement: str) -> bool:
+    """Whether the statement needs the table for itself. `database`: the one its session uses."""
     begun = _COMMENTS.match(statement)
-    if _TAKES_ALL.match(statement, begun.end() if begun else 0) is None:
-        return False
-    named = _mentions(statement, table.name)
-    return named and (database == table.database or _mentions(statement, table.database))
+    bare = statement[begun.end() :] if begun else statement
+    if _LOCKS_TABLES.match(bare):
+        parts = [part for part in bare.split(",") if _TO_WRITE.search(part)]
+    else:
+        parts = [bare] if _TAKES_ALL.match(bare) else []
+    return any(
+        _mentions(part, table.name)
+        and (database == table.database or _mentions(part, table.database))
+        for part in parts
+    )
 
 
 def _mentions(statement: str, name: str) -> bool:

@@ -127,7 +127,7 @@ def _is_answer(error: LockstepError) -> bool:
 def _left(cursor: Cursor, number: int, table: TableName, read: Watched, stop: Event) -> bool:
     """False once nobody reads any more."""
     while not stop.is_set():
-        waited_for = waiting_for(cursor, table, number)
+        waited_for = waiting_for(cursor, table)
         read.answered = monotonic()
         if read.leave(waited_for=waited_for):
             with suppress(pymysql.err.OperationalError):  # it ended meanwhile

@@ -26,7 +26,7 @@ from pipeline.snapshot.condition import read_condition
 from pipeline.table import TableName
 from resources.mysql.row_hashes import HashedRead
 from resources.mysql.server import MySqlServer
-from resources.mysql.waiting import sessions_wait, waiting_for
+from resources.mysql.waiting import sessions_wait, waiting_for, wants
 from tests.fix_mysql import UNHURRIED, MySqlStand, killed_at_last
 from tests.mysql.chunked import Sliced, rows_of, until
 from tests.mysql.reading import changes, settings
@@ -323,24 +323,41 @@ def test_who_only_writes_is_not_waited_for(place: Sliced) -> None:
         thread.join()
 
 
-def test_whoever_reads_for_us_is_not_waited_for(place: Sliced) -> None:
-    """A read of a table without snapshots locks it against writers, and waits for them."""
-    place.do(f"create table t ({COLUMNS})")
+@pytest.mark.parametrize(("lock", "counts"), [("read", False), ("write", True)])
+def test_who_locks_to_read_is_not_waited_for(place: Sliced, lock: str, counts: bool) -> None:
+    """By the list of sessions alone, which has our own sessions too: a read whose rows have to be
+    those of one moment locks its table against writers, and waits for them."""
+    place.do(f"create table t ({COLUMNS})", f"create table other ({COLUMNS})")
+    other = TableName(place.table.database, "other")
     with (
         place.stand.connect(place.table.database, autocommit=False) as writing,
         writing.cursor() as writer,
-        place.stand.connect(place.table.database) as reading,
-        reading.cursor() as reader,
+        place.stand.connect(place.table.database) as locking,
+        locking.cursor() as locker,
         place.stand.connect() as session,
         session.cursor() as cursor,
     ):
         writer.execute("insert into t values (1, 1, 'a')")
-        reader.execute("select connection_id()")
-        [(own,)] = reader.fetchall()
-        thread = Thread(target=reader.execute, args=("lock tables t read",))
+        statement = f"lock tables other write, t {lock}"
+        thread = Thread(target=locker.execute, args=(statement,))
         thread.start()
-        until(lambda: sessions_wait(cursor, place.table, 0))
-        assert not sessions_wait(cursor, place.table, own)
-        assert not waiting_for(cursor, place.table, own)
+        until(lambda: sessions_wait(cursor, other))
+        assert sessions_wait(cursor, place.table) == counts
+        assert waiting_for(cursor, place.table) == counts
         writing.commit()
         thread.join()
+
+
+@pytest.mark.parametrize(
+    ("statement", "counts"),
+    [
+        ("/* a tool's */ alter table shop.t add column w int", True),
+        ("LOCK TABLE `shop`.`t` READ LOCAL, u WRITE", False),
+        ("lock tables u read, shop.t as x low_priority write ", True),
+        ("lock tables other.t write", False),
+        ("optimize table shop.tt", False),
+        ("insert into shop.t values (1)", False),
+    ],
+)
+def test_which_statements_need_a_table_for_themselves(statement: str, counts: bool) -> None:
+    assert wants(TableName("shop", "t"), database="other", statement=statement) == counts
