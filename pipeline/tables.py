@@ -71,14 +71,6 @@ class TablePatterns:
                 return f"excluded by {text!r}"
         return None
 
-    def may_match_database(self, database: str) -> bool:
-        """Whether some table of this database, now or later, could be captured."""
-        if database.lower() in SYSTEM_DATABASES:
-            return False
-        return any(
-            re.fullmatch(translate(text.partition(".")[0]), database) for text in self.include
-        )
-
     def idle(self, tables: Iterable[TableName]) -> list[str]:
         """Patterns of `include` that match none of `tables`."""
         known = [table for table in tables if table.database.lower() not in SYSTEM_DATABASES]

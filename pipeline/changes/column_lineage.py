@@ -56,11 +56,6 @@ class ColumnLineage:
     marked: bool = False
     policies: MirrorPolicies = field(default_factory=MirrorPolicies)
 
-    @property
-    def rekeyed(self) -> bool:
-        """Whether no key tells the rows of all versions apart: see `key_of`."""
-        return self.key_of(self.versions) is None
-
     def key_of(self, versions: Collection[int]) -> tuple[str, ...] | None:
         """The key by which images of these versions are merged together; () counts copies,
         None: the table must be read again. What matters are versions that have images: the

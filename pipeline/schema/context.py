@@ -19,7 +19,6 @@ from pipeline.schema.collations import charset_of, collation_name
 
 _REAL_AS_FLOAT: Final = 1
 _ANSI_QUOTES: Final = 1 << 2
-_IGNORE_SPACE: Final = 1 << 3
 _ORACLE: Final = 1 << 9
 _MAXDB: Final = 1 << 12
 _NO_BACKSLASH_ESCAPES: Final = 1 << 20
@@ -47,8 +46,7 @@ class ServerDialect:
 class StatementContext:
     """The session a statement ran in. Collations are their own names; `microseconds` are
     those of the event's second; `database_collation`: MySQL's, where the session has another
-    than its database's; `logged_with_xid` is false for what InnoDB did not commit, a statement
-    without effect among it. `alter_phase`: MariaDB's two-phase ALTER is logged at its "start",
+    than its database's. `alter_phase`: MariaDB's two-phase ALTER is logged at its "start",
     and again at its "commit" or "rollback"."""
 
     facts: ServerDialect = field(default_factory=ServerDialect)
@@ -62,7 +60,6 @@ class StatementContext:
     explicit_timestamps: bool = True
     time_zone: str = ""
     microseconds: int = 0
-    logged_with_xid: bool = False
     alter_phase: str | None = None
     database_collation: str | None = None
 
@@ -73,10 +70,6 @@ class StatementContext:
     @property
     def backslash_escapes(self) -> bool:
         return not self.sql_mode & _NO_BACKSLASH_ESCAPES
-
-    @property
-    def ignore_space(self) -> bool:
-        return bool(self.sql_mode & _IGNORE_SPACE)
 
     @property
     def real_as_float(self) -> bool:
@@ -127,7 +120,7 @@ class _Reader:
         return piece
 
 
-_SKIPPED: Final = {3: 4, 7: 2, 8: 2, 9: 8, 10: 4, 14: 8, 15: 8, 19: 1, 20: 1, 129: 8}
+_SKIPPED: Final = {3: 4, 7: 2, 8: 2, 9: 8, 10: 4, 14: 8, 15: 8, 17: 8, 19: 1, 20: 1, 129: 8}
 """Variables of a fixed size that change no structure: code → bytes."""
 
 _NO_NAMES: Final = 254
@@ -189,9 +182,6 @@ def _variable(code: int, reader: _Reader, context: StatementContext) -> Statemen
             return replace(context, microseconds=reader.integer(3))
         case 16:
             return replace(context, explicit_timestamps=reader.integer(1) != 0)
-        case 17:
-            reader.take(8)
-            return replace(context, logged_with_xid=True)
         case 18:
             name = _collation(reader.integer(2), context)
             return replace(context, utf8mb4_collation=name)

@@ -142,8 +142,7 @@ def _create(
         after = _made(change, schema, context)
     except CannotFollow as error:
         return schema.with_unknown(name), [*effects, NotFollowed(name, str(error))]
-    rows = isinstance(change, CreateTable) and change.ends_with_rows
-    return schema.with_table(after), [*effects, Created(after.name, after, rows)]
+    return schema.with_table(after), [*effects, Created(after.name, after)]
 
 
 def _made(

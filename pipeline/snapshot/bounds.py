@@ -10,7 +10,6 @@ against the forms that literals have: nothing else ever becomes part of a statem
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -85,14 +84,6 @@ class Bound:
         if not all(isinstance(one, str) for one in (*columns, *literals)):
             raise ValueError("not a bound")
         return cls(columns, literals)
-
-    def to_text(self) -> str:
-        return json.dumps(self.to_json(), separators=(",", ":"), ensure_ascii=False)
-
-    @classmethod
-    def from_text(cls, text: str) -> Bound:
-        """ValueError for what `to_text` does not make."""
-        return cls.from_json(json.loads(text))
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,7 +55,7 @@ def test_nothing_changed_needs_nothing() -> None:
     """One version: every column is its own."""
     line = lineage(history([A]), mirror=mirror(("a", pa.int32())))
     assert line.mirror == line.versions[1] == (IDS, PartColumn("a", pa.int32()))
-    assert (steps(line), line.key, line.kept, line.rekeyed) == ((), ("id",), (), False)
+    assert (steps(line), line.key, line.kept) == ((), ("id",), ())
 
 
 def test_a_table_without_a_mirror_needs_no_steps() -> None:
@@ -326,9 +326,9 @@ def test_a_key_that_holds_throughout_tells_all_rows() -> None:
     assert keyed([a_key("id"), U], [a_key("v"), U]).key_of([1, 2]) == ("u",)
     assert keyed([a_key("id", "u")], [a_key("u", "id")]).key_of([1, 2]) == ("u", "id")
     line = keyed([a_key("id")], [a_key("v")])
-    assert (line.rekeyed, line.key_of([1, 2]), line.key_of([2])) == (True, None, ("v",))
+    assert (line.key_of([1, 2]), line.key_of([2])) == (None, ("v",))
     assert keyed([], []).key_of([1, 2]) == ()
-    assert keyed([], [a_key("id")]).rekeyed
+    assert keyed([], [a_key("id")]).key_of([1, 2]) is None
 
 
 def test_a_renamed_key_is_the_same_key() -> None:
@@ -336,7 +336,7 @@ def test_a_renamed_key_is_the_same_key() -> None:
     key = a_column("key", nullable=False)
     renamed = a_version(2, a_table(key, keys=[a_key("key")]), ["id"])
     line = lineage([a_version(1, a_table(ID)), renamed], mirror=mirror())
-    assert (line.key, line.rekeyed, line.keys[1]) == (("key",), False, (("key",),))
+    assert (line.key, line.key_of([1, 2]), line.keys[1]) == (("key",), ("key",), (("key",),))
 
 
 def test_files_are_read_under_their_changelog_s_names() -> None:

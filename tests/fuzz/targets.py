@@ -24,10 +24,10 @@ from pipeline.binlog.stream import ring as columns
 from pipeline.binlog.stream.control import moment
 from pipeline.binlog.stream.framing import HEADER, EventType
 from pipeline.binlog.stream.intake import events as read_events
-from pipeline.binlog.stream.ring import MARIADB, TransactionGroup
+from pipeline.binlog.stream.ring import TransactionGroup
 from pipeline.binlog.stream.texts import MOST_BYTES
 from pipeline.binlog.transactions.buffer import TransactionBuffer
-from pipeline.binlog.transactions.identity import gtid_intervals, gtid_texts
+from pipeline.binlog.transactions.identity import gtid_set, gtid_texts
 from pipeline.errors import TableError
 from pipeline.gtid import GtidSet
 from pipeline.ports.source import BinlogSize, Received
@@ -207,9 +207,8 @@ class Dumps:
         kept = sum(len(text) for text in statements.flatten().to_pylist())
         # What is no UTF-8 is shown with four letters for a byte.
         assert kept <= 4 * MOST_BYTES
-        if not (run.transactions[:, columns.GTID_KIND] == MARIADB).any():
-            texts = gtid_intervals(run.transactions, run.sources)
-            GtidSet.parse(",".join(f"{source}{a}-{b}" for source, a, b in texts))
+        found = gtid_set(run.transactions, run.sources)
+        assert GtidSet.parse(str(found)) == found
         for at in run.transactions[:, columns.COMMITTED_AT].tolist():
             moment(at)
         for block in run.blocks:

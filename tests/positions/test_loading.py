@@ -29,7 +29,6 @@ ROWS = 500
 SMALL = Pace(seconds=1e-9, least=50, first=50, most=50)
 """Chunks of fifty rows."""
 
-ONE_CHUNK = SnapshotPlan(seconds=1e-9, connections=1, pace=SMALL)
 """Nothing is read in a run but what `no_time` lets it."""
 
 

@@ -46,7 +46,6 @@ def test_all_of_mysql() -> None:
         explicit_timestamps=False,
         time_zone="+00:00",
         microseconds=123456,
-        logged_with_xid=True,
         database_collation="latin1_swedish_ci",
     )
     assert expected == context

@@ -62,24 +62,6 @@ def gtid_texts(transactions: Integers, sources: Sequence[str]) -> pa.Array:
     return pc.binary_join_element_wise(before, numbers, "")
 
 
-def gtid_intervals(transactions: Integers, sources: Sequence[str]) -> list[tuple[str, int, int]]:
-    """The GTIDs as (what stands before the number, first, last), runs of numbers joined;
-    DamagedEvent for a number that no server gives."""
-    named = transactions[transactions[:, GTID_KIND] != ANONYMOUS]
-    if not len(named):
-        return []
-    identities, which = _identities(named)
-    numbers = _positive(named[:, GTID_NUMBER])
-    breaks = np.flatnonzero((np.diff(numbers) != 1) | (np.diff(which) != 0)) + 1
-    starts = np.concatenate(([0], breaks))
-    ends = np.concatenate((breaks, [len(named)])) - 1
-    texts = [source_text(kind, high, low, sources) for kind, high, low in identities.tolist()]
-    return [
-        (texts[which[a]], int(numbers[a]), int(numbers[b]))
-        for a, b in zip(starts.tolist(), ends.tolist(), strict=True)
-    ]
-
-
 def gtid_set(transactions: Integers, sources: Sequence[str]) -> GtidSet:
     """The GTIDs as a set; of MariaDB's, all up to each one. DamagedEvent for a number that no
     server gives."""

@@ -69,13 +69,6 @@ class Spill:
             _, block = read_block(self.file, place.at)
             yield Block(block.data, block.events[: place.events])
 
-    def copied(self, file: EventFile, maps: TableMaps) -> Spill:
-        """The same in another file."""
-        other = Spill(file)
-        for block in self.read():
-            other.add(block, maps)
-        return other
-
 
 def read_prepared(file: EventFile, size: int, maps: TableMaps) -> Iterator[Block]:
     """The blocks of a file that an earlier run may have written, with table maps numbered

@@ -19,11 +19,8 @@ class CannotFollow(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Created:
-    """`rows_follow`: the rows of a SELECT come in the same transaction."""
-
     table: TableName
     after: TableSchema
-    rows_follow: bool = False
 
 
 @dataclass(frozen=True, slots=True)

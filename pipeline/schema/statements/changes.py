@@ -186,14 +186,11 @@ Clause = (
 
 @dataclass(frozen=True, slots=True)
 class CreateTable:
-    """`ends_with_rows`: START TRANSACTION stood there; the rows of a SELECT follow."""
-
     table: TableName
     elements: tuple[Element, ...]
     options: WrittenOptions
     if_not_exists: bool = False
     or_replace: bool = False
-    ends_with_rows: bool = False
 
 
 @dataclass(frozen=True, slots=True)

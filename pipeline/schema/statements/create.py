@@ -44,19 +44,17 @@ def read_create_table(
     elements: tuple[Element, ...] = ()
     if reader.sees_symbol("(") and reader.peek(1).keyword not in _QUERIES[:4]:
         elements = reader.enclosed(lambda: read_elements(reader))
-    first = reader.at
     options = read_options(reader)
     if skip_partitions(reader):
         options = replace(options, partitioned=True)
-    rows = "START" in {token.keyword for token in reader.between(first)}
-    rows = reader.accept("START", "TRANSACTION") or rows
+    reader.accept("START", "TRANSACTION")
     if reader.peek().keyword in _QUERIES or reader.sees_symbol("("):
         while not reader.over:
             reader.next()
         return CreateSelect(table, if_not_exists, or_replace)
     if not elements:
         raise CannotRead("a table without columns")
-    return CreateTable(table, elements, options, if_not_exists, or_replace, rows)
+    return CreateTable(table, elements, options, if_not_exists, or_replace)
 
 
 def read_elements(reader: StatementReader) -> tuple[Element, ...]:

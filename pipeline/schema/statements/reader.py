@@ -186,7 +186,3 @@ class StatementReader:
     def slice(self, first: int) -> str:
         """The text from the token at place `first` to the last one taken."""
         return self.text[self._tokens[first].start : self._tokens[self.at - 1].end]
-
-    def between(self, first: int) -> tuple[Token, ...]:
-        """The tokens taken since place `first`."""
-        return self._tokens[first : self.at]
