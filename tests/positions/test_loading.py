@@ -29,8 +29,6 @@ ROWS = 500
 SMALL = Pace(seconds=1e-9, least=50, first=50, most=50)
 """Chunks of fifty rows."""
 
-"""Nothing is read in a run but what `no_time` lets it."""
-
 
 @pytest.fixture
 def shop(mysql: MySqlStand, database: str) -> Shop:
