@@ -30,7 +30,7 @@ from resources.lake.paths import LakePath, ObjectPath
 from resources.lake.requests import requests_of_java
 from resources.lake.s3a import store_settings
 from resources.lake.scratch import Scratch, make_scratch
-from resources.lake.settings import SparkSettings, is_local
+from resources.lake.settings import SparkSettings, is_local, where_to_look
 from resources.lake.starting import Starting
 from resources.lake.visible import require_visible
 
@@ -234,7 +234,7 @@ def _connect(
 def _not_started(settings: SparkSettings) -> LakeUnavailable:
     return LakeUnavailable(
         f"Spark did not start: {_last_words(_log(settings))}",
-        hint="see the [spark] table of lockstep.toml and the memory that is free, then run again",
+        hint=where_to_look(settings.user),
     )
 
 

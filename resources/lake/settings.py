@@ -136,3 +136,13 @@ def is_local(user: Mapping[str, str]) -> bool:
     """Whether all of Spark's tasks are in its own Java process; `user` is the `[spark]` table."""
     master = user.get("spark.master", "local")
     return master == "local" or master.startswith("local[")
+
+
+def where_to_look(user: Mapping[str, str]) -> str:
+    """The cure where Spark does not start: a cluster's executors say why in its own logs."""
+    if is_local(user):
+        return "see the [spark] table of lockstep.toml and the memory that is free, then run again"
+    return (
+        f"see what the cluster at {user['spark.master']} says of its executors, and the [spark] "
+        "table of lockstep.toml (docs/spark.md); then run again"
+    )

@@ -9,7 +9,7 @@ import pytest
 from pipeline.errors import CommitConflict, LakeUnavailable, MirrorRefused, SetupIncomplete
 from resources.lake.jars import class_path, locked_jars, unsound
 from resources.lake.java_errors import JavaError, named
-from resources.lake.settings import SparkSettings, driver_memory
+from resources.lake.settings import SparkSettings, driver_memory, where_to_look
 from resources.lake.statement import merge_statement
 
 GIB = 1024**3
@@ -116,3 +116,11 @@ def test_a_jar_with_other_content_is_not_sound(tmp_path: Path) -> None:
     for jar in locked_jars():
         (tmp_path / jar.file_name).write_bytes(b"other")
     assert unsound(tmp_path, locked_jars()) == list(locked_jars())
+
+
+@pytest.mark.parametrize(
+    ("master", "told"),
+    [("local[2]", "the memory that is free"), ("spark://host:7077", "spark://host:7077 says")],
+)
+def test_a_spark_that_does_not_start_is_looked_into_where_it_starts(master: str, told: str) -> None:
+    assert told in where_to_look({"spark.master": master})
