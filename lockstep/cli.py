@@ -65,6 +65,8 @@ def program() -> NoReturn:
     """`main` as a process of its own. It does not wait for Python to free module by module what
     goes with the process anyway: that is the better part of a second once Dagster was imported."""
     garbage.put_off()
+    # Or gRPC tells a terminal of each try to reach a Spark; it reads this when it is imported.
+    os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
     code = main()
     atexit._run_exitfuncs()
     with suppress(OSError):

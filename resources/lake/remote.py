@@ -25,10 +25,11 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 from uuid import UUID, uuid4, uuid5
 
-from pipeline.errors import ConfigurationError, LakeUnavailable, SetupIncomplete
+from pipeline.errors import LakeUnavailable, SetupIncomplete
 from pipeline.retries import SPARK_ELSEWHERE
 from resources.lake.fit import missing, require_fit, unlike
 from resources.lake.paths import LakePath, ObjectPath
+from resources.lake.remote_errors import leave_telling_to_us, refusal
 from resources.lake.s3a import store_settings
 from resources.lake.server import Server
 from resources.lake.sessions import FOR_FEW
@@ -189,17 +190,7 @@ class RemoteSpark:
         try:
             yield
         except PySparkException as error:
-            status = getattr(error, "getGrpcStatusCode", lambda: None)()
-            if getattr(status, "name", "") in ("UNAUTHENTICATED", "PERMISSION_DENIED"):
-                raise ConfigurationError(
-                    f"The Spark at {self._server} does not take this token",
-                    hint="correct token under [spark]: it is what the server was started with",
-                ) from error
-            said = error.getCondition() or type(error).__name__
-            raise LakeUnavailable(
-                f"The Spark at {self._server} gave no session: {said}",
-                hint="see whether it runs and takes Spark Connect, then run again",
-            ) from error
+            raise refusal(str(self._server), error) from error
 
 
 def _installed(name: str) -> bool:
@@ -252,6 +243,7 @@ def _try_again(session: SparkSession, times: int) -> None:
     from pyspark.sql.connect.client.retries import DefaultPolicy
 
     warnings.filterwarnings("ignore", r"\[RETRIES_EXCEEDED\]", UserWarning)
+    leave_telling_to_us()
     longest = int(1000 * SPARK_ELSEWHERE.pauses[-1])
     policy = DefaultPolicy(max_retries=times, max_backoff=longest)
     session.client.set_retry_policies([policy])

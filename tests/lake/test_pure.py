@@ -5,10 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from pyspark.errors.exceptions.connect import SparkConnectGrpcException
 
-from pipeline.errors import CommitConflict, LakeUnavailable, MirrorRefused, SetupIncomplete
+from pipeline.errors import (
+    CommitConflict,
+    ConfigurationError,
+    LakeUnavailable,
+    LockstepError,
+    MirrorRefused,
+    SetupIncomplete,
+)
 from resources.lake.jars import class_path, locked_jars, unsound
 from resources.lake.java_errors import JavaError, named
+from resources.lake.remote_errors import refusal
 from resources.lake.settings import SparkSettings, driver_memory, where_to_look
 from resources.lake.statement import merge_statement
 
@@ -124,3 +133,22 @@ def test_a_jar_with_other_content_is_not_sound(tmp_path: Path) -> None:
 )
 def test_a_spark_that_does_not_start_is_looked_into_where_it_starts(master: str, told: str) -> None:
     assert told in where_to_look({"spark.master": master})
+
+
+@pytest.mark.parametrize(
+    ("details", "kind", "told"),
+    [
+        (
+            "Tls handshake failed: CERTIFICATE_VERIFY_FAILED: self signed",
+            ConfigurationError,
+            "trust",
+        ),
+        ("last error: Connection reset by peer", LakeUnavailable, "reset by peer"),
+    ],
+)
+def test_who_gives_no_session_says_why(details: str, kind: type[LockstepError], told: str) -> None:
+    """The words of gRPC, which PySpark hands on as it prints them."""
+    printed = f'<_InactiveRpcError of RPC:\n\tstatus = UNAVAILABLE\n\tdetails = "{details}"\n>'
+    error = refusal("sc://host:443", SparkConnectGrpcException(printed))
+    assert type(error) is kind
+    assert told in error.message
