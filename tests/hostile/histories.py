@@ -12,17 +12,24 @@ from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
+import pyarrow as pa
+
 from pipeline.errors import ForeignCommit, SegmentsLost
+from pipeline.places import Earliest, Latest
 from pipeline.ports.source import SourceServer
+from pipeline.replay.spans import Span
 from pipeline.runs.acknowledge import acknowledge
 from pipeline.runs.agreement.adopt import adopt
 from pipeline.runs.capture import capture
 from pipeline.runs.context import Unwatched
 from pipeline.runs.merge import merge
 from pipeline.runs.publish import publish
+from pipeline.runs.replaying.replay import replay
+from pipeline.runs.replaying.segments_found import changelog_of
 from pipeline.table import TableName
 from pipeline.table_state import TableCondition
 from resources.memory.lake import MemoryLake
+from resources.memory.segments import print_of
 from tests.fix_mysql import MySqlStand
 from tests.mysql.logged import head
 from tests.mysql.reading import server
@@ -172,12 +179,15 @@ class History:
         self.round += 1
         self.source.write(self.round)
 
-    def run(self) -> None:
-        """All steps of a run, both sides kept after each."""
+    def run(self, *, misread: bool = False) -> None:
+        """All steps of a run, both sides kept after each. `misread`: with a defect, which takes
+        the value of the row that every round changes for another."""
         chosen = self.follower
         with chosen.ledger.lock(SOURCE, "test", None) as lease:
             work = replace(chosen.work(), progress=_Watch(self))
             capture(work, lease)
+            if misread:
+                _misread(chosen)
             self.keep("captured")
             publish(work, lease)
             self.keep("published")
@@ -185,6 +195,11 @@ class History:
             self.keep("merged")
             acknowledge(work, lease)
             self.keep("acknowledged")
+
+    def replay(self) -> None:
+        """What was read with a defect is read again."""
+        replayed(self.follower)
+        self.keep("replayed")
 
     def branched(self) -> History:
         """The same past, which goes on by itself where the source can."""
@@ -210,10 +225,32 @@ def make_history(source: Source) -> History:
     history = History(source, Follower(source.server(), [f"{source.name}.*"], start=source.start))
     history.keep("nothing")
     history.run()
-    for _ in range(ROUNDS):
+    for number in range(ROUNDS):
         history.write()
-        history.run()
+        history.run(misread=number == 1)
+        if number == 1:
+            history.replay()
     return history
+
+
+def replayed(follower: Follower) -> None:
+    """All that was captured."""
+    with follower.ledger.lock(SOURCE, "test", None) as lease:
+        replay(follower.work(), lease, Span(Earliest(), Latest()))
+
+
+def _misread(follower: Follower) -> None:
+    books, lake = follower.ledger.books, follower.lake
+    batch = max(books.segments)
+    segment, *others = books.segments[batch]
+    [file] = segment.files
+    path = lake.path(f"{changelog_of(follower.work(), segment)}/{file.path}")
+    rows = lake.files[path].to_pylist()
+    told = [{**row, "v": -1} if row["id"] == 1 else row for row in rows]
+    lake.files[path] = pa.Table.from_pylist(told, schema=lake.files[path].schema)
+    size, digest = print_of(lake.files[path])
+    wrong = replace(segment, files=(replace(file, size=size, sha256=digest),))
+    books.segments[batch] = (wrong, *others)
 
 
 def go_on(follower: Follower) -> bool:
