@@ -179,15 +179,15 @@ class History:
         self.round += 1
         self.source.write(self.round)
 
-    def run(self, *, misread: bool = False) -> None:
-        """All steps of a run, both sides kept after each. `misread`: with a defect, which takes
+    def run(self, *, wrongly: bool = False) -> None:
+        """All steps of a run, both sides kept after each. `wrongly`: with a defect, which takes
         the value of the row that every round changes for another."""
         chosen = self.follower
         with chosen.ledger.lock(SOURCE, "test", None) as lease:
             work = replace(chosen.work(), progress=_Watch(self))
             capture(work, lease)
-            if misread:
-                _misread(chosen)
+            if wrongly:
+                misread(chosen)
             self.keep("captured")
             publish(work, lease)
             self.keep("published")
@@ -227,9 +227,8 @@ def make_history(source: Source) -> History:
     history.run()
     for number in range(ROUNDS):
         history.write()
-        history.run(misread=number == 1)
-        if number == 1:
-            history.replay()
+        history.run(wrongly=number == 1)
+    history.replay()
     return history
 
 
@@ -239,7 +238,8 @@ def replayed(follower: Follower) -> None:
         replay(follower.work(), lease, Span(Earliest(), Latest()))
 
 
-def _misread(follower: Follower) -> None:
+def misread(follower: Follower) -> None:
+    """In the newest batch's changes, whatever became of them since."""
     books, lake = follower.ledger.books, follower.lake
     batch = max(books.segments)
     segment, *others = books.segments[batch]
@@ -287,3 +287,15 @@ def changelog(follower: Follower, name: str, table: str) -> list[tuple[Any, ...]
         for row in rows
         if row["_change_type"] not in ("truncate", "resnapshot")
     ]
+
+
+def recorded(follower: Follower) -> dict[str, set[str]]:
+    """The files that the ledger has of each changelog, and the lake has as they were recorded."""
+    found: dict[str, set[str]] = {}
+    work = follower.work()
+    for segments in follower.ledger.books.segments.values():
+        for segment in segments:
+            folder = changelog_of(work, segment)
+            there = [one for one in segment.files if not work.segments.damaged(folder, [one])]
+            found.setdefault(folder, set()).update(file.path for file in there)
+    return found
