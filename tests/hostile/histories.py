@@ -126,7 +126,8 @@ ROUNDS = 3
 """Batches of a history."""
 
 
-def _kept(books: MemoryBooks) -> MemoryBooks:
+def books_of(books: MemoryBooks) -> MemoryBooks:
+    """As they are now."""
     copied = {
         one.name: getattr(books, one.name)
         if one.name == "identity"
@@ -137,7 +138,8 @@ def _kept(books: MemoryBooks) -> MemoryBooks:
     return MemoryBooks(**copied)
 
 
-def _lake(lake: MemoryLake) -> MemoryLake:
+def lake_of(lake: MemoryLake) -> MemoryLake:
+    """As it is now."""
     with lake.lock:  # another table is perhaps in the middle of its commit
         tables = {name: list(commits) for name, commits in lake.tables.items()}
         return MemoryLake(lake.files.copy(), tables, lake.claims.copy(), lake.structures.copy())
@@ -173,7 +175,7 @@ class History:
 
     def keep(self, step: str) -> None:
         follower = self.follower
-        self.moments.append(Moment(step, _kept(follower.ledger.books), _lake(follower.lake)))
+        self.moments.append(Moment(step, books_of(follower.ledger.books), lake_of(follower.lake)))
 
     def write(self) -> None:
         self.round += 1
@@ -211,7 +213,7 @@ class History:
 
     def together(self, ledger: int, lake: int) -> Follower:
         """The ledger of one moment and the lake of another, followed."""
-        books, content = _kept(self.moments[ledger].books), _lake(self.moments[lake].lake)
+        books, content = books_of(self.moments[ledger].books), lake_of(self.moments[lake].lake)
         books.leases.clear()
         return replace(
             self.follower,
