@@ -49,10 +49,10 @@ class MemoryChangelog:
         with self._lake.lock:
             held()
             commits = self._lake.tables.setdefault(folder, [])
-            for version, commit in reversed(list(enumerate(commits))):
-                if commit.app_id == app_id and commit.txn_version >= batch:
-                    _refuse_another(folder, commits, app_id, batch, files, user_metadata)
-                    return Published(version, skipped=True)
+            told = [at for at, commit in enumerate(commits) if commit.app_id == app_id]
+            if told and commits[told[-1]].txn_version >= batch:
+                _refuse_another(folder, commits, app_id, batch, files, user_metadata)
+                return Published(told[-1], skipped=True)
             others = [commit for commit in commits if commit.app_id != app_id]
             known = len(others) == len(commits) and _names(commits)
             if known and files and all(file.path in known for file in files):

@@ -18,6 +18,7 @@ from pipeline.errors import ForeignCommit, SegmentsLost
 from pipeline.places import Earliest, Latest
 from pipeline.ports.source import SourceServer
 from pipeline.replay.spans import Span
+from pipeline.revision import Revision
 from pipeline.runs.acknowledge import acknowledge
 from pipeline.runs.agreement.adopt import adopt
 from pipeline.runs.capture import capture
@@ -200,7 +201,17 @@ class History:
 
     def replay(self) -> None:
         """What was read with a defect is read again."""
+        ledger, begin = self.follower.ledger, MemoryLedger.begin_revision
+
+        class Kept(MemoryLedger):
+            def begin_revision(kept, *told: Any) -> Revision:
+                revision = begin(kept, *told)
+                self.keep("a replay is under way")
+                return revision
+
+        self.follower.ledger = Kept(self.follower.work().clock, ledger.books)
         replayed(self.follower)
+        self.follower.ledger = ledger
         self.keep("replayed")
 
     def branched(self) -> History:

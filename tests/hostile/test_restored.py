@@ -77,7 +77,7 @@ def try_pair(history: History, ledger: int, lake: int) -> None:
     require_equal(history, follower)
     if history.moments[lake].step == "replayed":
         require_listed(follower)
-    if "replayed" in (history.moments[ledger].step, history.moments[lake].step):
+    if any("replay" in history.moments[one].step for one in (ledger, lake)):
         replayed(follower)
         require_equal(history, follower)
         require_listed(follower)

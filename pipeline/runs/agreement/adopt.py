@@ -129,6 +129,8 @@ def _stamp(work: Workplace) -> str:
 def _settle(work: Workplace, lease: Lease, plan: HandOver) -> HandOver:
     source = work.source.name
     _number_above(work, lease)
+    if (revision := work.ledger.open_revision(source)) is not None:
+        work.ledger.give_up_revision(lease, revision)  # The changelogs list what there was before.
     newest = work.ledger.captured_cursor(source)
     place = "" if newest is None else str(newest.position.at)
     states = work.ledger.table_states(source)

@@ -92,7 +92,13 @@ def _commit(
     ledger does not know or that the lake has lost."""
     files = [file for part in parts for file in part.new.files]
     own = {(part.new.batch, part.new.schema_version) for part in parts}
-    others = (path for path in work.changelog.listed(folder) or {} if written_for(path) in own)
+    listed = work.changelog.listed(folder)
+    if listed is None:
+        raise SegmentsLost(
+            f"there is no changelog at {folder}, and the ledger knows of one",
+            hint="mount or restore the lake's folder, then repeat the replay",
+        )
+    others = (path for path in listed if written_for(path) in own)
     done = work.changelog.revise(
         folder,
         app_id=_application(work, parts[0]),
