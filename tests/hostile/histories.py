@@ -251,19 +251,20 @@ def replayed(follower: Follower) -> None:
         replay(follower.work(), lease, Span(Earliest(), Latest()))
 
 
-def misread(follower: Follower) -> None:
-    """In the newest batch's changes, whatever became of them since."""
+def misread(follower: Follower, at: int = 0) -> None:
+    """In the newest batch's changes of one table, whatever became of them since."""
     books, lake = follower.ledger.books, follower.lake
     batch = max(books.segments)
-    segment, *others = books.segments[batch]
+    segments = list(books.segments[batch])
+    segment = segments[at]
     [file] = segment.files
     path = lake.path(f"{changelog_of(follower.work(), segment)}/{file.path}")
     rows = lake.files[path].to_pylist()
     told = [{**row, "v": -1} if row["id"] == 1 else row for row in rows]
     lake.files[path] = pa.Table.from_pylist(told, schema=lake.files[path].schema)
     size, digest = print_of(lake.files[path])
-    wrong = replace(segment, files=(replace(file, size=size, sha256=digest),))
-    books.segments[batch] = (wrong, *others)
+    segments[at] = replace(segment, files=(replace(file, size=size, sha256=digest),))
+    books.segments[batch] = tuple(segments)
 
 
 def go_on(follower: Follower) -> bool:

@@ -14,8 +14,9 @@ from random import Random
 import pytest
 
 from pipeline.changes.layout import changelog_path
-from pipeline.decisions import RecordedDecision
+from pipeline.decisions import Lease, RecordedDecision
 from pipeline.errors import ForeignCommit
+from pipeline.revision import Revision
 from pipeline.runs.agreement.adopt import KIND, adopt
 from pipeline.runs.agreement.claim import disagreement
 from tests.fix_mysql import MySqlStand
@@ -121,6 +122,33 @@ def test_a_replay_hides_no_commit_of_others(history: History) -> None:
     history.write()
     follower.run()
     assert "is not Lockstep's" in (follower.ledger.table_states(SOURCE)[table].reason or "")
+
+
+def test_a_replay_that_cannot_be_ended_is_taken_back(real: History) -> None:
+    """It was cut off between two changelogs, and the file for the other one is lost."""
+
+    class CutOff(MemoryLedger):
+        def settle_revision(self, lease: Lease, revision: Revision) -> None:
+            raise KeyboardInterrupt
+
+    follower = real.together(-1, -1)
+    for at in range(2):
+        misread(follower, at)
+    books = follower.ledger.books
+    follower.ledger = CutOff(follower.work().clock, books)
+    with pytest.raises(KeyboardInterrupt):
+        replayed(follower)
+    follower.ledger = MemoryLedger(follower.work().clock, books)
+    last = changelog_path(SOURCE, books.segments[max(books.segments)][1].table)
+    [new] = follower.lake.tables[last].pop().files[-1:]
+    del follower.lake.files[follower.lake.path(f"{last}/{new}")]
+    assert go_on(follower), "a hand-over takes it back"
+    require_listed(follower)
+    replayed(follower)
+    require_listed(follower)
+    real.write()
+    follower.run()
+    require_equal(real, follower)
 
 
 # -- two ledgers, one lake -------------------------------------------------------------------

@@ -65,6 +65,10 @@ def foresee(work: Workplace) -> HandOver:
     folder = work.claims.read(work.source.name)
     error = lake_trouble(work)
     told = None if error is None else error.message
+    if told is None and (revision := work.ledger.open_revision(work.source.name)) is not None:
+        told = (
+            f"revision {revision.id} of a replay that was cut off is in some changelogs, or in none"
+        )
     if _moves(work, folder):
         return HandOver(told, moves=True)
     apart = {state.table: said for state, said in _apart(work)}

@@ -54,9 +54,13 @@ def carry_out(work: Workplace, lease: Lease, revision: Revision) -> None:
     seen = {f for f in folders if f in before and work.changelog.ends_at(f, before[f])}
     try:
         made = {f: _commit(work, lease, revision, f, some) for f, some in folders.items()}
-    except SegmentsLost:
+    except SegmentsLost as error:
         if any(_is_begun(work, f, some) for f, some in folders.items()):
-            raise
+            raise SegmentsLost(
+                f"a replay that was cut off cannot be ended: {error.message}",
+                hint="restore the file from a copy of the lake, then run again; or `lockstep adopt "
+                f"--source {work.source.name} --reason …` takes back what of it was done",
+            ) from error
         work.ledger.give_up_revision(lease, revision)
         raise
     work.ledger.settle_revision(lease, revision)
