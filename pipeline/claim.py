@@ -72,10 +72,11 @@ def judge_claim(
     newest: Batch | None,
     published: Batch | None,
     batch: Callable[[int], Batch | None],
+    pruned: Callable[[], int],
 ) -> LockstepError | None:
     """Why a ledger may not go on with a folder. `newest`: the last batch it captured;
     `published`: the last one that is merged or acknowledged; `batch`: one of its batches, None
-    for a number it never gave."""
+    for a number it never gave, or before `pruned` for one that it has forgotten."""
     if isinstance(folder, Unclaimed):
         return _unclaimed(source, folder, newest, published)
     mine = _stands("the ledger", newest)
@@ -88,7 +89,8 @@ def judge_claim(
         )
     if folder.batch is not None:
         known = batch(folder.batch)
-        if known is None or not _same(known, folder):
+        forgotten = known is None and folder.batch < pruned()
+        if not forgotten and (known is None or not _same(known, folder)):
             return _refusal(
                 source, f"the ledger is behind its lake: the folder {_told(folder)}, and {mine}"
             )

@@ -184,10 +184,16 @@ def _other(commit: LakeCommit, ledger: str) -> Ahead | None:
 
 
 def judge_changelog(
-    look: Look, looked: int | None, ledger: str, positions: Mapping[int, str], pruned: int = 0
+    look: Look,
+    looked: int | None,
+    ledger: str,
+    positions: Mapping[int, str],
+    pruned: int = 0,
+    revised: int = 0,
 ) -> Found:
     """The same for a changelog, or a table of the source's own: `positions` of the batches
-    that the ledger knows, as commits tell them; of those before `pruned` it knows only some."""
+    that the ledger knows, as commits tell them; of those before `pruned` it knows only some.
+    `revised`: its last revision."""
     if looked is not None and (look.newest if look.newest is not None else -1) < looked:
         return Behind(look.newest, looked)
     first: Found | None = None
@@ -201,6 +207,8 @@ def judge_changelog(
             if unknown and batches[1] is not None and batches[1] < pruned:
                 continue
             if positions.get(batches[1]) != said.get("position"):
+                return Ahead(commit)
+            if said.get("revision", 0) > revised:
                 return Ahead(commit)
         else:
             first = first or foreign(commit)

@@ -60,7 +60,8 @@ UPDATED = "-updated"
 """What stands before that in the names of files that say which columns an update changed."""
 
 
-_OF_BATCH: Final = re.compile(r"batch-(\d{12,})-v\d+-")
+_OF_BATCH: Final = re.compile(r"(?:r[0-9a-f]{12}-)?batch-(\d{12,})-v(\d+)-")
+"""With a mark in front once it was revised (`pipeline.revision`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,10 +90,17 @@ class SegmentFile:
         return self.path.endswith(tuple(UPDATED + ending for ending in ENDINGS))
 
 
-def batch_of(path: str) -> int | None:
-    """The batch whose changes a changelog's file has, by its name; None where that tells none."""
+def written_for(path: str) -> tuple[int, int] | None:
+    """The batch whose changes a changelog's file has, and the version of the table's structure they
+    were written under, by its name; None where that tells none."""
     found = _OF_BATCH.match(path)
-    return None if found is None else int(found[1])
+    return None if found is None else (int(found[1]), int(found[2]))
+
+
+def batch_of(path: str) -> int | None:
+    """That batch."""
+    found = written_for(path)
+    return None if found is None else found[0]
 
 
 class SourceTable(StrEnum):

@@ -5,7 +5,7 @@ Belongs here: the port to changelog tables. Does not: mirrors (`ports.mirrors`).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -33,6 +33,12 @@ class Restated:
     removed: int = 0
     added: int = 0
     lost: tuple[str, ...] = ()
+
+
+def is_revised(listed: Collection[str], gone: Iterable[str], files: Iterable[SegmentFile]) -> bool:
+    """Whether a table that lists these files shows `files` and none that is `gone`."""
+    names = {file.path for file in files}
+    return names.issubset(listed) and names.issuperset(set(gone).intersection(listed))
 
 
 class Changelog(Protocol):
@@ -85,9 +91,10 @@ class Changelog(Protocol):
     ) -> Published:
         """In one commit, the application transaction (app_id, revision), the table shows `files`
         and no longer those that are `gone`, whatever it showed of either; all others stay. Adds
-        the columns of `schema` that it lacks (a commit before). A recorded version ≥ revision
-        means that it was done, and is skipped. `SegmentsLost` unless each of the files is there
-        as it was recorded. `held` and `CommitConflict` as for `publish`."""
+        the columns of `schema` that it lacks (a commit before). Skipped where it shows that
+        already (`is_revised`), whatever number is recorded: that of a ledger which was restored
+        may have been given before. `SegmentsLost` unless each of the files is there as it was
+        recorded. `held` and `CommitConflict` as for `publish`."""
 
     def restate(
         self,

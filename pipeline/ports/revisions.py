@@ -22,6 +22,9 @@ class Revisions(Protocol):
 
     def open_revision(self, source: str) -> Revision | None: ...
 
+    def last_revision(self, source: str) -> int:
+        """The newest one's number, whatever became of it; 0 for none."""
+
     def settle_revision(self, lease: Lease, revision: Revision) -> None:
         """Every changelog has the files: they are those of their segments from now on."""
 

@@ -18,7 +18,7 @@ from deltalake.transaction import AddAction, RemoveAction
 
 from pipeline.errors import CommitConflict, ForeignCommit, LakeUnavailable
 from pipeline.lake_commit import Look, same_files, same_write
-from pipeline.ports.changelog import Published, Restated
+from pipeline.ports.changelog import Published, Restated, is_revised
 from pipeline.ports.held import Held, unasked
 from pipeline.retries import PUBLISH
 from pipeline.segment import SegmentFile
@@ -111,10 +111,10 @@ class DeltaChangelog:
         for _ in PUBLISH.tries():
             with lake_errors(path):
                 table = _opened(path)
-                done = None if table is None else table.transaction_version(app_id)
+                listed = {} if table is None else listed_files(table)
             if table is None:
                 raise _no_table(path)
-            if done is not None and done >= revision:
+            if is_revised(listed, gone, files):
                 return Published(table.version(), skipped=True)
             held()
             refuse_damaged(path, files)

@@ -17,7 +17,7 @@ from pipeline.lake_commit import (
     same_files,
     same_write,
 )
-from pipeline.ports.changelog import Published, Restated
+from pipeline.ports.changelog import Published, Restated, is_revised
 from pipeline.ports.held import Held, unasked
 from pipeline.segment import SegmentFile
 from resources.memory.lake import MemoryCommit, MemoryLake
@@ -49,10 +49,10 @@ class MemoryChangelog:
         with self._lake.lock:
             held()
             commits = self._lake.tables.setdefault(folder, [])
-            for version, commit in reversed(list(enumerate(commits))):
-                if commit.app_id == app_id and commit.txn_version >= batch:
-                    _refuse_another(folder, commits, app_id, batch, files, user_metadata)
-                    return Published(version, skipped=True)
+            told = [at for at, commit in enumerate(commits) if commit.app_id == app_id]
+            if told and commits[told[-1]].txn_version >= batch:
+                _refuse_another(folder, commits, app_id, batch, files, user_metadata)
+                return Published(told[-1], skipped=True)
             others = [commit for commit in commits if commit.app_id != app_id]
             known = len(others) == len(commits) and _names(commits)
             if known and files and all(file.path in known for file in files):
@@ -97,9 +97,8 @@ class MemoryChangelog:
         with self._lake.lock:
             held()
             commits = self._lake.tables[folder]
-            for version, commit in enumerate(commits):
-                if (commit.app_id, commit.txn_version) == (app_id, revision):
-                    return Published(version, skipped=True)
+            if is_revised(_names(commits), gone, files):
+                return Published(len(commits) - 1, skipped=True)
             if wrong := damaged(self._lake, folder, files):
                 raise SegmentsLost(wrong[0], hint="restore them")
             names = [file.path for file in files]

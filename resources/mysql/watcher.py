@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from threading import Event, Thread
 from time import monotonic
 from typing import Final
+from uuid import uuid4
 
 import pyarrow as pa
 import pymysql
@@ -73,10 +74,11 @@ def watched(
 ) -> Iterator[Watched]:
     """The session of `cursor`, looked after while the body runs; nobody looks before the rule
     may apply. Where others are not let in to look the read goes on: it would have anyway."""
-    cursor.execute("select connection_id()")
-    ((number,),) = cursor.fetchall()
+    session = _Session(f"lockstep-{uuid4().hex}", cursor.connection)
+    with suppress(pymysql.MySQLError):  # some clusters have none of these locks
+        cursor.execute("select get_lock(%s, 0)", (session.lock,))
+        cursor.fetchall()
     read, stop = Watched(rule), Event()
-    session = _Session(int(number), cursor.connection)
     thread = Thread(
         target=_look, args=(settings, session, table, read, stop), name="watcher", daemon=True
     )
@@ -90,10 +92,24 @@ def watched(
 
 @dataclass(frozen=True, slots=True)
 class _Session:
-    """The one that reads: its number at the server, and our end of it."""
+    """The one that reads: the name of a lock that it alone has, and our end of it."""
 
-    number: int
+    lock: str
     connection: pymysql.Connection[Cursor]
+
+    def end(self, cursor: Cursor) -> None:
+        """By a KILL, if it is one of the server that `cursor` asks: behind a name there may be
+        several, and one that was started anew gives numbers again. Else by cutting our end, which
+        its server notices with the next row that it sends."""
+        number = None
+        with suppress(pymysql.MySQLError):
+            cursor.execute("select is_used_lock(%s)", (self.lock,))
+            ((number,),) = cursor.fetchall()
+        if number is None:
+            cut(self.connection)
+            return
+        with suppress(pymysql.err.OperationalError):  # it ended meanwhile
+            cursor.execute(f"kill {int(number)}")
 
 
 def _look(
@@ -105,7 +121,7 @@ def _look(
     while not stop.is_set():
         try:
             with connect(settings) as connection, connection.cursor() as cursor:
-                if _left(cursor, session.number, table, read, stop):
+                if _left(cursor, session, table, read, stop):
                     return
         except LockstepError as error:
             if _is_answer(error):
@@ -124,14 +140,13 @@ def _is_answer(error: LockstepError) -> bool:
     )
 
 
-def _left(cursor: Cursor, number: int, table: TableName, read: Watched, stop: Event) -> bool:
+def _left(cursor: Cursor, session: _Session, table: TableName, read: Watched, stop: Event) -> bool:
     """False once nobody reads any more."""
     while not stop.is_set():
         waited_for = waiting_for(cursor, table)
         read.answered = monotonic()
         if read.leave(waited_for=waited_for):
-            with suppress(pymysql.err.OperationalError):  # it ended meanwhile
-                cursor.execute(f"kill {number}")
+            session.end(cursor)
             return True
         stop.wait(_LOOKS_EVERY)
     return False

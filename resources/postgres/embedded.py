@@ -174,17 +174,18 @@ class EmbeddedServer:
         return True
 
     def _other_postmaster(self) -> bool:
-        """Whether the process in postmaster.pid lives. A number that another program
-        has by now would keep Postgres from starting, so its file is removed."""
+        """Whether the process in postmaster.pid lives, and is this folder's. A number that another
+        program has by now, or the server of another folder, would keep Postgres from starting, so
+        its file is removed; one that another account has, as after a restart of the machine, does
+        not."""
         pid_file = self._data / _PID_FILE
         try:
             pid = _postmaster(pid_file)
             os.kill(pid, 0)
-            command = Path(f"/proc/{pid}/comm")
-            if command.exists() and "postgres" not in command.read_text():
+            if not _may_be_of(pid, self._data):
                 pid_file.unlink(missing_ok=True)
                 return False
-        except (FileNotFoundError, ProcessLookupError, ValueError):
+        except (FileNotFoundError, ProcessLookupError, PermissionError, ValueError):
             return False
         return True
 
@@ -232,6 +233,18 @@ def move_away(folder: Path, kept: Path) -> None:
 def _postmaster(pid_file: Path) -> int:
     """The server's process, by the first line."""
     return int(pid_file.read_text().split("\n", 1)[0])
+
+
+def _may_be_of(pid: int, data: Path) -> bool:
+    """Whether a process may be the server of that folder, in which servers work: False where the
+    system tells that it is not."""
+    process = Path("/proc", str(pid))
+    with suppress(FileNotFoundError):
+        if "postgres" not in (process / "comm").read_text():
+            return False
+        with suppress(PermissionError):
+            return (process / "cwd").samefile(data)
+    return True
 
 
 def _programs() -> Path:

@@ -37,6 +37,10 @@ class PostgresRevisions(Books):
         rows = self._all("open_revision", source=source)
         return Revision(rows[0]["id"], tuple(map(_segment, rows))) if rows else None
 
+    def last_revision(self, source: str) -> int:
+        number: int = self._only("last_revision", source=source)["id"]
+        return number
+
     def settle_revision(self, lease: Lease, revision: Revision) -> None:
         """Settling again changes nothing."""
         self._end(lease, revision, "settled")

@@ -23,6 +23,9 @@ where r.source = %(source)s and r.state = 'open'
 group by r.id, s.id
 order by s.id
 
+-- name: last_revision
+select coalesce(max(id), 0) as id from lockstep.revisions where source = %(source)s
+
 -- name: end_revision
 update lockstep.revisions set state = %(state)s, ended_at = clock_timestamp()
 where source = %(source)s and id = %(id)s and state is distinct from %(state)s

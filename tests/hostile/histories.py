@@ -12,17 +12,25 @@ from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
+import pyarrow as pa
+
 from pipeline.errors import ForeignCommit, SegmentsLost
+from pipeline.places import Earliest, Latest
 from pipeline.ports.source import SourceServer
+from pipeline.replay.spans import Span
+from pipeline.revision import Revision
 from pipeline.runs.acknowledge import acknowledge
 from pipeline.runs.agreement.adopt import adopt
 from pipeline.runs.capture import capture
 from pipeline.runs.context import Unwatched
 from pipeline.runs.merge import merge
 from pipeline.runs.publish import publish
+from pipeline.runs.replaying.replay import replay
+from pipeline.runs.replaying.segments_found import changelog_of
 from pipeline.table import TableName
 from pipeline.table_state import TableCondition
 from resources.memory.lake import MemoryLake
+from resources.memory.segments import print_of
 from tests.fix_mysql import MySqlStand
 from tests.mysql.logged import head
 from tests.mysql.reading import server
@@ -119,7 +127,8 @@ ROUNDS = 3
 """Batches of a history."""
 
 
-def _kept(books: MemoryBooks) -> MemoryBooks:
+def books_of(books: MemoryBooks) -> MemoryBooks:
+    """As they are now."""
     copied = {
         one.name: getattr(books, one.name)
         if one.name == "identity"
@@ -130,7 +139,8 @@ def _kept(books: MemoryBooks) -> MemoryBooks:
     return MemoryBooks(**copied)
 
 
-def _lake(lake: MemoryLake) -> MemoryLake:
+def lake_of(lake: MemoryLake) -> MemoryLake:
+    """As it is now."""
     with lake.lock:  # another table is perhaps in the middle of its commit
         tables = {name: list(commits) for name, commits in lake.tables.items()}
         return MemoryLake(lake.files.copy(), tables, lake.claims.copy(), lake.structures.copy())
@@ -166,18 +176,21 @@ class History:
 
     def keep(self, step: str) -> None:
         follower = self.follower
-        self.moments.append(Moment(step, _kept(follower.ledger.books), _lake(follower.lake)))
+        self.moments.append(Moment(step, books_of(follower.ledger.books), lake_of(follower.lake)))
 
     def write(self) -> None:
         self.round += 1
         self.source.write(self.round)
 
-    def run(self) -> None:
-        """All steps of a run, both sides kept after each."""
+    def run(self, *, wrongly: bool = False) -> None:
+        """All steps of a run, both sides kept after each. `wrongly`: with a defect, which takes
+        the value of the row that every round changes for another."""
         chosen = self.follower
         with chosen.ledger.lock(SOURCE, "test", None) as lease:
             work = replace(chosen.work(), progress=_Watch(self))
             capture(work, lease)
+            if wrongly:
+                misread(chosen)
             self.keep("captured")
             publish(work, lease)
             self.keep("published")
@@ -185,6 +198,21 @@ class History:
             self.keep("merged")
             acknowledge(work, lease)
             self.keep("acknowledged")
+
+    def replay(self) -> None:
+        """What was read with a defect is read again."""
+        ledger, begin = self.follower.ledger, MemoryLedger.begin_revision
+
+        class Kept(MemoryLedger):
+            def begin_revision(kept, *told: Any) -> Revision:
+                revision = begin(kept, *told)
+                self.keep("a replay is under way")
+                return revision
+
+        self.follower.ledger = Kept(self.follower.work().clock, ledger.books)
+        replayed(self.follower)
+        self.follower.ledger = ledger
+        self.keep("replayed")
 
     def branched(self) -> History:
         """The same past, which goes on by itself where the source can."""
@@ -196,7 +224,7 @@ class History:
 
     def together(self, ledger: int, lake: int) -> Follower:
         """The ledger of one moment and the lake of another, followed."""
-        books, content = _kept(self.moments[ledger].books), _lake(self.moments[lake].lake)
+        books, content = books_of(self.moments[ledger].books), lake_of(self.moments[lake].lake)
         books.leases.clear()
         return replace(
             self.follower,
@@ -210,10 +238,33 @@ def make_history(source: Source) -> History:
     history = History(source, Follower(source.server(), [f"{source.name}.*"], start=source.start))
     history.keep("nothing")
     history.run()
-    for _ in range(ROUNDS):
+    for number in range(ROUNDS):
         history.write()
-        history.run()
+        history.run(wrongly=number == 1)
+    history.replay()
     return history
+
+
+def replayed(follower: Follower) -> None:
+    """All that was captured."""
+    with follower.ledger.lock(SOURCE, "test", None) as lease:
+        replay(follower.work(), lease, Span(Earliest(), Latest()))
+
+
+def misread(follower: Follower, at: int = 0) -> None:
+    """In the newest batch's changes of one table, whatever became of them since."""
+    books, lake = follower.ledger.books, follower.lake
+    batch = max(books.segments)
+    segments = list(books.segments[batch])
+    segment = segments[at]
+    [file] = segment.files
+    path = lake.path(f"{changelog_of(follower.work(), segment)}/{file.path}")
+    rows = lake.files[path].to_pylist()
+    told = [{**row, "v": -1} if row["id"] == 1 else row for row in rows]
+    lake.files[path] = pa.Table.from_pylist(told, schema=lake.files[path].schema)
+    size, digest = print_of(lake.files[path])
+    segments[at] = replace(segment, files=(replace(file, size=size, sha256=digest),))
+    books.segments[batch] = tuple(segments)
 
 
 def go_on(follower: Follower) -> bool:
@@ -250,3 +301,15 @@ def changelog(follower: Follower, name: str, table: str) -> list[tuple[Any, ...]
         for row in rows
         if row["_change_type"] not in ("truncate", "resnapshot")
     ]
+
+
+def recorded(follower: Follower) -> dict[str, set[str]]:
+    """The files that the ledger has of each changelog, and the lake has as they were recorded."""
+    found: dict[str, set[str]] = {}
+    work = follower.work()
+    for segments in follower.ledger.books.segments.values():
+        for segment in segments:
+            folder = changelog_of(work, segment)
+            there = [one for one in segment.files if not work.segments.damaged(folder, [one])]
+            found.setdefault(folder, set()).update(file.path for file in there)
+    return found

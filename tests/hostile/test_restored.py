@@ -7,17 +7,30 @@ the source's log goes on.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 from random import Random
 
 import pytest
 
-from pipeline.decisions import RecordedDecision
+from pipeline.changes.layout import changelog_path
+from pipeline.decisions import Lease, RecordedDecision
 from pipeline.errors import ForeignCommit
+from pipeline.revision import Revision
 from pipeline.runs.agreement.adopt import KIND, adopt
 from pipeline.runs.agreement.claim import disagreement
 from tests.fix_mysql import MySqlStand
-from tests.hostile.histories import History, Made, Real, changelog, go_on, make_history
+from tests.hostile.histories import (
+    History,
+    Made,
+    Real,
+    changelog,
+    go_on,
+    make_history,
+    misread,
+    recorded,
+    replayed,
+)
 from tests.positions.fake import FakeServer
 from tests.positions.follower import SOURCE, Follower
 from tests.positions.one_table import NOBODY
@@ -48,14 +61,27 @@ def require_equal(history: History, follower: Follower) -> None:
         assert len(marks) == len(set(marks)), table
 
 
+def require_listed(follower: Follower) -> None:
+    """A changelog lists what the ledger has of it, and no more."""
+    for folder, files in recorded(follower).items():
+        assert (follower.work().changelog.listed(folder) or {}).keys() == files, folder
+
+
 def try_pair(history: History, ledger: int, lake: int) -> None:
     history = history.branched()
     follower = history.together(ledger, lake)
     signed = go_on(follower)
-    assert not (signed and ledger == lake), "both sides are of one moment"
     history.write()
-    assert not go_on(follower), "a hand-over is signed once"
+    again = go_on(follower)
+    assert not ((signed or again) and ledger == lake), "both sides are of one moment"
+    assert not (signed and again), "a hand-over is signed once"
     require_equal(history, follower)
+    if history.moments[lake].step == "replayed":
+        require_listed(follower)
+    if any("replay" in history.moments[one].step for one in (ledger, lake)):
+        replayed(follower)
+        require_equal(history, follower)
+        require_listed(follower)
 
 
 def tried(history: History, pairs: list[tuple[int, int]]) -> None:
@@ -82,6 +108,47 @@ def test_two_moments_drawn_at_random(real: History) -> None:
 def test_all_pairs_of_moments_of_a_real_server(real: History) -> None:
     numbers = range(len(real.moments))
     tried(real, list(product(numbers, numbers)))
+
+
+def test_a_replay_hides_no_commit_of_others(history: History) -> None:
+    """Somebody wrote to the changelog before it: the next run tells."""
+    history = history.branched()
+    follower = history.together(-1, -1)
+    [table] = follower.ledger.table_states(SOURCE)
+    commits = follower.lake.tables[changelog_path(SOURCE, table)]
+    commits.append(replace(commits[-1], app_id="", user_metadata="", files=()))
+    misread(follower)
+    replayed(follower)
+    history.write()
+    follower.run()
+    assert "is not Lockstep's" in (follower.ledger.table_states(SOURCE)[table].reason or "")
+
+
+def test_a_replay_that_cannot_be_ended_is_taken_back(real: History) -> None:
+    """It was cut off between two changelogs, and the file for the other one is lost."""
+
+    class CutOff(MemoryLedger):
+        def settle_revision(self, lease: Lease, revision: Revision) -> None:
+            raise KeyboardInterrupt
+
+    follower = real.together(-1, -1)
+    for at in range(2):
+        misread(follower, at)
+    books = follower.ledger.books
+    follower.ledger = CutOff(follower.work().clock, books)
+    with pytest.raises(KeyboardInterrupt):
+        replayed(follower)
+    follower.ledger = MemoryLedger(follower.work().clock, books)
+    last = changelog_path(SOURCE, books.segments[max(books.segments)][1].table)
+    [new] = follower.lake.tables[last].pop().files[-1:]
+    del follower.lake.files[follower.lake.path(f"{last}/{new}")]
+    assert go_on(follower), "a hand-over takes it back"
+    require_listed(follower)
+    replayed(follower)
+    require_listed(follower)
+    real.write()
+    follower.run()
+    require_equal(real, follower)
 
 
 # -- two ledgers, one lake -------------------------------------------------------------------

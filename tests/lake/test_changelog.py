@@ -56,6 +56,17 @@ def published(
     )
 
 
+def test_what_a_hand_over_leaves_out_is_published_again(lake: Lake) -> None:
+    """Once: its number was recorded before, and is the newest no more."""
+    first, second = segment(lake, 3, ROWS), segment(lake, 5, ROWS)
+    published(lake, 3, ROWS, first)
+    published(lake, 5, ROWS, second)
+    lake.changelog.restate(FOLDER, app_id="app", batch=3, files=first, words="a hand-over")
+    assert {*(lake.changelog.listed(FOLDER) or {})} == {one.path for one in first}
+    assert [published(lake, 5, ROWS, second).skipped for _ in range(2)] == [False, True]
+    assert {*(lake.changelog.listed(FOLDER) or {})} == {one.path for one in (*first, *second)}
+
+
 def test_each_batch_is_one_commit(lake: Lake) -> None:
     """The first creates the table, the next one adds to it."""
     one, two = (changes(PEOPLE, [{"id": number, "name": "a"}]) for number in (1, 2))

@@ -27,8 +27,8 @@ def lake(stored_lake: Lake) -> Lake:
 
 def test_files_are_replaced_once_and_whole(lake: Lake) -> None:
     """What waits elsewhere is brought, as often as it takes; what is gone is listed no more, what
-    was not named stays. A second try finds the first; a file that is not as recorded, or a
-    commit that was not made, changes nothing."""
+    was not named stays. A second try finds the first, by what is listed and not by its number; a
+    file that is not as recorded, or a commit that was not made, changes nothing."""
     old = segment(lake, 3, ROWS)
     published(lake, 3, ROWS, old)
     other = segment(lake, 5, ROWS)
@@ -59,6 +59,8 @@ def test_files_are_replaced_once_and_whole(lake: Lake) -> None:
     assert _revise(lake, 1, old, files).skipped
     assert set(lake.changelog.listed(FOLDER) or {}) == shown
     assert _revise(lake, 2, files, old) == Published(3, skipped=False)
+    for gone, there in ((old, files), (files, old)):  # by a ledger that was restored
+        assert not _revise(lake, 2, gone, there).skipped
     assert set(lake.changelog.listed(FOLDER) or {}) == before
     assert lake.changelog.recorded(FOLDER, "app") == 5
     assert not published(lake, 6, ROWS).skipped

@@ -7,9 +7,11 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -43,6 +45,25 @@ counting = ctypes.CFUNCTYPE(None)(lambda: forks.append(1))
 ctypes.CDLL(None).__register_atfork(counting, None, None, None)
 open_ledger("embedded", Path(sys.argv[1])).close()
 print(len(forks))
+"""
+
+# As an account that may not signal others; root becomes one once all is imported.
+_WITHOUT_RIGHTS = """
+import os
+import sys
+from pathlib import Path
+from resources.postgres.ledger import open_ledger
+from tests.ledger.test_embedded import stale
+folder = Path(sys.argv[1])
+stale(folder, 1)
+if os.geteuid() == 0:
+    owner = (folder / "ledger" / "data").stat()
+    for path in (folder, *folder.rglob("*")):
+        os.chown(path, owner.st_uid, owner.st_gid)
+    os.setgroups([])
+    os.setgid(owner.st_gid)
+    os.setuid(owner.st_uid)
+open_ledger("embedded", folder).close()
 """
 
 
@@ -128,12 +149,30 @@ def test_a_server_that_was_killed_recovers(folder: Path) -> None:
         assert [decision.decision for decision in ledger.decisions("shop")] == [DECISION]
 
 
-def test_a_stale_process_number_is_no_server(folder: Path) -> None:
-    """Another program may have the dead server's number by now."""
+def stale(folder: Path, number: int) -> None:
+    """A ledger whose server left its number, which is another process' by now."""
     open_ledger("embedded", folder).close()
-    lines = [str(os.getpid()), str(folder), "1", "5432", "", "", "0 0", "ready"]
+    lines = [str(number), str(folder), "1", "5432", "", "", "0 0", "ready"]
     (folder / "ledger" / "data" / "postmaster.pid").write_text("\n".join(lines) + "\n")
-    open_ledger("embedded", folder).close()
+
+
+def test_a_stale_process_number_is_no_server(folder: Path, tmp_path_factory: Any) -> None:
+    """Another program may have it by now, or the server of another project, which is not stopped
+    for it."""
+    other = tmp_path_factory.mktemp("other")
+    with open_ledger("embedded", other):
+        for number in (os.getpid(), postmaster(other)):
+            stale(folder, number)
+            with open_ledger("embedded", folder):
+                assert postmaster(folder) != number
+            assert is_running(postmaster(other))
+
+
+def test_a_stale_number_of_another_account_is_no_server() -> None:
+    """As after a restart of the machine: no signal may be sent to it."""
+    with tempfile.TemporaryDirectory(prefix="lockstep-") as name:
+        command = [sys.executable, "-c", _WITHOUT_RIGHTS, name]
+        subprocess.run(command, cwd=Path(__file__).parents[2], check=True)
 
 
 def test_a_folder_too_long_for_a_socket_works(tmp_path: Path) -> None:

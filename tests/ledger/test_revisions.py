@@ -33,8 +33,10 @@ def test_files_are_those_of_the_newest_settled_revision(
     def counts() -> dict[int, int]:
         return ledger.revision_counts(source, first, batches[-1])
 
+    assert ledger.last_revision(source) == 0
     opened = revision(ledger, lease, first)
     assert ledger.open_revision(source) == opened
+    assert ledger.last_revision(source) == opened.id
     assert (ledger.segments(first), counts()) == (before, {})
     with pytest.raises(LedgerRefused):
         revision(ledger, lease, first)

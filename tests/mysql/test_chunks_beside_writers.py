@@ -24,9 +24,12 @@ from pipeline.snapshot import giving_way
 from pipeline.snapshot.bounds import Range
 from pipeline.snapshot.condition import read_condition
 from pipeline.table import TableName
+from resources.mysql.connection import translated
+from resources.mysql.reader import reading
 from resources.mysql.row_hashes import HashedRead
 from resources.mysql.server import MySqlServer
 from resources.mysql.waiting import sessions_wait, waiting_for, wants
+from resources.mysql.watcher import watched
 from tests.fix_mysql import UNHURRIED, MySqlStand, killed_at_last
 from tests.mysql.chunked import Sliced, rows_of, until
 from tests.mysql.reading import changes, settings
@@ -244,6 +247,29 @@ def test_a_server_may_be_silent_as_long_as_it_is_there(mysql: MySqlStand, databa
         finally:
             frozen.join()
             os.kill(mysql.server.pid, signal.SIGCONT)
+
+
+def test_nobody_elses_session_is_ended(mysql: MySqlStand, mariadb: MySqlStand) -> None:
+    """Behind one name there may be several servers: the number that a session has at one of them is
+    another's session at the next. The read is left all the same."""
+
+    def ended(stand: MySqlStand) -> int:
+        [(_, count)] = stand.rows("show global status like 'Com_kill'")
+        return int(count)
+
+    ours, rule = settings(mysql), giving_way.Patience(0.0, 0.5)
+    for answers, kills in ((mariadb, 0), (mysql, 1)):
+        before = ended(answers)
+        with (
+            reading(ours) as cursor,
+            watched(settings(answers), cursor, TableName("d", "t"), rule) as read,
+            pytest.raises(TableBusy, match=r"longer than 0.5 s"),
+            read.excused(),
+            translated(ours),
+        ):
+            cursor.execute("select sleep(3)")
+            cursor.fetchall()
+        assert ended(answers) - before == kills
 
 
 def then(seconds: float, call: Callable[..., object], *arguments: object) -> Timer:

@@ -22,6 +22,7 @@ from pipeline.changes.source_tables import source_table_path
 from pipeline.consumers import ConsumerStart, DeliveryBounds
 from pipeline.errors import (
     ConsumerRefused,
+    ForeignCommit,
     LockstepError,
     PastRefused,
     SchemaUnknownAt,
@@ -46,6 +47,7 @@ from pipeline.table_state import OrderKind
 from pipeline.upkeep.changes import ChangesPlan
 from resources.memory.copies import MemoryCopies
 from tests.fix_mysql import MySqlStand
+from tests.hostile.histories import books_of, go_on, lake_of
 from tests.mysql.reading import server
 from tests.positions.follower import SOURCE, Follower
 from tests.positions.interrupted import Crash, mortal
@@ -304,7 +306,8 @@ def _ordered(rows: Rows) -> Rows:
 )
 def test_what_is_needed_is_kept(mysql: MySqlStand, database: str, seed: int) -> None:
     """No consumer misses a change, mirrors equal MySQL, places behind what was deleted are rebuilt
-    and replayed; a ledger made from such a lake goes on with it."""
+    and replayed; a ledger made from such a lake goes on with it, and such a ledger with a lake of
+    a batch that it has forgotten."""
     file, offset = head(mysql)
     mysql.execute(
         *(f"create table {t} (id int primary key, v int)" for t in (*TABLES, QUIET)),
@@ -317,8 +320,10 @@ def test_what_is_needed_is_kept(mysql: MySqlStand, database: str, seed: int) -> 
     kept = Kept(mysql, database, Random(seed), clock, follower)
     kept.write()
     kept.run()
+    lakes = []
     for _ in range(ACTIONS):
         kept.act()
+        lakes.append(lake_of(follower.lake))
     kept.run()
     for name, (start, batches) in kept.read.items():
         while kept.take(name, DeliveryBounds(), sure=True):
@@ -346,12 +351,22 @@ def test_what_is_needed_is_kept(mysql: MySqlStand, database: str, seed: int) -> 
         t: kept.shown(t) for t in TABLES
     }
 
-    follower.ledger = MemoryLedger(clock)
+    books, follower.ledger = books_of(follower.ledger.books), MemoryLedger(clock)
     with follower.ledger.lock(SOURCE, "test", None) as lease:
         done = recover(kept.work(), lease, author="somebody")
     assert done.reloads == ()
     kept.write()
     kept.run()
+    assert {t: _ordered(follower.mirror(f"{database}.{t}")) for t in TABLES} == {
+        t: kept.shown(t) for t in TABLES
+    }
+
+    books.leases.clear()
+    follower.ledger = MemoryLedger(clock, books)
+    follower.lake = next(one for one in lakes if one.claims[SOURCE].batch not in books.batches)
+    with pytest.raises(ForeignCommit, match="the lake is behind its ledger"):
+        kept.run()
+    assert go_on(follower)
     assert {t: _ordered(follower.mirror(f"{database}.{t}")) for t in TABLES} == {
         t: kept.shown(t) for t in TABLES
     }

@@ -32,6 +32,10 @@ class MemoryRevisions(MemorySubject):
         found = (o.revision for o in self.books.revisions.values() if o.source == source and o.open)
         return next(found, None)
 
+    def last_revision(self, source: str) -> int:
+        found = (one.revision.id for one in self.books.revisions.values() if one.source == source)
+        return max(found, default=0)
+
     def settle_revision(self, lease: Lease, revision: Revision) -> None:
         with self._step(lease) as books:
             if not self._ended(lease, revision, "settled"):

@@ -65,6 +65,10 @@ def foresee(work: Workplace) -> HandOver:
     folder = work.claims.read(work.source.name)
     error = lake_trouble(work)
     told = None if error is None else error.message
+    if told is None and (revision := work.ledger.open_revision(work.source.name)) is not None:
+        told = (
+            f"revision {revision.id} of a replay that was cut off is in some changelogs, or in none"
+        )
     if _moves(work, folder):
         return HandOver(told, moves=True)
     apart = {state.table: said for state, said in _apart(work)}
@@ -129,6 +133,8 @@ def _stamp(work: Workplace) -> str:
 def _settle(work: Workplace, lease: Lease, plan: HandOver) -> HandOver:
     source = work.source.name
     _number_above(work, lease)
+    if (revision := work.ledger.open_revision(source)) is not None:
+        work.ledger.give_up_revision(lease, revision)  # The changelogs list what there was before.
     newest = work.ledger.captured_cursor(source)
     place = "" if newest is None else str(newest.position.at)
     states = work.ledger.table_states(source)

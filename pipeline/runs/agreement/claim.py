@@ -50,6 +50,7 @@ def disagreement(work: Workplace, folder: Claim | Unclaimed | None = None) -> Lo
         newest,
         published,
         lambda number: _batch(work, batches, number),
+        lambda: work.ledger.pruned_through(source),
     )
     if error is None and isinstance(folder, Unclaimed) and not folder.empty:
         found = parted(work)

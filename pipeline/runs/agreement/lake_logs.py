@@ -102,8 +102,9 @@ def judged_changelog(work: Workplace, folder: str, looked: int) -> Found:
         for batch in work.ledger.live_batches(source, number, number)
         if batch.end is not None
     }
-    pruned = work.ledger.pruned_through(source)
-    return judge_changelog(look, looked, work.ledger.identity(), positions, pruned)
+    ledger = work.ledger
+    pruned, revised = ledger.pruned_through(source), ledger.last_revision(source)
+    return judge_changelog(look, looked, ledger.identity(), positions, pruned, revised)
 
 
 def changelog_error(

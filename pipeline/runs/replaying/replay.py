@@ -19,6 +19,7 @@ from pipeline.batch import Batch
 from pipeline.decisions import Decision, Lease
 from pipeline.replay.spans import Span
 from pipeline.runs.agreement.claim import require_agreement, require_claim
+from pipeline.runs.agreement.lake_logs import changelogs_parted
 from pipeline.runs.context import Workplace
 from pipeline.runs.replaying import revise
 from pipeline.runs.replaying.heal import heal
@@ -74,6 +75,8 @@ def replay(
     for note in settle_replays(work, lease):
         work.progress.note(note)
     require_merged(work)
+    if (parted := changelogs_parted(work)) is not None:
+        raise parted
     chosen = select(work, span, only)
     if not chosen.batches:
         return ReplayReport(span, (), (), early=chosen.early, committed=commit)

@@ -22,7 +22,7 @@ from pipeline.runs.context import Workplace
 from pipeline.runs.replaying.scratch import ScratchStore, scratch_path
 from pipeline.runs.replaying.segments_found import SegmentFound
 from pipeline.schema.history import SchemaVersion
-from pipeline.segment import Segment, SegmentFile
+from pipeline.segment import Segment, SegmentFile, written_for
 
 
 def begin(work: Workplace, lease: Lease, found: Sequence[SegmentFound]) -> Revision | None:
@@ -50,15 +50,22 @@ def carry_out(work: Workplace, lease: Lease, revision: Revision) -> None:
     folders: dict[str, list[_Part]] = {}
     for part in parts:
         folders.setdefault(part.folder, []).append(part)
+    before = work.ledger.looked(work.source.name)
+    seen = {f for f in folders if f in before and work.changelog.ends_at(f, before[f])}
     try:
-        looked = {f: _commit(work, lease, revision, f, some) for f, some in folders.items()}
-    except SegmentsLost:
-        if any(_is_done(work, revision, some[0]) for some in folders.values()):
-            raise
+        made = {f: _commit(work, lease, revision, f, some) for f, some in folders.items()}
+    except SegmentsLost as error:
+        if any(_is_begun(work, f, some) for f, some in folders.items()):
+            raise SegmentsLost(
+                f"a replay that was cut off cannot be ended: {error.message}",
+                hint="restore the file from a copy of the lake, then run again; or `lockstep adopt "
+                f"--source {work.source.name} --reason …` takes back what of it was done",
+            ) from error
         work.ledger.give_up_revision(lease, revision)
         raise
     work.ledger.settle_revision(lease, revision)
-    work.ledger.note_looked(lease, looked)
+    # What others committed to the rest is looked at before the next batch is published there.
+    work.ledger.note_looked(lease, {f: version for f, version in made.items() if f in seen})
     work.segments.clear(scratch_path(work.source.name))
 
 
@@ -85,7 +92,17 @@ class _Part:
 def _commit(
     work: Workplace, lease: Lease, revision: Revision, folder: str, parts: Sequence[_Part]
 ) -> int:
+    """All files of these segments go that are not the new ones, also those of revisions that the
+    ledger does not know or that the lake has lost."""
     files = [file for part in parts for file in part.new.files]
+    own = {(part.new.batch, part.new.schema_version) for part in parts}
+    listed = work.changelog.listed(folder)
+    if listed is None:
+        raise SegmentsLost(
+            f"there is no changelog at {folder}, and the ledger knows of one",
+            hint="mount or restore the lake's folder, then repeat the replay",
+        )
+    others = (path for path in listed if written_for(path) in own)
     done = work.changelog.revise(
         folder,
         app_id=_application(work, parts[0]),
@@ -93,7 +110,7 @@ def _commit(
         schema=all_columns(
             published_schema(part.version.structure, part.new.files) for part in parts
         ),
-        gone=[file.path for part in parts for file in part.old.files],
+        gone=[*(file.path for part in parts for file in part.old.files), *others],
         files=files,
         words=_words(work, parts, files, revision),
         held=lambda: work.ledger.require_held(lease),
@@ -101,8 +118,10 @@ def _commit(
     return done.delta_version
 
 
-def _is_done(work: Workplace, revision: Revision, part: _Part) -> bool:
-    return (work.changelog.recorded(part.folder, _application(work, part)) or 0) >= revision.id
+def _is_begun(work: Workplace, folder: str, parts: Sequence[_Part]) -> bool:
+    """Whether the changelog has some of the new files."""
+    listed = work.changelog.listed(folder) or {}
+    return any(file.path in listed for part in parts for file in part.new.files)
 
 
 def _application(work: Workplace, part: _Part) -> str:

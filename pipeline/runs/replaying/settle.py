@@ -9,23 +9,33 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pipeline.decisions import Lease
+from pipeline.errors import SegmentsLost
 from pipeline.intent import REPLAY
+from pipeline.revision import Revision
 from pipeline.runs.context import Workplace
 from pipeline.runs.replaying.revise import carry_out
 
 
 def settle_replays(work: Workplace, lease: Lease) -> tuple[str, ...]:
     """A write that was made is noted, one that was not is given up: the mirror is as it was. A
-    revision is carried out: its files are durable. A sentence for each."""
+    revision is carried out: its files are durable; or given up, where they are lost for all that. A
+    sentence for each."""
     notes = list(settle_writes(work, lease))
     revision = work.ledger.open_revision(work.source.name)
     if revision is not None:
-        carry_out(work, lease, revision)
-        notes.append(
-            f"revision {revision.id} of captured batches was taken up where a replay was cut off: "
-            "repeat the replay for its mirrors"
-        )
+        notes.append(_carried_out(work, lease, revision))
     return tuple(notes)
+
+
+def _carried_out(work: Workplace, lease: Lease, revision: Revision) -> str:
+    told = f"revision {revision.id} of captured batches was"
+    try:
+        carry_out(work, lease, revision)
+    except SegmentsLost as error:
+        if work.ledger.open_revision(work.source.name) is not None:
+            raise
+        return f"{told} given up, and nothing was changed: {error.message}. Repeat the replay"
+    return f"{told} taken up where a replay was cut off: repeat the replay for its mirrors"
 
 
 def settle_writes(work: Workplace, lease: Lease) -> Iterator[str]:
