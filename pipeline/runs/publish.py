@@ -19,7 +19,7 @@ from pipeline.changes.layout import application_id, changelog_path, published_sc
 from pipeline.changes.source_tables import SCHEMAS, source_table_id, source_table_path
 from pipeline.decisions import Lease
 from pipeline.errors import Remedy, SegmentsLost, TableError
-from pipeline.foreign_commits import Foreign, Unknown
+from pipeline.foreign_commits import Foreign, Passed, Unknown
 from pipeline.lake_commit import WriteKind
 from pipeline.runs.agreement.claim import claim_up_to
 from pipeline.runs.agreement.lake_logs import changelog_error, judged_changelog
@@ -91,7 +91,7 @@ class _Publishing:
         batch is in it: a table that comes back is not published a second time."""
         table, generation = together[0].table, together[0].version.generation
         folder = changelog_path(batch.source, table, generation)
-        errors = []
+        errors: list[TableError] = []
         try:
             self._look(folder, table)
         except TableError as error:
@@ -102,7 +102,7 @@ class _Publishing:
         )
         app_id = application_id(batch.source, state, "changelog", generation)
         try:
-            lost = self._publish(_Part(folder, app_id, table, batch, schema, files))
+            lost = self._publish(_Part(folder, app_id, table, batch, schema, files), errors)
             if lost is not None and state.condition in GOING:
                 errors.append(files_lost(batch, table, lost))
         except TableError as error:
@@ -118,21 +118,25 @@ class _Publishing:
         """One of the source's own tables: nothing is made of them, so that somebody else wrote
         there is said and no more."""
         folder = source_table_path(batch.source, part.table)
+        errors: list[TableError] = []
         try:
             self._look(folder)
         except TableError as error:
-            self.work.progress.note(error.reason)
+            errors.append(error)
         app_id = source_table_id(batch.source, part.table)
         one = _Part(folder, app_id, part.table, batch, SCHEMAS[part.table], part.files)
         if part.table is SourceTable.TRANSACTIONS:
             keep_structures(self.work, new_structures(self.work, batch))
-        lost = self._publish(one)
+        lost = self._publish(one, errors)
+        for told in errors:
+            self.work.progress.note(told.reason)
         if lost is not None:
             self.work.progress.note(f"{part.table} lacks rows of batch {batch.id}: {lost}")
 
-    def _publish(self, part: _Part) -> str | None:
+    def _publish(self, part: _Part, errors: list[TableError]) -> str | None:
         """All files; where some are damaged, which keeps nothing else waiting, those that are
-        not, and what is wrong."""
+        not, and what is wrong. `errors` gets what somebody else did between the look and our
+        commit."""
         lost = None
         publish = partial(
             self.work.changelog.publish,
@@ -151,6 +155,12 @@ class _Publishing:
             lost = error.message
             damaged = self.work.segments.damaged
             done = publish(files=[file for file in part.files if not damaged(part.folder, [file])])
+        seen = self.after.get(part.folder)
+        if seen is not None and done.delta_version > seen + 1:
+            try:
+                self._judge(part.folder, seen, part.table)
+            except TableError as error:
+                errors.append(error)
         self.after[part.folder] = done.delta_version
         return lost
 
@@ -166,14 +176,21 @@ class _Publishing:
     def _look(self, folder: str, table: TableName | None = None) -> None:
         """At what was committed since the last look. What was seen once is not told again: the
         table stays quarantined until somebody releases it."""
-        looked = self.after.get(folder, self.before.get(folder))
-        if looked is None or folder in self.after or self.work.changelog.ends_at(folder, looked):
+        looked = self.before.get(folder)
+        if looked is None or folder in self.after:
             return
+        if self.work.changelog.ends_at(folder, looked):
+            self.after[folder] = looked
+        else:
+            self._judge(folder, looked, table)
+
+    def _judge(self, folder: str, looked: int, table: TableName | SourceTable | None) -> None:
+        newest = self.work.changelog.look(folder, looked).newest
         found = judged_changelog(self.work, folder, looked)
-        if isinstance(found, Foreign | Unknown):
-            newest = self.work.changelog.look(folder, looked).newest
+        if isinstance(found, Passed | Foreign | Unknown):
             self.after[folder] = looked if newest is None else newest
-        if (error := changelog_error(self.work, folder, found, table)) is not None:
+        about = table if isinstance(table, TableName) else None
+        if (error := changelog_error(self.work, folder, found, about)) is not None:
             raise error
 
 

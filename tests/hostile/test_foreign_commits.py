@@ -15,9 +15,11 @@ import pytest
 from deltalake import DeltaTable, Field, write_deltalake
 from deltalake.schema import PrimitiveType
 
+from pipeline.changes.layout import changelog_path
 from pipeline.changes.strategy import Scale
 from pipeline.foreign_commits import Ahead, Foreign, Passed, Unknown, foreign, judge_changelog
 from pipeline.lake_commit import LakeCommit, Look, stamp
+from pipeline.ports.changelog import Published
 from pipeline.ports.mirror_writes import MirrorWrite
 from pipeline.runs.acknowledge import acknowledge
 from pipeline.runs.agreement.lake_logs import astray
@@ -25,6 +27,7 @@ from pipeline.runs.capture import capture
 from pipeline.runs.merge import merge
 from pipeline.table_state import TableCondition, TableState
 from resources.lake import delta_log
+from resources.lake.changelog import DeltaChangelog
 from resources.lake.claims import FileClaims
 from resources.lake.commits import look
 from resources.lake.log_store import CLASS, SETTING
@@ -341,3 +344,30 @@ def test_an_insert_below_our_own_commit_is_found(stand: Stand, folder: Path) -> 
     stand.release()
     assert stand.run().condition is TableCondition.ACTIVE
     stand.require_same()
+
+
+class InterruptedChangelog(DeltaChangelog):
+    """The same for a changelog: some of its rows come a second time."""
+
+    meanwhile: str | None = None
+
+    def publish(self, folder: str, **how: Any) -> Published:
+        if folder == self.meanwhile:
+            self.meanwhile = None
+            table = DeltaTable(str(self._lake / folder))
+            write_deltalake(table, table.to_pyarrow_table(), mode="append")
+        return super().publish(folder, **how)
+
+
+def test_an_append_below_our_own_files_is_found(stand: Stand, folder: Path) -> None:
+    """It came behind the look at the changelog and before our commit."""
+    changelog = InterruptedChangelog(folder)
+    stand.disk = replace(stand.disk, changelog=changelog)
+    changelog.meanwhile = changelog_path(SOURCE, TABLE)
+    stand.write()
+    state = stand.run()
+    assert state.condition is TableCondition.QUARANTINED
+    assert "may lack changes, or have some that never happened" in (state.reason or "")
+    stand.release()
+    stand.write()
+    assert stand.run().condition is TableCondition.ACTIVE
