@@ -18,8 +18,14 @@ def account_of(data: Path) -> pwd.struct_passwd | None:
     """Postgres refuses to run as root: then as the data's owner, postgres, or nobody."""
     if os.geteuid() != 0:
         return None
-    if data.exists() and data.stat().st_uid != 0:
-        return pwd.getpwuid(data.stat().st_uid)
+    if data.exists() and (owner := data.stat().st_uid) != 0:
+        try:
+            return pwd.getpwuid(owner)
+        except KeyError as error:
+            raise ConfigurationError(
+                f"The ledger in {data} belongs to user {owner}, for whom there is no account here.",
+                hint=f"`chown -R postgres {data}`, or an account that there is, then try again.",
+            ) from error
     for name in ("postgres", "nobody"):
         try:
             return pwd.getpwnam(name)

@@ -15,6 +15,8 @@ from typing import Any
 
 import pytest
 
+from pipeline.errors import ConfigurationError
+from resources.postgres.account import account_of
 from resources.postgres.embedded import EmbeddedServer
 from resources.postgres.ledger import open_ledger
 from tests.ledger.made import DECISION
@@ -208,3 +210,11 @@ def test_a_copied_project_opens(tmp_path: Path) -> None:
     shutil.copytree(tmp_path / "first", tmp_path / "second")
     with open_ledger("embedded", tmp_path / "second") as ledger:
         assert ledger.batches("shop") == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root opens what is others'")
+def test_a_folder_of_nobody_here_is_refused(tmp_path: Path) -> None:
+    """As a restored backup may be: its owner has a number and no name."""
+    os.chown(tmp_path, 54_321, 54_321)
+    with pytest.raises(ConfigurationError, match="belongs to user 54321, for whom there is no"):
+        account_of(tmp_path)
