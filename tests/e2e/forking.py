@@ -29,6 +29,8 @@ from typing import Any, cast
 import dagster as dg
 
 from assets.storage import make_storage_cheap
+from pipeline.errors import JavaMissing
+from resources.lake.java import java_or_refuse
 from tests.e2e import lent_java, practice, run_history
 
 PACKAGES = ("pipeline", "resources", "assets", "lockstep")
@@ -44,6 +46,8 @@ def import_everything() -> None:
             if not found.name.endswith("__main__"):
                 importlib.import_module(found.name)
     importlib.import_module("resources.mysql.rehearsal").rehearse()
+    with suppress(JavaMissing):
+        java_or_refuse(os.environ)  # which asks a Java for its version, once a process
 
 
 def import_too(folder: Path) -> None:
@@ -84,7 +88,9 @@ def perform(
     os.environ.update(asked["env"])
     os.chdir(asked["folder"])
     sys.argv = [asked["module"], *asked["arguments"]]
-    lent_java.lend(folder)
+    lent_java.compile_nothing()
+    if asked["lend"]:
+        lent_java.lend(folder)
     wait_for_no_disk()
     run_history.keep_in_memory(runs)
     before, code = set(sys.modules), cast("Any", 1)

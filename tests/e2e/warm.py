@@ -61,9 +61,10 @@ class WarmProcess:
         folder: Path,
         environment: Mapping[str, str],
         hold: bool = True,
+        lend: bool = True,
     ) -> StartedProcess:
         """`python -m MODULE …`, begun; the folder's ledger runs already, and goes on, if asked to
-        `hold` it."""
+        `hold` it. A Java that it needs is its own, unless it is lent one."""
         channel = self._channel()
         if hold:
             self.ledgers.hold(folder)
@@ -73,6 +74,7 @@ class WarmProcess:
             "arguments": list(arguments),
             "folder": str(folder),
             "env": dict(environment),
+            "lend": lend,
         }
         socket.send_fds(channel, [json.dumps(asked).encode()], [out, err])
         return StartedProcess(channel, out, err)
