@@ -42,8 +42,8 @@ def warm() -> Iterator[WarmProcess]:
 
 
 @pytest.fixture(scope="session")
-def rival() -> Iterator[WarmProcess]:
+def rival(warm: WarmProcess) -> Iterator[WarmProcess]:
     """Another one, for a run that meets one of `warm`: each has one child at a time."""
-    process = WarmProcess()
+    process = warm.twin()
     yield process
     process.stop()

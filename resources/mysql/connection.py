@@ -11,6 +11,8 @@ import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 from typing import Any, Final
 
 import pymysql
@@ -110,11 +112,24 @@ def cut(connection: pymysql.Connection[Cursor]) -> None:
 def _tls(settings: ConnectionSettings) -> dict[str, Any]:
     if settings.tls == "off":
         return {"ssl_disabled": True}
-    context = ssl.create_default_context(cafile=settings.tls_ca)
-    if settings.tls == "required":
+    checked = settings.tls != "required"
+    authorities = settings.tls_ca or (ssl.get_default_verify_paths().cafile if checked else None)
+    changed = Path(authorities).stat().st_mtime_ns if authorities else 0
+    return {"ssl": _context(settings.tls_ca, changed, checked=checked)}
+
+
+@cache
+def _context(authorities: str | None, _changed: int, *, checked: bool) -> ssl.SSLContext:
+    """Made once a process for each file of certificates as it is: to read the system's takes much
+    longer than to connect. None of them are read where nothing is checked."""
+    if checked or authorities:
+        context = ssl.create_default_context(cafile=authorities)
+    else:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    if not checked:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
-    return {"ssl": context}
+    return context
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import importlib
 import os
 import subprocess
 import sys
@@ -49,14 +49,18 @@ def done(project: Path, program: str, *arguments: str) -> subprocess.CompletedPr
     )
 
 
-def test_dg_scaffolds_a_source(project: Path) -> None:
+def test_dg_scaffolds_a_source(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The component is among dg's; what it writes loads, without a server, as the source's
     assets."""
     made = done(project, "dg", "scaffold", "defs", COMPONENT, "crm", "--name", "crm")
     assert made.returncode == 0, made.stdout + made.stderr
-    listed = done(project, "dg", "list", "defs", "--json")
-    assert listed.returncode == 0, listed.stdout + listed.stderr
-    keys = {asset["asset_key"] for asset in json.loads(listed.stdout)["assets"]}
+    monkeypatch.syspath_prepend(project / "src")
+    monkeypatch.delenv("LOCKSTEP_CONFIG", raising=False)
+    monkeypatch.chdir(project)
+    found = importlib.import_module("ours.definitions").defs().get_repository_def()
+    for name in [name for name in sys.modules if name.partition(".")[0] == "ours"]:
+        del sys.modules[name]
+    keys = {key.to_user_string() for key in found.assets_defs_by_key}
     assert keys == {f"crm/{step}" for step in ("captured", "merged", "acknowledged", "log")}
     assert 'name = "crm"' in (project / "src/ours/defs/crm/lockstep.toml").read_text()
 

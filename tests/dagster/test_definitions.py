@@ -10,6 +10,10 @@ from pathlib import Path
 
 import dagster as dg
 import pytest
+from dagster._core.definitions.reconstruct import repository_def_from_target_def
+from dagster._core.remote_origin import ManagedGrpcPythonEnvCodeLocationOrigin
+from dagster._core.workspace.autodiscovery import loadable_targets_from_python_module
+from dagster._core.workspace.load_target import WorkspaceFileTarget
 
 from assets import definitions
 from assets.catalogue import update_catalogue
@@ -153,25 +157,33 @@ def test_a_missing_file_is_one_clear_error(tmp_path: Path, monkeypatch: pytest.M
         loaded(tmp_path, monkeypatch)
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        ["dagster", "definitions", "validate", "-w", "workspace.yaml"],
-        ["dagster", "definitions", "validate", "-w", "demo/workspace.yaml"],
-        ["dg", "check", "defs"],
-    ],
-    ids=["workspace.yaml", "demo", "dg"],
-)
-def test_a_bare_checkout_loads(command: list[str], tmp_path: Path) -> None:
-    """Through workspace.yaml and through `dg`, from the repository's own folder."""
+@pytest.mark.parametrize("file", ["workspace.yaml", "demo/workspace.yaml"])
+def test_what_a_workspace_names_loads(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From the repository's own folder, without a configuration of anybody's."""
+    monkeypatch.chdir(REPOSITORY)
+    monkeypatch.delenv("LOCKSTEP_CONFIG", raising=False)
+    [origin] = WorkspaceFileTarget([file]).create_origins()
+    assert isinstance(origin, ManagedGrpcPythonEnvCodeLocationOrigin)
+    named = origin.loadable_target_origin
+    assert (origin.location_name, Path(str(named.working_directory)).resolve()) == (
+        "lockstep",
+        REPOSITORY,
+    )
+    [found] = loadable_targets_from_python_module(str(named.module_name), named.working_directory)
+    repository = repository_def_from_target_def(found.target_definition)
+    assert repository is not None
+    assert {NAMES.captured, NAMES.acknowledged} <= repository.assets_defs_by_key.keys()
+
+
+def test_a_bare_checkout_loads(tmp_path: Path) -> None:
+    """By `dg`, from the repository's own folder."""
     environment = {
         key: value
         for key, value in os.environ.items()
         if key not in ("LOCKSTEP_CONFIG", "PYTHONPATH", "DAGSTER_HOME")
     }
-    program = Path(sys.executable).parent / command[0]
     done = subprocess.run(
-        [program, *command[1:]],
+        [Path(sys.executable).parent / "dg", "check", "defs"],
         cwd=REPOSITORY,
         env={**environment, "DAGSTER_HOME": str(tmp_path), "DAGSTER_DISABLE_TELEMETRY": "1"},
         capture_output=True,

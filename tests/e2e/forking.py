@@ -3,11 +3,11 @@
     python -m tests.e2e.forking SOCKET FOLDER
 
 Belongs here: one child at a time, told of in lines of JSON: its `pid`, that it `stopped`, how it
-`ended`. It is as good as a process of its own: its folder, its environment, its standard streams
-and its session are, and it may be killed. What it does not do is import and start Java, which is
-nine tenths of a short run, collect garbage, nor wait for the disk. Does not: the Java that it is
-lent (`lent_java`), where its runs are recorded (`run_history`), and what was done once for all of
-them (`practice`).
+`ended`; and a twin, which has a socket, a folder and children of its own. A child is as good as a
+process of its own: its folder, its environment, its standard streams and its session are, and it
+may be killed. What it does not do is import and start Java, which is nine tenths of a short run,
+collect garbage, nor wait for the disk. Does not: the Java that it is lent (`lent_java`), where its
+runs are recorded (`run_history`), and what was done once for all of them (`practice`).
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ from typing import Any, cast
 import dagster as dg
 
 from assets.storage import make_storage_cheap
+from pipeline.errors import JavaMissing
+from resources.lake.java import java_or_refuse
 from tests.e2e import lent_java, practice, run_history
 
 PACKAGES = ("pipeline", "resources", "assets", "lockstep")
@@ -44,6 +46,8 @@ def import_everything() -> None:
             if not found.name.endswith("__main__"):
                 importlib.import_module(found.name)
     importlib.import_module("resources.mysql.rehearsal").rehearse()
+    with suppress(JavaMissing):
+        java_or_refuse(os.environ)  # which asks a Java for its version, once a process
 
 
 def import_too(folder: Path) -> None:
@@ -84,7 +88,9 @@ def perform(
     os.environ.update(asked["env"])
     os.chdir(asked["folder"])
     sys.argv = [asked["module"], *asked["arguments"]]
-    lent_java.lend(folder)
+    lent_java.compile_nothing()
+    if asked["lend"]:
+        lent_java.lend(folder)
     wait_for_no_disk()
     run_history.keep_in_memory(runs)
     before, code = set(sys.modules), cast("Any", 1)
@@ -126,26 +132,36 @@ def tell(channel: socket.socket, **told: int) -> None:
     channel.send(json.dumps(told).encode())
 
 
-def main() -> None:
+def serve(channel: socket.socket, folder: Path, runs: dg.DagsterInstance) -> None:
     """Commands from the socket until it closes."""
-    channel, folder = socket.socket(fileno=int(sys.argv[1])), Path(sys.argv[2])
-    import_everything()
-    make_storage_cheap()
-    runs = practice.practised()
-    gc.freeze()  # else each child copies what it only looks at
     with lent_java.kept(folder):
         while True:
             message, streams, _, _ = socket.recv_fds(channel, 1 << 20, 2)
             if not message:
                 return
+            asked = json.loads(message)
             import_too(folder)
             child = os.fork()
             if not child:
                 channel.close()
-                perform(json.loads(message), streams, folder, runs)
+                if "twin" in asked:
+                    serve(socket.socket(fileno=streams[0]), Path(asked["twin"]), runs)
+                    os._exit(0)
+                perform(asked, streams, folder, runs)
             for descriptor in streams:
                 os.close(descriptor)
-            watch(child, channel, folder)
+            if "twin" not in asked:
+                watch(child, channel, folder)
+
+
+def main() -> None:
+    """Prepare, then serve."""
+    channel, folder = socket.socket(fileno=int(sys.argv[1])), Path(sys.argv[2])
+    import_everything()
+    make_storage_cheap()
+    runs = practice.practised()
+    gc.freeze()  # else each child copies what it only looks at
+    serve(channel, folder, runs)
 
 
 if __name__ == "__main__":

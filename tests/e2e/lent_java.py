@@ -18,7 +18,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -45,6 +45,16 @@ def kept(folder: Path) -> Iterator[None]:
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as keeper:
         keeper.bind(str(folder / _KEEPER))
         yield
+
+
+def compile_nothing() -> None:
+    """Have this process's Spark make no Java of its plans."""
+    settings_in = session.settings_in
+
+    def uncompiled(scratch: Path, user: Mapping[str, str], *more: Any) -> SparkSettings:
+        return settings_in(scratch, {**UNCOMPILED, **user}, *more)
+
+    vars(session)["settings_in"] = uncompiled
 
 
 def lend(folder: Path) -> None:
@@ -91,7 +101,6 @@ def _share_spark(settings: SparkSettings) -> None:
 
     given = settings.all()
     own = {name: given[name] for name in ("spark.local.dir", "spark.sql.warehouse.dir")}
-    own |= {name: value for name, value in UNCOMPILED.items() if name not in settings.user}
     configured = hashlib.sha256(repr(sorted({**given, **own}.items())).encode()).hexdigest()
 
     def shared(context: Any, conf: Any) -> Any:

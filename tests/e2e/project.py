@@ -24,6 +24,7 @@ from resources.postgres.ledger import open_ledger
 from tests.e2e.run_history import HISTORY
 from tests.e2e.warm import REPOSITORY, TIMEOUT, StartedProcess, WarmProcess
 from tests.fix_mysql import MySqlStand
+from tests.ledger.servers import run
 
 
 def environment(**extra: str) -> dict[str, str]:
@@ -42,11 +43,16 @@ def head(mysql: MySqlStand) -> str:
 @cache
 def empty_ledger() -> Path:
     """The folder of an embedded ledger with all its tables and no rows. To make one takes longer
-    than most runs; a copy is another ledger, for nothing in it is its name."""
+    than most runs; a copy is another ledger, for nothing in it is its name. Half of its files are
+    the templates of databases that nobody makes."""
     folder = Path(tempfile.mkdtemp(prefix="empty-ledger-"))
     atexit.register(shutil.rmtree, folder)
-    with closing(EmbeddedServer(folder / "ledger")) as server, open_ledger(server.dsn, folder):
-        pass
+    with closing(EmbeddedServer(folder / "ledger")) as server:
+        with open_ledger(server.dsn, folder):
+            pass
+        run(server.dsn, "update pg_database set datistemplate = false")
+        for name in ("template0", "template1"):
+            run(server.dsn, f"drop database {name}")
     return folder / "ledger"
 
 
@@ -143,10 +149,13 @@ class Project:
             said = begun.communicate(TIMEOUT)
         assert begun.returncode == -signal.SIGKILL, f"{begun.returncode}\n{said}"
 
-    def start(self, module: str, *arguments: str) -> StartedProcess:
-        """`python -m MODULE …` of a warm project, begun."""
+    def start(self, module: str, *arguments: str, lend: bool = True) -> StartedProcess:
+        """`python -m MODULE …` of a warm project, begun; with a Java of its own, unless it is lent
+        one."""
         assert self.warm is not None
-        return self.warm.start(module, arguments, folder=self.folder, environment=environment())
+        return self.warm.start(
+            module, arguments, folder=self.folder, environment=environment(), lend=lend
+        )
 
     def _process(
         self, command: list[str], expect: int | None, extra: dict[str, str]

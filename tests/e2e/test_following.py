@@ -1,8 +1,8 @@
 """Structures that change between rows, and a log that names no columns: MySQL and the lake
 are equal after it.
 
-One project for the module: a run, then every statement of `altered`, then a run in it and
-one in a copy that reads again what the log cannot tell.
+Two projects for the module, a run of each before and behind every statement of `altered`: one of
+all tables, and one that reads again what the log cannot tell, of those tables.
 """
 
 from __future__ import annotations
@@ -22,18 +22,20 @@ from tests.e2e.project import Project, head
 from tests.e2e.warm import WarmProcess
 from tests.fix_mysql import MySqlStand
 
-SHRUNK, PARTS, GONE = (f"{DATABASE}.{name}" for name in ("shrunk", "parts", "gone"))
+SHRUNK, PARTS, GONE, REBORN = (
+    f"{DATABASE}.{name}" for name in ("shrunk", "parts", "gone", "reborn")
+)
 
 
 @dataclass(frozen=True)
 class Stages:
     """What was told (JSON): `quarantined` by the run in which `altered.THEN` was read, `followed`
-    by the `verify` behind it; `read_anew` and `then` by those of `copy`; `released` and
+    by the `verify` behind it; `read_anew` and `then` by those of `other`; `released` and
     `afterwards` by the run and the `verify` behind `altered.AFTERWARDS`. `there`: the source's
     tables at the end."""
 
     project: Project
-    copy: Project
+    other: Project
     quarantined: Any
     followed: Any
     read_anew: Any
@@ -49,14 +51,19 @@ def stages(
 ) -> Stages:
     folder, start = tmp_path_factory.mktemp("following"), head(mysql)
     mysql.execute(*altered.FIRST)
-    tables = [f"{DATABASE}.*"]
     project = Project.made(
-        folder / "default", port=mysql.port, tables=tables, start=start, warm=warm
+        folder / "default", port=mysql.port, tables=[f"{DATABASE}.*"], start=start, warm=warm
+    )
+    resnapshot = Project.made(
+        folder / "resnapshot",
+        port=mysql.port,
+        tables=[SHRUNK, PARTS, GONE, REBORN],
+        start=start,
+        extra='on_rewrite = "resnapshot"\ndropped_tables = "drop"\n',
+        warm=warm,
     )
     project.run("run")
-    resnapshot = project.copied(folder / "resnapshot")
-    with (resnapshot.folder / "lockstep.toml").open("a") as file:
-        file.write('on_rewrite = "resnapshot"\ndropped_tables = "drop"\n')
+    resnapshot.run("run")
     mysql.execute(*altered.THEN)
     quarantined = _told(project, "run", 6)
     followed = _told(project, "verify", None)
@@ -107,11 +114,11 @@ def test_rows_that_no_event_tells_of_quarantine_their_table(stages: Stages) -> N
 
 
 def test_with_resnapshot_they_are_read_anew(stages: Stages) -> None:
-    """The very same statements: within that run every table is equal, and nothing is left
+    """The very same statements: within that run the tables are equal, and nothing is left
     for a person to do."""
     assert stages.read_anew["quarantined"] == []
     assert unequal(stages.then) == {}
-    assert set(stages.then["tables"]) == stages.there
+    assert set(stages.then["tables"]) == {SHRUNK, PARTS, REBORN}
 
 
 def test_rows_afterwards_and_released_tables(stages: Stages) -> None:
@@ -137,12 +144,12 @@ def test_dropped_tables_keep_what_they_held(stages: Stages) -> None:
 
 def test_dropped_tables_go_where_that_is_wanted(stages: Stages) -> None:
     """`dropped_tables = "drop"`: with their folder, and nothing else; the changelog stays."""
-    lake = stages.copy.lake / "shop"
+    lake = stages.other.lake / "shop"
     assert not (lake / DATABASE / "gone").exists()
     assert not (lake / "_removed").exists()
     assert (lake / "_changes" / DATABASE / "gone" / "_delta_log").is_dir()
     there = {f"{DATABASE}.{path.name}" for path in (lake / DATABASE).iterdir()}
-    assert there == stages.there
+    assert there == {SHRUNK, PARTS, REBORN}
 
 
 def test_every_statement_is_a_row(stages: Stages) -> None:

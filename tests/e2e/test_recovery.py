@@ -90,8 +90,8 @@ class Writer:
         return self.random.sample(every, 2)
 
 
-DRAWN = 2
-"""So many kills in `make test`; all of them in `make soak`."""
+DRAWN = 1
+"""So many kills, by chance, in `make test`; all of them, one behind the other, in `make soak`."""
 
 
 @pytest.mark.parametrize("kills", [DRAWN, pytest.param(len(KILLS), marks=pytest.mark.soak)])
@@ -115,12 +115,10 @@ def test_a_ledger_thrown_away(
         project.killed(*kill)
         forget(project)
         writer.write()
-        told = project.json("recover")
-        assert not told["read_again"]
-        project.run("recover", "--yes")
+        assert not project.json("recover", "--yes")["read_again"]
         project.run("run")
         assert project.proven()
-        assert project.status()["open_batches"] == []
+    assert project.status()["open_batches"] == []
     found = [str(row["_gtid"]) for row in rows(project, "_transactions")]
     assert len(found) == len(set(found))
     read = executed(mysql).difference(before)

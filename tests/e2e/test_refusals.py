@@ -56,36 +56,53 @@ def refused(project: Project, code: int, *words: str, **environment: str) -> str
 Make = Callable[..., Project]
 
 
-@pytest.fixture
-def project(mysql: MySqlStand, tmp_path: Path, warm: WarmProcess) -> Make:
-    """Makes the test's project, of one database."""
+def maker(mysql: MySqlStand, folder: Path, warm: WarmProcess, **always: Any) -> Make:
+    """Makes a project of one database."""
 
     def made(database: str, **changes: Any) -> Project:
-        given = {"port": mysql.port, "tables": [f"{database}.*"], "start": "earliest"}
-        return Project.made(tmp_path / "project", warm=warm, **{**given, **changes})
+        given = {"port": mysql.port, "tables": [f"{database}.*"], "start": "earliest", **always}
+        return Project.made(folder, warm=warm, **{**given, **changes})
 
     return made
 
 
-def test_wrong_password(mysql: MySqlStand, orders: str, project: Make) -> None:
+@pytest.fixture
+def project(mysql: MySqlStand, tmp_path: Path, warm: WarmProcess) -> Make:
+    """Makes the test's project."""
+    return maker(mysql, tmp_path / "project", warm)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Of the module's project, in which no run captures anything."""
+    return Project.made(tmp_path_factory.mktemp("refusals"), port=1, tables=["a.*"]).folder
+
+
+@pytest.fixture
+def remade(mysql: MySqlStand, folder: Path, warm: WarmProcess) -> Make:
+    """Makes the module's project anew, with the ledger that it has."""
+    return maker(mysql, folder, warm, first=True)
+
+
+def test_wrong_password(mysql: MySqlStand, orders: str, remade: Make) -> None:
     """2: the account is named, the password is not."""
-    made = project(orders, user=mysql.account)
+    made = remade(orders, user=mysql.account)
     said = refused(made, 2, mysql.account, LOCKSTEP_TEST_PASSWORD="not-the-one")
     assert "not-the-one" not in said
 
 
-def test_unreachable_server(orders: str, project: Make) -> None:
+def test_unreachable_server(orders: str, remade: Make) -> None:
     """3: it may be there again at the next tick."""
-    refused(project(orders, port=1), 3, "127.0.0.1:1")
+    refused(remade(orders, port=1), 3, "127.0.0.1:1")
 
 
-def test_missing_privilege(mysql: MySqlStand, orders: str, project: Make) -> None:
+def test_missing_privilege(mysql: MySqlStand, orders: str, remade: Make) -> None:
     """5: the GRANT to run is in the hint."""
     mysql.execute(
         f"create user if not exists half identified by '{mysql.password}'",
         f"grant select on {orders}.* to half",
     )
-    made = project(orders, user="half")
+    made = remade(orders, user="half")
     refused(made, 5, "replication client", LOCKSTEP_TEST_PASSWORD=mysql.password)
 
 
@@ -97,51 +114,51 @@ def test_missing_privilege(mysql: MySqlStand, orders: str, project: Make) -> Non
     ],
 )
 def test_wrong_settings(
-    setting: MySqlStand, orders: str, project: Make, name: str, value: str
+    setting: MySqlStand, orders: str, remade: Make, name: str, value: str
 ) -> None:
     """5: what it is, what it must be, and the statement that sets it."""
     setting.execute(f"set global {name} = '{value}'")
-    refused(project(orders), 5, name, value, f"set global {name}")
+    refused(remade(orders), 5, name, value, f"set global {name}")
 
 
-def test_binlog_off(mysql_program: MySql, tmp_path: Path, project: Make) -> None:
+def test_binlog_off(mysql_program: MySql, tmp_path: Path, remade: Make) -> None:
     """5: there is nothing to read, and where to switch it on."""
     options = ["--skip-log-bin", *UNHURRIED]
     made = mysql_server(mysql_program, tmp_path / "mysql", os.environ, options=options)
     with killed_at_last(made) as off:
-        refused(project("a", port=off.port), 5, "no binary log", "log_bin")
+        refused(remade("a", port=off.port), 5, "no binary log", "log_bin")
 
 
-def test_a_literal_password(orders: str, project: Make) -> None:
+def test_a_literal_password(orders: str, remade: Make) -> None:
     """2: refused, and not repeated."""
-    made = project(orders)
+    made = remade(orders)
     file = made.folder / "lockstep.toml"
     file.write_text(file.read_text().replace("env:LOCKSTEP_TEST_PASSWORD", "hunter2"))
     assert "hunter2" not in refused(made, 2, "password", "env:")
 
 
-def test_a_pattern_that_matches_nothing(orders: str, project: Make) -> None:
+def test_a_pattern_that_matches_nothing(orders: str, remade: Make) -> None:
     """2: the pattern is named."""
-    refused(project(orders, tables=["shoop.*"]), 2, "shoop.*")
+    refused(remade(orders, tables=["shoop.*"]), 2, "shoop.*")
 
 
-def test_no_start(orders: str, project: Make) -> None:
+def test_no_start(orders: str, remade: Make) -> None:
     """5: the choice loses data, so it must be written down."""
-    refused(project(orders, start=None), 5, "start = 'snapshot'")
+    refused(remade(orders, start=None), 5, "start = 'snapshot'")
 
 
-def test_a_start_that_is_nowhere(mysql: MySqlStand, orders: str, project: Make) -> None:
+def test_a_start_that_is_nowhere(mysql: MySqlStand, orders: str, remade: Make) -> None:
     """5: files and offsets are proven, not believed."""
     ((first, *_), *_) = mysql.rows("show binary logs")
-    refused(project(orders, start=f"{first}:5"), 5, "no event begins")
+    refused(remade(orders, start=f"{first}:5"), 5, "no event begins")
 
 
-def test_java_is_missing(orders: str, project: Make) -> None:
+def test_java_is_missing(orders: str, remade: Make) -> None:
     """2, before anything is captured: the command that installs it."""
     path = os.pathsep.join(
         part for part in os.environ["PATH"].split(os.pathsep) if not Path(part, "java").exists()
     )
-    refused(project(orders), 2, "Java", "openjdk", PATH=path, JAVA_HOME="")
+    refused(remade(orders), 2, "Java", "openjdk", PATH=path, JAVA_HOME="")
 
 
 def test_an_idle_run_needs_no_java(mysql: MySqlStand, orders: str, project: Make) -> None:

@@ -2,9 +2,8 @@
 Java that is lent to one after another.
 
 Belongs here: asking for such a process, waiting for it, killing it. Does not: the process that
-forks (`forking`), the Java (`lent_java`); and what is to be proven of a first start, a missing
-Java, or of Java that dies with its Python: such commands get processes of their own
-(`tests.e2e.project`).
+forks (`forking`), the Java (`lent_java`); and what is to be proven of a first start: such commands
+get processes of their own (`tests.e2e.project`).
 """
 
 from __future__ import annotations
@@ -61,9 +60,10 @@ class WarmProcess:
         folder: Path,
         environment: Mapping[str, str],
         hold: bool = True,
+        lend: bool = True,
     ) -> StartedProcess:
         """`python -m MODULE …`, begun; the folder's ledger runs already, and goes on, if asked to
-        `hold` it."""
+        `hold` it. A Java that it needs is its own, unless it is lent one."""
         channel = self._channel()
         if hold:
             self.ledgers.hold(folder)
@@ -73,17 +73,29 @@ class WarmProcess:
             "arguments": list(arguments),
             "folder": str(folder),
             "env": dict(environment),
+            "lend": lend,
         }
         socket.send_fds(channel, [json.dumps(asked).encode()], [out, err])
         return StartedProcess(channel, out, err)
 
+    def twin(self) -> WarmProcess:
+        """Another one, for two commands at a time: forked from this one, and ends before it."""
+        made = WarmProcess()
+        made._folder = Path(tempfile.mkdtemp(prefix="lent-java-"))
+        made._ours, theirs = _pair()
+        asked = json.dumps({"twin": str(made._folder)}).encode()
+        socket.send_fds(self._channel(), [asked], [theirs.fileno()])
+        theirs.close()
+        return made
+
     def stop(self) -> None:
         """End it and its Java."""
         self.ledgers.close()
-        if self._process is None or self._ours is None or self._folder is None:
+        if self._ours is None or self._folder is None:
             return
         self._ours.close()
-        self._process.wait(TIMEOUT)
+        if self._process is not None:
+            self._process.wait(TIMEOUT)
         shutil.rmtree(self._folder, ignore_errors=True)
         self._process = self._ours = None
 
@@ -94,7 +106,7 @@ class WarmProcess:
         return self._ours or self._start()
 
     def _start(self) -> socket.socket:
-        self._ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._ours, theirs = _pair()
         self._folder = Path(tempfile.mkdtemp(prefix="lent-java-"))
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tests.e2e.forking", str(theirs.fileno()), str(self._folder)],
@@ -105,6 +117,10 @@ class WarmProcess:
         )
         theirs.close()
         return self._ours
+
+
+def _pair() -> tuple[socket.socket, socket.socket]:
+    return socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 
 
 class StartedProcess:

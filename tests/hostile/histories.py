@@ -154,6 +154,16 @@ class Moment:
     books: MemoryBooks
     lake: MemoryLake
 
+    def has_lake_of(self, other: Moment) -> bool:
+        """Whether nothing was written to the lake between them."""
+        one, two = self.lake, other.lake
+        return (one.files.keys(), one.tables, one.claims, one.structures) == (
+            two.files.keys(),
+            two.tables,
+            two.claims,
+            two.structures,
+        )
+
 
 class _Watch(Unwatched):
     """Keeps both sides whenever a table was merged."""

@@ -10,20 +10,19 @@ import errno
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from tests.e2e.project import Project, environment
+from tests.e2e.project import Project
 from tests.e2e.warm import TIMEOUT, StartedProcess
 
 
 class Hanging:
     """A run that is stopped, with its Java process where that is."""
 
-    def __init__(self, process: subprocess.Popen[str] | StartedProcess) -> None:
+    def __init__(self, process: StartedProcess) -> None:
         self._process = process
         self._stopped = [process.pid]
 
@@ -41,8 +40,8 @@ class Hanging:
 
     def wake(self) -> None:
         """What was started last goes on first: who is awake forgets a child that ended."""
-        for number in reversed(self._stopped):
-            os.kill(number, signal.SIGCONT)
+        while self._stopped:
+            os.kill(self._stopped.pop(), signal.SIGCONT)
 
     def end(self) -> tuple[int, str]:
         """Its exit code and what it said, once it is done."""
@@ -68,12 +67,15 @@ def asleep_in_java(project: Project, store: Path, commit: str) -> Iterator[Hangi
     gate = project.folder / "gate"
     os.mkfifo(gate)
     told = (str(store), str(gate), str(project.lake / commit))
-    with _running(project, "tests.hostile.held_commit", *told, "--", "run") as process:
+    with project.start("tests.hostile.held_commit", *told, "--", "run", lend=False) as process:
+        hanging = Hanging(process)
         with _opened(gate, process) as way:
-            hanging = Hanging(process)
             hanging.stop()
             os.write(way, b"go\n")
-        yield hanging
+        try:
+            yield hanging
+        finally:
+            hanging.wake()
 
 
 def taking_over(project: Project) -> None:
@@ -81,31 +83,6 @@ def taking_over(project: Project) -> None:
     with project.start("tests.e2e.impatient", "run") as process:
         said = process.communicate(TIMEOUT)[1]
     assert process.returncode == 0, said
-
-
-@contextmanager
-def _running(project: Project, module: str, *arguments: str) -> Iterator[subprocess.Popen[str]]:
-    with subprocess.Popen(
-        [sys.executable, "-m", module, *arguments],
-        cwd=project.folder,
-        env=environment(),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
-        try:
-            yield process
-        finally:
-            if process.returncode is None:
-                for number in [process.pid, *_below(process.pid)]:
-                    os.kill(number, signal.SIGKILL)
-
-
-def _below(number: int) -> list[int]:
-    """The processes that a process started, and those that these did."""
-    children = _children(number)
-    return children + [below for child in children for below in _below(child)]
 
 
 def _children(number: int) -> list[int]:
@@ -133,7 +110,7 @@ def _stopped(task: Path) -> bool:
 
 
 @contextmanager
-def _opened(gate: Path, process: subprocess.Popen[str]) -> Iterator[int]:
+def _opened(gate: Path, process: StartedProcess) -> Iterator[int]:
     """A pipe's end for writing, once somebody reads at the other."""
     way = None
     while way is None:
@@ -141,8 +118,9 @@ def _opened(gate: Path, process: subprocess.Popen[str]) -> Iterator[int]:
             way = os.open(gate, os.O_WRONLY | os.O_NONBLOCK)
         except OSError as error:
             assert error.errno == errno.ENXIO
-            assert process.poll() is None, "the run ended by itself"
-            time.sleep(0.01)
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(0.01)
+            assert process.returncode is None, "the run ended by itself"
     try:
         yield way
     finally:

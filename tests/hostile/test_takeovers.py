@@ -130,11 +130,11 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ],
 )
 def test_java_that_was_stopped_inside_a_commit_overwrites_nothing(
-    project: Project, store: Path, table: str, version: int
+    project: Project, rival: WarmProcess, store: Path, table: str, version: int
 ) -> None:
     """Its draft is written; the commit that has the name meanwhile keeps it."""
     commit = f"shop/taken/{table}/_delta_log/{version:020d}.json"
-    with asleep_in_java(project, store, commit) as hanging:
+    with asleep_in_java(replace(project, warm=rival), store, commit) as hanging:
         assert not (project.lake / commit).exists()
         require_too_late(project, hanging)
 

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+from pathlib import Path
+
+import certifi
 import pytest
 
 from pipeline.binlog.stream.intake import events
@@ -21,6 +26,8 @@ from pipeline.gtid import GtidSet
 from pipeline.position import Coordinates, LogFile
 from pipeline.table import TableName
 from resources.memory.spool import MemorySpool
+from resources.mysql import connection
+from resources.mysql.connection import ConnectionSettings
 from resources.mysql.dump import MySqlDump, by_offset, by_wide_offset
 from resources.mysql.server import MySqlServer
 from tests.fix_mysql import MySqlStand
@@ -57,6 +64,15 @@ def test_no_connection_is_one_clear_error(
 def test_an_encrypted_connection(mysql: MySqlStand) -> None:
     """`required` encrypts without asking who it is."""
     assert MySqlServer(settings(mysql, tls="required")).facts().server_uuid
+
+
+def test_certificates_are_read_once(tmp_path: Path) -> None:
+    """For each file of them as it is: whoever renews it restarts nothing."""
+    file = Path(shutil.copy(certifi.where(), tmp_path))
+    given = ConnectionSettings("127.0.0.1", 1, "nobody", "", tls_ca=str(file))
+    first, again = (connection._tls(given)["ssl"] for _ in range(2))
+    os.utime(file, (1, 1))
+    assert (again is first, connection._tls(given)["ssl"] is first) == (True, False)
 
 
 def test_a_missing_privilege_says_what_to_grant(mysql: MySqlStand) -> None:
