@@ -35,6 +35,7 @@ TOGETHER = {
         "tests/hostile/test_takeovers",
     ),
     "Spark": (
+        "tests/catalogs/",
         "tests/consumers/",
         "tests/e2e/test_connect",
         "tests/e2e/test_dagster",
