@@ -66,10 +66,16 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     return scheduler
 
 
+def pytest_collection() -> None:
+    """What is imported and collected from here on stays: nobody looks for garbage among it."""
+    gc.disable()
+
+
 def pytest_collection_finish() -> None:
     """What is there now stays: thousands of tests, and all that they import. No collection of
     garbage goes through it again."""
     gc.freeze()
+    gc.enable()
 
 
 def room(nodeid: str) -> str:
