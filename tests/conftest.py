@@ -34,6 +34,14 @@ TOGETHER = {
         "tests/hostile/test_restored_by_hand",
         "tests/hostile/test_takeovers",
     ),
+    "two servers": tuple(
+        f"tests/positions/test_{name}.py"
+        for name in (
+            *("failover", "failover_order", "gaps", "gtid_switched", "load_faults"),
+            *("mariadb_failover", "read_from", "replays_told", "reused_gtids", "rewritten"),
+            *("source_load", "standby", "start_at", "whole_logs", "without_gtids"),
+        )
+    ),
     "Spark": (
         "tests/catalogs/",
         "tests/consumers/",

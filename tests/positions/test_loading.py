@@ -25,7 +25,7 @@ from tests.positions.follower import SOURCE, Follower
 from tests.positions.four_writers import MIXED, four_write, of_one_row
 from tests.positions.paused import Shop
 
-ROWS = 500
+ROWS = 300
 SMALL = Pace(seconds=1e-9, least=50, first=50, most=50)
 """Chunks of fifty rows."""
 
