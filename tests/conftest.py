@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections import Counter, defaultdict
+from collections.abc import Generator
 from typing import Any
 
 import pytest
@@ -74,16 +75,16 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     return scheduler
 
 
-def pytest_collection() -> None:
-    """What is imported and collected from here on stays: nobody looks for garbage among it."""
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """What is collected stays: thousands of tests, and all that they import. Nobody looks for
+    garbage among it, now or later."""
     gc.disable()
-
-
-def pytest_collection_finish() -> None:
-    """What is there now stays: thousands of tests, and all that they import. No collection of
-    garbage goes through it again."""
-    gc.freeze()
-    gc.enable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def room(nodeid: str) -> str:
