@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections import Counter, defaultdict
+from collections.abc import Generator
 from typing import Any
 
 import pytest
@@ -34,7 +35,16 @@ TOGETHER = {
         "tests/hostile/test_restored_by_hand",
         "tests/hostile/test_takeovers",
     ),
+    "two servers": tuple(
+        f"tests/positions/test_{name}.py"
+        for name in (
+            *("failover", "failover_order", "gaps", "gtid_switched", "load_faults"),
+            *("mariadb_failover", "read_from", "replays_told", "reused_gtids", "rewritten"),
+            *("source_load", "standby", "start_at", "whole_logs", "without_gtids"),
+        )
+    ),
     "Spark": (
+        "tests/catalogs/",
         "tests/consumers/",
         "tests/e2e/test_connect",
         "tests/e2e/test_dagster",
@@ -65,10 +75,16 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     return scheduler
 
 
-def pytest_collection_finish() -> None:
-    """What is there now stays: thousands of tests, and all that they import. No collection of
-    garbage goes through it again."""
-    gc.freeze()
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """What is collected stays: thousands of tests, and all that they import. Nobody looks for
+    garbage among it, now or later."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def room(nodeid: str) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from resources.lake.session import SparkProcess
+from tests.uncompiled import UNCOMPILED
 
 
 @pytest.fixture(scope="module")
@@ -16,6 +17,7 @@ def hive_spark(metastore: str, spark: SparkProcess) -> Iterator[SparkProcess]:
     spark.stop()
     told = {
         "spark.driver.memory": "1g",
+        **UNCOMPILED,
         "spark.sql.catalogImplementation": "hive",
         "spark.hadoop.hive.metastore.uris": metastore,
     }

@@ -5,6 +5,7 @@ Belongs here: definitions and literals. Does not: what is asked of them.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 ALL = ("mysql", "mariadb", "mariadb11")
@@ -154,6 +155,15 @@ UUIDS = (
         "'ffffffff-ffff-ffff-ffff-ffffffffffff'",
     ),
 )
+
+
+def tried(group: Iterable[Case], flavour: str) -> list[Case]:
+    """What a server is asked for: every case that it has, and the newer MariaDB what MySQL has not,
+    which orders and compares the rest as the older one does."""
+    own = (one for one in group if flavour in one.servers)
+    return [one for one in own if flavour != "mariadb11" or one.servers == OWN]
+
+
 CASES = (*NUMBERS, *MOMENTS, *BYTES, *NAMED, *TEXTS, *UUIDS)
 
 NOT_CUT = (

@@ -121,9 +121,11 @@ def said(code: bytes, charset: str, answer: str | None) -> str | None:
         text = bytes.fromhex(answer or "").decode()
     except UnicodeDecodeError:
         return None
+    if "?" not in text:
+        return text or None
     mark = QUESTION_MARKS.get(charset, b"?")
     units = [code[at : at + len(mark)] for at in range(0, len(code), len(mark))]
-    return text if answer and text.count("?") == units.count(mark) else None
+    return text if text.count("?") == units.count(mark) else None
 
 
 def ours(code: bytes, charset: str) -> str | None:

@@ -4,6 +4,7 @@ are the table, and nothing is in two of them."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -27,6 +28,7 @@ from tests.mysql.chunk_key_cases import (
     WIDE,
     Case,
     case,
+    tried,
 )
 from tests.mysql.chunked import Sliced, knife, together
 
@@ -65,23 +67,29 @@ def made(place: Sliced, one: Case, *, engine: str = "innodb", order: str = "") -
     return place
 
 
+def on_servers(**groups: tuple[Case, ...]) -> list[Any]:
+    """Parameters `flavour` and `group`: each group on each server that is asked for some of it."""
+    return [
+        pytest.param(server, group, id=f"{server}-{name}")
+        for server in ALL
+        for name, group in groups.items()
+        if tried(group, server)
+    ]
+
+
 @pytest.mark.parametrize(
-    "group",
-    [NUMBERS, (*MOMENTS, *BYTES, *NAMED, *UUIDS), TEXTS],
-    ids=["numbers", "moments", "text"],
+    ("flavour", "group"),
+    on_servers(numbers=NUMBERS, moments=(*MOMENTS, *BYTES, *NAMED, *UUIDS), text=TEXTS),
+    indirect=["flavour"],
 )
 def test_chunks_together_are_the_table(
     place: Sliced, flavour: str, group: tuple[Case, ...]
 ) -> None:
     """With chunks of two rows (of text four), that end within a group of three and behind it;
-    every number, moment and run of bytes is there. Of text the newer MariaDB only tries what not
-    all servers have."""
+    every number, moment and run of bytes is there."""
     size = 4 if group is TEXTS else 2
-    tried = [one for one in group if flavour in one.servers]
-    if group is TEXTS and flavour == "mariadb11":
-        tried = [one for one in tried if one.servers == OWN]
     with knife(place.stand) as cutting:
-        for one in tried:
+        for one in tried(group, flavour):
             found = cutting.cut(made(place, one).table, size)
             assert chunk_key(found.schema) == ("k", "n"), one
             assert together(found.chunks) == found.whole, one

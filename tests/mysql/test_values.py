@@ -119,6 +119,7 @@ def test_another_reader_says_what_the_log_says(told: Told) -> None:
     assert len(unread) < MOST_UNREAD
 
 
+@pytest.mark.parametrize("told", ["mysql", "mariadb"], indirect=True)
 def test_a_snapshot_says_what_the_log_says(told: Told) -> None:
     """Read by a table's schema, as a baseline has it: the same values, floats to the bit. One table
     of each kind: a value is read as in the test above."""
@@ -149,6 +150,7 @@ def test_rows_are_what_the_text_protocol_prints(told: Told) -> None:
     assert wrong == []
 
 
+@pytest.mark.parametrize("told", ["mysql", "mariadb"], indirect=True)
 def test_a_server_and_its_log_have_one_sum(told: Told) -> None:
     """Each value inserted, updated and deleted: all images together leave what the server has, by
     its own hashes, row by row too."""

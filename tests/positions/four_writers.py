@@ -12,12 +12,17 @@ from contextlib import contextmanager, suppress
 from random import Random
 
 import pymysql
+import pytest
 
 from tests.positions.paused import Shop
 
 PAUSE = 0.004
 """Seconds between two statements of a session: some come while a chunk is read, and the test does
 not spend its time on them."""
+
+MIXED = [0, *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(1, 20))]
+"""Seeds: no two runs of one mix the sessions' statements alike, so that one is tried with every
+change."""
 
 
 @contextmanager

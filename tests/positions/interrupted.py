@@ -55,6 +55,16 @@ def interrupted(
 
 
 @contextmanager
+def noted(moment: str) -> Iterator[None]:
+    """A failure of one moment of many says which."""
+    try:
+        yield
+    except BaseException as error:
+        error.add_note(moment)
+        raise
+
+
+@contextmanager
 def mortal(follower: Follower, step: str, *, after: bool) -> Iterator[None]:
     """The process dies before or after a call of a step."""
 

@@ -4,7 +4,9 @@ table comes back whatever the others do."""
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from itertools import product
 
 import pytest
 
@@ -22,7 +24,7 @@ from resources.memory.lake import MemoryLake
 from resources.memory.mirrors import MemoryMirrors
 from tests.fix_mysql import MySqlStand
 from tests.positions.follower import SOURCE
-from tests.positions.interrupted import Crash, mortal
+from tests.positions.interrupted import Crash, mortal, noted
 from tests.positions.two_tables import Shop, open_shop
 
 
@@ -169,28 +171,25 @@ def test_a_write_refused_halfway_leaves_a_mirror_that_is_replaced(stage: Stage) 
     assert [(row["id"], row["w"]) for row in mirror] == rows
 
 
-@pytest.mark.parametrize("after", [False, True])
-@pytest.mark.parametrize("step", ["open_intent", "quarantined", "settle", "record_capture"])
-def test_whatever_dies_meanwhile(stage: Stage, step: str, after: bool) -> None:
+STEPS = ("open_intent", "quarantine", "settle", "record_capture")
+
+
+def test_whatever_dies_meanwhile(stage: Stage) -> None:
     """Killed around each step, both when it is refused and when it comes back."""
-    stage.shop.write()
-    stage.refused = {"a"}
-    _killed(stage, step, after)
-    stage.run()
-    stage.refused = set()
-    stage.release("a")
-    stage.shop.write()
-    _killed(stage, step, after)
-    stage.run()
-    stage.require_settled()
-
-
-def _killed(stage: Stage, step: str, after: bool) -> None:
-    with mortal(stage.shop.follower, step, after=after):
-        try:
+    for step, after in product(STEPS, (False, True)):
+        with noted(f"killed at {step}, after it: {after}"):
+            stage.shop.write()
+            stage.refused = {"a"}
+            with mortal(stage.shop.follower, step, after=after), pytest.raises(Crash):
+                stage.run()
             stage.run()
-        except Crash:
-            return
+            stage.refused = set()
+            stage.release("a")
+            stage.shop.write()
+            with mortal(stage.shop.follower, step, after=after), suppress(Crash):
+                stage.run()
+            stage.run()
+            stage.require_settled()
 
 
 @pytest.mark.parametrize("read_anew", [False, True])

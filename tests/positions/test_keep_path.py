@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import pytest
@@ -19,7 +20,7 @@ from resources.mysql.server import MySqlServer
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server
 from tests.positions.follower import SOURCE, Follower
-from tests.positions.interrupted import Crash, mortal
+from tests.positions.interrupted import Crash, mortal, noted
 
 
 @dataclass
@@ -344,14 +345,24 @@ def test_only_captured_names_change_hands(mysql: MySqlStand, database: str) -> N
 STEPS = ("begin_batch", "record_capture", "open_intent", "settle", "mark_merged", "acknowledge")
 
 
-def _swapped_twice(shop: Shop) -> None:
-    for number in range(2):
+def _swapped_twice(shop: Shop, keys: int) -> None:
+    for number in range(keys, keys + 2):
         shop.put(
             f"insert into a values ({300 + number}, 0)",
             "rename table a to t, b to a, t to b",
             f"insert into a values ({100 + number}, 0)",
             f"insert into b values ({200 + number}, 0)",
         )
+
+
+def _die_at_each_step(shop: Shop, then: Callable[[Shop], object]) -> None:
+    """Two swaps, and deaths on the way to them, for each step in turn."""
+    for number, (step, after) in enumerate(product(STEPS, (False, True)), start=1):
+        with noted(f"killed at {step}, after it: {after}"):
+            _swapped_twice(shop, 1_000 * number)
+            assert _deaths(shop, step, after=after, then=then)
+            shop.settle()
+            shop.require_same()
 
 
 def _deaths(shop: Shop, step: str, *, after: bool, then: Callable[[Shop], object]) -> int:
@@ -367,15 +378,10 @@ def _deaths(shop: Shop, step: str, *, after: bool, then: Callable[[Shop], object
     return died
 
 
-@pytest.mark.parametrize("after", [False, True], ids=["before", "behind"])
-@pytest.mark.parametrize("step", STEPS)
-def test_a_death_at_any_step_loses_nothing(shop: Shop, step: str, after: bool) -> None:
+def test_a_death_at_any_step_loses_nothing(shop: Shop) -> None:
     """The next runs end with all there, nothing doubled, and nothing read from the source where
     what was captured is merged first; at the run before the rename as at the one behind it."""
-    _swapped_twice(shop)
-    assert _deaths(shop, step, after=after, then=_finish)
-    shop.settle()
-    shop.require_same()
+    _die_at_each_step(shop, _finish)
     assert shop.paths() == {"a": "a", "b": "b"}
 
 
@@ -387,16 +393,9 @@ def _finish(shop: Shop) -> None:
         acknowledge(work, lease)
 
 
-@pytest.mark.parametrize("after", [False, True], ids=["before", "behind"])
-@pytest.mark.parametrize("step", STEPS)
-def test_where_the_next_run_captures_first_it_may_read(
-    readable: Shop, step: str, after: bool
-) -> None:
+def test_where_the_next_run_captures_first_it_may_read(readable: Shop) -> None:
     """A capture that finds a batch unfinished reads renamed tables; all is there, once."""
-    _swapped_twice(readable)
-    assert _deaths(readable, step, after=after, then=lambda _: None)
-    readable.settle()
-    readable.require_same()
+    _die_at_each_step(readable, lambda _: None)
 
 
 def test_an_abandoned_batch_gives_the_folders_back(shop: Shop) -> None:

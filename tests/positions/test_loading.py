@@ -22,10 +22,10 @@ from resources.mysql.server import MySqlServer
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server, settings
 from tests.positions.follower import SOURCE, Follower
-from tests.positions.four_writers import four_write, of_one_row
+from tests.positions.four_writers import MIXED, four_write, of_one_row
 from tests.positions.paused import Shop
 
-ROWS = 500
+ROWS = 300
 SMALL = Pace(seconds=1e-9, least=50, first=50, most=50)
 """Chunks of fifty rows."""
 
@@ -291,7 +291,7 @@ def test_a_new_table_is_loaded_where_the_log_does_not_make_it(shop: Shop) -> Non
     assert TableEventKind.REREAD not in shop.events("made")
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", MIXED)
 def test_while_four_write(shop: Shop, seed: int) -> None:
     """Several connections, and runs of a few chunks each."""
     random = Random(seed)

@@ -21,7 +21,7 @@ from pipeline.table_state import TableEventKind
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server
 from tests.positions.follower import SOURCE, Follower
-from tests.positions.four_writers import four_write, of_one_row
+from tests.positions.four_writers import MIXED, four_write, of_one_row
 from tests.positions.paused import Shop
 from tests.positions.test_replays_told import replayed
 from tests.proof.writing import spoil
@@ -106,7 +106,7 @@ def test_only_rows_that_the_condition_may_hold_for_are_looked_up(
     assert refresh(shop, condition).gone == BOUNDED[condition]
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", MIXED)
 def test_while_four_write(shop: Shop, seed: int) -> None:
     """With rows wrong in the mirror from the beginning; behind the last run all is equal."""
     random = Random(seed)

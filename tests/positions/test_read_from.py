@@ -20,7 +20,7 @@ from resources.mysql.server import MySqlServer
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import settings
 from tests.positions.follower import SOURCE, Follower
-from tests.positions.four_writers import four_write, of_one_row
+from tests.positions.four_writers import MIXED, four_write, of_one_row
 from tests.positions.paused import Shop
 from tests.positions.servers import Pair, catch_up, promote, replicate
 
@@ -53,7 +53,7 @@ def shop(pair: Pair) -> Iterator[Shop]:
     )
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", MIXED)
 def test_while_four_write(shop: Shop, pair: Pair, seed: int) -> None:
     """While the replica stands still for moments, the first of them when reading begins; no chunk
     is read from the source."""

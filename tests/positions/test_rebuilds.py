@@ -252,7 +252,7 @@ def _ordered(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: sorted((name, str(value)) for name, value in row.items()))
 
 
-SEEDS = [*range(3), *(pytest.param(n, marks=pytest.mark.soak) for n in range(3, 80))]
+SEEDS = [0, *(pytest.param(n, marks=pytest.mark.soak) for n in range(1, 80))]
 
 
 def made(mysql: MySqlStand, database: str, seed: int, policies: LakePolicies) -> Past:
@@ -295,7 +295,7 @@ def test_any_place_of_the_past(mysql: MySqlStand, database: str, seed: int) -> N
             past.made(TableName(database, "a"), parse_place(place), "/past/never")
 
 
-@pytest.mark.parametrize("seed", SEEDS[1:])
+@pytest.mark.parametrize("seed", SEEDS)
 def test_what_runs_had_left(mysql: MySqlStand, database: str, seed: int) -> None:
     """Where a run ended the table is made as its mirror was, with rows that are marked and columns
     that are kept; some versions of it were vacuumed, and then it is refused, or the same."""

@@ -258,7 +258,7 @@ def made(stand: MySqlStand, database: str, seed: int) -> Chance:
 
 
 @pytest.mark.parametrize(
-    "seed", [*range(2), *(pytest.param(n, marks=pytest.mark.soak) for n in range(2, 80))]
+    "seed", [0, *(pytest.param(n, marks=pytest.mark.soak) for n in range(1, 80))]
 )
 def test_what_was_replayed_is_as_if_it_never_was(
     mysql: MySqlStand, database: str, seed: int
