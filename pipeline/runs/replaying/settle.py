@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from pipeline.decisions import Lease
 from pipeline.intent import REPLAY
 from pipeline.runs.context import Workplace
-from pipeline.runs.replaying.revise import carry_out
 
 
 def settle_replays(work: Workplace, lease: Lease) -> tuple[str, ...]:
@@ -20,6 +19,8 @@ def settle_replays(work: Workplace, lease: Lease) -> tuple[str, ...]:
     notes = list(settle_writes(work, lease))
     revision = work.ledger.open_revision(work.source.name)
     if revision is not None:
+        from pipeline.runs.replaying.revise import carry_out  # a run needs it only here
+
         carry_out(work, lease, revision)
         notes.append(
             f"revision {revision.id} of captured batches was taken up where a replay was cut off: "
