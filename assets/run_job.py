@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from functools import partial
+from typing import TYPE_CHECKING
 
 import dagster as dg
 
@@ -22,7 +23,6 @@ from assets.failures import failure
 from assets.hints import evaluated
 from assets.names import SOURCE_TAG, UNTIL_TAG, WAITS_TAG, is_own_job, job_name
 from assets.progress import LoggedProgress
-from assets.run_events import RunEvents
 from assets.runs import SESSIONS, run_assets
 from assets.sensors.schedules import OpenSite
 from assets.sessions import RunRecord, RunSession, Sessions
@@ -31,6 +31,9 @@ from pipeline.errors import ConfigurationError, LockstepError
 from pipeline.places import Place, parse_end
 from pipeline.runs.context import Progress
 from resources.config import Settings
+
+if TYPE_CHECKING:
+    from assets.run_events import RunEvents
 
 
 def resolved_job(
@@ -97,6 +100,8 @@ def sessions_resource(
         def events_of(kept: RunRecord) -> Callable[[], None]:
             if settings.lineage is None or run.job_name != job_name(kept.source):
                 return lambda: None
+            from assets.run_events import RunEvents  # few projects have a backend
+
             try:
                 events = RunEvents(settings, kept, run.run_id, run.tags, progress.note)
             except LockstepError as error:

@@ -24,12 +24,13 @@ _IMPORTED: Final = (
     "assets.execute",
     "assets.home",
     "lockstep.report",
+    "numba",
     "resources.lake.room",
     "resources.mysql.server",
     "resources.postgres.ledger",
 )
-_SPARK: Final = ("pyspark.sql", "pyspark.sql.connect.session")
-"""With what only Spark Connect needs, where that is installed."""
+_SPARK: Final = ("pyspark.sql", "pyarrow.pandas_compat", "pyspark.sql.connect.session")
+"""With what only Spark Connect needs, and pandas, which Arrow imports, where that is installed."""
 _WORD: Final = 0xFFFFFFFF
 
 

@@ -7,11 +7,14 @@ proof that nothing which the server had executed by then was passed over.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from pipeline.errors import StreamEndedEarly
 from pipeline.gtid import GtidSet
-from pipeline.ports.source import ServerFacts
 from pipeline.position import Coordinates
+
+if TYPE_CHECKING:
+    from pipeline.ports.source import ServerFacts
 
 
 @dataclass(frozen=True, slots=True)

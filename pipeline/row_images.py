@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +24,13 @@ CHANGE_TYPES = (
     ChangeType.DELETE,
 )
 """What `RowImages.change_type` counts in."""
+
+
+@cache
+def change_types() -> pa.Array:
+    """Their words in that order. Not made at import: with its first array Arrow imports pandas,
+    which a run without rows does not need."""
+    return pa.array([kind.value for kind in CHANGE_TYPES], pa.string())
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,15 +7,18 @@ lockstep.toml (`resources.config`), the ports a run works through (`pipeline.run
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from pipeline.bounds import Budget
 from pipeline.places import Place, Snapshot
 from pipeline.policies import LakePolicies, StartPolicies
-from pipeline.ports.source import ServerFacts
 from pipeline.snapshot.condition import Condition
 from pipeline.snapshot.pace import LoadLimits, Pace
 from pipeline.table import TableName
 from pipeline.tables import TablePatterns
+
+if TYPE_CHECKING:
+    from pipeline.ports.source import ServerFacts
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,17 +16,18 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from pipeline.errors import LockstepError
-from pipeline.ports.catalog import Catalog, Registry
-from pipeline.ports.consumers import Consumers
-from pipeline.ports.ledger import Ledger
-from pipeline.ports.source import SourceServer
-from pipeline.ports.upkeep import MirrorUpkeep
+from pipeline.ports.catalog import Registry
 from pipeline.runs.context import Progress, Workplace
 from pipeline.runs.expect import writes_expected
 from resources.config import Settings
 from resources.config.catalog import CatalogKind
 
 if TYPE_CHECKING:
+    from pipeline.ports.catalog import Catalog
+    from pipeline.ports.consumers import Consumers
+    from pipeline.ports.ledger import Ledger
+    from pipeline.ports.source import SourceServer
+    from pipeline.ports.upkeep import MirrorUpkeep
     from resources.lake.room import LakeRoom
     from resources.postgres.ledger import PostgresLedger
 

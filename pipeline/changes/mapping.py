@@ -16,13 +16,11 @@ import pyarrow.compute as pc
 from pipeline.changes.latest import comparable, is_present, latest
 from pipeline.changes.layout import changelog_names, keep_names
 from pipeline.ports.mirror_writes import PartColumn, StagedFiles
-from pipeline.row_images import CHANGE_TYPES
+from pipeline.row_images import change_types
 from pipeline.segment import ChangeType
 
 Mapped = tuple[pa.Table, Sequence[PartColumn]]
 """Row images, and a `PartColumn` for each column of the mirror."""
-
-_IMAGES = pa.array([kind.value for kind in CHANGE_TYPES])
 
 
 def cast_value(value: pa.Scalar, kind: pa.DataType) -> pa.Scalar:
@@ -57,7 +55,7 @@ def mapped(
 
 def row_images(changes: pa.Table) -> pa.Table:
     """Without rows that stand for no row."""
-    images = pc.is_in(changes.column("_change_type"), value_set=_IMAGES)
+    images = pc.is_in(changes.column("_change_type"), value_set=change_types())
     return changes.filter(images) if pc.any(pc.invert(images)).as_py() else changes
 
 
@@ -102,7 +100,7 @@ def folded(
     if not kept:
         return latest(whole, by, numbered=numbered)
     sizes = [
-        int(pc.sum(pc.is_in(one.column("_change_type"), value_set=_IMAGES)).as_py() or 0)
+        int(pc.sum(pc.is_in(one.column("_change_type"), value_set=change_types())).as_py() or 0)
         for one, _ in parts
     ]
     for name in kept:

@@ -9,10 +9,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from pipeline.changes.layout import MARKS, logged_field, present_name
-from pipeline.row_images import CHANGE_TYPES, RowImages, unpacked
+from pipeline.row_images import CHANGE_TYPES, RowImages, change_types, unpacked
 from pipeline.segment import ChangeType, RowCounts
 
-_NAMES = pa.array([kind.value for kind in CHANGE_TYPES], pa.string())
 _INSERT = CHANGE_TYPES.index(ChangeType.INSERT)
 _BEFORE = CHANGE_TYPES.index(ChangeType.UPDATE_PREIMAGE)
 _UPDATE = CHANGE_TYPES.index(ChangeType.UPDATE_POSTIMAGE)
@@ -73,7 +72,7 @@ def with_marks(
     transaction = places.transaction[event]
     row = images.row.to_numpy() + places.first_row[event].astype(np.int32)
     marks = {
-        "_change_type": _NAMES.take(images.change_type),
+        "_change_type": change_types().take(images.change_type),
         "_sequence": pa.array(numbers),
         "_file": _spread(transactions.file, transaction),
         "_offset": pa.array(places.offset[event]),

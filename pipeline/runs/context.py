@@ -10,21 +10,23 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from time import sleep
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from pipeline.batch import Requests
-from pipeline.ports.catalog import Registry
-from pipeline.ports.changelog import Changelog
-from pipeline.ports.claims import Claims
-from pipeline.ports.ledger import Ledger
-from pipeline.ports.mirrors import Mirrors
-from pipeline.ports.segments import SegmentStore
-from pipeline.ports.source import SourceServer
-from pipeline.ports.spool import Spool
 from pipeline.snapshot.progress import Progress as LoadProgress
 from pipeline.source_plan import SourcePlan
 from pipeline.table import TableName
 from pipeline.table_state import Quarantine
+
+if TYPE_CHECKING:
+    from pipeline.ports.catalog import Registry
+    from pipeline.ports.changelog import Changelog
+    from pipeline.ports.claims import Claims
+    from pipeline.ports.ledger import Ledger
+    from pipeline.ports.mirrors import Mirrors
+    from pipeline.ports.segments import SegmentStore
+    from pipeline.ports.source import SourceServer
+    from pipeline.ports.spool import Spool
 
 
 class Progress(Protocol):

@@ -6,9 +6,13 @@ anything that a run decides; where this is wrong, it costs a start of Java or th
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from pipeline.places import Latest, Place
-from pipeline.ports.ledger import Ledger
-from pipeline.ports.source import SourceServer
+
+if TYPE_CHECKING:
+    from pipeline.ports.ledger import Ledger
+    from pipeline.ports.source import SourceServer
 
 
 def writes_expected(ledger: Ledger, source: str, server: SourceServer, start: Place | None) -> bool:

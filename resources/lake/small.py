@@ -41,8 +41,8 @@ from resources.lake.storage import lake_errors
 
 Read: TypeAlias = Callable[[str], pa.Table]
 
-_COME = pa.array(["insert", "update_postimage"])
-_GO = pa.array(["delete", "update_preimage"])
+_COME = ("insert", "update_postimage")
+_GO = ("delete", "update_preimage")
 
 
 def in_memory(path: LakePath, write: MirrorWrite, table: DeltaTable | None) -> bool:
@@ -203,14 +203,14 @@ def _changes(read: Read, files: Sequence[str]) -> pa.Table | None:
 
 
 def _images(
-    read: Read, parts: Sequence[StagedFiles], schema: pa.Schema, kinds: pa.Array
+    read: Read, parts: Sequence[StagedFiles], schema: pa.Schema, kinds: Sequence[str]
 ) -> pa.Table:
     """The row images of these kinds."""
     found = [schema.empty_table()]
     for part in parts:
         for file in part.files:
             images = images_within(read(file), part)
-            images = images.filter(pc.is_in(images["_change_type"], kinds))
+            images = images.filter(pc.is_in(images["_change_type"], pa.array(kinds)))
             found.append(_columns(images, part.columns, schema))
     return pa.concat_tables(found)
 

@@ -161,8 +161,23 @@ def test_java_is_missing(orders: str, remade: Make) -> None:
     refused(remade(orders), 2, "Java", "openjdk", PATH=path, JAVA_HOME="")
 
 
+FOR_EVENTS_ALONE = {"grpc", "llvmlite", "numba", "pandas", "pyspark"}
+FOR_RARE_ROADS = {
+    "assets.run_events",
+    "openlineage",
+    "pipeline.binlog.arrays.intrinsics",
+    "pipeline.recovery",
+    "pipeline.runs.rebuilding",
+    "pipeline.runs.replaying.revise",
+    "pipeline.runs.upkeeping",
+    "resources.hive",
+    "resources.unity",
+}
+
+
 def test_an_idle_run_needs_no_java(mysql: MySqlStand, orders: str, project: Make) -> None:
-    """No JVM is started where nothing is to be merged, so none is missed."""
+    """No JVM is started where nothing is to be merged, so none is missed; and behind the log's end
+    nothing is imported that only events need, or a run of another kind."""
     made = project(orders, start=head(mysql))
     made.run("run")
     mysql.execute("create database if not exists elsewhere")
@@ -173,6 +188,10 @@ def test_an_idle_run_needs_no_java(mysql: MySqlStand, orders: str, project: Make
     source = json.loads(told.stdout)["sources"]["shop"]
     assert (source["rows"], source["tables"]) == (0, {})
     assert source["acknowledged"] == source["end"]
+    quiet = made.cold.run("run", PYTHONPROFILEIMPORTTIME="1")
+    imported = {line.rpartition("|")[2].strip() for line in quiet.stderr.splitlines()}
+    assert {"assets.runs", "pipeline.runs.capture", "resources.mysql.server"} <= imported
+    assert imported & (FOR_EVENTS_ALONE | FOR_RARE_ROADS) == set()
 
 
 def test_a_statement_that_nobody_understands_stops_the_run(

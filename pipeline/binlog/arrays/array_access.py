@@ -11,54 +11,22 @@ signed and unsigned ones into a float. Only `i64` and `b64` may come out negativ
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, cast
+from typing import Final, cast
 
 import numpy as np
 import numpy.typing as npt
-from llvmlite import ir
-from numba.core import cgutils, types
-from numba.extending import intrinsic
 
-from pipeline.binlog.arrays.compiled import part
+from pipeline.binlog.arrays.compiled import inline, part
 
 Bytes = npt.NDArray[np.uint8]
 
-_I64: Final = ir.IntType(64)
-
-
-def _address(context: Any, builder: Any, kind: Any, array: Any, at: Any) -> Any:
-    return builder.gep(context.make_array(kind)(context, builder, array).data, [at])
-
 
 def _load(bits: int, *, big: bool = False) -> Callable[[Bytes, int], int]:
-    def load(typing: Any, array: Any, at: Any) -> Any:
-        def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            place = _address(context, builder, signature.args[0], *args)
-            value = builder.load(builder.bitcast(place, ir.IntType(bits).as_pointer()))
-            value.align = 1
-            if big and bits > 8:
-                value = builder.bswap(value)
-            return value if bits == 64 else builder.zext(value, _I64)
-
-        return types.int64(array, types.int64), build
-
-    made: Any = intrinsic(load)
-    return cast("Callable[[Bytes, int], int]", made)
+    return cast("Callable[[Bytes, int], int]", inline("load", bits, big=big))
 
 
 def _store(bits: int) -> Callable[[Bytes, int, int], None]:
-    def store(typing: Any, array: Any, at: Any, value: Any) -> Any:
-        def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            place = _address(context, builder, signature.args[0], args[0], args[1])
-            narrow = args[2] if bits == 64 else builder.trunc(args[2], ir.IntType(bits))
-            stored = builder.store(narrow, builder.bitcast(place, ir.IntType(bits).as_pointer()))
-            stored.align = 1
-            return context.get_dummy_value()
-
-        return types.void(array, types.int64, types.int64), build
-
-    made: Any = intrinsic(store)
-    return cast("Callable[[Bytes, int, int], None]", made)
+    return cast("Callable[[Bytes, int, int], None]", inline("store", bits))
 
 
 u8, u16, u32, i64 = _load(8), _load(16), _load(32), _load(64)
@@ -70,23 +38,7 @@ b16, b32, b64 = _load(16, big=True), _load(32, big=True), _load(64, big=True)
 put8, put16, put32, put64 = _store(8), _store(16), _store(32), _store(64)
 """`put16(array, at, value)`: the value's low bits, little-endian."""
 
-
-def _copier() -> Callable[[Bytes, int, Bytes, int, int], None]:
-    def copying(typing: Any, into: Any, at: Any, source: Any, begin: Any, count: Any) -> Any:
-        def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            to = _address(context, builder, signature.args[0], args[0], args[1])
-            of = _address(context, builder, signature.args[2], args[2], args[3])
-            move: Any = cgutils.raw_memcpy
-            move(builder, to, of, args[4], 1)
-            return context.get_dummy_value()
-
-        return types.void(into, types.int64, source, types.int64, types.int64), build
-
-    made: Any = intrinsic(copying)
-    return cast("Callable[[Bytes, int, Bytes, int, int], None]", made)
-
-
-copy = _copier()
+copy = cast("Callable[[Bytes, int, Bytes, int, int], None]", inline("copy"))
 """`copy(into, at, source, begin, count)`: so many bytes of `source` from `begin` on to `into`
 at `at`; they must not overlap."""
 

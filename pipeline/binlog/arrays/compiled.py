@@ -20,9 +20,7 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from pickle import UnpicklingError
-from typing import Any, Final, Generic, ParamSpec, TypeVar
-
-import numba
+from typing import Any, Final, Generic, ParamSpec, TypeVar, cast
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -34,16 +32,49 @@ _BESIDE: Final = _PACKAGE.parent / "resultset"
 _PREFIX: Final = "compiled-"
 
 
+class _Part:
+    """What compiled code calls, made when the first kernel that calls it has to be compiled: one
+    whose code was kept needs none of them, and a command that reads no event not even numba."""
+
+    def __init__(self, make: Callable[[], Any]) -> None:
+        self._make = make
+        self._made: Any = None
+
+    def made(self) -> Any:
+        if self._made is None:
+            self._made = self._make()
+        return self._made
+
+    @property
+    def _numba_type_(self) -> Any:
+        """What numba asks of any value that compiled code names."""
+        from numba.core.registry import cpu_target
+
+        made = self.made()
+        cpu_target.typing_context.refresh()  # which learns what was made meanwhile
+        return cpu_target.typing_context.resolve_value_type(made)
+
+
 def part(function: Callable[P, R]) -> Callable[P, R]:
     """A function that only compiled code calls; compiled with its callers."""
-    compiled: Callable[P, R] = numba.njit(nogil=True)(function)
-    return compiled
+    return cast("Callable[P, R]", _Part(lambda: _uncached(function)))
+
+
+def inline(name: str, *args: Any, **kwargs: Any) -> object:
+    """The same, out of what `intrinsics` tells LLVM under this name."""
+
+    def make() -> Any:
+        from pipeline.binlog.arrays import intrinsics
+
+        return getattr(intrinsics, name)(*args, **kwargs)
+
+    return _Part(make)
 
 
 class kernel(Generic[P, R]):
     """A compiled function that Python calls; releases the GIL while it runs.
 
-    Nothing is compiled, and no folder looked at, before the first call.
+    Nothing is compiled, no folder looked at and numba not imported before the first call.
     """
 
     def __init__(self, function: Callable[P, R]) -> None:
@@ -66,6 +97,8 @@ class kernel(Generic[P, R]):
 
 
 def _uncached(function: Callable[P, R]) -> Callable[P, R]:
+    import numba
+
     compiled: Callable[P, R] = numba.njit(nogil=True)(function)
     return compiled
 
@@ -74,6 +107,8 @@ def _compiled(function: Callable[P, R]) -> Callable[P, R]:
     folder = cache_folder()
     if folder is None:
         return _uncached(function)
+    import numba
+
     # numba looks at this setting when a function is decorated, and nowhere else.
     settings: Any = numba.config
     before, settings.CACHE_DIR = settings.CACHE_DIR, str(folder)
@@ -116,6 +151,8 @@ def _writable(folder: Path) -> bool:
 
 
 def _fingerprint() -> str:
+    import numba
+
     digest = hashlib.sha256()
     digest.update(numba.__version__.encode())
     for package in (_PACKAGE, _BESIDE):

@@ -13,7 +13,6 @@ from pipeline.errors import SegmentsLost
 from pipeline.intent import REPLAY
 from pipeline.revision import Revision
 from pipeline.runs.context import Workplace
-from pipeline.runs.replaying.revise import carry_out
 
 
 def settle_replays(work: Workplace, lease: Lease) -> tuple[str, ...]:
@@ -28,6 +27,8 @@ def settle_replays(work: Workplace, lease: Lease) -> tuple[str, ...]:
 
 
 def _carried_out(work: Workplace, lease: Lease, revision: Revision) -> str:
+    from pipeline.runs.replaying.revise import carry_out  # a run needs it only here
+
     told = f"revision {revision.id} of captured batches was"
     try:
         carry_out(work, lease, revision)

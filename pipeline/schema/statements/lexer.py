@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import Final
 
 from pipeline.schema.context import StatementContext
@@ -45,8 +46,7 @@ class Token:
 
 
 _WORD: Final = r"[0-9A-Za-z_$\u0080-\U0010ffff]"
-_PLACE: Final = re.compile(
-    rf"""
+_PLACE: Final = rf"""
       (?P<space>[\s\x00-\x1f]+)
     | (?P<line>--(?=[\s\x00-\x1f]|$)[^\n]*|\#[^\n]*)
     | (?P<open>/\*(?P<maria>M)?!)
@@ -59,9 +59,7 @@ _PLACE: Final = re.compile(
     | (?P<word>{_WORD}+)
     | (?P<variable>@@?[0-9A-Za-z_$.]*)
     | (?P<symbol>:=|<=>|->>|->|<<|>>|<>|<=|>=|!=|&&|\|\||.)
-    """,
-    re.VERBOSE | re.DOTALL,
-)
+"""
 _AFTER_DOT: Final = re.compile(rf"{_WORD}+")
 _VERSION: Final = re.compile(r"\d{5,6}")
 _CLOSE: Final = re.compile(r"\*/")
@@ -74,10 +72,17 @@ _DOLLARS_SINCE: Final = 90000
 _MYSQL_ALONE: Final = range(50700, 100000)
 
 
+@cache
+def _place() -> re.Pattern[str]:
+    """Not made at import: a run that reads no statement needs no pattern of this size."""
+    return re.compile(_PLACE, re.VERBOSE | re.DOTALL)
+
+
 def tokens(text: str, context: StatementContext) -> Iterator[Token]:
     """The tokens, executable comments opened where this server executed them. CannotRead
     for quotes and comments that are not closed."""
     at, opened, last = 0, 0, ""
+    place = _place()
     behind_name = -1
     while at < len(text):
         if at == behind_name and text[at] == ".":
@@ -102,7 +107,7 @@ def tokens(text: str, context: StatementContext) -> Iterator[Token]:
             yield body
             at, last, behind_name = body.end, "x", -1
             continue
-        found = _PLACE.match(text, at)
+        found = place.match(text, at)
         if found is None:
             raise CannotRead(f"{text[at]!r} at {at}")
         match found.lastgroup:
