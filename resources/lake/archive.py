@@ -1,8 +1,9 @@
 """The class-data archive: Java's prepared classes, which halve Spark's start.
 
 Java maps the archive instead of loading and checking some 20,000 classes one by one
-(JEP 350, "Dynamic CDS Archives"). It holds for one build of Java and one class path, so
-its name is made of both; where it is absent or does not fit, Java starts without it.
+(JEP 350, "Dynamic CDS Archives"). It holds for one build of Java and one class path, whose
+jars Java compares by size and time, so its name is made of all that; where it is absent or does
+not fit, Java starts without it.
 """
 
 from __future__ import annotations
@@ -20,8 +21,15 @@ from resources.lake.java import Java
 
 def archive_path(jars: Path, class_path: Sequence[Path], java: Java) -> Path:
     """The archive that belongs to this Java and these jars, whether it exists or not."""
-    told = "\n".join([java.description, *(str(path) for path in class_path)])
+    told = "\n".join([java.description, *map(_jar, class_path)])
     return jars.parent / f"classes-{hashlib.sha256(told.encode()).hexdigest()[:16]}.jsa"
+
+
+def _jar(path: Path) -> str:
+    if not path.is_file():
+        return str(path)
+    found = path.stat()
+    return f"{path} {found.st_size} {int(found.st_mtime)}"
 
 
 def make_archive(jars: Path, class_path: Sequence[Path], java: Java) -> bool:

@@ -15,7 +15,9 @@ from pipeline.errors import (
     MirrorRefused,
     SetupIncomplete,
 )
+from resources.lake.archive import archive_path
 from resources.lake.jars import class_path, locked_jars, unsound
+from resources.lake.java import Java
 from resources.lake.java_errors import JavaError, named
 from resources.lake.remote_errors import refusal
 from resources.lake.settings import SparkSettings, driver_memory, where_to_look
@@ -152,3 +154,13 @@ def test_who_gives_no_session_says_why(details: str, kind: type[LockstepError], 
     error = refusal("sc://host:443", SparkConnectGrpcException(printed))
     assert type(error) is kind
     assert told in error.message
+
+
+def test_an_archive_is_of_the_jars_as_they_are(tmp_path: Path) -> None:
+    """Java rejects it without a word where one of them is another file by now."""
+    java, jar = Java(Path("java"), 17, "a build"), tmp_path / "log-store.jar"
+    jar.write_bytes(b"one")
+    first = archive_path(tmp_path, [jar], java)
+    assert archive_path(tmp_path, [jar], java) == first
+    jar.write_bytes(b"another")
+    assert archive_path(tmp_path, [jar], java) != first
