@@ -81,10 +81,10 @@ def read(shop: Shop) -> list[Chunk]:
 
 
 def test_a_server_that_dies_costs_one_chunk(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    """That which it was sending, 60 MB long."""
+    """That which it was sending, 100 MB long: more than a batch and what both ends keep of it."""
     shop.do(
         "alter table b modify v mediumtext",
-        "update b set v = repeat('y', 1200000) where id between 200 and 249",
+        "update b set v = repeat('y', 2000000) where id between 200 and 249",
     )
     with monkeypatch.context() as patch:
         among_large_rows(patch, running(shop.stand).kill)
