@@ -18,7 +18,7 @@ setup: $(READY)  ## virtual environment, pinned dependencies, Delta's jars; Java
 	@echo "Ready. Next: make demo, make test, make ui"
 
 # The stamp is touched last: an interrupted set-up is taken up again.
-$(READY): requirements.lock pyproject.toml
+$(READY): requirements.lock pyproject.toml resources/lake/lockstep-log-store.jar
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
 	  echo "Lockstep needs Python 3.11 or newer as \`$(PYTHON)\`. Another one: make setup PYTHON=python3.12" >&2; \
 	  exit 2; }

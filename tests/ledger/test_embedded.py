@@ -53,6 +53,7 @@ print(len(forks))
 _WITHOUT_RIGHTS = """
 import os
 import sys
+import tempfile
 from pathlib import Path
 from resources.postgres.ledger import open_ledger
 from tests.ledger.test_embedded import stale
@@ -65,6 +66,7 @@ if os.geteuid() == 0:
     os.setgroups([])
     os.setgid(owner.st_gid)
     os.setuid(owner.st_uid)
+tempfile.tempdir = str(folder)  # root's own may be root's alone
 open_ledger("embedded", folder).close()
 """
 
