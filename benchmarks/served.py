@@ -1,9 +1,9 @@
-"""Runs of few changes, with a Java of each run's own and with a server that stays.
+"""Runs of few changes, with a Java of each run's own and with processes that stay.
 
 Belongs here: the two side by side. Does not: where else the seconds of a small run go (`runs`).
 
-Seconds of processors are the run's, its own Java's, and what the server spent meanwhile: on a busy
-machine they say more than the clock.
+Seconds of processors are the run's, its own Java's, and what the processes that stay spent
+meanwhile: on a busy machine they say more than the clock.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ from rich.table import Table
 
 from benchmarks.ground import DATABASE, Ground, environment, ground
 from benchmarks.runs import CHANGES, COLUMNS
+from lockstep.forkserver import channel
+from lockstep.forkserver.server import PEER
 from pipeline.retries import SPARK
 
 _RUNS: Final = int(os.environ.get("BENCH_SERVED_RUNS", "5"))
@@ -40,41 +42,47 @@ def measure_served(console: Console) -> None:
         ground(Path(folder)) as place,
     ):
         own = place.project("own", f"{DATABASE}.own")
-        table.add_row("a Java of its own", *_runs(place, "own", own, None))
-        project = place.project("served", f"{DATABASE}.served")
-        with served(place, project) as server:
-            table.add_row("`lockstep spark serve`", *_runs(place, "served", project, server))
-        table.add_row(
-            "none: without changes", *_figures([_one(place, own, None) for _ in range(3)])
-        )
+        table.add_row("a Java of its own", *_runs(place, "own", own))
+        table.add_row("none: without changes", *_idle(place, own))
+        for name, options in (("spark_only", ("--spark-only",)), ("served", ())):
+            project = place.project(name, f"{DATABASE}.{name}")
+            said = " ".join(("lockstep spark serve", *options))
+            with served(place, project, *options) as stay:
+                table.add_row(f"`{said}`", *_runs(place, name, project, *stay))
+                table.add_row(f"`{said}`, without changes", *_idle(place, project, *stay))
     console.print(table)
 
 
-def _runs(place: Ground, name: str, folder: Path, server: int | None) -> list[str]:
+def _runs(place: Ground, name: str, folder: Path, *stay: int) -> list[str]:
     place.execute(f"create table {DATABASE}.{name} {COLUMNS}")
     found = []
     for number in range(_RUNS):
         rows = ", ".join(f"({number * CHANGES + one})" for one in range(CHANGES))
         place.execute(f"insert into {DATABASE}.{name} (id) values {rows}")
-        found.append(_one(place, folder, server))
+        found.append(_one(place, folder, *stay))
     return _figures(found)
 
 
-def _one(place: Ground, folder: Path, server: int | None) -> tuple[float, float, float]:
+def _idle(place: Ground, folder: Path, *stay: int) -> list[str]:
+    return _figures([_one(place, folder, *stay) for _ in range(_RUNS)])
+
+
+def _one(place: Ground, folder: Path, *stay: int) -> tuple[float, float, float]:
     """Wall seconds, those of merging, and those of processors."""
-    before = spent(server)
+    before = spent(*stay)
     seconds, report = place.run(folder)
     (source,) = report["sources"].values()
-    return seconds, source["seconds"]["merge"], spent(server) - before
+    return seconds, source["seconds"]["merge"], spent(*stay) - before
 
 
-def spent(server: int | None) -> float:
-    """Seconds of processors by processes that ended, and by the server."""
+def spent(*stay: int) -> float:
+    """Seconds of processors by processes that ended, and by those that stay, with what they forked
+    and buried."""
     ended = resource.getrusage(resource.RUSAGE_CHILDREN)
     spent = ended.ru_utime + ended.ru_stime
-    if server is not None:
-        told = Path(f"/proc/{server}/stat").read_text().rpartition(")")[2].split()
-        spent += (int(told[11]) + int(told[12])) / os.sysconf("SC_CLK_TCK")
+    for process in stay:
+        told = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+        spent += sum(map(int, told[11:15])) / os.sysconf("SC_CLK_TCK")
     return spent
 
 
@@ -85,21 +93,33 @@ def _figures(found: Sequence[tuple[float, float, float]]) -> list[str]:
 
 
 @contextmanager
-def served(place: Ground, folder: Path) -> Iterator[int]:
+def served(place: Ground, folder: Path, *options: str) -> Iterator[tuple[int, ...]]:
+    """The processes that stay: Java, and the one that forks runs."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     (folder / "token").write_text(os.urandom(16).hex())
     with (folder / "lockstep.toml").open("a") as file:
         file.write(f'[spark]\nremote = "sc://127.0.0.1:{port}"\ntoken = "file:token"\n')
-    command = [sys.executable, "-m", "lockstep.cli", "spark", "serve"]
+    command = [sys.executable, "-m", "lockstep.cli", "spark", "serve", *options]
     variables = environment({"BENCH_PASSWORD": place.server.password})
     process = subprocess.Popen(command, cwd=folder, env=variables, stderr=subprocess.DEVNULL)
     try:
         for _ in SPARK.tries():
             with suppress(OSError), socket.create_connection(("127.0.0.1", port)):
                 break
-        yield process.pid
+        yield process.pid, *(() if options else (_forker(folder / ".lockstep" / "spark"),))
     finally:
         process.terminate()
         process.wait()
+
+
+def _forker(folder: Path) -> int:
+    """The process that forks runs, once it does."""
+    for _ in SPARK.tries():
+        if (folder / channel.SOCKET).exists():
+            break
+    with channel.new_socket() as connection, channel.address(folder) as address:
+        connection.connect(address)
+        told = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, PEER.size)
+    return int(PEER.unpack(told)[0])

@@ -30,12 +30,12 @@ _SMALL_RUNS: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class _Stand:
-    """A project; `server` is the process of the Spark that stays."""
+    """A project; `stay` are the processes that stay between its runs."""
 
     name: str
     folder: Path
     store: Store | None
-    server: int | None
+    stay: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,24 +84,24 @@ def _stands(place: Ground, store: Store, open_: ExitStack) -> Iterator[_Stand]:
             project = place.project(f"{where}-{spark}", f"{DATABASE}.big")
             if where == "store":
                 store.put_lake_of(project)
-            server = open_.enter_context(served(place, project)) if spark == "served" else None
+            stay = open_.enter_context(served(place, project)) if spark == "served" else ()
             yield _Stand(
-                f"{where}, {'a Java of its own' if server is None else '`spark serve`'}",
+                f"{where}, {'`spark serve`' if stay else 'a Java of its own'}",
                 project,
                 store if where == "store" else None,
-                server,
+                stay,
             )
 
 
 def _run(place: Ground, stand: _Stand) -> _Cost:
     asked = 0 if stand.store is None else stand.store.requests()
-    before = spent(stand.server)
+    before = spent(*stand.stay)
     seconds, report = place.run(stand.folder)
     (source,) = report["sources"].values()
     return _Cost(
         seconds,
         source["seconds"]["merge"],
-        spent(stand.server) - before,
+        spent(*stand.stay) - before,
         None if stand.store is None else stand.store.requests() - asked,
     )
 

@@ -45,6 +45,17 @@ class Compiled:
 def compile_imports() -> Compiled:
     """All modules of ours, and those of others that a run imports, where bytecode is missing or
     older than they are. Imports them; takes some seconds where there is much to compile."""
+    import_what_runs_need()
+    files = {*_sources(), *_imported()}
+    before = {file for file in files if not _kept(file)}
+    for file in before:
+        compileall.compile_file(file, quiet=2)
+    never = sum(not _kept(file) for file in before)
+    return Compiled(len(before) - never, never)
+
+
+def import_what_runs_need() -> None:
+    """All that a run imports sooner or later, as far as it is installed."""
     for name in _IMPORTED:
         import_module(name)
     for name in _SPARK:
@@ -52,12 +63,6 @@ def compile_imports() -> Compiled:
             import_module(name)
         except ImportError:
             break
-    files = {*_sources(), *_imported()}
-    before = {file for file in files if not _kept(file)}
-    for file in before:
-        compileall.compile_file(file, quiet=2)
-    never = sum(not _kept(file) for file in before)
-    return Compiled(len(before) - never, never)
 
 
 def _sources() -> list[Path]:

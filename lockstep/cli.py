@@ -26,13 +26,16 @@ from lockstep.grammar import parse
 from lockstep.log import JsonLog
 from lockstep.signals import hearing
 from lockstep.streams import Streams, open_streams
-from pipeline.errors import LockstepError, TableError
+from pipeline.errors import LockstepError, RunLost, TableError
 
 Command = Callable[[argparse.Namespace, CommandContext], Outcome]
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; the exit code. `--help` and `--version` leave by SystemExit."""
+def main(
+    arguments: Sequence[str] | None = None, before: Callable[[CommandContext], None] | None = None
+) -> int:
+    """Run one command; the exit code. `--help` and `--version` leave by SystemExit. `before` is
+    called in front of the command."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     if {"-h", "--help", "--version"} & set(given):
         parse(given)
@@ -45,9 +48,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             config = _config(parsed)
             as_json = getattr(parsed, "log_format", "text") == "json"
             log.open(streams.people if as_json else None, getattr(parsed, "log_file", None))
-            outcome = _perform(
-                parsed, CommandContext(config, streams, wants_json, heard.leave_if_asked, log)
-            )
+            context = CommandContext(config, streams, wants_json, heard.leave_if_asked, log)
+            if before is not None:
+                before(context)
+            outcome = _perform(parsed, context)
         except LockstepError as error:
             outcome = _refused(error, streams, log)
         except KeyboardInterrupt:
@@ -67,12 +71,52 @@ def program() -> NoReturn:
     garbage.put_off()
     # Or gRPC tells a terminal of each try to reach a Spark; it reads this when it is imported.
     os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
-    code = main()
+    code = forked_run(sys.argv[1:])
+    if code is None:
+        code = main()
+    os._exit(_finished(code))
+
+
+def forked() -> int:
+    """`main` in a fork of a process that has imported what it needs."""
+    garbage.put_off()
+    return _finished(main())
+
+
+def _finished(code: int) -> int:
     atexit._run_exitfuncs()
     with suppress(OSError):
         sys.stdout.flush()
         sys.stderr.flush()
-    os._exit(code)
+    return code
+
+
+def forked_run(given: Sequence[str]) -> int | None:
+    """Have a run forked, where somebody does that: its exit code, or of what this process did
+    instead. None for a command that is no run, or cannot be read, and where nobody forks."""
+    if "run" not in given:
+        return None
+    with suppress(LockstepError):
+        parsed = parse(given)
+        if parsed.command == "run":
+            from lockstep.forkserver.client import Declined, Ended, Lost, ask_for_run
+
+            match ask_for_run(_config(parsed).parent / ".lockstep"):
+                case Ended(code):
+                    return code
+                case Declined(reason):
+                    note = f"`lockstep spark serve` begins no run for this one: {reason}"
+                    return main(given, lambda context: context.note(note))
+                case Lost():
+                    return main(given, _lost)
+    return None
+
+
+def _lost(_: CommandContext) -> NoReturn:
+    raise RunLost(
+        "The run was killed with the process of `lockstep spark serve` that it came from",
+        hint="`lockstep run`: nothing is lost, it repairs what was begun",
+    )
 
 
 def _config(parsed: argparse.Namespace) -> Path:

@@ -254,6 +254,11 @@ def make_parser() -> argparse.ArgumentParser:
     spark.add_argument(
         "--dry-run", action="store_true", help="look whether it could; start nothing"
     )
+    spark.add_argument(
+        "--spark-only",
+        action="store_true",
+        help="runs import what they need themselves, each anew",
+    )
     completion = command("completion", "a script that has a shell complete commands and options")
     completion.add_argument("shell", choices=("bash", "zsh", "tcsh"))
     return parser

@@ -15,7 +15,7 @@ import os
 import shutil
 import socket
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Final, NoReturn
@@ -68,8 +68,14 @@ def require_free(server: Server) -> None:
         )
 
 
-def become_server(user: Mapping[str, str], lake: LakePath, scratch: Path) -> NoReturn:
+def become_server(
+    user: Mapping[str, str],
+    lake: LakePath,
+    scratch: Path,
+    beside: Callable[[Path], None] | None = None,
+) -> NoReturn:
     """Replace this process by the server; `scratch` is a folder that nobody else uses, emptied.
+    `beside` is called with it when nothing else can go wrong.
 
     `JavaMissing`, `SetupIncomplete`, or `ConfigurationError` where there can be none.
     """
@@ -98,6 +104,8 @@ def become_server(user: Mapping[str, str], lake: LakePath, scratch: Path) -> NoR
     )
     sys.stdout.flush()
     sys.stderr.flush()
+    if beside is not None:
+        beside(scratch)
     try:
         os.execve(command[0], command, {**os.environ, "SPARK_HOME": str(home)})  # noqa: S606
     except OSError as error:

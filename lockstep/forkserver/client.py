@@ -1,0 +1,110 @@
+"""A command asks the process that forks runs for one.
+
+Belongs here: whether there is such a process and it takes the command, signals on their way there,
+and how the run ended. Does not: what is said to people (`lockstep.cli`).
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Any, Final
+
+from lockstep.forkserver import channel
+from lockstep.forkserver.child import Command
+from lockstep.forkserver.surroundings import surroundings
+
+_PATIENCE: Final = 2.0
+"""Seconds for an answer: a process that has none to give takes none."""
+
+_FORWARDED: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The run was a fork, and ended with this code."""
+
+    code: int
+
+
+@dataclass(frozen=True, slots=True)
+class Declined:
+    """There is a process that forks runs, and this one is not for it. `reason` follows a colon."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """The run was a fork, and was killed with the process that it came from."""
+
+
+def ask_for_run(state_folder: Path) -> Ended | Declined | Lost | None:
+    """None where no process forks runs for this project. A run that a signal killed ends this
+    process by the same."""
+    folder = state_folder / "spark"
+    if sys.platform != "linux" or not (folder / channel.SOCKET).is_socket():
+        return None
+    with ExitStack() as stack:
+        connection = stack.enter_context(channel.new_socket())
+        connection.settimeout(_PATIENCE)
+        try:
+            with channel.address(folder) as address:
+                connection.connect(address)
+            folders = [str(Path.cwd()), str(folder)]
+            channel.send(connection, {"surroundings": surroundings(*folders), "folders": folders})
+            answer = channel.receive(connection)
+            if answer is None or "declined" in answer:
+                return Declined(answer["declined"] if answer else "it is ending")
+            connection.settimeout(None)
+            _send_command(connection)
+        except OSError as error:
+            return Declined(f"it does not answer ({error.strerror or 'no word for 2 seconds'})")
+        with _forwarding(connection):
+            told = _ending(connection)
+    if told is None:
+        return Lost()
+    if "signal" in told:
+        signal.signal(told["signal"], signal.SIG_DFL)
+        os.kill(os.getpid(), told["signal"])
+    return Ended(told["code"])
+
+
+def _send_command(connection: socket.socket) -> None:
+    """`OSError` where one of the streams is closed, too."""
+    folder = os.open(".", os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        channel.send(connection, Command.of_this_process().message(), 0, 1, 2, folder)
+    finally:
+        os.close(folder)
+
+
+def _ending(connection: socket.socket) -> dict[str, Any] | None:
+    try:
+        return channel.receive(connection)
+    except OSError:
+        return None
+
+
+@contextmanager
+def _forwarding(connection: socket.socket) -> Iterator[None]:
+    """Signals to this process go to its run, which knows what to do about them."""
+
+    def forward(number: int, _: FrameType | None) -> None:
+        with suppress(OSError):
+            connection.send(bytes([number]))
+
+    heard = [one for one in _FORWARDED if signal.getsignal(one) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, forward) for number in heard}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
