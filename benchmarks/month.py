@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 from statistics import median
-from time import perf_counter
+from time import perf_counter, process_time
 
 from rich.console import Console
 
@@ -37,7 +37,7 @@ from resources.memory.mirrors import MemoryMirrors
 from resources.postgres.connection import Target, connect
 
 SECONDS = int(os.environ.get("BENCH_MONTH_SECONDS", "600"))
-TABLES = 3
+TABLES = int(os.environ.get("BENCH_MONTH_TABLES", "10"))
 EVERY = 50
 LINES = 10
 KEEP = timedelta(seconds=60)
@@ -61,7 +61,7 @@ def measure_month(console: Console) -> None:
     """Print a line for each tenth of the time."""
     console.print(
         "runs, files of changes, KiB, files of logs, KiB, ledger MiB, batches, leases, s a run, "
-        "s of upkeep, idle"
+        "of our processors, s of upkeep, idle"
     )
     with (
         tempfile.TemporaryDirectory(prefix="lockstep-bench-") as folder,
@@ -74,12 +74,15 @@ def measure_month(console: Console) -> None:
         )
         begun, runs, line = perf_counter(), 0, 1
         seconds: list[float] = []
+        spent: list[float] = []
         upkeeps: list[float] = []
         while perf_counter() - begun < SECONDS:
             place.execute(
-                *(f"update {DATABASE}.m{n} set v = v + 1 where id = 1" for n in range(TABLES - 1))
+                *(f"update {DATABASE}.m{n} set v = v + 1 where id = 1" for n in range(TABLES))
             )
+            before = process_time()
             seconds.append(_timed(lambda: _run(work)))
+            spent.append(process_time() - before)
             runs += 1
             if runs % EVERY == 0:
                 _aged(project / "lake")
@@ -87,8 +90,9 @@ def measure_month(console: Console) -> None:
             if perf_counter() - begun >= SECONDS * line / LINES and upkeeps:
                 line += 1
                 idle = _timed(lambda: plan_changes(work, timedelta(days=1), PROMISED))
-                console.print(_line(project, runs, seconds, upkeeps, idle))
+                console.print(_line(project, runs, seconds, spent, upkeeps, idle))
                 seconds.clear()
+                spent.clear()
                 upkeeps.clear()
 
 
@@ -103,7 +107,14 @@ def _keep(work: Workplace) -> None:
     let_go(work, plan_changes(work, KEEP, PROMISED), "benchmark")
 
 
-def _line(project: Path, runs: int, seconds: list[float], upkeeps: list[float], idle: float) -> str:
+def _line(
+    project: Path,
+    runs: int,
+    seconds: list[float],
+    spent: list[float],
+    upkeeps: list[float],
+    idle: float,
+) -> str:
     lake = project / "lake"
     changes = _Size.of(path for path in lake.rglob("*.parquet") if "_delta_log" not in path.parts)
     logs = _Size.of(path for path in lake.rglob("_delta_log/*"))
@@ -112,7 +123,7 @@ def _line(project: Path, runs: int, seconds: list[float], upkeeps: list[float], 
     return (
         f"| {runs:,} | {changes.files:,} | {changes.bytes >> 10:,} | {logs.files:,} "
         f"| {logs.bytes >> 10:,} | {ledger.bytes / (1 << 20):.1f} | {batches:,} | {leases:,} "
-        f"| {median(seconds):.2f} "
+        f"| {median(seconds):.2f} | {median(spent):.2f} "
         f"| {median(upkeeps):.2f} | {idle:.3f} |"
     )
 

@@ -24,7 +24,14 @@ from lockstep.forkserver.surroundings import surroundings
 _PATIENCE: Final = 2.0
 """Seconds for an answer: a process that has none to give takes none."""
 
-_FORWARDED: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+_FORWARDED: Final = (
+    signal.SIGINT,
+    signal.SIGTERM,
+    signal.SIGHUP,
+    signal.SIGQUIT,
+    signal.SIGTSTP,
+    signal.SIGCONT,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +54,12 @@ class Lost:
 
 
 def ask_for_run(state_folder: Path) -> Ended | Declined | Lost | None:
-    """None where no process forks runs for this project. A run that a signal killed ends this
-    process by the same."""
+    """None where no process forks runs for this project, or a standard stream is closed. A run that
+    a signal killed ends this process by the same."""
     folder = state_folder / "spark"
     if sys.platform != "linux" or not (folder / channel.SOCKET).is_socket():
+        return None
+    if not all(map(_is_open, (0, 1, 2))):  # or the socket would be one of them
         return None
     with ExitStack() as stack:
         connection = stack.enter_context(channel.new_socket())
@@ -77,8 +86,15 @@ def ask_for_run(state_folder: Path) -> Ended | Declined | Lost | None:
     return Ended(told["code"])
 
 
+def _is_open(descriptor: int) -> bool:
+    try:
+        os.fstat(descriptor)
+    except OSError:
+        return False
+    return True
+
+
 def _send_command(connection: socket.socket) -> None:
-    """`OSError` where one of the streams is closed, too."""
     folder = os.open(".", os.O_RDONLY | os.O_DIRECTORY)
     try:
         channel.send(connection, Command.of_this_process().message(), 0, 1, 2, folder)
@@ -98,8 +114,11 @@ def _forwarding(connection: socket.socket) -> Iterator[None]:
     """Signals to this process go to its run, which knows what to do about them."""
 
     def forward(number: int, _: FrameType | None) -> None:
+        stops = number == signal.SIGTSTP  # as by Ctrl-Z
         with suppress(OSError):
-            connection.send(bytes([number]))
+            connection.send(bytes([signal.SIGSTOP if stops else number]))
+        if stops:
+            os.kill(os.getpid(), signal.SIGSTOP)
 
     heard = [one for one in _FORWARDED if signal.getsignal(one) is not signal.SIG_IGN]
     before = {number: signal.signal(number, forward) for number in heard}

@@ -54,12 +54,16 @@ def until(true: Any) -> None:
     raise AssertionError("never")
 
 
-def is_there(process: int) -> bool:
+def state(process: int) -> str:
+    """As the kernel tells it; X where there is none."""
     try:
-        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
     except FileNotFoundError:
-        return False
-    return state not in "ZX"
+        return "X"
+
+
+def is_there(process: int) -> bool:
+    return state(process) not in "ZX"
 
 
 @pytest.fixture
@@ -129,6 +133,17 @@ def test_a_signal_to_the_command_is_the_runs(server: Process, folder: Path) -> N
     command.send_signal(signal.SIGTERM)
     assert (ended(command), is_there(run)) == (-signal.SIGTERM, False)
     assert ask(folder, "die")[0] == -signal.SIGSEGV
+
+
+def test_a_command_that_is_stopped_stops_its_run(server: Process, folder: Path) -> None:
+    """By Ctrl-Z, until somebody has it go on."""
+    command, run = begun(folder)
+    command.send_signal(signal.SIGTSTP)
+    until(lambda: (state(command.pid), state(run)) == ("T", "T"))
+    command.send_signal(signal.SIGCONT)
+    until(lambda: (state(command.pid), state(run)) == ("S", "S"))
+    command.send_signal(signal.SIGINT)
+    assert ended(command) == 130
 
 
 def test_a_command_that_is_killed_takes_its_run_along(server: Process, folder: Path) -> None:
@@ -217,6 +232,13 @@ def test_nonsense_and_strangers_end_no_server(server: Process, folder: Path) -> 
             connection.shutdown(1)
     sleep(0.1)
     assert (ask(folder, "tell")[0], server.poll()) == (3, None)
+
+
+@pytest.mark.parametrize("stream", [0, 1, 2])
+def test_a_closed_stream(server: Process, folder: Path, stream: int) -> None:
+    """What the command opened next would be in its place, and get what the run says."""
+    with begin("ask", folder, "die", preexec_fn=lambda: os.close(stream)) as command:
+        assert command.wait(30) == forks.NOBODY
 
 
 def test_without_a_server(folder: Path) -> None:
