@@ -21,7 +21,7 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     server = server_to_start(conf)
     scratch = settings.state_folder / "spark"
     if not arguments.dry_run:
-        both = "" if arguments.spark_only else ", and runs begin here"
+        both = "" if arguments.spark_only else ", and from then on runs begin at once"
         context.note(
             f"Spark Connect will answer at {server} in some ten seconds{both}; Ctrl-C ends it"
         )
