@@ -43,9 +43,9 @@ from pipeline.errors import LockstepError
 from pipeline.preflight import pause_from_now
 from pipeline.runs.acknowledge import acknowledge
 from pipeline.runs.capture import capture
+from pipeline.runs.comparing.verify_outcome import prove_sample
 from pipeline.runs.context import Workplace
 from pipeline.runs.inspecting.status import distance
-from pipeline.runs.inspecting.verify_outcome import prove_sample
 from pipeline.runs.merge import merge
 from pipeline.runs.registering.register import register_after
 from pipeline.runs.reports import MergeReport

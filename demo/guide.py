@@ -139,7 +139,7 @@ def perform(
 
     from assets.execute import execute
     from assets.home import dagster_home, open_instance
-    from pipeline.runs.inspecting.verify_rows import verify
+    from pipeline.runs.comparing.verify_rows import verify
     from resources.adapters import Adapters
 
     logging.getLogger("dagster").setLevel(logging.CRITICAL)

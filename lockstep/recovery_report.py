@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from pipeline.consumers import Consumer
     from pipeline.recovery.facts import Plan
-    from pipeline.runs.agreement.recover import Recovery
+    from pipeline.runs.recovering.recover import Recovery
 
 
 def recovery_json(done: Recovery) -> dict[str, Any]:

@@ -23,8 +23,8 @@ from pipeline.standing.verdict import clock
 from pipeline.table import TableName
 
 if TYPE_CHECKING:
+    from pipeline.runs.comparing.verify_schema import SchemaVerification
     from pipeline.runs.inspecting.schema_history import ShownSchema, ToldVersion
-    from pipeline.runs.inspecting.verify_schema import SchemaVerification
     from pipeline.schema.refold import Disagreement
 
 _ORIGINS = {

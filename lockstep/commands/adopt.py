@@ -14,8 +14,8 @@ from lockstep.grammar import UsageError
 from lockstep.holder import holder
 
 if TYPE_CHECKING:
-    from pipeline.runs.agreement.adopt import HandOver
-    from pipeline.runs.inspecting.verify_rows import Found
+    from pipeline.runs.comparing.verify_rows import Found
+    from pipeline.runs.recovering.adopt import HandOver
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
@@ -29,8 +29,8 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     if arguments.tables:
         return _tables(arguments, context, source, author, reason)
 
-    from pipeline.runs.agreement.adopt import adopt, foresee
     from pipeline.runs.context import Unwatched
+    from pipeline.runs.recovering.adopt import adopt, foresee
     from resources.adapters import Adapters
 
     with Adapters(context.settings, on_warning=context.note) as adapters:
@@ -49,7 +49,7 @@ def _tables(
     arguments: argparse.Namespace, context: CommandContext, source: str, author: str, reason: str
 ) -> Outcome:
     """All of them, or none; 4 where one differs or cannot be compared."""
-    from pipeline.runs.agreement.adopt_tables import adopt_tables, compare_tables
+    from pipeline.runs.recovering.adopt_tables import adopt_tables, compare_tables
     from resources.adapters import Adapters
 
     tables = [table_name(text) for text in arguments.tables]

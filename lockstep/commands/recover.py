@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from pipeline.consumers import Consumer
-    from pipeline.runs.agreement.recover import Recovery
+    from pipeline.runs.recovering.recover import Recovery
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
@@ -26,7 +26,7 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     source = context.one_source(arguments.source).name
     author = arguments.author or getpass.getuser()
 
-    from pipeline.runs.agreement.recover import foresee, recover
+    from pipeline.runs.recovering.recover import foresee, recover
     from resources.adapters import Adapters
 
     with (

@@ -71,7 +71,7 @@ def _show(
 
 def _verify(adapters: Adapters, context: CommandContext, chosen: str | None) -> Outcome:
     from lockstep.schema_report import verification_json, verification_lines
-    from pipeline.runs.inspecting.verify_schema import verify_schema
+    from pipeline.runs.comparing.verify_schema import verify_schema
 
     payload: dict[str, Any] = {}
     codes = []

@@ -20,7 +20,7 @@ from pipeline.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from pipeline.ports.ledger import Ledger
-    from pipeline.runs.agreement.undo import UndoneRun
+    from pipeline.runs.recovering.undo import UndoneRun
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
@@ -29,8 +29,8 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
         raise UsageError("--yes and --dry-run contradict each other.", hint="leave one of them out")
     source = context.one_source(arguments.source).name
 
-    from pipeline.runs.agreement.recover import foresee
-    from pipeline.runs.agreement.undo import undone_run
+    from pipeline.runs.recovering.recover import foresee
+    from pipeline.runs.recovering.undo import undone_run
     from resources.adapters import Adapters
 
     with (
@@ -70,7 +70,7 @@ def _carried_out(
     arguments: argparse.Namespace, context: CommandContext, source: str, undone: UndoneRun
 ) -> Path:
     """Where the ledger of before is now."""
-    from pipeline.runs.agreement.recover import recover
+    from pipeline.runs.recovering.recover import recover
     from resources.adapters import Adapters
     from resources.postgres.embedded import move_away
 

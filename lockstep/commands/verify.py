@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     """Exit code 4 if a table differs or cannot be compared, 3 if one cannot be proven now, 6 if
     tables are quarantined."""
-    from pipeline.runs.inspecting.verify_outcome import note
-    from pipeline.runs.inspecting.verify_rows import verify
-    from pipeline.runs.inspecting.verify_sample import verify_sample
+    from pipeline.runs.comparing.verify_outcome import note
+    from pipeline.runs.comparing.verify_rows import verify
+    from pipeline.runs.comparing.verify_sample import verify_sample
     from resources.adapters import Adapters
 
     tables = [table_name(text) for text in arguments.tables]
@@ -79,7 +79,7 @@ def _repaired(
     """Rows that a condition names are read from the source now; of the other tables that differ
     all rows are read by the next run. `SourceBusy` while a run is going on."""
     from lockstep.partial_snapshot import read_again
-    from pipeline.runs.inspecting.verify_outcome import parts_of, repair
+    from pipeline.runs.comparing.verify_outcome import parts_of, repair
 
     source, author = work.source.name, getpass.getuser()
     parts = parts_of(work, found, author)

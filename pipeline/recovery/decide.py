@@ -1,7 +1,7 @@
 """Where a ledger that is made from a lake goes on. Pure.
 
 Belongs here: which batch is the newest that all mirrors show, and what becomes of each table. Does
-not: reaching that batch's end in a log, structures (`pipeline.runs.agreement.recover`).
+not: reaching that batch's end in a log, structures (`pipeline.runs.recovering.recover`).
 
 A mirror shows the end of batch N exactly if it has a version whose last batch is not behind N, and
 no batch between the two has anything of the table: files in its changelog, a place among the tables

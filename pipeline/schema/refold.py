@@ -1,7 +1,7 @@
 """Every recorded statement followed once more, and held against the versions it made then.
 
 Belongs here: pure folding of what the ledger has. Does not: reading it, and asking the
-server (`pipeline.runs.inspecting.verify_schema`).
+server (`pipeline.runs.comparing.verify_schema`).
 
 What no statement made (read from the server, told by a table map, carried on from an older
 place, given by a person) is taken as it is recorded. A table is told once: what follows

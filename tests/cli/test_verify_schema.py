@@ -8,7 +8,7 @@ import pytest
 
 from lockstep.schema_report import verification_json, verification_lines
 from pipeline.errors import NothingMatches
-from pipeline.runs.inspecting.verify_schema import verify_schema
+from pipeline.runs.comparing.verify_schema import verify_schema
 from pipeline.schema.context import StatementContext
 from pipeline.schema.history import Knowledge, SchemaVersion
 from pipeline.schema.model import ColumnSchema

@@ -22,8 +22,8 @@ from assets.home import dagster_home, open_instance
 from assets.names import SourceNames
 from assets.sessions import RunRecord
 from pipeline.batch import BatchState
+from pipeline.runs.comparing.verify_rows import verify
 from pipeline.runs.context import Unwatched
-from pipeline.runs.inspecting.verify_rows import verify
 from pipeline.table import TableName
 from resources.adapters import Adapters
 from resources.config import Settings, load_settings

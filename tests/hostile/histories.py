@@ -20,11 +20,11 @@ from pipeline.ports.source import SourceServer
 from pipeline.replay.spans import Span
 from pipeline.revision import Revision
 from pipeline.runs.acknowledge import acknowledge
-from pipeline.runs.agreement.adopt import adopt
 from pipeline.runs.capture import capture
 from pipeline.runs.context import Unwatched
 from pipeline.runs.merge import merge
 from pipeline.runs.publish import publish
+from pipeline.runs.recovering.adopt import adopt
 from pipeline.runs.replaying.replay import replay
 from pipeline.runs.replaying.segments_found import changelog_of
 from pipeline.table import TableName

@@ -20,7 +20,7 @@ import pytest
 
 from pipeline.binlog.text.charsets import text_decoder
 from pipeline.position import Coordinates
-from pipeline.runs.inspecting.verify_rows import verify
+from pipeline.runs.comparing.verify_rows import verify
 from pipeline.schema.comparable import disagreements
 from pipeline.schema.evolve import evolve
 from pipeline.schema.fills import fill_of

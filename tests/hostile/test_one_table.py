@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from pipeline.errors import MirrorRefused
-from pipeline.runs.inspecting.verify_rows import verify
+from pipeline.runs.comparing.verify_rows import verify
 from pipeline.table_state import OrderKind, TableCondition
 from resources.memory.mirrors import MemoryMirrors
 from resources.mysql import select

@@ -13,7 +13,7 @@ import pytest
 
 from pipeline.errors import ForeignCommit, PositionPurged, VersionSetUnknown
 from pipeline.lake_commit import said_of, stamp
-from pipeline.runs.agreement.recover import Recovery, foresee, recover
+from pipeline.runs.recovering.recover import Recovery, foresee, recover
 from pipeline.table import TableName
 from tests.e2e.test_recovery import Writer
 from tests.fix_mysql import MySqlStand

@@ -17,8 +17,8 @@ from pipeline.changes.layout import changelog_path
 from pipeline.decisions import Lease, RecordedDecision
 from pipeline.errors import ForeignCommit
 from pipeline.revision import Revision
-from pipeline.runs.agreement.adopt import KIND, adopt
 from pipeline.runs.agreement.claim import disagreement
+from pipeline.runs.recovering.adopt import KIND, adopt
 from tests.fix_mysql import MySqlStand
 from tests.hostile.histories import (
     ROUNDS,

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import pytest
 
 from pipeline.errors import TableError
-from pipeline.runs.inspecting.verify_rows import verify
+from pipeline.runs.comparing.verify_rows import verify
 from pipeline.source_warnings import HARMLESS, LIMITS, SourceWarning, require_harmless
 from pipeline.table import TableName
 from pipeline.table_state import TableCondition

@@ -11,8 +11,8 @@ import pytest
 from deltalake import DeltaTable
 
 from pipeline.policies import Deletes, LakePolicies
+from pipeline.runs.comparing.verify_rows import verify
 from pipeline.runs.context import Workplace
-from pipeline.runs.inspecting.verify_rows import verify
 from tests.e2e.project import head
 from tests.fix_mysql import MySqlStand
 from tests.lake.conftest import Lake

@@ -14,7 +14,7 @@ import pytest
 from pipeline.changes.coalescing import MOVED
 from pipeline.errors import Remedy
 from pipeline.ports.source import TableSnapshot
-from pipeline.runs.inspecting.verify_rows import verify
+from pipeline.runs.comparing.verify_rows import verify
 from pipeline.schema.model import TableSchema
 from pipeline.snapshot.bounds import Range
 from pipeline.snapshot.pace import Pace

@@ -13,7 +13,7 @@ import pymysql
 
 from pipeline.errors import StreamEndedEarly
 from pipeline.retries import STEP
-from pipeline.runs.inspecting.verify_rows import verify
+from pipeline.runs.comparing.verify_rows import verify
 from pipeline.table_state import TableCondition
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pipeline.batch import Batch
+from pipeline.runs.comparing.verify_schema import verify_schema
 from pipeline.runs.inspecting.table_commands import Asked, give_order
-from pipeline.runs.inspecting.verify_schema import verify_schema
 from pipeline.runs.reports import CaptureReport
 from pipeline.table import TableName
 from pipeline.table_state import OrderKind, TableEventKind, TableState

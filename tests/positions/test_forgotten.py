@@ -31,13 +31,13 @@ from pipeline.errors import (
 )
 from pipeline.places import parse_place
 from pipeline.replay.spans import Span
-from pipeline.runs.agreement.recover import recover
 from pipeline.runs.context import Workplace
 from pipeline.runs.inspecting.schema_history import show_schema
 from pipeline.runs.inspecting.span_report import report_of_span
 from pipeline.runs.inspecting.table_commands import Asked, give_order
 from pipeline.runs.inspecting.version_sets import version_set_at
 from pipeline.runs.rebuilding.rebuild import rebuild_as_of
+from pipeline.runs.recovering.recover import recover
 from pipeline.runs.replaying.replay import replay
 from pipeline.runs.upkeeping.changes import let_go, plan_changes
 from pipeline.schema.history import Knowledge

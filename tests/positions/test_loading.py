@@ -11,7 +11,7 @@ from random import Random
 import pytest
 
 from pipeline.ports.source import Baseline
-from pipeline.runs.inspecting.verify_rows import verify
+from pipeline.runs.comparing.verify_rows import verify
 from pipeline.runs.loading import read_chunks
 from pipeline.snapshot.pace import Pace
 from pipeline.source_plan import SnapshotPlan

@@ -8,8 +8,8 @@ import pytest
 
 from pipeline.bounds import Budget
 from pipeline.runs.capturing.table_extents import note_equal, partial_tables
+from pipeline.runs.comparing.verify_rows import verify
 from pipeline.runs.inspecting.status import stand
-from pipeline.runs.inspecting.verify_rows import verify
 from pipeline.standing.facts import Standing
 from pipeline.standing.verdict import State, verdict
 from pipeline.table import TableName

@@ -12,7 +12,7 @@ import pytest
 from pipeline.errors import ConditionRefused, RowsNotRead
 from pipeline.runs.acknowledge import acknowledge
 from pipeline.runs.capture import capture
-from pipeline.runs.inspecting.verify_rows import verify
+from pipeline.runs.comparing.verify_rows import verify
 from pipeline.runs.merge import merge
 from pipeline.runs.reports import Refreshed
 from pipeline.snapshot.condition import read_condition

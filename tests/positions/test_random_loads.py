@@ -16,7 +16,7 @@ import pytest
 from pymysql.constants import CLIENT
 from pymysql.cursors import Cursor
 
-from pipeline.runs.inspecting.verify_rows import verify
+from pipeline.runs.comparing.verify_rows import verify
 from pipeline.snapshot.pace import Pace
 from pipeline.source_plan import SnapshotPlan
 from pipeline.table_state import TableCondition

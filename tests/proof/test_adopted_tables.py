@@ -9,9 +9,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pipeline.runs.agreement.adopt_tables import Compared, adopt_tables, compare_tables
 from pipeline.runs.agreement.foreign_mirrors import foreign_mirrors
-from pipeline.runs.inspecting.verify_rows import verify
+from pipeline.runs.comparing.verify_rows import verify
+from pipeline.runs.recovering.adopt_tables import Compared, adopt_tables, compare_tables
 from pipeline.runs.reports import NotCompared, TableDifference
 from pipeline.table import TableName
 from resources.memory.lake import MemoryCommit

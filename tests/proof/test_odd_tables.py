@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 
-from pipeline.runs.inspecting.verify_rows import verify
+from pipeline.runs.comparing.verify_rows import verify
 from pipeline.table import TableName
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server

@@ -9,7 +9,7 @@ import pytest
 
 from pipeline.runs.acknowledge import acknowledge
 from pipeline.runs.capture import capture
-from pipeline.runs.inspecting.verify_outcome import parts_of, repair
+from pipeline.runs.comparing.verify_outcome import parts_of, repair
 from pipeline.runs.merge import merge
 from pipeline.table import TableName
 from tests.fix_mysql import MySqlStand

@@ -6,7 +6,7 @@ from random import Random
 from typing import Any
 
 from pipeline.proof.proven import Proof
-from pipeline.runs.inspecting.verify_sample import verify_sample
+from pipeline.runs.comparing.verify_sample import verify_sample
 from pipeline.runs.reports import VerifyReport
 from pipeline.table import TableName
 from tests.fix_mysql import MySqlStand

@@ -11,7 +11,7 @@ from threading import Thread
 import pytest
 
 from pipeline.proof.proven import Proof
-from pipeline.runs.inspecting.verify_rows import verify
+from pipeline.runs.comparing.verify_rows import verify
 from pipeline.runs.reports import VerifyReport
 from pipeline.table import TableName
 from tests.fix_mysql import MySqlStand

@@ -1,1 +1,1 @@
-"""Whether a ledger and its lake tell the same, and making them."""
+"""Whether a ledger and its lake tell the same."""

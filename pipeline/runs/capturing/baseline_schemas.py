@@ -16,10 +16,10 @@ from pipeline.gtid import GtidSet
 from pipeline.ports.source import Baseline
 from pipeline.position import Coordinates
 from pipeline.retries import STRUCTURES
-from pipeline.runs.agreement.obstacles import with_way_on
 from pipeline.runs.begin import RunStart
 from pipeline.runs.capturing.known_structures import Given
 from pipeline.runs.capturing.logged_statements import facts_of_server, logged_statements
+from pipeline.runs.capturing.obstacles import with_way_on
 from pipeline.runs.context import Workplace
 from pipeline.schema.history import DatabaseVersion, Knowledge, Origin, SchemaVersion
 from pipeline.schema.logged import LoggedStatement

@@ -22,9 +22,9 @@ from pipeline.binlog.transactions.identity import GtidsRead, together
 from pipeline.binlog.transactions.limits import Limits
 from pipeline.errors import DamagedEvent, LogStops, TransactionsWithoutGtid, UnsupportedStatement
 from pipeline.position import Coordinates, Position, Witness
-from pipeline.runs.agreement.obstacles import with_way_on
 from pipeline.runs.capturing.basis import Basis
 from pipeline.runs.capturing.logged_statements import facts_of_server, logged_statements
+from pipeline.runs.capturing.obstacles import with_way_on
 from pipeline.schema.logged import Followed, LoggedStatement
 from pipeline.table import TableName
 

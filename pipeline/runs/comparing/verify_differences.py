@@ -19,9 +19,9 @@ from pipeline.batch import Cursor
 from pipeline.errors import SourceMoving
 from pipeline.proof.hashes import Hashes, RowHasher, RowShare
 from pipeline.proof.rows import FirstTouch, Tally, Wrong, pairs, together
+from pipeline.runs.comparing.verify_log import TableReader, read_log
+from pipeline.runs.comparing.verify_sides import BeforeReader, Mirror, TallyReader, TouchReader
 from pipeline.runs.context import Workplace
-from pipeline.runs.inspecting.verify_log import TableReader, read_log
-from pipeline.runs.inspecting.verify_sides import BeforeReader, Mirror, TallyReader, TouchReader
 from pipeline.runs.reports import RowDifference, TableDifference
 from pipeline.table import TableName
 

@@ -32,11 +32,11 @@ from pipeline.proof.hashes import RowSum
 from pipeline.proof.prefixes import Carried, Prefix
 from pipeline.proof.proven import Proof
 from pipeline.runs.acknowledge import quarantined_tables
+from pipeline.runs.comparing.verify_differences import Side, differences
+from pipeline.runs.comparing.verify_log import AGAIN, Unfollowed, read_log
+from pipeline.runs.comparing.verify_shown import Shown, chosen, side_of, what_the_lake_shows
+from pipeline.runs.comparing.verify_sides import SumReader
 from pipeline.runs.context import Workplace
-from pipeline.runs.inspecting.verify_differences import Side, differences
-from pipeline.runs.inspecting.verify_log import AGAIN, Unfollowed, read_log
-from pipeline.runs.inspecting.verify_shown import Shown, chosen, side_of, what_the_lake_shows
-from pipeline.runs.inspecting.verify_sides import SumReader
 from pipeline.runs.reports import NotCompared, TableDifference, VerifyReport
 from pipeline.runs.schema_choice import reload_hint
 from pipeline.table import TableName

@@ -14,8 +14,8 @@ from pipeline.errors import TableError
 from pipeline.lake_commit import FORMAT, WriteKind, restamped, stamp
 from pipeline.ports.held import Held
 from pipeline.recovery.facts import Adopted, Told
-from pipeline.runs.agreement.lake_facts import Gathered, Listed
 from pipeline.runs.context import Workplace
+from pipeline.runs.recovering.lake_facts import Gathered, Listed
 from pipeline.segment import SegmentFile, SourceTable, batch_of
 from pipeline.table import TableName
 from pipeline.table_state import TableCondition, TableState

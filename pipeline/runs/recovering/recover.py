@@ -25,12 +25,12 @@ from pipeline.errors import ForeignCommit, PositionPurged, VersionSetUnknown
 from pipeline.recovery.decide import choices, decide
 from pipeline.recovery.facts import Plan
 from pipeline.runs.agreement.claim import claim_folder
-from pipeline.runs.agreement.lake_facts import gather
-from pipeline.runs.agreement.recovered_lake import cut_changelogs, restore_mirrors
-from pipeline.runs.agreement.recovered_ledger import Basis, record
-from pipeline.runs.agreement.recovered_structures import structures_of
-from pipeline.runs.agreement.recovery_place import Places
 from pipeline.runs.context import Workplace
+from pipeline.runs.recovering.lake_facts import gather
+from pipeline.runs.recovering.recovered_lake import cut_changelogs, restore_mirrors
+from pipeline.runs.recovering.recovered_ledger import Basis, record
+from pipeline.runs.recovering.recovered_structures import structures_of
+from pipeline.runs.recovering.recovery_place import Places
 from pipeline.segment import batch_of
 from pipeline.table import TableName
 

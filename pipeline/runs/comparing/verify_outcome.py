@@ -14,8 +14,8 @@ from typing import Final
 from pipeline.decisions import Lease
 from pipeline.errors import ConditionRefused, LockstepError
 from pipeline.proof.proven import Compared, Proven
+from pipeline.runs.comparing.verify_sample import verify_sample
 from pipeline.runs.context import Workplace
-from pipeline.runs.inspecting.verify_sample import verify_sample
 from pipeline.runs.loading.part import require_readable
 from pipeline.runs.rejoining.resnapshot import owed
 from pipeline.runs.reports import TableDifference, VerifyReport

@@ -19,9 +19,9 @@ from pipeline.decisions import Decision, Lease
 from pipeline.errors import TableError
 from pipeline.runs.agreement.claim import claim_folder, require_claim
 from pipeline.runs.agreement.foreign_mirrors import is_foreign
+from pipeline.runs.comparing.verify_rows import Found, compare
+from pipeline.runs.comparing.verify_shown import Shown, what_the_lake_shows
 from pipeline.runs.context import Workplace
-from pipeline.runs.inspecting.verify_rows import Found, compare
-from pipeline.runs.inspecting.verify_shown import Shown, what_the_lake_shows
 from pipeline.runs.reports import NotCompared, TableDifference
 from pipeline.schema.history import History, Knowledge, Origin, SchemaVersion
 from pipeline.schema.rows import row_structure

@@ -16,10 +16,10 @@ from pipeline.changes.layout import changelog_path
 from pipeline.decisions import Decision, Lease
 from pipeline.position import Position
 from pipeline.recovery.facts import Adopted, Plan
-from pipeline.runs.agreement.lake_facts import Gathered
-from pipeline.runs.agreement.recovered_structures import Structures
-from pipeline.runs.agreement.recovery_place import Placed
 from pipeline.runs.context import Workplace
+from pipeline.runs.recovering.lake_facts import Gathered
+from pipeline.runs.recovering.recovered_structures import Structures
+from pipeline.runs.recovering.recovery_place import Placed
 from pipeline.schema.history import History
 from pipeline.segment import SourceTable
 from pipeline.table_state import Extent, Handover, TableCondition, TableState

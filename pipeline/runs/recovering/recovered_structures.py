@@ -19,10 +19,10 @@ from dataclasses import dataclass, replace
 from pipeline.changes.generations import fits
 from pipeline.position import Coordinates
 from pipeline.recovery.facts import Adopted, Plan
-from pipeline.runs.agreement.lake_facts import Gathered, Listed
-from pipeline.runs.agreement.recovery_place import Placed
 from pipeline.runs.capturing.baseline_schemas import quiet_baseline, touched_between
 from pipeline.runs.context import Workplace
+from pipeline.runs.recovering.lake_facts import Gathered, Listed
+from pipeline.runs.recovering.recovery_place import Placed
 from pipeline.schema.history import DatabaseVersion, Knowledge, Origin, SchemaVersion
 from pipeline.schema.model import TableSchema
 from pipeline.table import TableName
