@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from time import perf_counter
 
 from pipeline.batch import BatchState, Requests
 from pipeline.changes.layout import snapshot_path
 from pipeline.decisions import Lease
-from pipeline.errors import Remedy
 from pipeline.life.events import MirrorRemoved
 from pipeline.policies import DroppedTables
 from pipeline.runs.agreement.claim import require_claim
 from pipeline.runs.capturing.table_extents import partial_tables
 from pipeline.runs.context import Workplace
+from pipeline.runs.quarantined import quarantined_tables
 from pipeline.runs.reports import AcknowledgeReport
 from pipeline.table import TableName
-from pipeline.table_state import STOPPED, Quarantine, TableCondition, TableEventKind, TableState
+from pipeline.table_state import TableCondition, TableEventKind
 
 
 def acknowledge(work: Workplace, lease: Lease) -> AcknowledgeReport:
@@ -108,27 +107,3 @@ def remove_snapshots(work: Workplace, batch: int) -> None:
 def _waited_for(work: Workplace, batch: int) -> tuple[TableName, ...]:
     pending = work.ledger.pending(work.source.name)
     return tuple(sorted(table for table, batches in pending.items() if batch in batches))
-
-
-def quarantined_tables(work: Workplace) -> tuple[Quarantine, ...]:
-    """Every table of the source that is quarantined now, by the system or by a person; sorted."""
-    return quarantines_of(work.ledger.table_states(work.source.name))
-
-
-def quarantines_of(states: Mapping[TableName, TableState]) -> tuple[Quarantine, ...]:
-    """A table that was dropped at the source is not: it has no changes that the lake lacks."""
-    return tuple(
-        Quarantine(
-            table,
-            state.reason or "",
-            state.hint or "",
-            _place(state),
-            remedy=state.remedy or Remedy.CATCH_UP,
-        )
-        for table, state in sorted(states.items())
-        if state.condition in STOPPED
-    )
-
-
-def _place(state: TableState) -> str:
-    return state.position or (str(state.stopped.at) if state.stopped is not None else "")

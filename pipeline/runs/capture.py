@@ -32,16 +32,17 @@ from pipeline.runs.capturing.table_changes import TakenUp
 from pipeline.runs.capturing.table_extents import extents_of
 from pipeline.runs.catch_up import catch_up
 from pipeline.runs.context import Workplace
+from pipeline.runs.cures import engine_hint
 from pipeline.runs.loading.due import LoadReason, is_due, new_tables, order_new
 from pipeline.runs.loading.loads import begun_loads, load_tables
 from pipeline.runs.loading.part import AGAIN, PartRead, findings, read_part
 from pipeline.runs.rejoining.column_backfill import enough
 from pipeline.runs.rejoining.log_reach import TablesResumed, returns_of
 from pipeline.runs.rejoining.rejoin import Backfill
-from pipeline.runs.rejoining.resnapshot import Reread, due, reread_columns
+from pipeline.runs.rejoining.resnapshot import due, reread_columns
 from pipeline.runs.repair import repair
 from pipeline.runs.reports import CaptureReport, Refreshed, softened_lines
-from pipeline.runs.schema_choice import engine_hint
+from pipeline.runs.reread import Reread
 from pipeline.source_plan import PartOrder
 from pipeline.start.decision import facts_json
 

@@ -34,9 +34,9 @@ from pipeline.runs.capturing.table_changes import TakenUp
 from pipeline.runs.context import Workplace
 from pipeline.runs.rejoining.log_reach import ReturnPlan
 from pipeline.runs.rejoining.rejoin import Backfill, ReadAgain, Rebuild, Span
-from pipeline.runs.rejoining.resnapshot import owed
 from pipeline.runs.repair import discard
 from pipeline.runs.reports import CaptureReport
+from pipeline.runs.reread import owed
 from pipeline.schema.history import SchemaVersion
 from pipeline.start.question import Start, StartRule
 from pipeline.table import TableName

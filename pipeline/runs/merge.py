@@ -31,6 +31,7 @@ from pipeline.retries import MERGE
 from pipeline.runs.agreement.claim import require_claim
 from pipeline.runs.agreement.lake_logs import look_at, moved
 from pipeline.runs.context import Workplace
+from pipeline.runs.cures import reload_hint
 from pipeline.runs.merging.job import Job, Task, prepare_job, task_of
 from pipeline.runs.merging.left_statements import statements_noted
 from pipeline.runs.merging.mirror_write import FOUND, Written, commit_made, write_once
@@ -38,7 +39,6 @@ from pipeline.runs.merging.successor import made_for_others, renew, written_anew
 from pipeline.runs.publish import publish
 from pipeline.runs.replaying.settle import settle_replays
 from pipeline.runs.reports import MergeReport, TableMerge
-from pipeline.runs.schema_choice import reload_hint
 from pipeline.table import TableName
 from pipeline.table_state import Quarantine, TableState
 

@@ -25,7 +25,7 @@ from pipeline.runs.agreement.claim import claim_up_to
 from pipeline.runs.agreement.lake_logs import changelog_error, judged_changelog
 from pipeline.runs.commit_records import commit_metadata, keep_structures, new_structures
 from pipeline.runs.context import Workplace
-from pipeline.runs.schema_choice import reload_hint
+from pipeline.runs.cures import reload_hint
 from pipeline.schema.history import SchemaVersion
 from pipeline.segment import Segment, SegmentFile, SourcePart, SourceTable
 from pipeline.table import TableName

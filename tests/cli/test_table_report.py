@@ -10,7 +10,7 @@ import pytest
 from lockstep.table_report import inactive, inactive_json, inactive_lines
 from pipeline.errors import Remedy
 from pipeline.position import Coordinates
-from pipeline.runs.acknowledge import quarantines_of
+from pipeline.runs.quarantined import quarantines_of
 from pipeline.table import TableName
 from pipeline.table_state import OrderKind, Stopped, TableCondition, TableOrder, TableState
 

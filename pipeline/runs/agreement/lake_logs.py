@@ -31,7 +31,7 @@ from pipeline.foreign_commits import (
 from pipeline.intent import Intent
 from pipeline.lake_commit import LakeCommit
 from pipeline.runs.context import Workplace
-from pipeline.runs.schema_choice import reload_hint
+from pipeline.runs.cures import reload_hint
 from pipeline.table import TableName
 from pipeline.table_state import TableCondition, TableState
 

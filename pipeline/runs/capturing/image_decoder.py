@@ -19,8 +19,8 @@ from pipeline.changes.defaults import refuse_updates, with_defaults
 from pipeline.position import Coordinates
 from pipeline.row_images import RowImages, in_order
 from pipeline.runs.capturing.captured_tables import CapturedTables
+from pipeline.runs.capturing.schema_choice import checked, version_for
 from pipeline.runs.capturing.table_files import CapturedTable
-from pipeline.runs.schema_choice import checked, version_for
 from pipeline.schema.history import SchemaVersion
 from pipeline.schema.row_keys import key_columns
 from pipeline.schema.tracker import SchemaTracker

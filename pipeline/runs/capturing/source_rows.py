@@ -26,11 +26,10 @@ from pipeline.changes.source_tables import (
     transaction_rows,
 )
 from pipeline.ports.segments import SegmentStore, SegmentWriter
-from pipeline.runs.capturing.table_files import GROUP_BYTES
 from pipeline.schema.consequences import Consequence
 from pipeline.schema.history import History
 from pipeline.schema.logged import Followed, LoggedStatement
-from pipeline.segment import GROUP_ROWS, SourcePart, SourceTable
+from pipeline.segment import GROUP_BYTES, GROUP_ROWS, SourcePart, SourceTable
 from pipeline.table import TableName
 
 _VERSION = 1

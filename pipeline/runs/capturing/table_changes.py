@@ -23,8 +23,8 @@ from pipeline.runs.capturing.cascade_watch import Lost
 from pipeline.runs.capturing.catch_up_tables import Comeback, ComingBack
 from pipeline.runs.capturing.rename_handover import HandingOver
 from pipeline.runs.capturing.snapshot_join import Joining, Reached
-from pipeline.runs.rejoining.resnapshot import Reread, in_vain, owed
-from pipeline.runs.schema_choice import engine_hint, release_hint
+from pipeline.runs.cures import engine_hint, release_hint
+from pipeline.runs.reread import Reread, in_vain, owed
 from pipeline.schema.consequences import ENGINE_REFUSED, PER_ROW, Action, Consequence, consequences
 from pipeline.schema.history import SchemaVersion
 from pipeline.schema.logged import Followed, LoggedStatement

@@ -14,12 +14,8 @@ import pyarrow as pa
 from pipeline.changes.marks import file_schema
 from pipeline.ports.segments import SegmentStore, SegmentWriter
 from pipeline.schema.history import SchemaVersion
-from pipeline.segment import GROUP_ROWS, RowCounts, Segment
+from pipeline.segment import GROUP_BYTES, GROUP_ROWS, RowCounts, Segment
 from pipeline.table import TableName
-
-GROUP_BYTES = 48 << 20
-"""A table's images are written when there are enough for a row group, or when they take so many
-bytes."""
 
 HELD_BYTES = 128 << 20
 """Images of all tables are held up to this size; then the largest are written."""

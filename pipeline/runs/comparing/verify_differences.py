@@ -19,9 +19,10 @@ from pipeline.batch import Cursor
 from pipeline.errors import SourceMoving
 from pipeline.proof.hashes import Hashes, RowHasher, RowShare
 from pipeline.proof.rows import FirstTouch, Tally, Wrong, pairs, together
+from pipeline.runs.comparing.verify_images import BeforeReader, TallyReader, TouchReader
 from pipeline.runs.comparing.verify_log import TableReader, read_log
-from pipeline.runs.comparing.verify_sides import BeforeReader, Mirror, TallyReader, TouchReader
 from pipeline.runs.context import Workplace
+from pipeline.runs.mirror_rows import Mirror
 from pipeline.runs.reports import RowDifference, TableDifference
 from pipeline.table import TableName
 

@@ -5,7 +5,7 @@ meet as sums of hashes. The mirror's sum is carried through the log from the pla
 the moment at which the source was read; where it does not fit there, rows tell which are wrong.
 
 Belongs here: the order of a comparison, and what becomes of one table that cannot be compared.
-Does not: hashes and what follows from them (`pipeline.proof`), both sides (`verify_sides`),
+Does not: hashes and what follows from them (`pipeline.proof`), the log's images (`verify_images`),
 reading the log (`verify_log`), which rows differ (`verify_differences`), the ledger's notes.
 """
 
@@ -31,14 +31,14 @@ from pipeline.ports.compared import SourceSum
 from pipeline.proof.hashes import RowSum
 from pipeline.proof.prefixes import Carried, Prefix
 from pipeline.proof.proven import Proof
-from pipeline.runs.acknowledge import quarantined_tables
 from pipeline.runs.comparing.verify_differences import Side, differences
+from pipeline.runs.comparing.verify_images import SumReader
 from pipeline.runs.comparing.verify_log import AGAIN, Unfollowed, read_log
 from pipeline.runs.comparing.verify_shown import Shown, chosen, side_of, what_the_lake_shows
-from pipeline.runs.comparing.verify_sides import SumReader
 from pipeline.runs.context import Workplace
+from pipeline.runs.cures import reload_hint
+from pipeline.runs.quarantined import quarantined_tables
 from pipeline.runs.reports import NotCompared, TableDifference, VerifyReport
-from pipeline.runs.schema_choice import reload_hint
 from pipeline.table import TableName
 from pipeline.table_state import STOPPED
 

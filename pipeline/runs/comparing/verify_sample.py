@@ -33,10 +33,10 @@ from pipeline.proof.sampling import (
     stretches,
 )
 from pipeline.runs.comparing.verify_differences import EXAMPLES, Side, by_key, told_rows
+from pipeline.runs.comparing.verify_images import TouchReader
 from pipeline.runs.comparing.verify_log import Unfollowed, read_log
 from pipeline.runs.comparing.verify_rows import Found, report, tried
 from pipeline.runs.comparing.verify_shown import Shown, chosen, side_of, what_the_lake_shows
-from pipeline.runs.comparing.verify_sides import TouchReader
 from pipeline.runs.context import Workplace
 from pipeline.runs.reports import TableDifference, VerifyReport
 from pipeline.table import TableName

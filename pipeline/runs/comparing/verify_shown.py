@@ -16,8 +16,8 @@ from pipeline.proof.hashes import RowHasher
 from pipeline.retries import RUN_ENDED
 from pipeline.runs.comparing.verify_differences import Side
 from pipeline.runs.comparing.verify_log import AGAIN, Unfollowed
-from pipeline.runs.comparing.verify_sides import Mirror
 from pipeline.runs.context import Workplace
+from pipeline.runs.mirror_rows import Mirror
 from pipeline.table import TableName
 from pipeline.table_state import TableCondition, TableState
 

@@ -26,7 +26,7 @@ from pipeline.position import Coordinates
 from pipeline.row_images import CHANGE_TYPES
 from pipeline.runs.capturing.basis import Basis
 from pipeline.runs.capturing.image_decoder import Decoding
-from pipeline.runs.schema_choice import release_hint
+from pipeline.runs.cures import release_hint
 from pipeline.schema.consequences import Action, Consequence, consequences
 from pipeline.schema.logged import Followed, LoggedStatement
 from pipeline.schema.shown import first_words

@@ -16,12 +16,12 @@ from pipeline.errors import LockstepError
 from pipeline.ports.ledger import Ledger
 from pipeline.ports.source import ServerFacts, SourceServer
 from pipeline.position import LogFile, Position
-from pipeline.runs.acknowledge import quarantines_of
 from pipeline.runs.agreement.claim import lake_trouble
 from pipeline.runs.agreement.lake_logs import astray
 from pipeline.runs.begin import gather
 from pipeline.runs.capturing.table_extents import partial_tables
 from pipeline.runs.context import Workplace
+from pipeline.runs.quarantined import quarantines_of
 from pipeline.standing.facts import Headroom, Lag, Standing, WaitingBatch
 from pipeline.standing.measures import failures, headroom, lag, looked, overlaps
 from pipeline.start.decision import decide_start

@@ -22,10 +22,10 @@ from pipeline.ports.source import Baseline
 from pipeline.retries import TABLE_READ
 from pipeline.runs.begin import RunStart
 from pipeline.runs.context import Workplace
+from pipeline.runs.cures import engine_hint
 from pipeline.runs.loading.due import LoadReason, give_up, kept_loads, lost_tables
 from pipeline.runs.loading.read_chunks import ChunkReader, ChunksRead
-from pipeline.runs.rejoining.resnapshot import Reread, owed
-from pipeline.runs.schema_choice import engine_hint
+from pipeline.runs.reread import Reread, owed
 from pipeline.snapshot.log_room import CURE, LogRoom, kept_for
 from pipeline.table import TableName
 from pipeline.table_state import TableCondition

@@ -22,9 +22,9 @@ from pipeline.ports.source import ConditionSnapshot
 from pipeline.ports.spool import EventFile
 from pipeline.position import Coordinates
 from pipeline.proof.hashes import Hashes, RowHasher
-from pipeline.runs.comparing.verify_sides import Mirror
 from pipeline.runs.context import Workplace
 from pipeline.runs.loading.part_limits import bounded, columns_of, span_of
+from pipeline.runs.mirror_rows import Mirror
 from pipeline.schema.model import TableSchema
 from pipeline.schema.row_keys import key_candidates
 from pipeline.schema.rows import row_structure

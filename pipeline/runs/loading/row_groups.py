@@ -10,8 +10,7 @@ from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
-from pipeline.runs.capturing.table_files import GROUP_BYTES
-from pipeline.segment import GROUP_ROWS
+from pipeline.segment import GROUP_BYTES, GROUP_ROWS
 
 
 def row_groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:

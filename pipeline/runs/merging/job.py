@@ -27,7 +27,7 @@ from pipeline.ports.mirror_writes import MirrorStep
 from pipeline.runs.commit_records import commit_metadata
 from pipeline.runs.context import Workplace
 from pipeline.runs.merging.overlaps import reads_again
-from pipeline.runs.rejoining.resnapshot import owed
+from pipeline.runs.reread import owed
 from pipeline.schema.fills import StatementMoment
 from pipeline.schema.history import Knowledge, SchemaVersion
 from pipeline.schema.model import TableSchema

@@ -25,6 +25,7 @@ from pipeline.ports.mirrors import Mirrors
 from pipeline.runs.agreement.claim import require_agreement, require_claim
 from pipeline.runs.agreement.lake_logs import look_at
 from pipeline.runs.context import Workplace
+from pipeline.runs.cures import reload_hint
 from pipeline.runs.rebuilding.build import NAME, build, staged_rows
 from pipeline.runs.rebuilding.cut import Cut, cut_at, end_of_batch
 from pipeline.runs.rebuilding.origin import Origin, live_origin, origin_at
@@ -32,7 +33,6 @@ from pipeline.runs.replaying.counted_changes import require_mirror
 from pipeline.runs.replaying.mirror_commit import MirrorCommitting
 from pipeline.runs.replaying.selection import require_merged
 from pipeline.runs.replaying.settle import settle_replays
-from pipeline.runs.schema_choice import reload_hint
 from pipeline.table import TableName
 from pipeline.table_state import TableState
 

@@ -33,8 +33,8 @@ from pipeline.runs.agreement.claim import claim_folder, lake_trouble
 from pipeline.runs.agreement.lake_logs import judged, why
 from pipeline.runs.commit_records import restated_metadata
 from pipeline.runs.context import Workplace
-from pipeline.runs.rejoining.resnapshot import owed
 from pipeline.runs.repair import damages_of
+from pipeline.runs.reread import owed
 from pipeline.segment import SegmentFile, SourceTable
 from pipeline.table import TableName
 from pipeline.table_state import Quarantine, TableCondition, TableState

@@ -1,6 +1,6 @@
 """Tables that are read from the source in one piece, because the log cannot tell all of it.
 
-Belongs here: whose turn it is, the reading, and where in the log it belongs. Does not: how a
+Belongs here: whose turn it is, and the reading. Does not: how a
 server is read consistently (`SourceServer.snapshot`), joining the rows with the log
 (`snapshot_join`).
 
@@ -12,75 +12,25 @@ watermark is part of it. What the log holds of the table behind the low watermar
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Final
+from dataclasses import replace
 
 from pipeline.changes.layout import snapshot_path
 from pipeline.decisions import Lease
 from pipeline.engines import why_refused
 from pipeline.errors import (
     BY_ITSELF,
-    Remedy,
     StructureMoved,
-    TableBusy,
     TableError,
 )
-from pipeline.load import Load
-from pipeline.position import Coordinates
 from pipeline.retries import TABLE_READ
 from pipeline.runs.context import Workplace
+from pipeline.runs.cures import engine_hint
 from pipeline.runs.loading.row_groups import row_groups
 from pipeline.runs.rejoining.rejoin import why_owed
-from pipeline.runs.schema_choice import engine_hint
+from pipeline.runs.reread import Reread
 from pipeline.schema.model import TableSchema
-from pipeline.segment import SegmentFile
 from pipeline.table import TableName
 from pipeline.table_state import OrderKind, TableCondition, TableOrder, TableState
-
-_HINTS: Final = {
-    Remedy.RESNAPSHOT: "the next run reads it from the source",
-    Remedy.BACKFILL: "the next run reads its new columns from the source",
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Reread:
-    """A table as it was read: `schema` None where the source has it no more, `error` where
-    it cannot be read. The rows belong between `low` and `high`. `why` it was read. `columns`:
-    those that were read beside the key of a table that goes on through the log, as `version`
-    names them; None: all, or what was read of `load` so far."""
-
-    table: TableName
-    why: str
-    schema: TableSchema | None
-    low: Coordinates
-    high: Coordinates
-    files: tuple[SegmentFile, ...] = ()
-    error: TableError | None = None
-    columns: tuple[str, ...] | None = None
-    version: int = 0
-    load: Load | None = None
-
-    @property
-    def complete(self) -> bool:
-        return self.load is None or self.load.complete
-
-
-def owed(reason: str, remedy: Remedy = Remedy.RESNAPSHOT) -> TableError:
-    """What a table is quarantined with only to be read from the source by the next run, which
-    is told in the hint's words and knows it by the remedy."""
-    return TableError(reason, hint=_HINTS[remedy], remedy=remedy)
-
-
-def in_vain(error: TableError, columns: Sequence[str] | None = None) -> TableError:
-    """What a table is quarantined with that could not be read, or those `columns` of it."""
-    if isinstance(error, TableBusy):
-        return owed(error.reason, Remedy.RESNAPSHOT if columns is None else Remedy.BACKFILL)
-    return TableError(
-        str(error),
-        hint=f"{error.hint}; a release reads it from the source",
-        remedy=Remedy.RELEASED_RESNAPSHOT,
-    )
 
 
 def due(work: Workplace, lease: Lease) -> list[TableOrder]:

@@ -22,11 +22,11 @@ from pipeline.lake_commit import WriteKind
 from pipeline.ports.mirror_writes import FoldedChanges, Merge
 from pipeline.replay.rows import RowDifference
 from pipeline.runs.context import Workplace
+from pipeline.runs.cures import reload_hint
 from pipeline.runs.replaying.mirror_commit import MirrorCommitting
 from pipeline.runs.replaying.mirror_comparison import MirrorComparison
 from pipeline.runs.replaying.segments_found import Details, SegmentFound
 from pipeline.runs.replaying.settle import settle_writes
-from pipeline.runs.schema_choice import reload_hint
 from pipeline.table import TableName
 
 

@@ -27,6 +27,7 @@ from pipeline.errors import TableError
 from pipeline.replay.rows import RowDifference, among, ordered, row_differences, wrong_rows
 from pipeline.runs.agreement.lake_logs import look_at
 from pipeline.runs.context import Workplace
+from pipeline.runs.cures import reload_hint
 from pipeline.runs.merging.job import parts_within
 from pipeline.runs.replaying.counted_changes import (
     Kind,
@@ -36,7 +37,6 @@ from pipeline.runs.replaying.counted_changes import (
     with_fresh,
 )
 from pipeline.runs.replaying.segments_found import Details, SegmentFound
-from pipeline.runs.schema_choice import reload_hint
 from pipeline.segment import SegmentFile
 from pipeline.table import TableName
 from pipeline.table_state import TableState

@@ -1,96 +1,29 @@
-"""Both sides of a comparison as hashes: the mirror's rows, and the log's images of them.
+"""What the log's images say of rows that are compared, as hashes.
 
 Belongs here: what `verify_rows` streams, in memory that does not grow with a table. Does not: the
-order of a comparison (`verify_rows`), the source's side (`ports.source`).
+order of a comparison (`verify_rows`), the mirror's rows (`mirror_rows`), the source's
+(`ports.source`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from pipeline.changes.layout import DELETED_AT
 from pipeline.position import Coordinates
-from pipeline.proof.hashes import Hashes, RowHasher, RowShare, RowSum
+from pipeline.proof.hashes import Hashes, RowHasher
 from pipeline.proof.prefixes import Carried, Counts, Transactions, grouped
-from pipeline.proof.rows import FirstTouch, Pairs, Tally, pairs, together
-from pipeline.proof.sampling import Span
+from pipeline.proof.rows import FirstTouch, Tally
 from pipeline.row_images import CHANGE_TYPES, RowImages, unpacked
-from pipeline.runs.context import Workplace
 from pipeline.segment import ChangeType
 
 _COMES: Final = np.array(
     [kind in (ChangeType.INSERT, ChangeType.UPDATE_POSTIMAGE) for kind in CHANGE_TYPES]
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Mirror:
-    """A table's mirror at a version; None where it has none yet, which is a table without
-    rows."""
-
-    work: Workplace
-    path: str
-    version: int | None
-
-    def batches(
-        self, schema: pa.Schema, column: str = "", spans: Sequence[Span] = ()
-    ) -> Iterator[pa.RecordBatch]:
-        """Its rows as that schema has them; with spans, at least those whose `column` lies in one
-        of them. A column that the mirror lacks is NULL in it, and so a difference."""
-        if self.version is None:
-            return
-        there = self.work.mirrors.schema(self.path, self.version)
-        deleted = DELETED_AT.name in there.names and DELETED_AT.name not in schema.names
-        names = [name for name in schema.names if name in there.names]
-        marks = [DELETED_AT.name] if deleted else []
-        # No column at all would leave out how many rows there are.
-        asked = [*names, *marks] or there.names[:1]
-        mirrors = self.work.mirrors
-        if column in names and spans:
-            found = mirrors.rows_near(self.path, asked, self.version, column, spans)
-        else:
-            found = mirrors.rows(self.path, asked, self.version)
-        for batch in found:
-            if deleted:
-                batch = batch.filter(pc.is_null(batch.column(DELETED_AT.name)))
-            columns = [
-                batch.column(one.name).cast(one.type)
-                if one.name in names
-                else pa.nulls(batch.num_rows, one.type)
-                for one in schema
-            ]
-            yield pa.RecordBatch.from_arrays(columns, schema=schema)
-
-    def summed(self, hasher: RowHasher) -> RowSum:
-        found = RowSum()
-        for batch in self.batches(hasher.schema):
-            found = found + hasher.summed(batch)
-        return found
-
-    def pairs(self, hasher: RowHasher, part: RowShare) -> Pairs:
-        """Those of a part of the rows."""
-        return together(self._pairs(hasher, part))
-
-    def _pairs(self, hasher: RowHasher, part: RowShare) -> Iterator[Pairs]:
-        for batch in self.batches(hasher.schema):
-            keys = hasher.keys(batch)
-            inside = part.holds(keys)
-            yield pairs(keys[inside], hasher.rows(batch)[inside])
-
-    def rows(self, hasher: RowHasher, wanted: Hashes) -> pa.Table:
-        """The rows whose keys have these hashes."""
-        found = [
-            batch.filter(pa.array(np.isin(hasher.keys(batch), wanted)))
-            for batch in self.batches(hasher.schema)
-        ]
-        return pa.Table.from_batches(found, hasher.schema)
 
 
 def comes(images: RowImages) -> npt.NDArray[np.bool_]:

@@ -13,7 +13,7 @@ from pipeline.position import Coordinates
 from pipeline.runs.capturing.witness import disagreements
 from pipeline.schema.history import Knowledge, SchemaVersion
 from pipeline.schema.tracker import SchemaTracker
-from pipeline.table import TableName, TableStructure
+from pipeline.table import TableStructure
 
 _SHOWN = 5
 """So many disagreements are told."""
@@ -65,21 +65,3 @@ def checked(version: SchemaVersion, mapped: TableMap, flavour: str) -> TableStru
             "from MySQL",
         )
     return structure
-
-
-def release_hint(table: TableName) -> str:
-    """The cure for a table that is quarantined."""
-    return f"`lockstep release {table} --reason …` brings it back"
-
-
-def engine_hint(table: TableName) -> str:
-    """The cure for a table whose engine is not captured."""
-    return (
-        f"exclude it, or `alter table {table} engine = InnoDB`, then "
-        f"`lockstep release {table} --reason …` reads it from the source"
-    )
-
-
-def reload_hint(table: TableName) -> str:
-    """The cure for a table whose mirror cannot go on."""
-    return f"`lockstep reload {table} --reason …` rewrites its mirror"
