@@ -15,7 +15,6 @@ from typing import Final
 import numpy as np
 
 from pipeline.binlog.arrays.array_access import Bytes
-from pipeline.binlog.arrays.wire_format import WIRE
 from pipeline.binlog.rows.parts import by_map
 from pipeline.binlog.rows.rows import TableDecoder
 from pipeline.binlog.rows.table_map import read_layouts
@@ -23,6 +22,7 @@ from pipeline.binlog.stream import stream
 from pipeline.binlog.stream.framing import HEADER, EventType
 from pipeline.binlog.stream.intake import HEADROOM
 from pipeline.binlog.stream.ring import Ring
+from pipeline.binlog.stream.wire_format import WIRE
 from pipeline.binlog.transactions.assembly import Assembly
 from pipeline.binlog.transactions.buffer import TransactionBuffer
 from pipeline.binlog.transactions.limits import Limits

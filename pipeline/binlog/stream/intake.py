@@ -18,8 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.binlog.arrays.array_access import Bytes
-from pipeline.binlog.arrays.wire_format import HEADER, NESTED, PACKET_LIMIT, WHOLE, WIRE
 from pipeline.binlog.stream.dump_refusals import is_end, refused_by
+from pipeline.binlog.stream.wire_format import HEADER, NESTED, PACKET_LIMIT, WHOLE, WIRE
 from pipeline.errors import DamagedEvent
 from pipeline.ports.source import Received
 

@@ -29,7 +29,8 @@ from pipeline.binlog.arrays.registers import (
     OFFSET,
     SEQUENCE,
 )
-from pipeline.binlog.arrays.wire_format import (
+from pipeline.binlog.stream.ring import Integers
+from pipeline.binlog.stream.wire_format import (
     ARTIFICIAL,
     CHECKSUM_BYTES,
     DESCRIPTION,
@@ -44,7 +45,6 @@ from pipeline.binlog.arrays.wire_format import (
     WHOLE,
     WIRE,
 )
-from pipeline.binlog.stream.ring import Integers
 
 
 @part

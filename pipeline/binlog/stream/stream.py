@@ -31,7 +31,19 @@ from pipeline.binlog.arrays.registers import (
     STATEMENT,
     TRANSACTIONS,
 )
-from pipeline.binlog.arrays.wire_format import (
+from pipeline.binlog.stream import ring as columns
+from pipeline.binlog.stream.next_event import check_event, find_event, is_artificial
+from pipeline.binlog.stream.ring import Integers
+from pipeline.binlog.stream.row_events import keep
+from pipeline.binlog.stream.rules import BufferAction, EventRole, Phase
+from pipeline.binlog.stream.text_buffer import keep_text
+from pipeline.binlog.stream.transaction_index import (
+    begin_transaction,
+    emit,
+    open_transaction,
+    stops,
+)
+from pipeline.binlog.stream.wire_format import (
     ANNOTATE,
     ANONYMOUS_GTID,
     CHECKSUM_BYTES,
@@ -50,18 +62,6 @@ from pipeline.binlog.arrays.wire_format import (
     TABLE_MAP,
     WIRE,
     XID,
-)
-from pipeline.binlog.stream import ring as columns
-from pipeline.binlog.stream.next_event import check_event, find_event, is_artificial
-from pipeline.binlog.stream.ring import Integers
-from pipeline.binlog.stream.row_events import keep
-from pipeline.binlog.stream.rules import BufferAction, EventRole, Phase
-from pipeline.binlog.stream.text_buffer import keep_text
-from pipeline.binlog.stream.transaction_index import (
-    begin_transaction,
-    emit,
-    open_transaction,
-    stops,
 )
 
 _QUERY_HEAD: Final = 13

@@ -20,10 +20,10 @@ from pipeline.binlog.arrays.array_access import Bytes, copy, u8
 from pipeline.binlog.arrays.compiled import part
 from pipeline.binlog.arrays.outcomes import FULL, NONE
 from pipeline.binlog.arrays.registers import TEXT_PUT, TEXTS
-from pipeline.binlog.arrays.wire_format import HEADER, ROWS_QUERY
 from pipeline.binlog.stream import ring as columns
 from pipeline.binlog.stream.ring import Integers
 from pipeline.binlog.stream.texts import AT, MOST_BYTES, SIZE, TRANSACTION, Texts
+from pipeline.binlog.stream.wire_format import HEADER, ROWS_QUERY
 
 BUFFER_BYTES: Final = 4 << 20
 """Texts of all transactions that wait to be handed out; at least `MOST_BYTES`."""

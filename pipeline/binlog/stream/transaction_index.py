@@ -27,9 +27,9 @@ from pipeline.binlog.arrays.registers import (
     STOP_TRANSACTIONS,
     TRANSACTIONS,
 )
-from pipeline.binlog.arrays.wire_format import GTID, HEADER, MARIADB_GTID
 from pipeline.binlog.stream import ring as columns
 from pipeline.binlog.stream.ring import Integers
+from pipeline.binlog.stream.wire_format import GTID, HEADER, MARIADB_GTID
 
 _LOGICAL_CLOCK: Final = 2
 _55_BITS: Final = (1 << 55) - 1

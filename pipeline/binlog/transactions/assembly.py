@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from pipeline.binlog.arrays import registers
-from pipeline.binlog.arrays.wire_format import WIRE
 from pipeline.binlog.rows.maps import TableMaps
 from pipeline.binlog.stream import ring as columns
 from pipeline.binlog.stream import stream
@@ -21,6 +20,7 @@ from pipeline.binlog.stream.ring import Block, Integers, Ring, TransactionGroup,
 from pipeline.binlog.stream.rules import Phase
 from pipeline.binlog.stream.text_buffer import BUFFER_BYTES, TextBuffer
 from pipeline.binlog.stream.transaction_index import is_at_stop
+from pipeline.binlog.stream.wire_format import WIRE
 from pipeline.binlog.transactions.identity import members
 from pipeline.binlog.transactions.limits import Limits, begin_counting, watch_end
 from pipeline.binlog.transactions.savepoints import Place, Savepoints

@@ -17,11 +17,11 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from pipeline.batch import Prepared, Xid
-from pipeline.binlog.arrays import outcomes, registers, wire_format
+from pipeline.binlog.arrays import outcomes, registers
 from pipeline.binlog.rows.maps import TableMaps
 from pipeline.binlog.rows.table_map import read_table_map
 from pipeline.binlog.stream import ring as columns
-from pipeline.binlog.stream import stream
+from pipeline.binlog.stream import stream, wire_format
 from pipeline.binlog.stream.damage import damage
 from pipeline.binlog.stream.description import Description
 from pipeline.binlog.stream.dump_refusals import is_end, refused_by
