@@ -11,11 +11,11 @@ import getpass
 from typing import TYPE_CHECKING, Any
 
 from lockstep import exits
-from lockstep.commands import run
-from lockstep.commands.verify import table_name
 from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import UsageError
 from lockstep.report import counted
+from lockstep.running import run_sources
+from lockstep.table_names import table_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,11 +53,11 @@ def read_again(
     # A run whose sample differs has done all of its work.
     going = (exits.DONE, exits.QUARANTINED, exits.DIFFERENCES)
     read: dict[str, Any] = {}
-    code, told = run.run_sources([source], adapters, None, context)[source]
+    code, told = run_sources([source], adapters, None, context)[source]
     for order in orders:
         if code not in going:
             break
-        code, told = run.run_sources([source], adapters, None, context, order)[source]
+        code, told = run_sources([source], adapters, None, context, order)[source]
         if code in going:
             _tell(context, order, told)
         read |= told.get("refreshed", {})

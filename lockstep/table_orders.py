@@ -12,10 +12,10 @@ import getpass
 from typing import TYPE_CHECKING, Any
 
 from lockstep import exits
-from lockstep.commands.verify import table_name
 from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import UsageError
 from lockstep.holder import holder
+from lockstep.table_names import table_name
 from pipeline.table_state import OrderKind
 
 if TYPE_CHECKING:

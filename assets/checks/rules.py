@@ -1,7 +1,7 @@
 """The checks of a source as a whole: each a function from what was gathered to its result.
 
 Belongs here: what a check is called, what it judges, how severe it is. Does not: gathering
-(`facts`), how Dagster performs them (`source`). A new one is a row of `CHECKS`.
+(`source_facts`), how Dagster performs them (`source`). A new one is a row of `CHECKS`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 import dagster as dg
 
-from assets.checks.facts import CheckedSource
 from assets.pages.records import (
     account_table,
     consumer_table,
@@ -22,6 +21,7 @@ from assets.pages.records import (
     quarantine_table,
 )
 from assets.pages.steps import distance_metadata
+from assets.source_facts import CheckedSource
 from pipeline.preflight.retention import spoken
 from pipeline.segment import RowCounts
 from pipeline.standing.facts import Lag

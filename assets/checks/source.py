@@ -12,12 +12,12 @@ from collections.abc import Iterator
 
 import dagster as dg
 
-from assets.checks.facts import gather
 from assets.checks.rules import CHECKS
 from assets.declared import Declaration
 from assets.failures import failure
 from assets.hints import evaluated
 from assets.runs import SESSIONS, session_of
+from assets.source_facts import gather
 from pipeline.errors import LockstepError
 from pipeline.preflight import pause_from_now
 from resources.config import Settings

@@ -7,7 +7,7 @@ from datetime import datetime
 
 import dagster as dg
 
-from assets.checks.facts import ReadingConsumer
+from assets.source_facts import ReadingConsumer
 from pipeline.changes.extents import cure
 from pipeline.gaps import Gap
 from pipeline.proof.proven import TableProof

@@ -8,10 +8,10 @@ import getpass
 from typing import TYPE_CHECKING, Any
 
 from lockstep import exits
-from lockstep.commands.verify import table_name
 from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import UsageError
 from lockstep.holder import holder
+from lockstep.table_names import table_name
 
 if TYPE_CHECKING:
     from pipeline.runs.comparing.verify_rows import Found

@@ -7,7 +7,6 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 from lockstep import exits, report
-from lockstep.commands.verify import table_name
 from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import UsageError, place_argument
 from lockstep.snippets import (
@@ -20,6 +19,7 @@ from lockstep.snippets import (
     version_snippets,
 )
 from lockstep.store_snippets import store_lines
+from lockstep.table_names import table_name
 from pipeline.errors import LakeUnavailable, NothingMatches, VersionSetUnknown
 from pipeline.table import TableName
 from resources.lake.paths import LakePath

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lockstep import exits
-from lockstep.commands.verify import table_name
 from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import UsageError, place_argument
 from lockstep.holder import holder
+from lockstep.table_names import table_name
 from pipeline.errors import NothingMatches
 from resources.lake.paths import LakePath, is_url
 

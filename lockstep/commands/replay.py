@@ -6,10 +6,10 @@ import argparse
 from typing import TYPE_CHECKING
 
 from lockstep import exits
-from lockstep.commands.verify import table_name
 from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import UsageError, place_argument
 from lockstep.holder import holder
+from lockstep.table_names import table_name
 
 if TYPE_CHECKING:
     from pipeline.replay.spans import Span

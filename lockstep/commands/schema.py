@@ -6,9 +6,9 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from lockstep import exits
-from lockstep.commands.verify import table_name
 from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import UsageError, place_argument
+from lockstep.table_names import table_name
 from pipeline.errors import NothingMatches
 
 if TYPE_CHECKING:

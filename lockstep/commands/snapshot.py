@@ -7,9 +7,9 @@ import getpass
 from typing import TYPE_CHECKING, Any
 
 from lockstep import exits, partial_snapshot, report
-from lockstep.commands import run
 from lockstep.context import CommandContext, Outcome
 from lockstep.holder import holder
+from lockstep.running import run_sources
 from pipeline.errors import NothingMatches
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
                     work.ledger.order_load(lease, one.name, author=author, reason=reason)
         before: dict[str, int] | None = None
         while True:
-            code, told = run.run_sources([source.name], adapters, None, context)[source.name]
+            code, told = run_sources([source.name], adapters, None, context)[source.name]
             rows = {table: one["rows"] for table, one in told["loading"].items()}
             if code not in (exits.DONE, exits.QUARANTINED) or not rows:
                 return Outcome(code, {"source": source.name, **told})

@@ -13,6 +13,7 @@ from lockstep import exits, verify_report
 from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import UsageError
 from lockstep.holder import holder
+from lockstep.table_names import table_name
 from pipeline.errors import SourceBusy
 from pipeline.table import TableName
 
@@ -95,14 +96,6 @@ def _repaired(
             f"{table}`"
         )
     return {"repaired": [str(table) for table in tables], "read_again": read}
-
-
-def table_name(text: str) -> TableName:
-    """`shop.orders` → a name; the first dot divides."""
-    database, _, name = text.partition(".")
-    if not database or not name:
-        raise UsageError(f"{text!r} is not a table's name.", hint="write it as database.table")
-    return TableName(database, name)
 
 
 def _chosen(

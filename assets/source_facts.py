@@ -1,6 +1,6 @@
 """What the checks of a source judge, gathered once for all of them.
 
-Belongs here: the values and the questions. Does not: what they mean (`rules`).
+Belongs here: the values and the questions. Does not: what they mean (`checks.rules`).
 """
 
 from __future__ import annotations
