@@ -20,6 +20,10 @@ PACKAGES = ("demo", "lockstep", "assets", "resources", "pipeline")
 OFFENCES = {
     "one-direction": ("resources/offence.py", "import assets"),
     "inside-the-pipeline": ("pipeline/position.py", "import pipeline.runs"),
+    "inside-a-run": ("pipeline/runs/context.py", "import pipeline.runs.capture"),
+    "inside-the-log": ("pipeline/binlog/stream/rules.py", "import pipeline.binlog.rows.maps"),
+    "commands-last": ("lockstep/running.py", "import lockstep.commands.status"),
+    "no-circle": ("assets/names.py", "import assets.runs"),
     "two-paths": ("pipeline/resultset/walk.py", "import pipeline.binlog.values"),
     "systems-apart": ("resources/mysql/offence.py", "import resources.postgres"),
     "configuration-apart": ("resources/config/offence.py", "import pipeline.runs"),
@@ -29,6 +33,13 @@ OFFENCES = {
     "openlineage-fence": ("assets/offence.py", "import openlineage.client"),
     "hive-fence": ("assets/offence.py", "import pymetastore"),
     "dagster-fence": ("resources/postgres/offence.py", "import dagster"),
+}
+
+# Per contract that has a place for each module of a folder, that folder.
+LAYERED = {
+    "inside-the-pipeline": "pipeline",
+    "inside-a-run": "pipeline/runs",
+    "inside-the-log": "pipeline/binlog",
 }
 
 
@@ -57,6 +68,13 @@ def verdicts(house: Path) -> dict[str, str]:
     return {i: match[1] if match else said for i, match in found.items()}
 
 
+def spoil(house: Path, contract: str) -> None:
+    """One import that breaks the contract."""
+    place, offence = OFFENCES[contract]
+    with (house / place).open("a") as file:
+        file.write(f"\n{offence}\n")
+
+
 @pytest.fixture
 def house(tmp_path: Path) -> Path:
     """A copy of the packages that a test may spoil."""
@@ -69,17 +87,20 @@ def house(tmp_path: Path) -> Path:
 
 
 def test_every_import_rule_is_kept_and_notices_its_offence(house: Path) -> None:
-    """The packages as they are break none; a new module of the pipeline without a place breaks
-    its layers, and one offending import per contract each of them."""
+    """The packages as they are break none; a new module without a place breaks the layers it
+    stands in, a circle in a folder without layers the rule against circles, and one offending
+    import per contract each of them."""
     kept = dict.fromkeys(contracts(), "KEPT")
     assert verdicts(house) == kept
-    newcomer = house / "pipeline" / "newcomer.py"
-    newcomer.write_text('"""New."""\n')
-    assert verdicts(house) == kept | {"inside-the-pipeline": "BROKEN"}
-    newcomer.unlink()
-    for place, offence in OFFENCES.values():
-        with (house / place).open("a") as file:
-            file.write(f"\n{offence}\n")
+    newcomers = [house / folder / "newcomer.py" for folder in LAYERED.values()]
+    for newcomer in newcomers:
+        newcomer.write_text('"""New."""\n')
+    spoil(house, "no-circle")
+    assert verdicts(house) == kept | dict.fromkeys([*LAYERED, "no-circle"], "BROKEN")
+    for newcomer in newcomers:
+        newcomer.unlink()
+    for offence in (one for one in OFFENCES if one != "no-circle"):
+        spoil(house, offence)
     assert verdicts(house) == dict.fromkeys(OFFENCES, "BROKEN")
 
 
