@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from pipeline.start.page import rewritten as start_rules
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = (ROOT / "docs/binlog.md").read_text()
+SOURCES = ("pipeline", "resources", "assets", "lockstep", "demo", "benchmarks", "tests")
 
 
 def test_the_buffers_picture_is_its_table() -> None:
@@ -60,23 +62,112 @@ def test_every_module_the_page_names_is_there() -> None:
     assert missing == set()
 
 
-GUIDES = (
+INSTRUCTIONS = (
     ROOT / "CONTRIBUTING.md",
+    ROOT / "docs/architecture.md",
     ROOT / "tests/README.md",
+)
+GUIDES = (
+    *INSTRUCTIONS,
     *sorted((ROOT / "docs/decisions").glob("*.md")),
 )
 
 
 @pytest.mark.parametrize("page", GUIDES, ids=lambda page: page.name)
 def test_every_file_a_guide_names_is_there(page: Path) -> None:
-    """In backticks from the repository's root, in links from the page; `*` stands for some."""
+    """In backticks from the repository's root, or a bare name, of a file beside another one; in
+    links from the page. `*` stands for some."""
     text = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
     quoted = re.findall(r"`([\w*.]+/[\w/*.-]*)`", text)
     linked = re.findall(r"\]\((?!https:)([^)#]+)", text)
     assert quoted
     missing = [name for name in quoted if not list(ROOT.glob(name.rstrip("/")))]
     missing += [name for name in linked if not (page.parent / name).exists()]
+    beside = re.findall(r"`(\w+\.(?:py|sql))`", text)
+    missing += [name for name in beside if "NNNN" not in name and not files_named(name)]
     assert missing == []
+
+
+FILE = r"`([\w./-]+\.(?:py|sql|java|lock|toml|md))`"
+NAME = r"`((?:\w+\.)*[A-Za-z_]\w*)(?:\(\))?`"
+
+
+def told_of_files(text: str) -> list[tuple[str, str, list[str]]]:
+    """What a text says is in files, each as the words, the name and the files: names right before
+    "in `FILE`", and those in a parenthesis right behind a file that begins with one, and may name
+    more files. Tests are looked for elsewhere."""
+    before = re.compile(rf"((?:{NAME}(?:,| and|, and)? )+)in\s{FILE}")
+    behind = re.compile(rf"{FILE}\s\((?={NAME})([^()]*(?:\(\)[^()]*)*)\)")
+    text = re.sub(r"\s+", " ", text)
+    found = [(m[0], m[1], [m[m.lastindex or 0]]) for m in before.finditer(text)]
+    found += [(m[0], m[3], [m[1], *re.findall(FILE, m[3])]) for m in behind.finditer(text)]
+    return [
+        (words, name, files)
+        for words, names, files in found
+        for name in re.findall(NAME, re.sub(FILE, "", names))
+        if not name.startswith("test_")
+    ]
+
+
+def files_named(name: str) -> list[Path]:
+    """From the repository's root; a bare name is a file beside another one."""
+    if "/" in name:
+        return [ROOT / name]
+    return [file for folder in SOURCES for file in (ROOT / folder).rglob(name)]
+
+
+def words_of(files: Iterable[Path]) -> set[str]:
+    return set(re.findall(r"\w+", "\n".join(file.read_text() for file in files)))
+
+
+def test_what_a_text_says_of_files_is_understood() -> None:
+    """One name and several, before a file and behind it; a word that names no file says nothing."""
+    text = (
+        "`A` and `b.C` in `x.py`; `p/y.sql` (`d`, `e()` beside `z.py`), `f` elsewhere; `g` in `h`; "
+        "`p/y.sql` (against `i`)"
+    )
+    assert [(name, files) for _, name, files in told_of_files(text)] == [
+        ("A", ["x.py"]),
+        ("b.C", ["x.py"]),
+        ("d", ["p/y.sql", "z.py"]),
+        ("e", ["p/y.sql", "z.py"]),
+    ]
+
+
+@pytest.mark.parametrize("page", GUIDES, ids=lambda page: page.name)
+def test_what_a_guide_says_is_in_a_file_is_in_it(page: Path) -> None:
+    """A class, a function, a table, a constant: whoever opens the file finds the word."""
+    missing = [
+        words
+        for words, name, files in told_of_files(page.read_text())
+        if name.split(".")[-1] not in words_of(one for file in files for one in files_named(file))
+    ]
+    assert missing == []
+
+
+@pytest.mark.parametrize("page", INSTRUCTIONS, ids=lambda page: page.name)
+def test_every_name_in_instructions_is_known(page: Path, known: set[str]) -> None:
+    """A name of code, which has a capital, an underscore or a dot, stands somewhere in the code."""
+    text = re.sub(FILE, "", page.read_text())
+    named = {name for name in re.findall(NAME, text) if re.search(r"[A-Z_.]", name)}
+    assert sorted(name for name in named if not known.issuperset(name.split("."))) == []
+
+
+@pytest.fixture(scope="module")
+def known() -> set[str]:
+    """Every word of the code and of what stands beside it, names of files among them."""
+    suffixes = (".py", ".sql", ".java", ".toml", ".jinja")
+    files = [file for folder in SOURCES for file in (ROOT / folder).rglob("*.*")]
+    files = [file for file in files if file.suffix in suffixes] + [*ROOT.glob("*.toml")]
+    parts = {part for file in files for part in (*file.relative_to(ROOT).parts, file.stem)}
+    return words_of(files) | {word for part in parts for word in part.split(".")}
+
+
+def test_every_room_of_a_run_is_told() -> None:
+    """Whoever reads how a run works has met each module and each wing of it."""
+    page = (ROOT / "docs/architecture.md").read_text()
+    rooms = {room.stem for room in (ROOT / "pipeline/runs").glob("[!_]*")}
+    assert rooms - set(re.findall(r"`(\w+)`", page)) == set()
 
 
 @pytest.mark.parametrize("page", GUIDES, ids=lambda page: page.name)
