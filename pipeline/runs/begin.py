@@ -32,7 +32,8 @@ from pipeline.ports.source import ServerFacts
 from pipeline.position import Coordinates, Position, Witness
 from pipeline.retries import SERVER_SET
 from pipeline.runs.context import Workplace
-from pipeline.runs.find_place import find_known_until, find_place, resolve_start
+from pipeline.runs.find_end import find_known_until
+from pipeline.runs.find_place import find_place, resolve_start
 from pipeline.runs.gaps import tables_touched
 from pipeline.start.decision import compare_set, compare_witness, decide_start, recorded
 from pipeline.start.question import (

@@ -11,7 +11,6 @@ from contextlib import closing
 from dataclasses import replace
 from time import perf_counter
 
-from pipeline.batch import Batch
 from pipeline.bounds import RunBounds
 from pipeline.decisions import Decision, Lease
 from pipeline.engines import why_refused
@@ -33,16 +32,14 @@ from pipeline.runs.capturing.table_extents import extents_of
 from pipeline.runs.catch_up import catch_up
 from pipeline.runs.context import Workplace
 from pipeline.runs.cures import engine_hint
-from pipeline.runs.loading.due import LoadReason, is_due, new_tables, order_new
-from pipeline.runs.loading.loads import begun_loads, load_tables
+from pipeline.runs.loading.due import is_due, new_tables
+from pipeline.runs.loading.loads import begun_loads
 from pipeline.runs.loading.part import AGAIN, PartRead, findings, read_part
-from pipeline.runs.rejoining.column_backfill import enough
 from pipeline.runs.rejoining.log_reach import TablesResumed, returns_of
-from pipeline.runs.rejoining.rejoin import Backfill
-from pipeline.runs.rejoining.resnapshot import due, reread_columns
+from pipeline.runs.rejoining.read_from_source import read_from_source
+from pipeline.runs.rejoining.resnapshot import due
 from pipeline.runs.repair import repair
 from pipeline.runs.reports import CaptureReport, Refreshed, softened_lines
-from pipeline.runs.reread import Reread
 from pipeline.source_plan import PartOrder
 from pipeline.start.decision import facts_json
 
@@ -213,7 +210,7 @@ def _capture(
         start_decision=None if decision.predecessor is not None else run_start.decision_id,
     )
     source = work.source.name
-    rereads = _read_from_source(work, lease, run_start, batch, back)
+    rereads = read_from_source(work, lease, run_start, batch, back)
     highs = [reread.high for reread in rereads] + ([part.high] if part else [])
     if highs:
         run_start = _reaching(work, run_start, max(highs))
@@ -278,29 +275,6 @@ def _capture(
     ):
         work.progress.note(line)
     return capture.report(record, began=clock, start_seconds=start_seconds, repaired=repaired)
-
-
-def _read_from_source(
-    work: Workplace, lease: Lease, run_start: RunStart, batch: Batch, back: TablesResumed
-) -> list[Reread]:
-    """Tables of which the log alone cannot tell all, or some of their columns."""
-    if work.source.until is not None:
-        order_new(work, lease, run_start)
-        return []  # they wait for a run whose end nobody fixed
-    columns = [one for one in back.read if isinstance(back.ways[one.table], Backfill)]
-    found, whole = reread_columns(
-        work, columns, batch.id, lambda order, schema: enough(work, order, schema)
-    )
-    done = {one.table for one in found}
-    wanted = {
-        order.table: LoadReason(
-            whole.get(order.table) or back.why.get(order.table) or order.reason or order.kind.value,
-            order.author,
-        )
-        for order in back.read
-        if order.table not in done
-    }
-    return [*found, *load_tables(work, lease, run_start, new_tables(work, run_start) | wanted)]
 
 
 def _refuse_engines(basis: Basis, segmenter: Segmenter) -> None:

@@ -12,7 +12,7 @@ the refused write made of its columns.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from pipeline.arrow_errors import for_one_table
 from pipeline.batch import Batch
-from pipeline.changes.layout import DELETED_AT, application_id
+from pipeline.changes.layout import DELETED_AT
 from pipeline.decisions import Lease
 from pipeline.errors import CommitConflict, MirrorRefused, Remedy, TableError
 from pipeline.intent import Intent
@@ -33,6 +33,7 @@ from pipeline.runs.agreement.lake_logs import look_at, moved
 from pipeline.runs.context import Workplace
 from pipeline.runs.cures import reload_hint
 from pipeline.runs.merging.job import Job, Task, prepare_job, task_of
+from pipeline.runs.merging.lacking import intent_over, lacking_of
 from pipeline.runs.merging.left_statements import statements_noted
 from pipeline.runs.merging.mirror_write import FOUND, Written, commit_made, write_once
 from pipeline.runs.merging.successor import made_for_others, renew, written_anew
@@ -124,11 +125,11 @@ class _Merging:
         states = work.ledger.table_states(source)
         intents = {intent.table: intent for intent in work.ledger.open_intents(source)}
         before, jobs = len(self.merged) + len(self.renewed), []
-        lacking = _lacking(work)
+        lacking = lacking_of(work)
         self.anew = written_anew(work, lacking)
         for table, batches in lacking.items():
             if self.only is None or table in self.only:
-                intent = intents.get(table) or _intent(source, states[table], batches)
+                intent = intents.get(table) or intent_over(source, states[table], batches)
                 if not intent.id and self._renewed(states[table]):
                     continue
                 job = self._prepared(intent, states[table], batches)
@@ -270,26 +271,6 @@ class _Merging:
         self.work.ledger.quarantine(self.lease, quarantined)
         self.work.progress.note(f"{quarantined.table} was quarantined: {quarantined.reason}")
         self.failed.append(quarantined)
-
-
-def _lacking(work: Workplace) -> Mapping[TableName, list[Batch]]:
-    """The batches that each table's mirror lacks, oldest first, those among them that were
-    acknowledged without it."""
-    source = work.source.name
-    pending = work.ledger.pending(source)
-    known = {batch.id: batch for batch in work.ledger.unfinished(source)}
-    missed = {number for numbers in pending.values() for number in numbers} - known.keys()
-    if missed:
-        found = work.ledger.live_batches(source, min(missed), max(missed))
-        known |= {batch.id: batch for batch in found}
-    return {table: [known[number] for number in pending[table]] for table in sorted(pending)}
-
-
-def _intent(source: str, state: TableState, batches: Sequence[Batch]) -> Intent:
-    """One over all batches, not yet recorded."""
-    numbers = [batch.id for batch in batches]
-    app_id = application_id(source, state, "mirror")
-    return Intent(0, state.table, app_id, 0, min(numbers), max(numbers), "merge")
 
 
 def _tried(work: Workplace, lease: Lease, job: Job) -> tuple[Written, float, MirrorSize | None]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from pipeline.places import AtMoment
 from pipeline.position import Coordinates
-from pipeline.runs.find_place import resolve_end
+from pipeline.runs.find_end import resolve_end
 from resources.mysql.dump import MySqlDump
 from resources.mysql.server import MySqlServer
 from tests.fix_mysql import MySqlStand

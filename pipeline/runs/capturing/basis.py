@@ -16,7 +16,7 @@ from pipeline.runs.capturing.captured_tables import CapturedTables
 from pipeline.runs.capturing.initial_schemas import structures_at
 from pipeline.runs.capturing.known_tables import tables_of
 from pipeline.runs.context import Workplace
-from pipeline.runs.find_place import find_run_end
+from pipeline.runs.find_end import find_run_end
 from pipeline.schema.tracker import SchemaTracker
 from pipeline.table import TableName
 

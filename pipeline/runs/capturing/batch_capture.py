@@ -13,11 +13,12 @@ from pipeline.batch import Batch, CaptureRecord
 from pipeline.changes.extents import Extents
 from pipeline.position import Position, Witness
 from pipeline.runs.capturing.basis import Basis
+from pipeline.runs.capturing.change_numbers import Numbers
 from pipeline.runs.capturing.log_reader import LogReading
 from pipeline.runs.capturing.rename_handover import HandingOver
 from pipeline.runs.capturing.segment_builder import Segmenter
 from pipeline.runs.capturing.source_rows import SourceRows
-from pipeline.runs.capturing.table_changes import Numbers, Rules, TakenUp
+from pipeline.runs.capturing.table_changes import Rules, TakenUp
 from pipeline.runs.reports import CaptureReport
 from pipeline.segment import rows_by_table
 from pipeline.snapshot.progress import Progress

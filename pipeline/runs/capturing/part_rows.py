@@ -14,7 +14,7 @@ from datetime import datetime
 from pipeline.changes.read_rows import derived_rows
 from pipeline.errors import RowsNotRead, TableError
 from pipeline.runs.capturing.captured_tables import CapturedTables
-from pipeline.runs.capturing.table_changes import Numbers
+from pipeline.runs.capturing.change_numbers import Numbers
 from pipeline.runs.capturing.table_files import CapturedTable
 from pipeline.runs.loading.part import AGAIN, PartRead, Waiting
 from pipeline.schema.rows import row_structure

@@ -24,13 +24,14 @@ from pipeline.position import Coordinates
 from pipeline.runs.capturing.captured_tables import CapturedTables
 from pipeline.runs.capturing.cascade_watch import Lost, Watch
 from pipeline.runs.capturing.catch_up_tables import ComingBack
+from pipeline.runs.capturing.change_numbers import Numbers
 from pipeline.runs.capturing.change_rows import Decoded, Holding, marks_of
 from pipeline.runs.capturing.image_decoder import Decoding
 from pipeline.runs.capturing.part_rows import put_part
 from pipeline.runs.capturing.rename_handover import HandingOver
 from pipeline.runs.capturing.snapshot_join import Joining, behind
 from pipeline.runs.capturing.source_rows import Counted, SourceRows
-from pipeline.runs.capturing.table_changes import Following, Numbers, Rules, TakenUp
+from pipeline.runs.capturing.table_changes import Following, Rules, TakenUp
 from pipeline.runs.loading.part import PartRead
 from pipeline.schema.logged import Followed, LoggedStatement
 from pipeline.schema.tracker import SchemaTracker

@@ -1,9 +1,9 @@
 """What becomes of the tables of one capture: by statements, at places they wait for, by rows
 that nobody can decode.
 
-Belongs here: carrying out what follows from a statement, quarantining a table, the rows of
-a changelog that stand for all rows of a table. Does not: what follows
-(`pipeline.schema.consequences`), rows of the log (`segment_builder`).
+Belongs here: carrying out what follows from a statement, quarantining a table. Does not: what
+follows (`pipeline.schema.consequences`), the changelog's rows that stand for all rows of a table
+(`change_numbers`), rows of the log (`segment_builder`).
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from datetime import datetime
 from typing import Final
 
 from pipeline.changes.extents import Extents
-from pipeline.changes.marker_rows import mark_row
 from pipeline.errors import Remedy, TableError, ValueLeftOut
 from pipeline.policies import ForeignKeys, LakePolicies
 from pipeline.position import Coordinates
 from pipeline.runs.capturing.captured_tables import CapturedTables
 from pipeline.runs.capturing.cascade_watch import Lost
 from pipeline.runs.capturing.catch_up_tables import Comeback, ComingBack
+from pipeline.runs.capturing.change_numbers import Mark, Numbers, put_mark
 from pipeline.runs.capturing.rename_handover import HandingOver
 from pipeline.runs.capturing.snapshot_join import Joining, Reached
 from pipeline.runs.cures import engine_hint, release_hint
@@ -48,19 +48,6 @@ GONE: Final = "the source has it not"
 """Why a table ends that was to be read from the source."""
 
 ALTERED: Final = "it was altered while its rows were read from the source"
-
-
-@dataclass(slots=True)
-class Numbers:
-    """The numbers that a batch gives to changes: so many so far, above `base`."""
-
-    batch: int
-    base: int
-    changes: int = 0
-
-    @property
-    def last(self) -> int:
-        return self.base + self.changes
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +216,8 @@ class Following:
                 return
             if kind is TableEventKind.TRUNCATED and version.schema is not None:
                 moments = logged.committed_at, logged.executed_at
-                self._mark(version, ChangeType.TRUNCATE, logged.begin, logged.gtid, *moments)
+                mark = Mark(ChangeType.TRUNCATE, logged.begin, logged.gtid, *moments)
+                put_mark(self._tables, self._numbers, version, mark)
                 self._emptied = (*self._emptied, self._numbers.last)
             self._happened(kind, version, one.reason)
 
@@ -255,7 +243,8 @@ class Following:
         else:
             self._tables.loaded(one.table)
         now = self._rules.clock()
-        self._mark(version, ChangeType.RESNAPSHOT, one.low, "", now, now)
+        mark = Mark(ChangeType.RESNAPSHOT, one.low, "", now, now)
+        put_mark(self._tables, self._numbers, version, mark)
         self.joining.begin(one, version.version, self._numbers.last)
         if what is Reached.BOTH:
             self._happened(TableEventKind.REREAD, version, one.why)
@@ -283,30 +272,3 @@ class Following:
 
     def _happened(self, kind: TableEventKind, version: SchemaVersion, reason: str | None) -> None:
         self._tables.happened(kind, version, sequence=self._numbers.last, reason=reason)
-
-    def _mark(
-        self,
-        version: SchemaVersion,
-        kind: ChangeType,
-        at: Coordinates,
-        gtid: str,
-        committed_at: datetime,
-        executed_at: datetime,
-    ) -> None:
-        """A row of the changelog that stands for all rows of the table."""
-        self._numbers.changes += 1
-        table = self._tables.opened(version, at)
-        number = self._numbers.last
-        row = mark_row(
-            table.schema,
-            kind,
-            sequence=number,
-            at=at,
-            gtid=gtid,
-            committed_at=committed_at,
-            executed_at=executed_at,
-            batch=self._numbers.batch,
-            schema_version=version.version,
-        )
-        table.first, table.last = table.first or number, number
-        self._tables.files.hold(table, row)

@@ -33,7 +33,7 @@ from pipeline.places import (
 from pipeline.ports.ledger import Ledger
 from pipeline.position import Coordinates
 from pipeline.runs.context import Workplace
-from pipeline.runs.find_place import resolve_end
+from pipeline.runs.find_end import resolve_end
 from pipeline.runs.known_batches import but_known, no_such_run
 from pipeline.schema.compare import differences
 from pipeline.schema.history import Origin, SchemaStatement, SchemaVersion

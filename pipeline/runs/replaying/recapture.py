@@ -23,10 +23,11 @@ from pipeline.runs.begin import RunStart
 from pipeline.runs.capturing.basis import Basis
 from pipeline.runs.capturing.captured_tables import CapturedTables
 from pipeline.runs.capturing.catch_up_tables import RecordedBefore
+from pipeline.runs.capturing.change_numbers import Numbers
 from pipeline.runs.capturing.initial_schemas import structures_behind
 from pipeline.runs.capturing.log_reader import LogReading
 from pipeline.runs.capturing.segment_builder import Segmenter
-from pipeline.runs.capturing.table_changes import Numbers, Rules
+from pipeline.runs.capturing.table_changes import Rules
 from pipeline.runs.context import Workplace
 from pipeline.runs.replaying.scratch import ScratchStore
 from pipeline.runs.replaying.span_facts import SpanFacts

@@ -1,0 +1,60 @@
+"""The numbers that changes get, and the rows of a changelog that stand for all rows of a table.
+
+Belongs here: counting, and putting such a mark among the changes. Does not: when there is one
+(`table_changes`), what it looks like (`pipeline.changes.marker_rows`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from pipeline.changes.marker_rows import mark_row
+from pipeline.position import Coordinates
+from pipeline.runs.capturing.captured_tables import CapturedTables
+from pipeline.schema.history import SchemaVersion
+from pipeline.segment import ChangeType
+
+
+@dataclass(slots=True)
+class Numbers:
+    """The numbers that a batch gives to changes: so many so far, above `base`."""
+
+    batch: int
+    base: int
+    changes: int = 0
+
+    @property
+    def last(self) -> int:
+        return self.base + self.changes
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """What a row of a changelog says that stands for all rows of the table."""
+
+    kind: ChangeType
+    at: Coordinates
+    gtid: str
+    committed_at: datetime
+    executed_at: datetime
+
+
+def put_mark(tables: CapturedTables, numbers: Numbers, version: SchemaVersion, mark: Mark) -> None:
+    """It is the next change."""
+    numbers.changes += 1
+    table = tables.opened(version, mark.at)
+    number = numbers.last
+    row = mark_row(
+        table.schema,
+        mark.kind,
+        sequence=number,
+        at=mark.at,
+        gtid=mark.gtid,
+        committed_at=mark.committed_at,
+        executed_at=mark.executed_at,
+        batch=numbers.batch,
+        schema_version=version.version,
+    )
+    table.first, table.last = table.first or number, number
+    tables.files.hold(table, row)
