@@ -15,11 +15,11 @@ from pipeline.changes.fold import Fold
 from pipeline.errors import LakeUnavailable, TableError
 from pipeline.ports.mirror_writes import PartColumn, StagedFiles
 from pipeline.runs.merging.folding import TOGETHER
-from resources.memory.lake import MemoryLake
-from resources.memory.mirrors import MemoryMirrors
-from resources.memory.spool import MemoryEventFile, MemorySpool
 from tests.changes.folding_made import staged_images
 from tests.changes.partial_images import PART, SCHEMA, Workload, images_table
+from tests.twins.lake import MemoryLake
+from tests.twins.mirrors import MemoryMirrors
+from tests.twins.spool import MemoryEventFile, MemorySpool
 
 OLD = StagedFiles((), (*PART.columns[:3], PartColumn()))
 """Images that do not know the last column."""

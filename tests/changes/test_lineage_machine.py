@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.changes.column_lineage import MirrorPolicies
-from resources.memory.lake import MemoryLake
-from resources.memory.mirrors import MemoryMirrors
 from tests.changes.following import Follower
 from tests.changes.server import Server
+from tests.twins.lake import MemoryLake
+from tests.twins.mirrors import MemoryMirrors
 
 
 @given(

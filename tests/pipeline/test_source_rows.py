@@ -18,11 +18,11 @@ from pipeline.runs.capturing.table_changes import Numbers, Rules
 from pipeline.schema.history import History
 from pipeline.schema.tracker import SchemaTracker
 from pipeline.segment import SourceTable
-from resources.memory.lake import MemoryLake
-from resources.memory.segments import MemorySegments
 from tests.pipeline.buffered import a_buffer
 from tests.pipeline.made import Log, gtid, nested, payload, query, received, rows
 from tests.pipeline.segmented import NOW, NothingKnown, begin, named, odd, write
+from tests.twins.lake import MemoryLake
+from tests.twins.segments import MemorySegments
 
 
 def told(log: Log, *, ring_bytes: int = 1 << 20, wanted: str = "") -> list[dict[str, Any]]:

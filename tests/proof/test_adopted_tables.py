@@ -14,11 +14,11 @@ from pipeline.runs.agreement.foreign_mirrors import foreign_mirrors
 from pipeline.runs.inspecting.verify_rows import verify
 from pipeline.runs.reports import NotCompared, TableDifference
 from pipeline.table import TableName
-from resources.memory.lake import MemoryCommit
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server
 from tests.positions.follower import SOURCE, Follower
 from tests.proof.writing import COLUMNS, KEYLESS, writers
+from tests.twins.lake import MemoryCommit
 
 SCHEMA = pa.schema(
     [
