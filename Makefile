@@ -66,7 +66,7 @@ follow: $(READY)  ## follow the DDL in CASES=DIR on a real server; wrong ones fa
 	@$(BIN)/python -m tests.schema.follow $(CASES)
 
 jar: $(READY)  ## compile the log store, the one class of Java; needs a JDK
-	@$(BIN)/python -m resources.lake.build_log_store
+	@$(BIN)/python -m tests.lake.build_log_store
 
 lock: $(READY)  ## renew requirements.lock from pyproject.toml
 	@$(BIN)/uv pip compile pyproject.toml --quiet --upgrade --all-extras --universal \
