@@ -9,7 +9,7 @@ WORKSPACE ?= workspace.yaml
 CODE := pipeline resources assets lockstep demo tests benchmarks
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format ui bench soak jar lock
+.PHONY: help setup demo test check format pages ui bench soak jar lock
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -51,6 +51,9 @@ check: $(READY)  ## format, lint, types, import rules; seconds
 format: $(READY)  ## what `check` would ask for, done
 	@$(BIN)/ruff check --fix --quiet $(CODE)
 	@$(BIN)/ruff format $(CODE)
+
+pages: $(READY)  ## what code makes of the documentation, made anew
+	@$(BIN)/python -m tests.pages
 
 ui: $(READY)  ## Dagster's page, on lockstep.toml or LOCKSTEP_CONFIG
 	@DAGSTER_HOME="$$($(BIN)/python -m assets.home)" $(BIN)/dagster dev -w $(WORKSPACE)

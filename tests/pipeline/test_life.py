@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -12,15 +11,15 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from hypothesis.stateful import run_state_machine_as_test as run_machine
 
 from pipeline.errors import Remedy
-from pipeline.life import events, page
+from pipeline.life import events
 from pipeline.life.rules import TRANSITIONS
 from pipeline.life.step import NotAllowed, replayed, step
 from pipeline.position import Coordinates
 from pipeline.table import TableName
 from pipeline.table_state import Stopped, TableState
 from pipeline.table_state import TableCondition as Life
+from tests.pages.lives import WORDS
 
-REPOSITORY = Path(__file__).resolve().parents[2]
 ORDERS = TableName("shop", "orders")
 CHANGELOG, MIRROR = "shop/shop/orders@changes", "shop/shop/orders"
 
@@ -116,12 +115,7 @@ def test_a_step_goes_where_the_table_says(life: Life | None, event: events.Event
 
 def test_every_event_has_a_row_and_a_sample() -> None:
     kinds = {type(event) for event in SAMPLES}
-    assert kinds == set(page.WORDS) == {event for _, event in TRANSITIONS}
-
-
-def test_the_page_is_made_from_the_rules() -> None:
-    text = (REPOSITORY / "docs" / "tables.md").read_text()
-    assert page.rewritten(text) == text
+    assert kinds == set(WORDS) == {event for _, event in TRANSITIONS}
 
 
 def test_who_was_stopped_keeps_its_place_when_it_is_paused() -> None:
