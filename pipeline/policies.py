@@ -1,8 +1,10 @@
-"""What a person decides beforehand about a source: each policy once, with its default.
+"""What a person decides beforehand about a source: where its runs start, and how its lake follows.
 
-Belongs here: the words that lockstep.toml has for a policy, what they mean, and the default: what
-loses nothing. Does not: what follows from them (`pipeline.schema.consequences`,
-`pipeline.start.rules`, `pipeline.changes`), reading the file (`resources.config`).
+Belongs here: the words that lockstep.toml has for such a policy, what they mean, and the default:
+what loses nothing; each once. Does not: what follows from them (`pipeline.schema.consequences`,
+`pipeline.start.rules`, `pipeline.changes`), reading the file (`resources.config`), what is decided
+about files and versions (`pipeline.upkeep.facts`, `pipeline.keeping`) or about proofs
+(`pipeline.source_plan`).
 """
 
 from __future__ import annotations

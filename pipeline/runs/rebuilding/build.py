@@ -25,7 +25,7 @@ from pipeline.changes.layout import DELETED_AT, changelog_names
 from pipeline.errors import PastRefused, TableError
 from pipeline.intent import Intent
 from pipeline.lake_commit import WriteKind, stamp
-from pipeline.policies import Readers
+from pipeline.policies import Deletes, Readers
 from pipeline.ports.copies import Copy
 from pipeline.ports.held import unasked
 from pipeline.ports.mirror_writes import (
@@ -159,7 +159,7 @@ def _folders(work: Workplace, origin: Origin) -> dict[int, str]:
 def _copied(work: Workplace, aside: Workplace, origin: Origin) -> None:
     """The rows of the base, in one commit."""
     assert origin.base is not None, "there is one"
-    entry, soft = origin.base.entry, work.source.lake.deletes == "soft"
+    entry, soft = origin.base.entry, work.source.lake.deletes == Deletes.SOFT
     shown = work.ledger.schema_version(work.source.name, origin.table, origin.shown)
     key = () if shown.schema is None else merge_key(shown.schema)
     with staged_rows(
