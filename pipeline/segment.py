@@ -18,6 +18,9 @@ GROUP_ROWS: Final = 128 * 1024
 """Rows of a row group in whatever is written: so few that both cores of a small machine find work
 when it is read."""
 
+GROUP_BYTES: Final = 48 << 20
+"""Rows are written when there are enough for a row group, or when they take so many bytes."""
+
 
 class ChangeType(StrEnum):
     """`_change_type` of one row image, as in Delta's change data feed."""

@@ -8,9 +8,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from pipeline import row_groups
 from pipeline.binlog.stream.framing import EventType
 from pipeline.policies import LakePolicies
-from pipeline.runs.capturing import source_rows
 from pipeline.runs.capturing.captured_tables import CapturedTables
 from pipeline.runs.capturing.segment_builder import Segmenter
 from pipeline.runs.capturing.source_rows import SourceRows
@@ -107,7 +107,7 @@ def test_rows_taken_back_are_not_counted(ring_bytes: int) -> None:
 
 def test_rows_are_written_in_the_order_of_the_log(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where they are more than a row group."""
-    monkeypatch.setattr(source_rows, "GROUP_ROWS", 3)
+    monkeypatch.setattr(row_groups, "GROUP_ROWS", 3)
     log = Log()
     for number in range(1, 11):
         begin(log, number)

@@ -28,9 +28,9 @@ from pipeline.errors import (
 from pipeline.load import Load
 from pipeline.position import Coordinates
 from pipeline.retries import TABLE_READ
+from pipeline.row_groups import row_groups
 from pipeline.runs.context import Workplace
 from pipeline.runs.rejoining.rejoin import why_owed
-from pipeline.runs.rejoining.row_groups import row_groups
 from pipeline.runs.schema_choice import engine_hint
 from pipeline.schema.model import TableSchema
 from pipeline.segment import SegmentFile
