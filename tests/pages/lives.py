@@ -6,7 +6,7 @@ from typing import Final
 
 from pipeline.life import events
 from pipeline.life.rules import TRANSITIONS
-from pipeline.table_state import TableCondition as Life
+from pipeline.table_state import TableCondition
 from tests.pages.made import MadePart, row
 
 WORDS: Final[dict[type[events.Event], tuple[str, str]]] = {
@@ -54,7 +54,7 @@ def picture() -> str:
 
 def table() -> str:
     """One row an event: when it happens, and the state behind it for each state before."""
-    lives: list[Life | None] = [None, *Life]
+    lives: list[TableCondition | None] = [None, *TableCondition]
     heads = ["new" if life is None else life.value for life in lives]
     lines = [row(["event", "when", *heads]), "|---" * (2 + len(heads)) + "|"]
     for event, (name, when) in WORDS.items():
@@ -63,7 +63,7 @@ def table() -> str:
     return "\n".join(lines)
 
 
-def _cell(before: Life | None, after: Life | None) -> str:
+def _cell(before: TableCondition | None, after: TableCondition | None) -> str:
     if after is None:
         return "refused"
     return "stays" if before is after else after.value
