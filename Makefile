@@ -9,7 +9,7 @@ WORKSPACE ?= workspace.yaml
 CODE := pipeline resources assets lockstep demo tests benchmarks
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format ui bench soak jar lock
+.PHONY: help setup demo test check format pages ui bench soak jar lock
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -52,6 +52,9 @@ format: $(READY)  ## what `check` would ask for, done
 	@$(BIN)/ruff check --fix --quiet $(CODE)
 	@$(BIN)/ruff format $(CODE)
 
+pages: $(READY)  ## what code makes of the documentation, made anew
+	@$(BIN)/python -m tests.pages
+
 ui: $(READY)  ## Dagster's page, on lockstep.toml or LOCKSTEP_CONFIG
 	@DAGSTER_HOME="$$($(BIN)/python -m assets.home)" $(BIN)/dagster dev -w $(WORKSPACE)
 
@@ -66,7 +69,7 @@ follow: $(READY)  ## follow the DDL in CASES=DIR on a real server; wrong ones fa
 	@$(BIN)/python -m tests.schema.follow $(CASES)
 
 jar: $(READY)  ## compile the two log stores, the only Java; needs a JDK
-	@$(BIN)/python -m resources.lake.build_log_store
+	@$(BIN)/python -m tests.lake.build_log_store
 
 lock: $(READY)  ## renew requirements.lock from pyproject.toml
 	@$(BIN)/uv pip compile pyproject.toml --quiet --upgrade --all-extras --universal \

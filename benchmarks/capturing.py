@@ -28,8 +28,8 @@ def main() -> None:
     from pipeline.runs.context import Unwatched
     from resources.adapters import Adapters
     from resources.config import load_settings
-    from resources.memory.lake import MemoryLake
-    from resources.memory.mirrors import MemoryMirrors
+    from tests.twins.lake import MemoryLake
+    from tests.twins.mirrors import MemoryMirrors
 
     settings = load_settings(Path("lockstep.toml"))
     with Adapters(settings, on_warning=lambda text: print(text, file=sys.stderr)) as adapters:

@@ -32,9 +32,9 @@ from pipeline.runs.merge import merge
 from pipeline.runs.upkeeping.changes import let_go, plan_changes
 from resources.adapters import Adapters
 from resources.config import load_settings
-from resources.memory.lake import MemoryLake
-from resources.memory.mirrors import MemoryMirrors
 from resources.postgres.connection import Target, connect
+from tests.twins.lake import MemoryLake
+from tests.twins.mirrors import MemoryMirrors
 
 SECONDS = int(os.environ.get("BENCH_MONTH_SECONDS", "600"))
 TABLES = int(os.environ.get("BENCH_MONTH_TABLES", "10"))

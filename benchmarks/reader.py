@@ -12,9 +12,9 @@ from pipeline.position import Coordinates
 from pipeline.row_images import CHANGE_TYPES
 from pipeline.schema.types import arrow_schema
 from pipeline.tables import TablePatterns
-from resources.memory.spool import MemorySpool
 from resources.mysql.connection import ConnectionSettings
 from resources.mysql.server import MySqlServer
+from tests.twins.spool import MemorySpool
 
 _AFTER = 2
 assert CHANGE_TYPES[_AFTER] == "update_postimage"

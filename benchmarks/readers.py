@@ -20,6 +20,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.resident import processor_seconds
+from pipeline.policies import Readers
 from pipeline.ports.mirror_writes import (
     Append,
     FoldedChanges,
@@ -50,7 +51,7 @@ def measure_readers(console: Console) -> None:
     with tempfile.TemporaryDirectory(prefix="lockstep-bench-") as folder:
         spark = SparkProcess({}, on_warning=console.print)
         try:
-            for readers in ("spark", "any"):
+            for readers in Readers:
                 for cells in _merges(Path(folder) / readers, spark, readers, rows):
                     lines.add_row(*cells)
         finally:
@@ -58,7 +59,7 @@ def measure_readers(console: Console) -> None:
     console.print(lines)
 
 
-def _merges(folder: Path, spark: SparkProcess, readers: str, rows: int) -> Iterator[list[str]]:
+def _merges(folder: Path, spark: SparkProcess, readers: Readers, rows: int) -> Iterator[list[str]]:
     mirrors = SparkMirrors(folder / "lake", staging=folder / "staging", spark=spark)
     staged = mirrors.stage("all", _changes(np.arange(rows), "insert", 0))
     columns = tuple(PartColumn(field.name, field.type) for field in SCHEMA)
@@ -114,5 +115,5 @@ def _changes(keys: np.ndarray, kind: str, number: int) -> pa.Table:
     return table.append_column("_change_type", pa.array([kind] * len(keys)))
 
 
-def _target(number: int, readers: str) -> Target:
+def _target(number: int, readers: Readers) -> Target:
     return Target("bench", SCHEMA, "bench", number, f"write {number}", readers=readers)

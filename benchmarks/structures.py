@@ -26,9 +26,9 @@ from pipeline.runs.capture import capture
 from pipeline.runs.context import Unwatched, Workplace
 from resources.adapters import Adapters
 from resources.config import load_settings
-from resources.memory.lake import MemoryLake
-from resources.memory.mirrors import MemoryMirrors
 from resources.mysql.server import MySqlServer
+from tests.twins.lake import MemoryLake
+from tests.twins.mirrors import MemoryMirrors
 
 FEW = 20
 CHANGED = 20

@@ -49,7 +49,7 @@ def ours(given: Given) -> int:
 
 def ours_written(given: Given) -> int:
     """A snapshot, staged as Parquet as a table is that must be read again."""
-    from pipeline.runs.loading.row_groups import row_groups
+    from pipeline.row_groups import row_groups
     from resources.lake.segments import ParquetSegments
 
     server, name = _server(given)

@@ -1,4 +1,4 @@
-"""The command line's grammar: commands, options, and what is refused as not yet."""
+"""The command line's grammar: commands and options."""
 
 from __future__ import annotations
 
@@ -9,17 +9,10 @@ from typing import TYPE_CHECKING, NoReturn
 
 from lockstep import options
 from lockstep.log import FORMATS
-from pipeline.errors import ConfigurationError, NotYet
+from pipeline.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from pipeline.places import Place
-
-NOT_YET_COMMANDS = frozenset(
-    {
-        "support",
-    }
-)
-NOT_YET_OPTIONS: frozenset[tuple[str, str]] = frozenset()
 
 
 class UsageError(ConfigurationError):
@@ -42,31 +35,8 @@ class _Version(argparse.Action):
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
-    """The arguments, read. `UsageError`, or `NotYet` for what is designed only."""
-    parser = make_parser()
-    refuse_not_yet(arguments)
-    return parser.parse_args(arguments)
-
-
-def refuse_not_yet(arguments: Sequence[str]) -> None:
-    """NotYet for a command or an option that a later version brings."""
-    words = iter(arguments)
-    command = ""
-    for word in words:
-        if word == "--config":
-            next(words, None)
-        elif not word.startswith("-"):
-            command = word
-            break
-    if command in NOT_YET_COMMANDS:
-        raise NotYet(f"`lockstep {command}` is not built yet.", hint="`lockstep --help`")
-    for word in words:
-        option = word.partition("=")[0]
-        if (command, option) in NOT_YET_OPTIONS:
-            raise NotYet(
-                f"`lockstep {command} {option}` is not built yet.",
-                hint=f"`lockstep {command} --help`",
-            )
+    """The arguments, read; `UsageError`."""
+    return make_parser().parse_args(arguments)
 
 
 def make_parser() -> argparse.ArgumentParser:

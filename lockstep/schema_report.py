@@ -18,6 +18,7 @@ from pipeline.schema.column_words import (
 )
 from pipeline.schema.history import Knowledge, Origin, SchemaStatement
 from pipeline.schema.model import ColumnSchema, TableSchema
+from pipeline.schema.model_json import schema_to_json
 from pipeline.schema.shown import first_words
 from pipeline.standing.verdict import clock
 from pipeline.table import TableName
@@ -50,7 +51,7 @@ def schema_json(source: str, shown: ShownSchema, at: str | None) -> dict[str, An
         "at": at,
         **version_json(shown.shown, shown.table),
         "columns": None if schema is None else [_column_json(c, schema) for c in schema.columns],
-        "schema": None if schema is None else schema.to_json(),
+        "schema": None if schema is None else schema_to_json(schema),
         "versions": [version_json(version, shown.table) for version in shown.versions],
     }
 

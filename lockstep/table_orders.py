@@ -16,6 +16,7 @@ from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import UsageError
 from lockstep.holder import holder
 from lockstep.table_names import table_name
+from pipeline.schema.model_json import schema_to_json
 from pipeline.table_state import OrderKind
 
 if TYPE_CHECKING:
@@ -122,7 +123,7 @@ def ordered_json(done: Ordered) -> dict[str, Any]:
             "author": given.author,
             "reason": given.reason,
             "ordered_at": given.ordered_at.isoformat(),
-            "schema": None if given.schema is None else given.schema.to_json(),
+            "schema": None if given.schema is None else schema_to_json(given.schema),
             "renames": dict(given.renames),
         },
         "stopped": str(stopped.at) if stopped else None,

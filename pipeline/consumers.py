@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from enum import StrEnum
 from typing import Final, Literal
 
 from pipeline.errors import ConfigurationError
@@ -29,12 +28,6 @@ MOST_BATCHES: Final = 1000
 ConsumerStart = Literal["earliest", "latest"] | int
 """Where a new consumer begins: before the first batch, behind the newest acknowledged one,
 or behind that batch, which must be acknowledged."""
-
-
-class DeliveryState(StrEnum):
-    OUT = "out"
-    ACKNOWLEDGED = "acknowledged"
-    ROLLED_BACK = "rolled back"
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from pipeline.schema.model import TableSchema
+from pipeline.schema.model_json import schema_from_json, schema_to_json
 
 APPLICATION: Final = "lockstep/"
 """How the Delta application ids of all our writes begin."""
@@ -171,7 +172,7 @@ def digest(checksums: Iterable[str]) -> str:
 def structures_text(structures: Iterable[TableSchema]) -> str:
     """Structures as a file of the lake has them (JSON)."""
     ordered = sorted(structures, key=lambda one: one.name)
-    return json.dumps({"format": 1, "structures": [one.to_json() for one in ordered]}) + "\n"
+    return json.dumps({"format": 1, "structures": [schema_to_json(one) for one in ordered]}) + "\n"
 
 
 def structures_key(text: str) -> str:
@@ -183,4 +184,4 @@ def structures_of(key: str, text: str) -> list[TableSchema] | None:
     """What the file of that key has; None where its content is not what it was."""
     if structures_key(text) != key:
         return None
-    return [TableSchema.from_json(load) for load in json.loads(text)["structures"]]
+    return [schema_from_json(load) for load in json.loads(text)["structures"]]

@@ -1,22 +1,18 @@
-"""What a person decides beforehand about a source: each policy once, with its default.
+"""What a person decides beforehand about a source: where its runs start, and how its lake follows.
 
-Belongs here: the words that lockstep.toml has for a policy, what they mean, and the default: what
-loses nothing. Does not: what follows from them (`pipeline.schema.consequences`,
-`pipeline.start.rules`, `pipeline.changes`), reading the file (`resources.config`).
-
-`python -m pipeline.policies docs/schema-changes.md` rewrites the table of that page; a test holds
-them together.
+Belongs here: the words that lockstep.toml has for such a policy, what they mean, and the default:
+what loses nothing; each once. Does not: what follows from them (`pipeline.schema.consequences`,
+`pipeline.start.rules`, `pipeline.changes`), reading the file (`resources.config`), what is decided
+about files and versions (`pipeline.upkeep.facts`, `pipeline.keeping`) or about proofs
+(`pipeline.source_plan`).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
-from inspect import getdoc
 from typing import Final
-
-from pipeline import made_pages
 
 _OLDER_WORDS: Final = {"set-aside": "quarantine"}
 """Words that lockstep.toml had before, which go on."""
@@ -132,32 +128,3 @@ class LakePolicies:
     readers: Readers = Readers.SPARK
     foreign_keys: ForeignKeys = ForeignKeys.QUARANTINE
     updated_columns: bool = False
-
-
-# -- the page -------------------------------------------------------------------------------
-
-_HEAD: Final = "| key | values | meaning |\n|---|---|---|"
-
-
-def chosen_of(policies: StartPolicies | LakePolicies) -> dict[str, Policy]:
-    """The policies with words, by their keys."""
-    found = ((field.name, getattr(policies, field.name)) for field in fields(policies))
-    return {name: policy for name, policy in found if isinstance(policy, Policy)}
-
-
-def _row(key: str, default: Policy) -> str:
-    words = [default, *(word for word in type(default) if word is not default)]
-    listed = ", ".join(f"`{word}`" for word in words)
-    told = " ".join((getdoc(type(default)) or "").split()).removesuffix(".")
-    return made_pages.row((f"`{key}`", listed, told[:1].lower() + told[1:]))
-
-
-def rewritten(page: str) -> str:
-    """The page with the policies of today; ValueError if it has no place for them."""
-    rows = [_row(key, default) for key, default in chosen_of(LakePolicies()).items()]
-    table = "\n".join([_HEAD, *rows, ""])
-    return made_pages.rewritten(page, "pipeline.policies", f"\n{table}\n")
-
-
-if __name__ == "__main__":
-    made_pages.rewrite(rewritten)

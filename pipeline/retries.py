@@ -3,8 +3,7 @@
 Belongs here: the numbers and the one loop that goes by them; nothing else in the product waits or
 counts tries. Does not: what is tried, which errors are worth another try, what is told then.
 
-`python -m pipeline.retries docs/operations.md` rewrites the table of that page; a test holds them
-together.
+Each is a row of the table in docs/operations.md.
 """
 
 from __future__ import annotations
@@ -13,8 +12,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from time import monotonic, sleep
 from typing import Final
-
-from pipeline import made_pages
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,52 +178,3 @@ SPARK_ELSEWHERE: Final = Retry(
     most=7,
     pauses=(0.05, 0.2, 0.8, 3.2, 12.8, 15.0),
 )
-
-TABLE: Final = (
-    STEP,
-    SERVER_SET,
-    STRUCTURES,
-    TABLE_READ,
-    COMMITTED,
-    COMMITTED_SOON,
-    REPLICA,
-    QUIET,
-    QUIET_WITHOUT_LOCK,
-    RUN_ENDED,
-    PUBLISH,
-    MERGE,
-    LOCK,
-    REPLAY_LOCK,
-    UPKEEP_TURN,
-    LEDGER_CONNECTION,
-    EMBEDDED_LEDGER,
-    SPARK,
-    SPARK_ELSEWHERE,
-)
-
-
-# -- the page -------------------------------------------------------------------------------
-
-_HEAD: Final = (
-    "| what is tried again | why | how often | between | in the end |\n|---|---|---|---|---|"
-)
-
-
-def _row(one: Retry) -> str:
-    often = "until it answers"
-    if one.most is not None:
-        often = f"{one.most} times"
-    elif one.seconds is not None:
-        often = f"for {one.seconds:g} s"
-    between = ", ".join(f"{pause:g} s" for pause in one.pauses if pause) or "at once"
-    return made_pages.row((one.what, one.why, often, between, one.end))
-
-
-def rewritten(page: str) -> str:
-    """The page with the table of today; ValueError if it has no place for it."""
-    rows = "\n".join([_HEAD, *map(_row, TABLE), ""])
-    return made_pages.rewritten(page, "pipeline.retries", f"\n{rows}\n")
-
-
-if __name__ == "__main__":
-    made_pages.rewrite(rewritten)

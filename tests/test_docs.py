@@ -9,31 +9,11 @@ from pathlib import Path
 import pytest
 
 from pipeline.binlog.rows.table_map import TYPE_NAMES
-from pipeline.binlog.stream.diagram import rewritten
 from pipeline.binlog.values.table import DECODED_BY
-from pipeline.retries import rewritten as retries
-from pipeline.start.page import rewritten as start_rules
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = (ROOT / "docs/binlog.md").read_text()
 SOURCES = ("pipeline", "resources", "assets", "lockstep", "demo", "benchmarks", "tests")
-
-
-def test_the_buffers_picture_is_its_table() -> None:
-    """`python -m pipeline.binlog.stream.diagram docs/binlog.md` renews it."""
-    assert rewritten(PAGE) == PAGE
-
-
-def test_the_start_rules_are_their_table() -> None:
-    """`python -m pipeline.start.page docs/positions.md` renews it."""
-    page = (ROOT / "docs/positions.md").read_text()
-    assert start_rules(page) == page
-
-
-def test_what_is_tried_again_is_its_table() -> None:
-    """`python -m pipeline.retries docs/operations.md` renews it."""
-    page = (ROOT / "docs/operations.md").read_text()
-    assert retries(page) == page
 
 
 def test_every_test_that_a_page_names_is_there() -> None:

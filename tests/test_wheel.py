@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from resources.lake import build_log_store, log_store
+from resources.lake import log_store
+from tests.lake import build_log_store
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("lockstep", "assets", "resources", "pipeline")

@@ -21,7 +21,7 @@ from pipeline.runs.context import Unwatched
 from pipeline.runs.inspecting.status import stand
 from pipeline.standing.verdict import State, Verdict, verdict
 from resources.config import Settings
-from resources.config.settings import SourceSettings
+from resources.config.source_settings import SourceSettings
 
 SECONDS = 300
 

@@ -19,7 +19,7 @@ from pipeline.runs.context import Unwatched
 from pipeline.runs.inspecting.status import distance
 from pipeline.standing.facts import Headroom, Lag
 from pipeline.standing.verdict import at_risk
-from resources.config.settings import SourceSettings
+from resources.config.source_settings import SourceSettings
 from resources.config.sources import TriggerSection
 
 SECONDS = 30

@@ -8,25 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Final
 
 import pyarrow as pa
 
 from pipeline.changes.layout import changelog_names, present_name
 from pipeline.policies import LakePolicies
 from pipeline.ports.mirror_writes import PartColumn, StagedFiles
-
-_DEFAULTS: Final = LakePolicies()
-
-
-@dataclass(frozen=True, slots=True)
-class MirrorPolicies:
-    """`dropped_columns` "keep" or "drop", `readers` "spark" or "any", `deletes` "remove" or
-    "soft"."""
-
-    dropped_columns: str = _DEFAULTS.dropped_columns
-    readers: str = _DEFAULTS.readers
-    deletes: str = _DEFAULTS.deletes
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +41,7 @@ class ColumnLineage:
     reread: tuple[str, ...] = ()
     asked: tuple[str, ...] = ()
     marked: bool = False
-    policies: MirrorPolicies = field(default_factory=MirrorPolicies)
+    policies: LakePolicies = field(default_factory=LakePolicies)
 
     def key_of(self, versions: Collection[int]) -> tuple[str, ...] | None:
         """The key by which images of these versions are merged together; () counts copies,

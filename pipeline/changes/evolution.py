@@ -18,6 +18,7 @@ import pyarrow as pa
 from pipeline.changes.column_lineage import ColumnLineage
 from pipeline.changes.layout import DELETED_AT
 from pipeline.changes.widening import TypeChange, type_change
+from pipeline.policies import Deletes, Readers
 from pipeline.ports.mirror_writes import (
     AddColumns,
     DropColumns,
@@ -59,7 +60,8 @@ def steps(lineage: ColumnLineage) -> tuple[MirrorStep, ...]:
     widened = tuple(_changed(lineage, TypeChange.WIDEN))
     heavy = bool(renamed or widened or lineage.dropped)
     local = [LOCAL] if _needs_local(lineage) else []
-    if any(_changed(lineage, TypeChange.REWRITE)) or (heavy and lineage.policies.readers == "any"):
+    for_any = lineage.policies.readers == Readers.ANY
+    if any(_changed(lineage, TypeChange.REWRITE)) or (heavy and for_any):
         return (*([SetProperties((LOCAL,))] if local else []), _rewrite(lineage))
     mapping = [MAPPING] if renamed or lineage.dropped else []
     needed = (*mapping, *([WIDENING] if widened else []), *local)
@@ -81,7 +83,7 @@ def _in_place(
     yield from widened
     added = _added(lineage)
     fields = [pa.field(name, kind) for name, kind, _ in added]
-    if lineage.policies.deletes == "soft" and not lineage.marked:
+    if lineage.policies.deletes == Deletes.SOFT and not lineage.marked:
         fields.append(DELETED_AT)
     if fields:
         yield AddColumns(pa.schema(fields))
@@ -131,7 +133,7 @@ def _added(lineage: ColumnLineage) -> list[tuple[str, pa.DataType, pa.Scalar]]:
 
 def _rewrite(lineage: ColumnLineage) -> Rewrite:
     fields, columns = list(lineage.schema), list(lineage.mirror)
-    if lineage.marked or lineage.policies.deletes == "soft":
+    if lineage.marked or lineage.policies.deletes == Deletes.SOFT:
         fields.append(DELETED_AT)
         null = pa.scalar(None, DELETED_AT.type)
         own = PartColumn(DELETED_AT.name, DELETED_AT.type)

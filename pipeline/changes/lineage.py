@@ -21,10 +21,11 @@ import pyarrow as pa
 
 from pipeline.binlog.text.twins import may_stray
 from pipeline.changes.column_lifetimes import Life, Trail
-from pipeline.changes.column_lineage import ColumnLineage, MirrorPolicies
+from pipeline.changes.column_lineage import ColumnLineage
 from pipeline.changes.layout import DELETED_AT
 from pipeline.changes.mapping import cast_value
 from pipeline.errors import TableError
+from pipeline.policies import Deletes, DroppedColumns, LakePolicies
 from pipeline.ports.mirror_writes import PartColumn
 from pipeline.schema.fills import StatementMoment
 from pipeline.schema.history import SchemaVersion
@@ -49,7 +50,7 @@ class ColumnsRead:
 
 def lineage(
     versions: Sequence[SchemaVersion],
-    policies: MirrorPolicies | None = None,
+    policies: LakePolicies | None = None,
     *,
     mirror: pa.Schema | None = None,
     moments: Mapping[int, StatementMoment] = _NO_MOMENTS,
@@ -62,13 +63,13 @@ def lineage(
     CURRENT_TIMESTAMP. `read`: what the mirror need not be replaced for. `TableError` for
     columns that the lake cannot hold, or that the mirror should have.
     """
-    policies = policies or MirrorPolicies()
+    policies = policies or LakePolicies()
     trail = Trail(versions, moments)
     key = merge_key(trail.schemas[trail.last])
     first = {life.names[trail.first].lower() for life in trail.of(trail.first)}
     own, marked = _own(mirror, first)
     final = trail.of(trail.last)
-    kept = _kept(trail, own, keep=bool(key), drop=policies.dropped_columns == "drop")
+    kept = _kept(trail, own, keep=bool(key), drop=policies.dropped_columns == DroppedColumns.DROP)
     lives = [*final, *kept]
     schema = pa.schema([(life.name, life.type) for life in lives])
     _refuse_mark(schema, policies)
@@ -84,7 +85,7 @@ def lineage(
         unproven=frozenset() if mirror is None else frozenset(_unproven(trail, keys)),
         kept=tuple(life.name for life in kept),
         dropped=_dropped(lives, trail.first, own),
-        reread=tuple(_reread(trail, lives, asked, marked and policies.deletes != "soft")),
+        reread=tuple(_reread(trail, lives, asked, marked and policies.deletes != Deletes.SOFT)),
         asked=tuple(life.name for life in asked),
         marked=marked,
         policies=policies,
@@ -214,8 +215,9 @@ def _reread(
             yield f"column {life.name!r} changed to a type that only the source converts to"
 
 
-def _refuse_mark(schema: pa.Schema, policies: MirrorPolicies) -> None:
-    if policies.deletes == "soft" and DELETED_AT.name in [one.lower() for one in schema.names]:
+def _refuse_mark(schema: pa.Schema, policies: LakePolicies) -> None:
+    taken = DELETED_AT.name in [one.lower() for one in schema.names]
+    if policies.deletes == Deletes.SOFT and taken:
         raise TableError(
             f"column {DELETED_AT.name!r} has the name of the column that marks deleted rows",
             hint='rename the column at the source, or set deletes = "remove"',

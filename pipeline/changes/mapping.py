@@ -91,6 +91,10 @@ def folded(
     A value that the last image does not know is that of the newest image which knows it,
     unless the row began anew since: then it is NULL. `parts` have `_change_type`,
     `_sequence` and `marks`; the answer has `_sequence` too if it is to be `numbered`.
+
+    `coalescing.coalesced` is another fold: it follows a row from key to key, and what changes a
+    row that was gone already begins one there. Here keys are all that counts, and such an image,
+    as a log that is read twice has it, knows what the key's images before it knew.
     """
     names = ["_change_type", "_sequence", *marks]
     whole = pa.concat_tables(mapped(one, columns, schema, names) for one, columns in parts)

@@ -33,47 +33,50 @@ from types import MappingProxyType
 from typing import Final
 
 from pipeline.life import events
-from pipeline.table_state import GOING, STOPPED
-from pipeline.table_state import TableCondition as Life
+from pipeline.table_state import GOING, STOPPED, TableCondition
 
 NEW: Final = None
 """A table that no batch had anything of yet."""
 
-_ANY: Final = tuple(Life)
+_ANY: Final = tuple(TableCondition)
 
-Moment = tuple[Life | None, type[events.Event]]
+Moment = tuple[TableCondition | None, type[events.Event]]
 
 
-def _from(lives: tuple[Life, ...], event: type[events.Event], to: Life) -> dict[Moment, Life]:
+def _from(
+    lives: tuple[TableCondition, ...], event: type[events.Event], to: TableCondition
+) -> dict[Moment, TableCondition]:
     return {(life, event): to for life in lives}
 
 
-def _kept(lives: tuple[Life, ...], *kinds: type[events.Event]) -> dict[Moment, Life]:
+def _kept(
+    lives: tuple[TableCondition, ...], *kinds: type[events.Event]
+) -> dict[Moment, TableCondition]:
     return {(life, event): life for life in lives for event in kinds}
 
 
-TRANSITIONS: Final[Mapping[Moment, Life]] = MappingProxyType(
+TRANSITIONS: Final[Mapping[Moment, TableCondition]] = MappingProxyType(
     {
-        (NEW, events.Followed): Life.ACTIVE,
-        (NEW, events.LoadBegun): Life.LOADING,
-        (NEW, events.Dropped): Life.DROPPED,
+        (NEW, events.Followed): TableCondition.ACTIVE,
+        (NEW, events.LoadBegun): TableCondition.LOADING,
+        (NEW, events.Dropped): TableCondition.DROPPED,
     }
-    | _from((Life.ACTIVE, Life.DROPPED), events.Followed, Life.ACTIVE)
-    | _kept((Life.LOADING,), events.Followed)
-    | _from(_ANY, events.LoadBegun, Life.LOADING)
-    | _from(_ANY, events.Loaded, Life.ACTIVE)
-    | _from(GOING, events.Dropped, Life.DROPPED)
-    | _from(GOING, events.Quarantined, Life.QUARANTINED)
-    | _from(_ANY, events.Paused, Life.PAUSED)
-    | _from((Life.ACTIVE, Life.LOADING), events.Reloaded, Life.PAUSED)
-    | _from(STOPPED, events.Rejoined, Life.ACTIVE)
+    | _from((TableCondition.ACTIVE, TableCondition.DROPPED), events.Followed, TableCondition.ACTIVE)
+    | _kept((TableCondition.LOADING,), events.Followed)
+    | _from(_ANY, events.LoadBegun, TableCondition.LOADING)
+    | _from(_ANY, events.Loaded, TableCondition.ACTIVE)
+    | _from(GOING, events.Dropped, TableCondition.DROPPED)
+    | _from(GOING, events.Quarantined, TableCondition.QUARANTINED)
+    | _from(_ANY, events.Paused, TableCondition.PAUSED)
+    | _from((TableCondition.ACTIVE, TableCondition.LOADING), events.Reloaded, TableCondition.PAUSED)
+    | _from(STOPPED, events.Rejoined, TableCondition.ACTIVE)
     # What follows leaves a table in the state it is in.
     | _kept(STOPPED, events.Followed, events.Dropped, events.Quarantined, events.Reloaded)
-    | _kept((Life.PAUSED,), events.Resumed)
-    | _kept((Life.QUARANTINED,), events.Released)
+    | _kept((TableCondition.PAUSED,), events.Resumed)
+    | _kept((TableCondition.QUARANTINED,), events.Released)
     | _kept(_ANY, events.MirrorWritten, events.MirrorReplaced, events.BatchAbandoned)
     | _kept(GOING, events.MirrorHandedOver)
-    | _kept((Life.DROPPED,), events.MirrorRemoved)
+    | _kept((TableCondition.DROPPED,), events.MirrorRemoved)
     | _kept(STOPPED, events.LakeRestarted)
 )
 """The next life; what has no row is refused."""

@@ -15,8 +15,7 @@ from pipeline.life import events
 from pipeline.life.rules import REFUSALS, TRANSITIONS, UNEXPECTED, UNKNOWN_TABLE
 from pipeline.position import Coordinates
 from pipeline.table import TableName
-from pipeline.table_state import Stopped, TableState
-from pipeline.table_state import TableCondition as Life
+from pipeline.table_state import Stopped, TableCondition, TableState
 
 NOWHERE = "nowhere in the log yet"
 _FIRST = (events.Followed, events.LoadBegun, events.Dropped)
@@ -44,21 +43,21 @@ def step(table: TableName, state: TableState | None, event: events.Event) -> Tab
         raise NotAllowed(REFUSALS.get(type(event), unknown))
     if state is None:
         assert isinstance(event, _FIRST), "the only ones for a new table"
-        state = TableState(table, Life.ACTIVE, 1, event.mirror, event.changelog)
+        state = TableState(table, TableCondition.ACTIVE, 1, event.mirror, event.changelog)
     return _after(state, event, life)
 
 
-def _after(state: TableState, event: events.Event, life: Life) -> TableState:
+def _after(state: TableState, event: events.Event, life: TableCondition) -> TableState:
     match event:
         case events.Followed(changelog, generation):
-            if life in (Life.ACTIVE, Life.LOADING):
+            if life in (TableCondition.ACTIVE, TableCondition.LOADING):
                 return _going(state, life, changelog, generation, None)
         case events.LoadBegun(changelog, generation):
             return _going(state, life, changelog, generation, None)
         case events.Loaded():
             return _going(state, life, state.changelog, state.changelog_generation, None)
         case events.Dropped(changelog, generation, _, stopped):
-            if life is Life.DROPPED:
+            if life is TableCondition.DROPPED:
                 return _going(state, life, changelog, generation, stopped)
         case events.Quarantined(reason, hint, position, remedy, stopped):
             if state.condition is not life:
@@ -74,7 +73,7 @@ def _after(state: TableState, event: events.Event, life: Life) -> TableState:
         case events.Paused(reason, hint, remedy, stopped):
             return _paused(state, reason, hint, remedy, stopped)
         case events.Reloaded(reason, hint, stopped):
-            if state.condition in (Life.ACTIVE, Life.LOADING):
+            if state.condition in (TableCondition.ACTIVE, TableCondition.LOADING):
                 return _paused(state, reason, hint, None, stopped)
         case events.Rejoined():
             return _going(state, life, state.changelog, state.changelog_generation, None)
@@ -84,7 +83,11 @@ def _after(state: TableState, event: events.Event, life: Life) -> TableState:
 
 
 def _going(
-    state: TableState, life: Life, changelog: str, generation: int, stopped: Stopped | None
+    state: TableState,
+    life: TableCondition,
+    changelog: str,
+    generation: int,
+    stopped: Stopped | None,
 ) -> TableState:
     """Active or dropped: whatever kept it out is over."""
     return replace(
@@ -103,12 +106,12 @@ def _going(
 def _paused(
     state: TableState, reason: str, hint: str, remedy: Remedy | None, here: Stopped | None
 ) -> TableState:
-    going = state.condition in (Life.ACTIVE, Life.LOADING)
+    going = state.condition in (TableCondition.ACTIVE, TableCondition.LOADING)
     stopped = here if going else state.stopped
     position = state.position or (NOWHERE if stopped is None else str(stopped.at))
     return replace(
         state,
-        condition=Life.PAUSED,
+        condition=TableCondition.PAUSED,
         reason=reason,
         hint=hint,
         position=position,
@@ -119,7 +122,7 @@ def _paused(
 
 def _lacking(state: TableState, remedy: Remedy | None) -> Remedy | None:
     """What brings a table back that stops; one that was loading lacks rows of the source."""
-    if state.condition is not Life.LOADING or remedy is Remedy.RESNAPSHOT:
+    if state.condition is not TableCondition.LOADING or remedy is Remedy.RESNAPSHOT:
         return remedy
     return Remedy.RELEASED_RESNAPSHOT
 

@@ -10,8 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from pipeline.life import events
 from pipeline.position import Coordinates
 from pipeline.table import TableName
-from pipeline.table_state import Handover, Quarantine, Stopped, TableState
-from pipeline.table_state import TableCondition as Life
+from pipeline.table_state import Handover, Quarantine, Stopped, TableCondition, TableState
 
 Told = tuple[TableName, events.Event]
 
@@ -35,13 +34,13 @@ def capture_events(
     had = {handover.table: handover.before.mirror for handover in handovers}
     for state in tables:
         told = state.changelog, state.changelog_generation, had.get(state.table, state.mirror)
-        if state.condition is Life.ACTIVE:
+        if state.condition is TableCondition.ACTIVE:
             yield state.table, events.Followed(*told)
-        elif state.condition is Life.LOADING:
+        elif state.condition is TableCondition.LOADING:
             yield state.table, events.LoadBegun(*told)
-        elif state.condition is Life.DROPPED:
+        elif state.condition is TableCondition.DROPPED:
             yield state.table, events.Dropped(*told, state.stopped or Stopped(batch, end))
-    gone = {one.table for one in tables if one.condition is Life.DROPPED}
+    gone = {one.table for one in tables if one.condition is TableCondition.DROPPED}
     for table in loaded:
         if table not in gone:
             yield table, events.Loaded()

@@ -12,7 +12,7 @@ from datetime import datetime
 
 import pyarrow as pa
 
-from pipeline.policies import LakePolicies
+from pipeline.policies import Deletes, LakePolicies, Readers
 
 _DEFAULTS = LakePolicies()
 
@@ -62,12 +62,12 @@ class Target:
     app_id: str
     txn_version: int
     user_metadata: str
-    deletes: str = _DEFAULTS.deletes
-    readers: str = _DEFAULTS.readers
+    deletes: Deletes = _DEFAULTS.deletes
+    readers: Readers = _DEFAULTS.readers
 
     @property
     def soft(self) -> bool:
-        return self.deletes == "soft"
+        return self.deletes == Deletes.SOFT
 
 
 @dataclass(frozen=True, slots=True)

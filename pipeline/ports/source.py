@@ -62,6 +62,14 @@ class ServerFacts:
     standby: bool = False
     life: ServerLife | None = None
 
+    def size_of(self, file: LogFile) -> int | None:
+        """Bytes of a file of the log; None if the server does not list it."""
+        return next((log.size for log in self.binlogs if log.file == file), None)
+
+    def lists(self, file: LogFile) -> bool:
+        """Whether the log still has the file."""
+        return self.size_of(file) is not None
+
 
 @dataclass(frozen=True, slots=True)
 class Received:

@@ -43,7 +43,6 @@ from pipeline.start.question import (
     SetReading,
     Start,
     WitnessReading,
-    size_of,
 )
 
 
@@ -192,7 +191,7 @@ def read_witness_of(work: Workplace, cursor: Cursor | None, facts: ServerFacts) 
     if cursor is None or facts.server_uuid != cursor.position.server_uuid:
         return WitnessReading.NOT_READ
     at, witness = cursor.position.at, cursor.witness
-    size = next((log.size for log in facts.binlogs if log.file == at.file), None)
+    size = facts.size_of(at.file)
     if size is None or at.offset > size:
         return WitnessReading.NOT_READ
     try:
@@ -219,7 +218,7 @@ def read_set_of(
         return SetReading.NOT_KEPT, ""
     at, read = cursor.position.at, cursor.position.gtid_set
     here = facts.server_uuid == cursor.position.server_uuid
-    if here and size_of(at.file, facts.binlogs) is not None:
+    if here and facts.lists(at.file):
         return SetReading.NOT_KEPT, ""
     if here and facts.life is not None:
         [batch] = work.ledger.live_batches(work.source.name, cursor.batch, cursor.batch)

@@ -30,7 +30,7 @@ from pipeline.position import Coordinates, Witness
 from pipeline.runs.context import Workplace
 from pipeline.runs.find_moment import first_in_file, first_since, telling
 from pipeline.runs.known_batches import RUNS, no_such_run
-from pipeline.start.question import Reached, Since, Where, size_of
+from pipeline.start.question import Reached, Since, Where
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ def _end_of_run(work: Workplace, run: str, facts: ServerFacts) -> Where:
 
 def require_listed(at: Coordinates, facts: ServerFacts) -> None:
     """`StartUnreachable` where the server's list of logs does not have the place."""
-    size = size_of(at.file, facts.binlogs)
+    size = facts.size_of(at.file)
     if size is not None and FIRST_OFFSET <= at.offset <= size:
         return
     listed = f"{facts.binlogs[0].file} to {facts.binlogs[-1].file}" if facts.binlogs else "none"

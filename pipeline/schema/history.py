@@ -22,6 +22,7 @@ from typing import Any
 
 from pipeline.position import Coordinates
 from pipeline.schema.model import DatabaseSchema, TableSchema
+from pipeline.schema.model_json import schema_fingerprint
 from pipeline.schema.rows import row_structure
 from pipeline.table import TableName, TableStructure
 
@@ -87,7 +88,7 @@ class SchemaVersion:
     @property
     def fingerprint(self) -> str:
         """The schema's; the knowledge where there is none."""
-        return self.knowledge.value if self.schema is None else self.schema.fingerprint
+        return self.knowledge.value if self.schema is None else schema_fingerprint(self.schema)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
 """Databases, tables, columns and keys as a server holds them at one moment.
 
-Belongs here: frozen values, their JSON both ways and their fingerprint. Does not: reading
-them from statements (`statements`) or changing them (`evolve`), what the log's decoder
-needs of them (`rows`). Comments and the statistics of a table are no part of it, nor are
+Belongs here: frozen values. Does not: their JSON and fingerprints (`model_json`), reading them
+from statements (`statements`) or changing them (`evolve`), what the log's decoder needs of them
+(`rows`). Comments and the statistics of a table are no part of it, nor are
 CHECK constraints, partitions' bounds and the order of keys.
 
 Words and spellings are those of information_schema of MySQL 9.7, for MariaDB too, except
@@ -11,11 +11,8 @@ where a docstring says otherwise.
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
-from typing import Any, Final
+from dataclasses import dataclass, field, replace
 
 from pipeline.table import TableName
 
@@ -146,30 +143,6 @@ class TableSchema:
         """Names of the primary key's columns; none where there is no such key."""
         return next((key.columns for key in self.keys if key.kind == "primary"), ())
 
-    @property
-    def fingerprint(self) -> str:
-        """16 hex digits that change with any part of the table except its name."""
-        data = {**self.to_json(), "name": None, "keys": sorted(map(_text, self.keys))}
-        text = json.dumps(data, sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain values; what is as by default is left out."""
-        data: dict[str, Any] = _plain(self)
-        return data
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> TableSchema:
-        return cls(
-            **{
-                **data,
-                "name": TableName(**data["name"]),
-                "columns": tuple(map(_column, data["columns"])),
-                "keys": tuple(map(_key, data.get("keys", ()))),
-                "foreign_keys": tuple(map(_foreign_key, data.get("foreign_keys", ()))),
-            }
-        )
-
 
 @dataclass(frozen=True, slots=True)
 class DatabaseSchema:
@@ -229,78 +202,3 @@ class ServerSchema:
         """Whether the table is there, and what it looks like, nobody here knows."""
         bare = self.without_table(name)
         return replace(bare, unknown=bare.unknown | {self.fold(name)})
-
-
-_DEFAULTS: Final[dict[str, type[Default]]] = {
-    "value": LiteralDefault,
-    "written": WrittenDefault,
-    "expression": ExpressionDefault,
-}
-_DEFAULT_WORDS: Final = {kind: word for word, kind in _DEFAULTS.items()}
-
-
-_FIELDS: Final[Mapping[type, tuple[tuple[str, Any], ...]]] = {
-    kind: tuple((one.name, one.default) for one in fields(kind))
-    for kind in (TableSchema, ColumnSchema, KeySchema, KeyPart, ForeignKey)
-}
-_PLAIN: Final = frozenset((str, int, bool, type(None)))
-
-
-def _plain(value: Any) -> Any:
-    """By lookups alone: a baseline asks for some hundred thousand values."""
-    kind = type(value)
-    if kind in _PLAIN:
-        return value
-    if kind is tuple:
-        return [_plain(item) for item in value]
-    if kind in _DEFAULT_WORDS:
-        return [_DEFAULT_WORDS[kind], value.text]
-    if kind is TableName:
-        return {"database": value.database, "name": value.name}
-    found = {}
-    for name, default in _FIELDS[kind]:
-        one = getattr(value, name)
-        if one is not default and one != default:
-            found[name] = one if type(one) in _PLAIN else _plain(one)
-    return found
-
-
-def _text(key: KeySchema) -> str:
-    return json.dumps(_plain(key), sort_keys=True)
-
-
-def _column(data: Mapping[str, Any]) -> ColumnSchema:
-    members = tuple(data.get("members", ()))
-    return ColumnSchema(**{**data, "members": members, "default": _default(data)})
-
-
-_BELIEVED: Final = frozenset(
-    {"tinyint", "smallint", "mediumint", "int", "bigint", "decimal"}
-    | {"char", "varchar", "enum", "set"}
-)
-
-
-def _default(data: Mapping[str, Any]) -> Default | None:
-    """Ledgers of before had one word for all constants, derived by rules that were not proven:
-    those of numbers and plain strings are believed, others are asked for when they matter."""
-    if data.get("default") is None:
-        return None
-    word, text = data["default"]
-    if word == "literal":
-        word = "value" if data["type"] in _BELIEVED and text.isascii() else "written"
-    return _DEFAULTS[word](text)
-
-
-def _key(data: Mapping[str, Any]) -> KeySchema:
-    return KeySchema(**{**data, "parts": tuple(KeyPart(**part) for part in data["parts"])})
-
-
-def _foreign_key(data: Mapping[str, Any]) -> ForeignKey:
-    return ForeignKey(
-        **{
-            **data,
-            "columns": tuple(data["columns"]),
-            "references": TableName(**data["references"]),
-            "referenced": tuple(data["referenced"]),
-        }
-    )

@@ -20,6 +20,7 @@ from pipeline.schema.compare import aligned, differences
 from pipeline.schema.context import ServerDialect, StatementContext
 from pipeline.schema.history import DatabaseVersion, Knowledge, SchemaStatement, SchemaVersion
 from pipeline.schema.logged import LoggedStatement
+from pipeline.schema.model_json import schema_fingerprint
 from pipeline.schema.tracker import SchemaTracker
 from pipeline.table import TableName
 
@@ -169,7 +170,7 @@ def _differing(recorded: SchemaVersion | None, folded: SchemaVersion | None) -> 
             yield f"it is recorded as {recorded.knowledge}, and comes out {folded.knowledge}"
     else:
         again = aligned(folded.schema, recorded.schema)
-        if recorded.fingerprint != again.fingerprint:
+        if schema_fingerprint(recorded.schema) != schema_fingerprint(again):
             parts = differences(recorded.schema, again)
             yield from parts or ("a part that is not shown",)
         if recorded.columns_from != folded.columns_from:

@@ -55,8 +55,7 @@ def lag(
 def log_distance(facts: ServerFacts, position: Position) -> int | None:
     """Bytes of log between a position and the server's head; None if that cannot be told
     (another server, a purged file)."""
-    listed = any(log.file == position.at.file for log in facts.binlogs)
-    if facts.server_uuid != position.server_uuid or not listed:
+    if facts.server_uuid != position.server_uuid or not facts.lists(position.at.file):
         return None
     return log_between(position.at, facts.head, facts.binlogs)
 
@@ -83,7 +82,7 @@ def headroom(
     if oldest is not None and facts.read_at > oldest:
         size = sum(log.size for log in facts.binlogs)
         rate = size / (facts.read_at - oldest).total_seconds() * 86_400
-    if not any(log.file == position.at.file for log in facts.binlogs):
+    if not facts.lists(position.at.file):
         return Headroom(True, kept, timedelta(), rate)
     remaining = kept
     if kept is not None and ended is not None:

@@ -25,7 +25,6 @@ from pipeline.start.question import (
     Since,
     Start,
     StartRule,
-    size_of,
 )
 
 
@@ -62,11 +61,11 @@ def unreachable(asked: Question) -> Answer:
         return None
     match asked.configured:
         case AtCoordinates(at):
-            size = size_of(at.file, asked.facts.binlogs)
+            size = asked.facts.size_of(at.file)
             if size is None or not FIRST_OFFSET <= at.offset <= size:
                 return refusals.unreachable(asked, at.file, f"'{at}'")
         case InFile(file, _) as place:
-            if size_of(file, asked.facts.binlogs) is None:
+            if not asked.facts.lists(file):
                 return refusals.unreachable(asked, file, f"'{place}'")
         case Earliest() if not asked.facts.binlogs:
             return refusals.no_files()
@@ -103,7 +102,7 @@ def snapshot(asked: Question) -> Answer:
         return None
     where, what = asked.facts.head, "its end"
     low = asked.loading
-    if low is not None and low.offset <= (size_of(low.file, asked.facts.binlogs) or 0):
+    if low is not None and low.offset <= (asked.facts.size_of(low.file) or 0):
         where, what = low, "where the first rows were read, by a run that did not end:"
     reason = f"start = 'snapshot': tables are read from the source, and the log from {what} {where}"
     return Start(StartRule.CONFIGURED_SNAPSHOT, f"{reason} on", where)

@@ -12,7 +12,7 @@ from pipeline.errors import LockstepError
 from pipeline.gtid import GtidSet
 from pipeline.places import Place
 from pipeline.policies import StartPolicies
-from pipeline.ports.source import BinlogSize, ServerFacts
+from pipeline.ports.source import ServerFacts
 from pipeline.position import Coordinates, LogFile
 
 
@@ -174,8 +174,3 @@ class Refusal:
 
 Answer = Start | Refusal | None
 """What a rule answers; None: it does not apply."""
-
-
-def size_of(file: LogFile, binlogs: tuple[BinlogSize, ...]) -> int | None:
-    """Bytes of a listed file; None if the server does not list it."""
-    return next((log.size for log in binlogs if log.file == file), None)

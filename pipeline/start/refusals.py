@@ -194,7 +194,7 @@ def set_diverged(asked: Question, chosen: GtidSet) -> Refusal:
 
 def unreachable(asked: Question, file: LogFile, place: str) -> Refusal:
     logs = asked.facts.binlogs
-    size = next((log.size for log in logs if log.file == file), None)
+    size = asked.facts.size_of(file)
     listed = f"{logs[0].file} to {logs[-1].file}" if logs else "none"
     there = f"{file} ends at {size}" if size is not None else f"files listed: {listed}"
     return Refusal(

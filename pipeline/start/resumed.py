@@ -21,7 +21,6 @@ from pipeline.start.question import (
     Start,
     StartRule,
     WitnessReading,
-    size_of,
 )
 
 
@@ -42,7 +41,7 @@ def rewritten(asked: Question, cursor: Cursor) -> str | None:
         return f"its files are called {facts.head.file.base}.* now"
     if facts.head.file.number < at.file.number:
         return f"its newest file is {facts.head.file}"
-    size = size_of(at.file, facts.binlogs)
+    size = facts.size_of(at.file)
     if size is not None and at.offset > size:
         return f"{at.file} ends at {size}"
     missing = cursor.position.gtid_set.difference(asked.executed)
@@ -73,7 +72,7 @@ def same_server(asked: Question) -> Answer:
     cursor = asked.cursor
     if cursor is None or not asked.same_server or asked.witness is not WitnessReading.SAME:
         return None
-    if size_of(cursor.position.at.file, asked.facts.binlogs) is None:
+    if not asked.facts.lists(cursor.position.at.file):
         return None
     reason = f"batch {cursor.batch} ended at {cursor.position}, and the log there is unchanged"
     return Start(StartRule.RESUME_SAME_SERVER, reason, cursor.position.at, predecessor=cursor.batch)
@@ -83,7 +82,7 @@ def _file_is_gone(asked: Question) -> bool:
     return (
         asked.cursor is not None
         and asked.same_server
-        and size_of(asked.cursor.position.at.file, asked.facts.binlogs) is None
+        and not asked.facts.lists(asked.cursor.position.at.file)
     )
 
 

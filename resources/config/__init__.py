@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from resources.config.load import load_settings
 from resources.config.secrets import Secret
-from resources.config.settings import Settings, SourceSettings
+from resources.config.settings import Settings
+from resources.config.source_settings import SourceSettings
 
 __all__ = ["Secret", "Settings", "SourceSettings", "load_settings"]

@@ -14,7 +14,6 @@ from resources.config.lineage import LineageSection
 from resources.config.locate import KeyPath, line_of
 from resources.config.model import File, LakeSection, LedgerSection
 from resources.config.sources import (
-    NOT_YET_SOURCE_KEYS,
     BoundsSection,
     SourceSection,
     StandbySection,
@@ -138,8 +137,6 @@ def _part(path: KeyPath) -> str | None:
 
 def _unknown(path: KeyPath, key: str, line: int | None) -> Problem:
     top_level = len(path) == 1
-    if key in NOT_YET_SOURCE_KEYS and (top_level or path[0] == "sources") and not _part(path):
-        return Problem(line, f"{key!r} is not built yet", not_yet=True)
     model = File if top_level else _PARTS.get(_part(path) or str(path[0]), File)
     nearest = difflib.get_close_matches(key, model.model_fields, n=1, cutoff=0.0)
     return Problem(line, f"unknown key {key!r}; did you mean {nearest[0]!r}?")

@@ -48,15 +48,6 @@ from resources.config.values import (
     start_text,
 )
 
-NOT_YET_SOURCE_KEYS = frozenset(
-    {
-        "table",
-        "time",
-        "undecodable",
-        "zero_dates",
-    }
-)
-"""Keys of a source that the design names and this version does not build."""
 _NOT_YET_POLICIES = {
     "follow": "tables that a foreign key changed unseen are quarantined, or read again",
 }

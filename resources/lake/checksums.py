@@ -2,29 +2,30 @@
 
 Spark writes them and believes them, so that it need not put the log together again. Belongs here:
 whether one is of its commit; a log that was cut or copied back by hand may have those of commits
-that are gone; and what they say of a table's files. Does not: writing them, which is Delta's.
+that are gone; and what they say of a table's files and properties. Does not: writing them, which is
+Delta's.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, Final
 
 from resources.lake.delta_log import commit_file
 from resources.lake.paths import LakePath
+from resources.lake.storage import delta_table, lake_errors
 
 
 def drop_stray_checksum(file: LakePath, commit: bytes) -> None:
     """Delete the checksum file of a version unless the same transaction wrote it as its commit,
     which is `commit`. Without one, Spark reads the log. OSError is not caught."""
-    checksum = file.with_suffix(".crc")
-    try:
-        told = checksum.read_bytes()
-    except FileNotFoundError:
+    told = _checksum(file)
+    if told is None:
         return
     if _transaction_of(told) != _committed_by(commit) or not _committed_by(commit):
-        checksum.unlink(missing_ok=True)
+        file.with_suffix(".crc").unlink(missing_ok=True)
 
 
 def has_no_vectors(table: LakePath, version: int) -> bool:
@@ -41,6 +42,25 @@ def lists_files(table: LakePath, version: int) -> bool:
     for files that are not there."""
     commit = _commit(table, version)
     return commit is not None and "allFiles" in _told_beside(commit_file(table, version), commit)
+
+
+def configuration(table: LakePath, version: int) -> dict[str, str]:
+    """The table's properties: from the checksum file beside its newest commit; where there is
+    none, from the snapshot."""
+    with suppress(OSError, KeyError, TypeError):
+        told = _parsed(_checksum(commit_file(table, version)) or b"")
+        return dict(told["metadata"]["configuration"])
+    with lake_errors(table):
+        return dict(delta_table(table, version).metadata().configuration)
+
+
+def deleted_rows(table: LakePath, version: int) -> int | None:
+    """How many rows of the table's files are marked as deleted, where the checksum file beside its
+    newest commit counts them."""
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        told = _parsed(_checksum(commit_file(table, version)) or b"")
+        return int(told["numDeletedRecordsOpt"])
+    return None
 
 
 FAR: Final = 50
@@ -81,12 +101,18 @@ def _commit(table: LakePath, version: int) -> bytes | None:
 
 def _told_beside(file: LakePath, commit: bytes) -> dict[str, Any]:
     """A commit's checksum file; empty where there is none that belongs to it."""
-    try:
-        told = file.with_suffix(".crc").read_bytes()
-    except FileNotFoundError:
+    told, name = _checksum(file), _committed_by(commit)
+    if told is None or name is None or _transaction_of(told) != name:
         return {}
-    name = _committed_by(commit)
-    return _parsed(told) if name is not None and _transaction_of(told) == name else {}
+    return _parsed(told)
+
+
+def _checksum(file: LakePath) -> bytes | None:
+    """What stands beside a commit's file, whoever wrote it."""
+    try:
+        return file.with_suffix(".crc").read_bytes()
+    except FileNotFoundError:
+        return None
 
 
 def _committed_by(commit: bytes) -> str | None:

@@ -19,7 +19,7 @@ from deltalake.exceptions import DeltaError
 
 from pipeline.errors import LakeUnavailable
 from pipeline.lake_commit import Altered, FileAction, LakeCommit, Look
-from resources.lake.delta_log import checkpointed, commit_file, newest_version
+from resources.lake.delta_log import actions, checkpointed, commit_file, newest_version
 from resources.lake.paths import LakePath
 from resources.lake.scan import mirror_schema
 from resources.lake.storage import delta_table, lake_errors
@@ -83,18 +83,17 @@ def _parsed(version: int, text: str) -> LakeCommit:
     transactions: dict[str, int] = {}
     adds, removes = [], []
     altered = None
-    for line in text.splitlines():
-        action: Mapping[str, Any] = json.loads(line) if line else {}
-        match action:
-            case {"commitInfo": found}:
+    for kind, found in actions(text):
+        match kind:
+            case "commitInfo":
                 info = found
-            case {"txn": found}:
+            case "txn":
                 transactions[found["appId"]] = int(found["version"])
-            case {"add": found}:
+            case "add":
                 adds.append(_file(found))
-            case {"remove": found}:
+            case "remove":
                 removes.append(_file(found))
-            case {"metaData": _} | {"protocol": _} | {"domainMetadata": _}:
+            case "metaData" | "protocol" | "domainMetadata":
                 altered = Altered(None)
     moment = info.get("inCommitTimestamp", info.get("timestamp"))
     return LakeCommit(

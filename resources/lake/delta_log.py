@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
 from pipeline.errors import ForeignCommit
 from resources.lake.paths import LakePath, ObjectPath
@@ -68,6 +69,15 @@ def commit_file(table: LakePath, version: int) -> LakePath:
     return table / "_delta_log" / f"{version:020d}.json"
 
 
+def actions(commit: str, *kinds: str) -> Iterator[tuple[str, Any]]:
+    """What a commit file says, line by line, each with its kind; of some kinds only, whose lines
+    alone are parsed then."""
+    begins = tuple(f'{{"{kind}"' for kind in kinds)
+    for line in commit.splitlines():
+        if line and (not kinds or line.startswith(begins)):
+            yield from json.loads(line).items()
+
+
 def transactions(table: LakePath, app_id: str) -> Iterator[LoggedTransaction]:
     """The transactions an application recorded, newest commit first, as far back as
     the log's commit files reach."""
@@ -89,11 +99,10 @@ def said_since(table: LakePath, version: int) -> Iterator[tuple[int, str]]:
         if not commit.is_file():
             continue
         with lake_errors(commit):
-            for line in commit.read_text(encoding="utf-8").splitlines():
-                if line.startswith('{"commitInfo"'):
-                    metadata = json.loads(line)["commitInfo"].get("userMetadata")
-                    if metadata is not None:
-                        yield number, metadata
+            for _, info in actions(commit.read_text(encoding="utf-8"), "commitInfo"):
+                metadata = info.get("userMetadata")
+                if metadata is not None:
+                    yield number, metadata
 
 
 def recorded(table: LakePath, app_id: str, txn_version: int) -> LoggedTransaction | None:
@@ -133,21 +142,10 @@ def table_id(table: LakePath) -> str:
     read; where it was cleaned up, as the snapshot does."""
     first = commit_file(table, 0)
     with lake_errors(first), suppress(FileNotFoundError):
-        for line in first.read_text(encoding="utf-8").splitlines():
-            if line.startswith('{"metaData"'):
-                return str(json.loads(line)["metaData"]["id"])
+        for _, metadata in actions(first.read_text(encoding="utf-8"), "metaData"):
+            return str(metadata["id"])
     with lake_errors(table):
         return str(delta_table(table).metadata().id)
-
-
-def configuration(table: LakePath, version: int) -> dict[str, str]:
-    """The table's properties: from the checksum file beside its newest commit, which Spark
-    writes; where there is none, from the snapshot."""
-    with suppress(OSError, ValueError, KeyError, TypeError):
-        told = json.loads(commit_file(table, version).with_suffix(".crc").read_bytes())
-        return dict(told["metadata"]["configuration"])
-    with lake_errors(table):
-        return dict(delta_table(table, version).metadata().configuration)
 
 
 def _versions(table: LakePath) -> list[int]:
@@ -169,13 +167,11 @@ def _transaction(commit: LakePath, app_id: str) -> tuple[int, str | None] | None
     version: int | None = None
     metadata: str | None = None
     with lake_errors(commit):
-        for line in commit.read_text(encoding="utf-8").splitlines():
-            if line.startswith('{"txn"'):
-                txn = json.loads(line)["txn"]
-                if txn["appId"] == app_id:
-                    version = int(txn["version"])
-            elif line.startswith('{"commitInfo"'):
-                metadata = json.loads(line)["commitInfo"].get("userMetadata")
+        for kind, told in actions(commit.read_text(encoding="utf-8"), "txn", "commitInfo"):
+            if kind == "commitInfo":
+                metadata = told.get("userMetadata")
+            elif told["appId"] == app_id:
+                version = int(told["version"])
     return None if version is None else (version, metadata)
 
 

@@ -1,8 +1,8 @@
 """The log stores: the two classes of Java in the product, in a jar that is part of the package.
 
 Belongs here: where the jar is, and that Delta uses what is in it. Does not: making it
-(`build_log_store`), what it does (`PinnedLogStore.java`), nor at which version a commit is to be
-made (`pin`).
+(`tests/lake/build_log_store.py`), what it does (`PinnedLogStore.java`), nor at which version a
+commit is to be made (`pin`).
 """
 
 from __future__ import annotations

@@ -1,12 +1,13 @@
-"""Mirrors: Delta tables equal to the source's, written by Spark, read back without it.
+"""Mirrors: Delta tables equal to the source's, written by Spark.
 
-Belongs here: carrying out one `MirrorWrite` exactly once. Spark's life is `session`, the
-statement `statement`, reading the log `delta_log`, naming Java's errors `java_errors`.
+Belongs here: carrying out one `MirrorWrite` exactly once. Reading them back is `mirror_rows`,
+Spark's life `session`, the statement `statement`, reading the log `delta_log`, naming Java's errors
+`java_errors`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
@@ -33,7 +34,6 @@ from pipeline.ports.mirror_writes import (
     Target,
 )
 from pipeline.ports.mirrors import MirrorCommit
-from pipeline.proof.sampling import Span
 from resources.lake.altering import (
     APP_ID,
     TXN_VERSION,
@@ -49,11 +49,9 @@ from resources.lake.altering import (
 from resources.lake.columns import refuse_other_columns
 from resources.lake.direct import commit_rows
 from resources.lake.folders import remove_folder, remove_table
-from resources.lake.java_errors import spark_errors
-from resources.lake.mirror_logs import MirrorLogs
+from resources.lake.mirror_rows import MirrorRows
 from resources.lake.paths import LakePath
 from resources.lake.pin import Head, behind, head_of
-from resources.lake.scan import mirror_schema, near, needs_spark, scanned, staged_rows
 from resources.lake.sessions import Sessions
 from resources.lake.sizes import size_in, size_of
 from resources.lake.small import in_memory, rows_of_write
@@ -67,13 +65,13 @@ from resources.lake.storage import (
     parquet_content,
     sync_folder,
 )
-from resources.lake.writing import commit, copy_rows, properties, write_rows
+from resources.lake.writing import commit, properties, write_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-class SparkMirrors(MirrorLogs):
+class SparkMirrors(MirrorRows):
     """`pipeline.ports.Mirrors` in the lake.
 
     `staging` is a folder for folded changes; it need not survive the machine. `few`: up to which
@@ -92,12 +90,9 @@ class SparkMirrors(MirrorLogs):
         in_memory: bool = True,
         keep: timedelta = KEEP,
     ) -> None:
-        super().__init__(lake)
+        super().__init__(lake, staging=Staging(staging), sessions=Sessions(spark), few=few)
         self._files = lake
-        self._staging = Staging(staging)
         self._spark = spark
-        self._sessions = Sessions(spark)
-        self._few = few
         self._in_memory = in_memory
         self._keep = keep
 
@@ -221,38 +216,6 @@ class SparkMirrors(MirrorLogs):
             remove_folder(self._lake / source / "_removed")
             remove_table(folder, held)
 
-    def rows(self, mirror: str, columns: Sequence[str], version: int) -> Iterator[pa.RecordBatch]:
-        with self._about(mirror) as path:
-            if needs_spark(path, delta_table(path, version)):
-                yield from self._rows_by_spark(mirror, columns, version)
-            else:
-                yield from scanned(path, columns, version)
-
-    def rows_near(
-        self,
-        mirror: str,
-        columns: Sequence[str],
-        version: int,
-        column: str,
-        spans: Sequence[Span],
-    ) -> Iterator[pa.RecordBatch]:
-        with self._about(mirror) as path:
-            if needs_spark(path, delta_table(path, version)):
-                yield from self._rows_by_spark(mirror, columns, version)
-            else:
-                yield from scanned(path, columns, version, near(column, spans))
-
-    def _rows_by_spark(
-        self, mirror: str, columns: Sequence[str], version: int
-    ) -> Iterator[pa.RecordBatch]:
-        """By way of staged files: delta-rs reads no table whose columns were widened."""
-        path = self._lake / mirror
-        few = self._has_few(delta_table(path, version))
-        with self._sessions.one(few=few) as session, self._staging.folder() as folder:
-            with spark_errors(path):
-                copy_rows(session, path, columns, version, folder)
-            yield from staged_rows(folder, columns, mirror_schema(path, version))
-
     def _apply(self, session: SparkSession, write: MirrorWrite, head: Head, chosen: Scale) -> None:
         target = write.target
         path = self._lake / target.mirror
@@ -282,10 +245,6 @@ class SparkMirrors(MirrorLogs):
                 )
             else:
                 write_rows(session, path, rows, self._staging, anew=anew, shaped=shaped, made=made)
-
-    def _has_few(self, table: DeltaTable) -> bool:
-        """Whether a mirror has few rows."""
-        return scale(size_of(table), Size(0, 0), limit=self._few).few
 
     def _step(
         self,

@@ -17,8 +17,9 @@ from pipeline.keeping import Retention
 from pipeline.lake_commit import LakeCommit, Look
 from pipeline.policies import Readers
 from pipeline.ports.mirrors import MirrorCommit, MirrorSize
+from resources.lake.checksums import configuration
 from resources.lake.commits import commits_back, ends_at, look
-from resources.lake.delta_log import configuration, newest_version, recorded, table_id
+from resources.lake.delta_log import newest_version, recorded, table_id
 from resources.lake.paths import LakePath, ObjectPath
 from resources.lake.scan import mirror_schema
 from resources.lake.sizes import shown_by

@@ -10,9 +10,7 @@ mirror meanwhile wins.
 
 from __future__ import annotations
 
-import json
 import shutil
-from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -25,8 +23,9 @@ from pipeline.upkeep.decide import StepKind, UpkeepStep
 from pipeline.upkeep.facts import MirrorFiles, Pile
 from resources.lake.altering import USER_METADATA, stamped
 from resources.lake.checkpoints import thinned
+from resources.lake.checksums import deleted_rows
 from resources.lake.commits import read_commit
-from resources.lake.delta_log import commit_file, newest_version
+from resources.lake.delta_log import newest_version
 from resources.lake.java_errors import spark_errors
 from resources.lake.needed import data_files, unneeded
 from resources.lake.paths import LakePath, ObjectPath
@@ -141,10 +140,9 @@ def _rows(path: LakePath, table: DeltaTable, actions: pa.Table) -> tuple[int | N
     rows = None if None in counts else sum(counts)
     if "deletionVectors" not in (table.protocol().reader_features or ()):
         return rows, 0
-    with suppress(OSError, ValueError, KeyError, TypeError):
-        # Delta's checksum file beside the newest commit counts them.
-        told = json.loads(commit_file(path, table.version()).with_suffix(".crc").read_bytes())
-        return rows, int(told["numDeletedRecordsOpt"])
+    deleted = deleted_rows(path, table.version())
+    if deleted is not None:
+        return rows, deleted
     with lake_errors(path):
         shown = shown_by(table)
     if rows is None or shown is None or shown.rows is None:

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from pipeline.changes.layout import changelog_names
 from pipeline.keeping import Retention
+from pipeline.policies import Readers
 from pipeline.ports.mirror_writes import (
     Append,
     Count,
@@ -41,10 +42,10 @@ if TYPE_CHECKING:
 VECTORS = "delta.enableDeletionVectors"
 
 
-def properties(readers: str, keep: timedelta) -> Mapping[str, str]:
+def properties(readers: Readers, keep: timedelta) -> Mapping[str, str]:
     """What a mirror is created with; `keep`: how long each of its versions stays readable."""
     return {
-        VECTORS: "false" if readers == "any" else "true",
+        VECTORS: "false" if readers == Readers.ANY else "true",
         "delta.enableInCommitTimestamps": "true",
         **Retention.promising(keep).properties(),
     }

@@ -14,7 +14,7 @@ from pipeline.batch import CaptureRecord
 from pipeline.decisions import Lease
 from pipeline.load import Chunk, ChunkRows, Followed, Load, LoadBasis
 from pipeline.position import Coordinates
-from pipeline.schema.model import TableSchema
+from pipeline.schema.model_json import schema_from_json, schema_to_json
 from pipeline.segment import SegmentFile
 from pipeline.snapshot.bounds import Bound, Range
 from pipeline.table import TableName
@@ -48,7 +48,7 @@ class PostgresLoads(Books):
                 "loads_known",
                 source=lease.source,
                 load=load,
-                schema=json.dumps(reading.schema.to_json()),
+                schema=json.dumps(schema_to_json(reading.schema)),
                 server_uuid=reading.server_uuid,
                 estimated_rows=reading.estimated_rows,
                 **of_coordinates(reading.low),
@@ -104,7 +104,7 @@ def _load(row: Row, chunks: Sequence[Chunk]) -> Load:
     reading = followed = None
     if row["schema"] is not None:
         reading = LoadBasis(
-            TableSchema.from_json(row["schema"]),
+            schema_from_json(row["schema"]),
             row["server_uuid"],
             coordinates(row, "low"),
             row["estimated_rows"],

@@ -12,6 +12,7 @@ from pipeline.decisions import Lease
 from pipeline.errors import Remedy
 from pipeline.life.events import Paused, Released, Reloaded, Resumed
 from pipeline.schema.model import TableSchema
+from pipeline.schema.model_json import schema_from_json, schema_to_json
 from pipeline.table import TableName
 from pipeline.table_state import OrderKind, TableOrder, paused, reloading
 from resources.postgres.life_events import captures_end, record
@@ -105,7 +106,7 @@ def _give(
         kind=kind.value,
         author=author,
         reason=reason,
-        schema=None if schema is None else json.dumps(schema.to_json()),
+        schema=None if schema is None else json.dumps(schema_to_json(schema)),
         renames=json.dumps(list(renames)) if renames else None,
     )
     return int(row["id"])
@@ -124,6 +125,6 @@ def _order(row: Row) -> TableOrder:
         reason=row["reason"],
         ordered_at=row["ordered_at"],
         stopped=stopped(row),
-        schema=None if row["schema"] is None else TableSchema.from_json(row["schema"]),
+        schema=None if row["schema"] is None else schema_from_json(row["schema"]),
         renames=tuple((old, new) for old, new in row["renames"] or ()),
     )

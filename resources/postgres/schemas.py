@@ -19,7 +19,8 @@ from pipeline.schema.history import (
     SchemaStatement,
     SchemaVersion,
 )
-from pipeline.schema.model import DatabaseSchema, TableSchema
+from pipeline.schema.model import DatabaseSchema
+from pipeline.schema.model_json import schema_from_json, schema_to_json
 from pipeline.schema.rows import schema_of
 from pipeline.table import TableName, TableStructure
 from resources.postgres.refusals import refusal, unknown_statement, unknown_version
@@ -122,7 +123,7 @@ def _number(numbers: Sequence[int], index: int | None, kind: str) -> int | None:
 def _schema_version(row: Row) -> SchemaVersion:
     schema = None
     if row["schema"] is not None:
-        schema = TableSchema.from_json(row["schema"])
+        schema = schema_from_json(row["schema"])
     elif row["structure"] is not None:
         schema = schema_of(TableStructure.from_json(row["structure"]))
     columns = row["columns_from"]
@@ -179,7 +180,7 @@ def _of_version(
         *_place(value.since),
         value.knowledge.value,
         value.origin.value,
-        json.dumps(value.schema.to_json()) if value.schema is not None else None,
+        json.dumps(schema_to_json(value.schema)) if value.schema is not None else None,
         value.fingerprint if known else None,
         None if value.columns_from is None else list(value.columns_from),
         statement,

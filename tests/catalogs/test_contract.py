@@ -23,9 +23,9 @@ from pipeline.table import TableName
 from resources.hive.catalog import HiveCatalog
 from resources.lake.session import SparkProcess
 from resources.lake.spark_catalog import SparkCatalog
-from resources.memory.catalog import MemoryCatalog
 from resources.unity.catalog import UnityCatalog
 from resources.unity.rest import Rest
+from tests.twins.catalog import MemoryCatalog
 
 ROWS = pa.table(
     {

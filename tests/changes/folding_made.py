@@ -13,9 +13,9 @@ from pipeline.ports.mirrors import Mirrors
 from pipeline.runs.merging.folding import Staged, staged_fold
 from pipeline.runs.merging.segment_parts import SegmentPart
 from pipeline.segment import SegmentFile
-from resources.memory.lake import MemoryLake
-from resources.memory.segments import MemorySegments
-from resources.memory.spool import MemorySpool
+from tests.twins.lake import MemoryLake
+from tests.twins.segments import MemorySegments
+from tests.twins.spool import MemorySpool
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from pipeline.changes.column_lineage import ColumnLineage, MirrorPolicies
+from pipeline.changes.column_lineage import ColumnLineage
 from pipeline.changes.evolution import steps
 from pipeline.changes.fold import Fold
 from pipeline.changes.lineage import lineage
+from pipeline.policies import LakePolicies
 from pipeline.ports.mirror_writes import Merge, MirrorStep, Target
 from pipeline.ports.mirrors import Mirrors
 from tests.changes.folding_made import staged_images
@@ -24,7 +25,7 @@ class Follower:
     """`buckets`: in how many its changes are folded."""
 
     mirrors: Mirrors
-    policies: MirrorPolicies
+    policies: LakePolicies
     buckets: int = 1
     shown: int = 0
     number: int = 0

@@ -13,9 +13,6 @@ from pipeline.changes.coalescing import LOST, MOVED, OTHER_KEY, coalesced
 from pipeline.changes.fold import Fold
 from pipeline.errors import Remedy, TableError
 from pipeline.ports.mirror_writes import Merge, PartColumn, StagedFiles, Target
-from resources.memory.lake import MemoryLake
-from resources.memory.mirrors import MemoryMirrors
-from resources.memory.writes import written
 from tests.changes.folding_made import staged_images
 from tests.changes.partial_images import (
     NAMES,
@@ -25,6 +22,9 @@ from tests.changes.partial_images import (
     Workload,
     images_table,
 )
+from tests.twins.lake import MemoryLake
+from tests.twins.mirror_writes import written
+from tests.twins.mirrors import MemoryMirrors
 
 ALL = frozenset(NAMES)
 

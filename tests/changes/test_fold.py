@@ -11,15 +11,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipeline.changes.coalescing import coalesced
 from pipeline.changes.fold import Fold
+from pipeline.changes.mapping import folded
 from pipeline.errors import LakeUnavailable, TableError
 from pipeline.ports.mirror_writes import PartColumn, StagedFiles
 from pipeline.runs.merging.folding import TOGETHER
-from resources.memory.lake import MemoryLake
-from resources.memory.mirrors import MemoryMirrors
-from resources.memory.spool import MemoryEventFile, MemorySpool
 from tests.changes.folding_made import staged_images
 from tests.changes.partial_images import PART, SCHEMA, Workload, images_table
+from tests.twins.lake import MemoryLake
+from tests.twins.mirrors import MemoryMirrors
+from tests.twins.spool import MemoryEventFile, MemorySpool
 
 OLD = StagedFiles((), (*PART.columns[:3], PartColumn()))
 """Images that do not know the last column."""
@@ -74,6 +76,34 @@ def test_buckets_make_no_difference(
     assert found[0] == found[1]
     assert len({row["id"] for row in found[0][0]}) == len(found[0][0])
     assert ("_sequence" in found[0][0][0]) == numbered
+
+
+def test_what_changes_a_row_that_was_gone_is_told_by_its_key_or_begins_one() -> None:
+    """As a log that is read twice has it, which is why there are two folds: of images that have
+    every column, and of those that leave some out."""
+    schema = pa.schema([("id", pa.int64()), ("a", pa.int64())])
+    told = tuple(PartColumn(field.name, field.type) for field in schema)
+    first = pa.table(
+        {
+            "_change_type": ["insert", "delete"],
+            "_sequence": pa.array([1, 2]),
+            "id": pa.array([7, 7]),
+            "a": pa.array([70, 70]),
+        }
+    )
+    second = pa.table(
+        {
+            "_change_type": ["update_preimage", "update_postimage"],
+            "_sequence": pa.array([3, 4]),
+            "id": pa.array([7, 7]),
+        }
+    )
+    without = (told[0], PartColumn())
+    by_key = folded([(first, told), (second, without)], schema, ["id"])
+    parts = [(first, StagedFiles((), told)), (second, StagedFiles((), without))]
+    followed, lacking = coalesced(parts, schema, ["id"])
+    assert by_key.column("a").to_pylist() == [70]
+    assert (followed.column("a").to_pylist(), lacking) == ([None], ())
 
 
 def test_rows_that_belong_together_may_be_too_many(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,11 +10,12 @@ from zoneinfo import ZoneInfo
 import pyarrow as pa
 import pytest
 
-from pipeline.changes.column_lineage import ColumnLineage, MirrorPolicies
+from pipeline.changes.column_lineage import ColumnLineage
 from pipeline.changes.evolution import LOCAL, MAPPING, WIDENING, steps
 from pipeline.changes.layout import DELETED_AT
 from pipeline.changes.lineage import ColumnsRead, lineage
 from pipeline.errors import TableError
+from pipeline.policies import Deletes, DroppedColumns, LakePolicies, Readers
 from pipeline.ports.mirror_writes import (
     AddColumns,
     DropColumns,
@@ -31,6 +32,7 @@ from pipeline.schema.model import ColumnSchema, ExpressionDefault, KeySchema, Li
 from pipeline.schema.row_keys import merge_key
 from tests.changes.tables_made import ID, a_column, a_key, a_table, a_version
 
+DROPPING = LakePolicies(dropped_columns=DroppedColumns.DROP)
 Step = tuple[Sequence[ColumnSchema], Sequence[str | None]]
 
 
@@ -122,7 +124,7 @@ def test_a_dropped_column_is_kept_and_unknown_to_later_images() -> None:
 def test_a_dropped_column_is_dropped_by_policy() -> None:
     """And cannot be kept without a key."""
     dropped = (SetProperties((MAPPING,)), DropColumns(("a",)))
-    line = lineage(history([A, B], ([B], ["b"])), MirrorPolicies("drop"), mirror=AB)
+    line = lineage(history([A, B], ([B], ["b"])), DROPPING, mirror=AB)
     assert steps(line) == dropped
     keyless = [a_version(1, a_table(A, B, keys=())), a_version(2, a_table(B, keys=()), ["b"])]
     line = lineage(keyless, mirror=AB.remove(0))
@@ -151,7 +153,9 @@ def test_widening_is_done_in_place() -> None:
     """And DATETIME is asked for where the mirror had none."""
     versions = history([A, a_column("b", "date")], ([a_column("a", "bigint"), B], ["a", None]))
     line = lineage(
-        versions, MirrorPolicies("drop"), mirror=mirror(("a", pa.int32()), ("b", pa.date32()))
+        versions,
+        DROPPING,
+        mirror=mirror(("a", pa.int32()), ("b", pa.date32())),
     )
     assert steps(line) == (
         SetProperties((MAPPING, WIDENING)),
@@ -164,13 +168,13 @@ def test_widening_is_done_in_place() -> None:
     assert steps(line)[0] == SetProperties((WIDENING, LOCAL))
 
 
-@pytest.mark.parametrize("readers", ["any", "spark"])
-def test_one_commit_writes_everything_anew(readers: str) -> None:
+@pytest.mark.parametrize("readers", [Readers.ANY, Readers.SPARK])
+def test_one_commit_writes_everything_anew(readers: Readers) -> None:
     """Where a column needs it, or where every reader must read the mirror."""
-    kind = "int" if readers == "any" else "tinyint"
-    new = a_column("x", "bigint") if readers == "any" else a_column("x", "float")
+    kind = "int" if readers == Readers.ANY else "tinyint"
+    new = a_column("x", "bigint") if readers == Readers.ANY else a_column("x", "float")
     versions = history([a_column("a", kind), B], ([new, C], ["a", None]))
-    line = lineage(versions, MirrorPolicies(readers=readers), mirror=lineage(versions[:1]).schema)
+    line = lineage(versions, LakePolicies(readers=readers), mirror=lineage(versions[:1]).schema)
     old = line.mirror[1].type
     assert steps(line) == (
         Rewrite(
@@ -188,7 +192,7 @@ def test_one_commit_writes_everything_anew(readers: str) -> None:
 def test_any_reader_reads_an_added_column() -> None:
     """Adding and filling need no feature."""
     line = lineage(
-        history([A], ([A, B], ["a", None])), MirrorPolicies(readers="any"), mirror=AB.remove(2)
+        history([A], ([A, B], ["a", None])), LakePolicies(readers=Readers.ANY), mirror=AB.remove(2)
     )
     assert steps(line) == (AddColumns(pa.schema([("b", pa.int32())])),)
 
@@ -349,7 +353,7 @@ def test_files_are_read_under_their_changelog_s_names() -> None:
 def test_soft_deletes_have_a_column_of_their_own() -> None:
     """Added once, never kept or dropped; a source's column of that name is refused; and rows
     that were marked must go if they shall be no longer."""
-    soft = MirrorPolicies(deletes="soft")
+    soft = LakePolicies(deletes=Deletes.SOFT)
     line = lineage(history([A]), soft, mirror=AB.remove(2))
     assert steps(line) == (AddColumns(pa.schema([DELETED_AT])),)
     marked = AB.remove(2).append(DELETED_AT)

@@ -7,32 +7,32 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.changes.column_lineage import MirrorPolicies
-from resources.memory.lake import MemoryLake
-from resources.memory.mirrors import MemoryMirrors
+from pipeline.policies import DroppedColumns, LakePolicies, Readers
 from tests.changes.following import Follower
 from tests.changes.server import Server
+from tests.twins.lake import MemoryLake
+from tests.twins.mirrors import MemoryMirrors
 
 
 @given(
-    dropped=st.sampled_from(["keep", "drop"]),
-    readers=st.sampled_from(["spark", "any"]),
+    dropped=st.sampled_from(DroppedColumns),
+    readers=st.sampled_from(Readers),
     buckets=st.sampled_from([1, 3]),
     chance=st.randoms(use_true_random=False),
     sizes=st.lists(st.integers(1, 12), max_size=6),
 )
 @settings(max_examples=120)
 def test_a_mirror_follows_columns_and_rows(
-    dropped: str, readers: str, buckets: int, chance: Random, sizes: list[int]
+    dropped: DroppedColumns, readers: Readers, buckets: int, chance: Random, sizes: list[int]
 ) -> None:
     """Adds, drops, renames, swaps and widenings among inserts, updates, key changes and
     deletes, merged now and then: rows, filled columns and kept values are the server's."""
     server = Server(chance)
-    policies = MirrorPolicies(dropped_columns=dropped, readers=readers)
+    policies = LakePolicies(dropped_columns=dropped, readers=readers)
     follower = Follower(MemoryMirrors(MemoryLake()), policies, buckets)
     for size in (4, *sizes):
         for _ in range(size):
             server.step()
         line, _ = follower.run(server)
         assert follower.rows(line) == server.shown(line.kept)
-        assert dropped == "keep" or not line.kept
+        assert dropped == DroppedColumns.KEEP or not line.kept

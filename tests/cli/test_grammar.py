@@ -9,28 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from lockstep.grammar import NOT_YET_COMMANDS, UsageError, make_parser, parse
-from pipeline.errors import NotYet
+from lockstep.grammar import UsageError, make_parser, parse
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 HEAVY = {"dagster", "numba", "pyarrow", "pydantic", "psycopg2", "pymysql", "pyspark", "rich"}
 
 
 def test_help_names_what_there_is_and_nothing_else() -> None:
-    """Those of later versions are absent."""
     words = set(make_parser().format_help().split())
     known = {"init", "check", "tables", "plan", "run", "status", "start-at", "verify", "read"}
     known |= {"schema", "pause", "resume", "release", "reload", "versions"}
     assert known <= words
-    assert not NOT_YET_COMMANDS & words
-
-
-@pytest.mark.parametrize("command", sorted(NOT_YET_COMMANDS))
-def test_later_commands_are_refused_by_name(command: str) -> None:
-    """Not a typing error: not yet, exit code 2, whatever follows the command."""
-    with pytest.raises(NotYet, match=command) as caught:
-        parse(["--config", "run", command, "--whatever"])
-    assert caught.value.recovery.exit_code == 2
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from pipeline.policies import LakePolicies, StartPolicies, chosen_of
+from pipeline.policies import LakePolicies, StartPolicies
 from resources.config import model, sources
 from resources.config.catalog import CatalogSection
 from resources.config.dagster import DagsterSection
@@ -17,6 +17,7 @@ from resources.config.lineage import LineageSection
 from resources.config.load import parse_settings
 from resources.config.part import Section
 from resources.lake.server import KEYS
+from tests.pages.policies import chosen_of
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "lockstep.toml"
 

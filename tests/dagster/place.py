@@ -23,13 +23,13 @@ from pipeline.ports.source import SourceServer
 from pipeline.runs.context import Progress, Workplace
 from resources.config import Settings
 from resources.config.load import parse_settings
-from resources.memory.changelog import MemoryChangelog
-from resources.memory.claims import MemoryClaims
-from resources.memory.lake import MemoryLake
-from resources.memory.mirrors import MemoryMirrors
-from resources.memory.segments import MemorySegments
-from resources.memory.spool import MemorySpool
+from tests.twins.changelog import MemoryChangelog
+from tests.twins.claims import MemoryClaims
+from tests.twins.lake import MemoryLake
 from tests.twins.ledger import MemoryLedger
+from tests.twins.mirrors import MemoryMirrors
+from tests.twins.segments import MemorySegments
+from tests.twins.spool import MemorySpool
 
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 

@@ -24,12 +24,12 @@ from pipeline.binlog.transactions.spill import Spill, read_prepared
 from pipeline.binlog.values.json import json_array
 from pipeline.errors import DamagedEvent, LockstepError, TableError
 from pipeline.schema.types import arrow_schema
-from resources.memory.spool import MemoryEventFile
 from tests.fuzz.guarded import Guarded
 from tests.fuzz.mutations import damaged
 from tests.fuzz.recorded import ROW_EVENTS, Corpus
 from tests.pipeline.json_made import Json, Opaque, made
 from tests.pipeline.json_reference import document_text
+from tests.twins.spool import MemoryEventFile
 
 _VALUES: Final[tuple[Json, ...]] = (
     [None, True, False, 0, -1, 40_000, 1 << 20, -(1 << 40), (1 << 64) - 1, 0.1, 1e300, -2.5],

@@ -32,7 +32,6 @@ from pipeline.errors import TableError
 from pipeline.gtid import GtidSet
 from pipeline.ports.source import BinlogSize, Received
 from pipeline.position import Coordinates, Position
-from resources.memory.spool import MemorySpool
 from tests.fuzz.decoding import Decoding
 from tests.fuzz.guarded import GuardedBuffer, GuardedPieces
 from tests.fuzz.lies import lying_log
@@ -40,6 +39,7 @@ from tests.fuzz.mutations import cut, disturbed, framed, sent
 from tests.fuzz.recorded import AT, Corpus
 from tests.fuzz.results import Results
 from tests.pipeline.made import received, rotate
+from tests.twins.spool import MemorySpool
 
 _RING_BYTES: Final = 1 << 12
 _EVENTS, _TRANSACTIONS = 16, 4

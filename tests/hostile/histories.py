@@ -29,15 +29,15 @@ from pipeline.runs.replaying.replay import replay
 from pipeline.runs.replaying.segments_found import changelog_of
 from pipeline.table import TableName
 from pipeline.table_state import TableCondition
-from resources.memory.lake import MemoryLake
-from resources.memory.segments import print_of
 from tests.fix_mysql import MySqlStand
 from tests.mysql.logged import head
 from tests.mysql.reading import server
 from tests.positions.fake import FakeServer
 from tests.positions.follower import SOURCE, Follower
 from tests.twins.books import MemoryBooks
+from tests.twins.lake import MemoryLake
 from tests.twins.ledger import MemoryLedger
+from tests.twins.segments import print_of
 
 
 class Source(Protocol):

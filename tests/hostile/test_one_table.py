@@ -8,12 +8,12 @@ import pytest
 from pipeline.errors import MirrorRefused
 from pipeline.runs.comparing.verify_rows import verify
 from pipeline.table_state import OrderKind, TableCondition
-from resources.memory.mirrors import MemoryMirrors
 from resources.mysql import select
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server
 from tests.positions.follower import Follower
 from tests.positions.paused import Shop, open_shop
+from tests.twins.mirrors import MemoryMirrors
 
 UNREADABLE = {
     "no JSON": ("j json generated always as (info) virtual", "error 3140"),

@@ -17,12 +17,13 @@ from pathlib import Path
 
 import pytest
 
-from resources.lake import build_log_store, log_store
+from resources.lake import log_store
 from resources.lake.jars import jars_folder
 from tests.e2e.project import Project, head
 from tests.e2e.warm import WarmProcess
 from tests.fix_mysql import MySqlStand
 from tests.hostile.takeovers import Hanging, asleep, asleep_in_java, taking_over
+from tests.lake import build_log_store
 
 LEDGER = "resources.postgres.ledger:PostgresLedger"
 CHANGELOG = "resources.lake.changelog"

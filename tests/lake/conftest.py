@@ -20,11 +20,11 @@ from resources.lake.paths import LakePath
 from resources.lake.segments import ParquetSegments
 from resources.lake.session import SparkProcess
 from resources.lake.spark import Spark
-from resources.memory.changelog import MemoryChangelog
-from resources.memory.lake import MemoryLake
-from resources.memory.mirrors import MemoryMirrors
-from resources.memory.segments import MemorySegments
 from tests.fix_objects import ObjectStore
+from tests.twins.changelog import MemoryChangelog
+from tests.twins.lake import MemoryLake
+from tests.twins.mirrors import MemoryMirrors
+from tests.twins.segments import MemorySegments
 from tests.uncompiled import UNCOMPILED
 
 if TYPE_CHECKING:

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from pipeline.changes.layout import DELETED_AT
+from pipeline.policies import Deletes
 from pipeline.ports.mirror_writes import (
     AddColumns,
     FoldedChanges,
@@ -69,7 +70,7 @@ def images(kinds: Sequence[tuple[str, int, str, str | None]], first: int, new: b
 
 
 def a_completion(
-    mirrors: Mirrors, number: int, *, some: bool = True, deletes: str = "remove"
+    mirrors: Mirrors, number: int, *, some: bool = True, deletes: Deletes = Deletes.REMOVE
 ) -> Merge:
     """Changes of before and behind the statement, and a reading at `LOW`."""
     tables = [(images(IMAGES[:4], 1, new=False), BEFORE), (images(IMAGES[4:], 5, new=True), BEHIND)]
@@ -125,8 +126,8 @@ def test_without_a_change_only_the_column_is_filled(lake: Lake) -> None:
 
 def test_rows_marked_deleted_have_what_their_last_image_knew(lake: Lake) -> None:
     """They are not at the source any more."""
-    begun(lake.mirrors, deletes="soft")
-    commit = lake.mirrors.write(a_completion(lake.mirrors, 2, deletes="soft"))
+    begun(lake.mirrors, deletes=Deletes.SOFT)
+    commit = lake.mirrors.write(a_completion(lake.mirrors, 2, deletes=Deletes.SOFT))
     shown = pa.schema([*NEW, DELETED_AT])
     found = content(lake.mirrors, MIRROR, shown, commit.delta_version)
     marked = {row["id"]: row["g"] for row in found if row["_deleted_at"] is not None}

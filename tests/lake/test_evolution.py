@@ -13,9 +13,9 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, QueryBuilder
 
-from pipeline.changes.column_lineage import MirrorPolicies
 from pipeline.changes.evolution import LOCAL, MAPPING, WIDENING
 from pipeline.errors import ForeignCommit
+from pipeline.policies import LakePolicies, Readers
 from pipeline.ports.mirror_writes import (
     AddColumns,
     DropColumns,
@@ -160,14 +160,14 @@ def test_a_mirror_on_disk_follows(tmp_path: Path, spark: SparkProcess, seed: int
     disk = disk_lake(tmp_path, spark, in_memory=seed == 1)
     chance = Random(seed)
     server = Server(chance)
-    readers = "any" if seed % 2 else "spark"
-    follower = Follower(disk.mirrors, MirrorPolicies(readers=readers), buckets=seed + 1)
+    readers = Readers.ANY if seed % 2 else Readers.SPARK
+    follower = Follower(disk.mirrors, LakePolicies(readers=readers), buckets=seed + 1)
     for size in (6, 20):
         for _ in range(size):
             server.step()
         line, _ = follower.run(server)
         assert follower.rows(line) == server.shown(line.kept)
-    if readers == "any":
+    if readers == Readers.ANY:
         plain = DeltaTable(tmp_path / "lake" / FOLLOWED).to_pyarrow_table(columns=line.schema.names)
         assert plain.sort_by("id").to_pylist() == follower.rows(line)
 
@@ -192,7 +192,7 @@ def test_any_reader_reads_a_mirror_after_each_kind_of_change(disk: Lake, folder:
     mirrors, path = disk.mirrors, folder / MIRROR
 
     def write(number: int, mode: str, schema: pa.Schema, rows: Sequence[dict[str, Any]]) -> None:
-        mirrors.write(a_write(mirrors, number, mode, rows, schema=schema, readers="any"))
+        mirrors.write(a_write(mirrors, number, mode, rows, schema=schema, readers=Readers.ANY))
 
     write(1, "append", BEFORE, ROWS)
     write(2, "merge", BEFORE, [{"_change_type": "delete", "id": 2}, {"id": 3, "a": 30}])
@@ -220,6 +220,6 @@ def test_any_reader_reads_a_mirror_after_each_kind_of_change(disk: Lake, folder:
     rows = [{"id": 9, "a": 1, "e": "x"}]
     table = pa.Table.from_pylist(rows, schema=other)
     own = tuple(PartColumn(field.name, field.type) for field in other)
-    target = a_target(5, other, readers="any")
+    target = a_target(5, other, readers=Readers.ANY)
     mirrors.write(Replace(target, ("id",), (StagedFiles((mirrors.stage("read", table),), own),)))
     assert read_plainly(path, other) == rows

@@ -32,11 +32,12 @@ from pipeline.ports.mirror_writes import (
     SetProperties,
 )
 from pipeline.ports.mirrors import Mirrors
-from resources.lake import build_log_store, log_store
+from resources.lake import log_store
 from resources.lake.jars import jars_folder
 from resources.lake.mirror import SparkMirrors
 from resources.lake.pin import Head, head_of
 from resources.lake.session import SparkProcess
+from tests.lake import build_log_store
 from tests.lake.conftest import Lake
 from tests.lake.made import PEOPLE, a_write, content, update
 

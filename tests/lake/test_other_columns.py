@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 from pipeline.changes.layout import DELETED_AT
+from pipeline.policies import Deletes
 from pipeline.ports.mirror_writes import PartColumn, Replace, StagedFiles
 from tests.lake.conftest import Lake
 from tests.lake.made import PEOPLE, a_fold, a_target, a_write, changes, content
@@ -34,7 +35,7 @@ def test_rows_that_are_gone_keep_what_the_new_columns_hold(lake: Lake) -> None:
         read = [{"id": 2, "name": date(2026, 1, 1), "n": 9}] if number == 2 else [{"name": "x"}]
         own = tuple(PartColumn(field.name, field.type) for field in schema)
         staged = lake.mirrors.stage("read", pa.Table.from_pylist(read, schema=schema))
-        target = a_target(number, schema, deletes="soft")
+        target = a_target(number, schema, deletes=Deletes.SOFT)
         lake.mirrors.write(Replace(target, key, (StagedFiles((staged,), own),), moment=NOON))
     shown = content(lake.mirrors, MIRROR, pa.schema([*other, DELETED_AT]), 1)
     assert shown == [

@@ -187,7 +187,7 @@ def test_a_mirror_is_made_for_some_readers(lake: Lake) -> None:
     """Which is told by what it asks of them, not by the configuration."""
     assert lake.mirrors.made_for("shop/shop/people") is None
     lake.mirrors.write(a_write(lake.mirrors, 1, "append", [{"id": 1}]))
-    lake.mirrors.write(a_write(lake.mirrors, 2, "append", [{"id": 2}], readers="any"))
+    lake.mirrors.write(a_write(lake.mirrors, 2, "append", [{"id": 2}], readers=Readers.ANY))
     assert lake.mirrors.made_for("shop/shop/people") is Readers.SPARK
 
 

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from pipeline.changes.layout import DELETED_AT
+from pipeline.policies import Deletes
 from pipeline.ports.mirror_writes import (
     Append,
     Count,
@@ -63,7 +64,7 @@ def a_replacement(
     behind: pa.Table | None = None,
     *,
     schema: pa.Schema = PEOPLE,
-    deletes: str = "remove",
+    deletes: Deletes = Deletes.REMOVE,
     moment: datetime | None = None,
 ) -> Replace:
     parts: tuple[StagedFiles, ...] = ()
@@ -150,7 +151,7 @@ SOFT = pa.schema([*PEOPLE, DELETED_AT])
 def test_deleted_rows_stay_with_their_moment(lake: Lake) -> None:
     """In a merge and in a fold alike, also of a row that came and went in one run; a later
     insert clears it."""
-    begun(lake.mirrors, deletes="soft")
+    begun(lake.mirrors, deletes=Deletes.SOFT)
     staged = pa.table(
         {
             "_change_type": ["delete", "update_postimage"],
@@ -160,7 +161,7 @@ def test_deleted_rows_stay_with_their_moment(lake: Lake) -> None:
         }
     )
     folded = FoldedChanges((lake.mirrors.stage("soft", staged),))
-    lake.mirrors.write(Merge(a_target(2, deletes="soft"), ("id",), folded))
+    lake.mirrors.write(Merge(a_target(2, deletes=Deletes.SOFT), ("id",), folded))
     assert content(lake.mirrors, MIRROR, SOFT, 1) == [
         {"id": 1, "name": "last", "_deleted_at": NOON},
         {"id": 2, "name": "b", "_deleted_at": None},
@@ -174,7 +175,7 @@ def test_deleted_rows_stay_with_their_moment(lake: Lake) -> None:
         at=NIGHT,
     )
     part = own_part((), PEOPLE)
-    target = a_target(3, deletes="soft")
+    target = a_target(3, deletes=Deletes.SOFT)
     lake.mirrors.write(a_fold(lake.mirrors, target, [(behind, part)]))
     assert content(lake.mirrors, MIRROR, SOFT, 2) == [
         {"id": 1, "name": "again", "_deleted_at": None},
@@ -183,7 +184,7 @@ def test_deleted_rows_stay_with_their_moment(lake: Lake) -> None:
         {"id": 4, "name": "d", "_deleted_at": NIGHT},
     ]
     emptied = a_replacement(
-        lake.mirrors, 4, None, images(("insert", 2, "new")), deletes="soft", moment=NOON
+        lake.mirrors, 4, None, images(("insert", 2, "new")), deletes=Deletes.SOFT, moment=NOON
     )
     lake.mirrors.write(emptied)
     assert content(lake.mirrors, MIRROR, SOFT, 3) == [
@@ -197,7 +198,7 @@ def test_deleted_rows_stay_with_their_moment(lake: Lake) -> None:
 def test_a_mirror_made_by_a_merge_marks_its_deleted_rows(lake: Lake) -> None:
     """The first write of a table already deletes."""
     behind = images(("insert", 1, "a"), ("insert", 2, "b"), ("delete", 1, "a"), at=NOON)
-    target = a_target(1, deletes="soft")
+    target = a_target(1, deletes=Deletes.SOFT)
     lake.mirrors.write(a_fold(lake.mirrors, target, [(behind, own_part((), PEOPLE))]))
     assert content(lake.mirrors, MIRROR, SOFT, 0) == [
         {"id": 1, "name": "a", "_deleted_at": NOON},

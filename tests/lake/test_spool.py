@@ -18,8 +18,8 @@ from pipeline.errors import LakeUnavailable, SegmentsLost
 from pipeline.ports.spool import EventFile
 from pipeline.segment import SegmentFile
 from resources.lake.spool import FileSpool
-from resources.memory.spool import MemorySpool
 from tests.fix_objects import ObjectStore
+from tests.twins.spool import MemorySpool
 
 
 @dataclass(frozen=True, slots=True)

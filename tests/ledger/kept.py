@@ -35,7 +35,6 @@ from pipeline.tables import TablePatterns
 from resources.postgres.connection import Target
 from resources.postgres.ledger import PostgresLedger
 from resources.postgres.migrate import migrations
-from resources.postgres.schema_dump import write_dump
 from tests.ledger.made import (
     CONTIGUOUS,
     DECISION,
@@ -59,6 +58,7 @@ from tests.ledger.made import (
     state,
     version,
 )
+from tests.ledger.schema_dump import write_dump
 
 FOLDER = Path(__file__).parent
 SALES = TableName("shop", "sales")

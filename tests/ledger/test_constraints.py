@@ -20,7 +20,6 @@ from resources.postgres import refusals
 from resources.postgres.connection import Target, translated
 from resources.postgres.ledger import open_ledger
 from resources.postgres.queries import queries
-from resources.postgres.schema_dump import SCHEMA
 from tests.ledger.made import (
     DECISION,
     ORDERS,
@@ -32,6 +31,7 @@ from tests.ledger.made import (
     prepared,
     record,
 )
+from tests.ledger.schema_dump import SCHEMA
 from tests.ledger.servers import EACH_POSTGRES
 
 SOURCE = "the source of test_constraints"

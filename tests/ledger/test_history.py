@@ -19,6 +19,7 @@ from pipeline.schema.history import (
     SchemaVersion,
 )
 from pipeline.schema.model import DatabaseSchema
+from pipeline.schema.model_json import schema_fingerprint
 from pipeline.table import TableName
 from tests.ledger.made import (
     MOMENT,
@@ -363,4 +364,4 @@ def test_a_schema_keeps_its_fingerprint(ledger: Ledger, lease: Lease) -> None:
     recorded(ledger, lease, begun(ledger, lease), version(ORDERS, 1, 4, "ä", "a'b\\"))
     found = ledger.newest_schema(lease.source, ORDERS)
     assert found is not None
-    assert found.fingerprint == schema(ORDERS, "ä", "a'b\\").fingerprint
+    assert found.fingerprint == schema_fingerprint(schema(ORDERS, "ä", "a'b\\"))

@@ -22,7 +22,6 @@ from pipeline.tables import TablePatterns
 from resources.postgres.connection import Target, connect
 from resources.postgres.ledger import PostgresLedger, open_ledger
 from resources.postgres.migrate import migrate, migrations
-from resources.postgres.schema_dump import SCHEMA, dump
 from tests.ledger.kept import SALES, kept
 from tests.ledger.made import (
     ORDERS,
@@ -37,6 +36,7 @@ from tests.ledger.made import (
     prepared,
     record,
 )
+from tests.ledger.schema_dump import SCHEMA, dump
 from tests.ledger.servers import EACH_POSTGRES, run
 
 _DATABASES = count(1)
@@ -60,7 +60,7 @@ def empty_dsn(request: pytest.FixtureRequest) -> Iterator[str]:
 
 
 def test_the_migrated_schema_is_the_one_in_the_checkout(empty_dsn: str) -> None:
-    """`python -m resources.postgres.schema_dump` renews schema.sql."""
+    """`python -m tests.ledger.schema_dump` renews schema.sql."""
     open_ledger(empty_dsn, Path()).close()
     connection = psycopg2.connect(empty_dsn)
     try:

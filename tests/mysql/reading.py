@@ -19,10 +19,10 @@ from pipeline.position import Coordinates
 from pipeline.row_images import CHANGE_TYPES, RowImages
 from pipeline.schema.types import arrow_schema
 from pipeline.table import TableName, TableStructure
-from resources.memory.spool import MemorySpool
 from resources.mysql.connection import ConnectionSettings
 from resources.mysql.server import MySqlServer
 from tests.fix_mysql import MySqlStand
+from tests.twins.spool import MemorySpool
 
 
 def settings(mysql: MySqlStand, **changes: Any) -> ConnectionSettings:

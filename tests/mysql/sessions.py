@@ -16,10 +16,10 @@ from pipeline.binlog.transactions.buffer import TransactionBuffer
 from pipeline.position import Coordinates
 from pipeline.row_images import CHANGE_TYPES
 from pipeline.schema.types import arrow_schema
-from resources.memory.spool import MemorySpool
 from tests.fix_mysql import MySqlStand
 from tests.mysql.logged import head
 from tests.mysql.reading import Read, runs, server, transactions
+from tests.twins.spool import MemorySpool
 
 Change = tuple[str, str, tuple[Any, ...]]
 """A table, a kind of change, and the values of a row image."""

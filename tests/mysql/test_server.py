@@ -25,13 +25,13 @@ from pipeline.errors import (
 from pipeline.gtid import GtidSet
 from pipeline.position import Coordinates, LogFile
 from pipeline.table import TableName
-from resources.memory.spool import MemorySpool
 from resources.mysql import connection
 from resources.mysql.connection import ConnectionSettings
 from resources.mysql.dump import MySqlDump, by_offset, by_wide_offset
 from resources.mysql.server import MySqlServer
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import changes, server, settings, transactions
+from tests.twins.spool import MemorySpool
 
 
 def refusal(asked: MySqlServer) -> LockstepError:

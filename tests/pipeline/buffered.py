@@ -15,8 +15,8 @@ from pipeline.binlog.stream.texts import MOST_BYTES
 from pipeline.binlog.transactions.buffer import TransactionBuffer
 from pipeline.binlog.transactions.identity import gtid_text
 from pipeline.position import Coordinates, LogFile
-from resources.memory.spool import MemorySpool
 from tests.pipeline.made import received
+from tests.twins.spool import MemorySpool
 
 START = Coordinates(LogFile("binlog", 1), 4)
 

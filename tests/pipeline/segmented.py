@@ -24,10 +24,10 @@ from pipeline.schema.tracker import SchemaTracker
 from pipeline.segment import Segment
 from pipeline.table import TableName
 from pipeline.table_state import Quarantine
-from resources.memory.lake import MemoryLake
-from resources.memory.segments import MemorySegments
 from tests.pipeline.buffered import a_buffer
 from tests.pipeline.made import Log, gtid, query, received, rows, table_map
+from tests.twins.lake import MemoryLake
+from tests.twins.segments import MemorySegments
 
 NOW = datetime(2026, 11, 1, 6, tzinfo=UTC)
 

@@ -12,7 +12,6 @@ from pipeline.binlog.stream.rules import TRANSITIONS, BufferAction, EventRole, P
 from pipeline.binlog.transactions.limits import Limits
 from pipeline.errors import DamagedEvent, LockstepError, PreparedElsewhere, UnsupportedStatement
 from pipeline.position import Coordinates
-from resources.memory.spool import MemorySpool
 from tests.pipeline.buffered import START, Out, a_buffer, cut, feed, taken
 from tests.pipeline.made import (
     Log,
@@ -27,6 +26,7 @@ from tests.pipeline.made import (
     xa,
     xa_prepare,
 )
+from tests.twins.spool import MemorySpool
 
 ENDS = st.sampled_from(["xid", "COMMIT", "ROLLBACK"])
 SHAPES = st.lists(st.tuples(st.integers(0, 3), ENDS), max_size=12)

@@ -16,9 +16,9 @@ from pipeline.binlog.stream.framing import EventType
 from pipeline.binlog.transactions.buffer import TransactionBuffer
 from pipeline.errors import LakeUnavailable, SourceUnavailable
 from resources.lake.spool import FileSpool
-from resources.memory.spool import MemoryEventFile, MemorySpool
 from tests.pipeline.buffered import Out, a_buffer, feed, outs
 from tests.pipeline.made import Log, gtid, query, received, xa, xa_prepare
+from tests.twins.spool import MemoryEventFile, MemorySpool
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 

@@ -21,11 +21,11 @@ from pipeline.binlog.arrays import registers
 from pipeline.binlog.transactions.buffer import TransactionBuffer
 from pipeline.binlog.transactions.limits import Limits
 from pipeline.position import Coordinates
-from resources.memory.spool import MemorySpool
 from tests.fuzz.served import ServedDump
 from tests.fuzz.written import UNWANTED, WrittenLog
 from tests.pipeline.buffered import START, outs
 from tests.pipeline.made import received
+from tests.twins.spool import MemorySpool
 
 Step: TypeAlias = "tuple[int, str, bool] | str | int"
 """Rows of a table, deflated or not; a savepoint's name or another word; or which savepoint

@@ -23,7 +23,7 @@ from pipeline.runs.registering.register import differences, register
 from pipeline.schema.history import SchemaStatement
 from pipeline.table import TableName
 from pipeline.table_state import TableCondition, TableState
-from resources.memory.catalog import MemoryCatalog
+from tests.twins.catalog import MemoryCatalog
 from tests.twins.ledger import MemoryLedger
 
 SOURCE = "shop"

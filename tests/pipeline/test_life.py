@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -12,15 +11,14 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from hypothesis.stateful import run_state_machine_as_test as run_machine
 
 from pipeline.errors import Remedy
-from pipeline.life import events, page
+from pipeline.life import events
 from pipeline.life.rules import TRANSITIONS
 from pipeline.life.step import NotAllowed, replayed, step
 from pipeline.position import Coordinates
 from pipeline.table import TableName
-from pipeline.table_state import Stopped, TableState
-from pipeline.table_state import TableCondition as Life
+from pipeline.table_state import Stopped, TableCondition, TableState
+from tests.pages.lives import WORDS
 
-REPOSITORY = Path(__file__).resolve().parents[2]
 ORDERS = TableName("shop", "orders")
 CHANGELOG, MIRROR = "shop/shop/orders@changes", "shop/shop/orders"
 
@@ -39,17 +37,17 @@ def quarantine_event(
     return events.Quarantined("nobody understands it", "release it", "there", remedy, stopped)
 
 
-def in_state(life: Life) -> TableState:
+def in_state(life: TableCondition) -> TableState:
     state = step(ORDERS, None, followed())
     here = Stopped(1, place(10))
     match life:
-        case Life.LOADING:
+        case TableCondition.LOADING:
             return step(ORDERS, state, events.LoadBegun(CHANGELOG, 1, MIRROR))
-        case Life.QUARANTINED:
+        case TableCondition.QUARANTINED:
             return step(ORDERS, state, quarantine_event(here))
-        case Life.PAUSED:
+        case TableCondition.PAUSED:
             return step(ORDERS, state, events.Paused("ada", "resume it", None, here))
-        case Life.DROPPED:
+        case TableCondition.DROPPED:
             return step(ORDERS, state, events.Dropped(CHANGELOG, 1, MIRROR, here))
         case _:
             return state
@@ -66,7 +64,7 @@ def test_a_reload_of_a_table_that_an_abandoned_batch_had_made_anew() -> None:
     ]
     state = replayed(ORDERS, told, {2: place(10)})
     assert state is not None
-    assert (state.condition, state.stopped) == (Life.DROPPED, here)
+    assert (state.condition, state.stopped) == (TableCondition.DROPPED, here)
 
 
 CAPTURED = (
@@ -101,8 +99,8 @@ SAMPLES: tuple[events.Event, ...] = (
 
 
 @pytest.mark.parametrize("event", SAMPLES, ids=lambda event: type(event).__name__)
-@pytest.mark.parametrize("life", [None, *Life])
-def test_a_step_goes_where_the_table_says(life: Life | None, event: events.Event) -> None:
+@pytest.mark.parametrize("life", [None, *TableCondition])
+def test_a_step_goes_where_the_table_says(life: TableCondition | None, event: events.Event) -> None:
     """And what the table does not have is refused, by the name of a rule."""
     state = None if life is None else in_state(life)
     expected = TRANSITIONS.get((life, type(event)))
@@ -116,23 +114,20 @@ def test_a_step_goes_where_the_table_says(life: Life | None, event: events.Event
 
 def test_every_event_has_a_row_and_a_sample() -> None:
     kinds = {type(event) for event in SAMPLES}
-    assert kinds == set(page.WORDS) == {event for _, event in TRANSITIONS}
-
-
-def test_the_page_is_made_from_the_rules() -> None:
-    text = (REPOSITORY / "docs" / "tables.md").read_text()
-    assert page.rewritten(text) == text
+    assert kinds == set(WORDS) == {event for _, event in TRANSITIONS}
 
 
 def test_who_was_stopped_keeps_its_place_when_it_is_paused() -> None:
     """Reason and hint are the person's; the place in the log is the one it stopped at."""
-    stopped = in_state(Life.QUARANTINED)
+    stopped = in_state(TableCondition.QUARANTINED)
     after = step(ORDERS, stopped, events.Paused("ada", "resume it", None, Stopped(5, place(90))))
     assert (after.stopped, after.position, after.reason) == (stopped.stopped, "there", "ada")
 
 
 def test_a_table_paused_before_anything_was_captured_is_nowhere() -> None:
-    state = step(ORDERS, in_state(Life.ACTIVE), events.Paused("ada", "resume it", None, None))
+    state = step(
+        ORDERS, in_state(TableCondition.ACTIVE), events.Paused("ada", "resume it", None, None)
+    )
     assert (state.stopped, state.position) == (None, "nowhere in the log yet")
 
 
@@ -144,7 +139,7 @@ def test_a_table_that_an_abandoned_batch_saw_first_is_still_known() -> None:
     ]
     state = replayed(ORDERS, told, {1: place(4)})
     assert state is not None
-    assert (state.condition, state.stopped) == (Life.QUARANTINED, Stopped(1, place(4)))
+    assert (state.condition, state.stopped) == (TableCondition.QUARANTINED, Stopped(1, place(4)))
 
 
 @dataclass
@@ -261,10 +256,10 @@ class LifeMachine(RuleBasedStateMachine):
         state = self.world.state
         assert state is not None
         told = (state.reason, state.hint, state.position)
-        going = state.condition in (Life.ACTIVE, Life.DROPPED)
+        going = state.condition in (TableCondition.ACTIVE, TableCondition.DROPPED)
         assert all(one is None for one in told) if going else None not in told
-        assert (state.stopped is None) or state.condition is not Life.ACTIVE
-        assert state.stopped is not None or state.condition is not Life.DROPPED
+        assert (state.stopped is None) or state.condition is not TableCondition.ACTIVE
+        assert state.stopped is not None or state.condition is not TableCondition.DROPPED
         assert state.remedy is None or not going
 
     @invariant()

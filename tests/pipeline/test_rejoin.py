@@ -24,13 +24,14 @@ from pipeline.runs.rejoining.rejoin import (
     rejoin,
 )
 from pipeline.table import TableName
-from pipeline.table_state import OrderKind, TableOrder, TableState
-from pipeline.table_state import TableCondition as Life
+from pipeline.table_state import OrderKind, TableCondition, TableOrder, TableState
 
 ORDERS = TableName("shop", "orders")
 AT = Coordinates.parse("binlog.000001:40")
 LOG = Span(cast("Any", None), cast("Any", None), None, AT)
-QUARANTINED = TableState(ORDERS, Life.QUARANTINED, 1, "m", "c", "a reason", "a hint", "there", 1)
+QUARANTINED = TableState(
+    ORDERS, TableCondition.QUARANTINED, 1, "m", "c", "a reason", "a hint", "there", 1
+)
 
 
 def order(kind: OrderKind = OrderKind.RELEASE) -> TableOrder:
@@ -82,7 +83,7 @@ def test_new_columns_are_enough_only_where_the_rest_goes_on(
 
 def test_a_lost_mirror_or_a_dropped_table_is_read_again() -> None:
     lost = replace(QUARANTINED, mirror_generation=2, mirror_version=None, remedy=Remedy.CATCH_UP)
-    dropped = replace(QUARANTINED, condition=Life.DROPPED, remedy=None)
+    dropped = replace(QUARANTINED, condition=TableCondition.DROPPED, remedy=None)
     for state in (lost, dropped):
         assert only_the_source(order(), state, goes_on=True) == ReadAgain("a reason")
 

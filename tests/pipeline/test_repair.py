@@ -20,16 +20,16 @@ from pipeline.segment import SegmentFile, SourcePart, SourceTable
 from pipeline.source_plan import SourcePlan
 from pipeline.table_state import TableCondition
 from pipeline.tables import TablePatterns
-from resources.memory.changelog import MemoryChangelog
-from resources.memory.claims import MemoryClaims
-from resources.memory.lake import MemoryLake
-from resources.memory.mirrors import MemoryMirrors
-from resources.memory.segments import MemorySegments
-from resources.memory.spool import MemorySpool
 from resources.mysql.connection import ConnectionSettings
 from resources.mysql.server import MySqlServer
 from tests.ledger.made import ORDERS, STOCK, begun, following, merged, newest, prepared, record
+from tests.twins.changelog import MemoryChangelog
+from tests.twins.claims import MemoryClaims
+from tests.twins.lake import MemoryLake
 from tests.twins.ledger import MemoryLedger
+from tests.twins.mirrors import MemoryMirrors
+from tests.twins.segments import MemorySegments
+from tests.twins.spool import MemorySpool
 
 SCHEMA = pa.schema([pa.field("id", pa.int64())])
 

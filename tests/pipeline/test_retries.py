@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from pipeline import retries
-from pipeline.retries import SPARK, STEP, TABLE, Retry
+from pipeline.retries import SPARK, STEP
+from tests.pages.retries import named
 
 ROOT = Path(__file__).resolve().parents[2]
 MODULES = [
@@ -71,11 +72,10 @@ def test_a_wait_is_found(code: str) -> None:
     assert len(waits(ast.parse(code))) == 1
 
 
-def test_each_retry_is_on_the_page_and_used() -> None:
-    named = {name: one for name, one in vars(retries).items() if isinstance(one, Retry)}
-    assert list(named.values()) == list(TABLE)
+def test_each_retry_is_used() -> None:
     others = "".join(path.read_text() for path in MODULES if path != Path(retries.__file__))
-    assert [name for name in named if f" {name}" not in others] == []
+    assert len(named()) > 10
+    assert [name for name in named() if f" {name}" not in others] == []
 
 
 def test_tries_and_pauses() -> None:

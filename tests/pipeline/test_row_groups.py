@@ -5,8 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from pipeline.runs.loading import row_groups as room
-from pipeline.runs.loading.row_groups import row_groups
+from pipeline import row_groups as room
+from pipeline.row_groups import row_groups
 
 
 def batch(first: int, count: int) -> pa.RecordBatch:

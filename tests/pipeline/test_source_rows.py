@@ -8,9 +8,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from pipeline import row_groups
 from pipeline.binlog.stream.framing import EventType
 from pipeline.policies import LakePolicies
-from pipeline.runs.capturing import source_rows
 from pipeline.runs.capturing.captured_tables import CapturedTables
 from pipeline.runs.capturing.change_numbers import Numbers
 from pipeline.runs.capturing.segment_builder import Segmenter
@@ -19,11 +19,11 @@ from pipeline.runs.capturing.table_changes import Rules
 from pipeline.schema.history import History
 from pipeline.schema.tracker import SchemaTracker
 from pipeline.segment import SourceTable
-from resources.memory.lake import MemoryLake
-from resources.memory.segments import MemorySegments
 from tests.pipeline.buffered import a_buffer
 from tests.pipeline.made import Log, gtid, nested, payload, query, received, rows
 from tests.pipeline.segmented import NOW, NothingKnown, begin, named, odd, write
+from tests.twins.lake import MemoryLake
+from tests.twins.segments import MemorySegments
 
 
 def told(log: Log, *, ring_bytes: int = 1 << 20, wanted: str = "") -> list[dict[str, Any]]:
@@ -108,7 +108,7 @@ def test_rows_taken_back_are_not_counted(ring_bytes: int) -> None:
 
 def test_rows_are_written_in_the_order_of_the_log(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where they are more than a row group."""
-    monkeypatch.setattr(source_rows, "GROUP_ROWS", 3)
+    monkeypatch.setattr(row_groups, "GROUP_ROWS", 3)
     log = Log()
     for number in range(1, 11):
         begin(log, number)

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from pipeline.binlog.stream.framing import EventType
 from pipeline.binlog.transactions.limits import Limits
 from pipeline.position import Coordinates
-from resources.memory.spool import MemorySpool
 from tests.pipeline.buffered import START, a_buffer, feed
 from tests.pipeline.made import Log, gtid, query, xa, xa_prepare
+from tests.twins.spool import MemorySpool
 
 SIZES = st.lists(st.integers(1, 700), max_size=6)
 """Rows per event; the ring has room for 800 of them."""

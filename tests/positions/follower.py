@@ -23,13 +23,13 @@ from pipeline.runs.reports import CaptureReport
 from pipeline.source_plan import SnapshotPlan, SourcePlan, StandbyPlan
 from pipeline.table import TableName
 from pipeline.tables import TablePatterns
-from resources.memory.changelog import MemoryChangelog
-from resources.memory.claims import MemoryClaims
-from resources.memory.lake import MemoryLake
-from resources.memory.mirrors import MemoryMirrors
-from resources.memory.segments import MemorySegments
-from resources.memory.spool import MemorySpool
+from tests.twins.changelog import MemoryChangelog
+from tests.twins.claims import MemoryClaims
+from tests.twins.lake import MemoryLake
 from tests.twins.ledger import MemoryLedger
+from tests.twins.mirrors import MemoryMirrors
+from tests.twins.segments import MemorySegments
+from tests.twins.spool import MemorySpool
 
 SET_PAUSES = [1.0] * 30
 """How long a run waits for a server's set that never has what was read from it."""

@@ -23,12 +23,12 @@ from pipeline.runs.acknowledge import acknowledge
 from pipeline.runs.capture import capture
 from pipeline.runs.context import Workplace
 from pipeline.runs.merge import merge
-from resources.memory.lake import MemoryLake
-from resources.memory.mirrors import MemoryMirrors
 from tests.fix_mysql import MySqlStand
 from tests.positions.follower import SOURCE
 from tests.positions.interrupted import Crash, mortal
 from tests.positions.two_tables import TABLES, Asleep, Shop, books, open_shop, overtaken
+from tests.twins.lake import MemoryLake
+from tests.twins.mirrors import MemoryMirrors
 
 
 @pytest.fixture

@@ -16,11 +16,11 @@ from pipeline.runs.capture import capture
 from pipeline.runs.merge import merge
 from pipeline.table import TableName
 from pipeline.table_state import TableCondition, TableState
-from resources.memory.mirrors import MemoryMirrors
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server
 from tests.positions.follower import SOURCE, Follower
 from tests.positions.interrupted import Crash, mortal
+from tests.twins.mirrors import MemoryMirrors
 
 
 @dataclass

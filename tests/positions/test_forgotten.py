@@ -45,13 +45,13 @@ from pipeline.segment import SegmentFile
 from pipeline.table import TableName
 from pipeline.table_state import OrderKind
 from pipeline.upkeep.changes import ChangesPlan
-from resources.memory.copies import MemoryCopies
 from tests.fix_mysql import MySqlStand
 from tests.hostile.histories import books_of, go_on, lake_of
 from tests.mysql.reading import server
 from tests.positions.follower import SOURCE, Follower
 from tests.positions.interrupted import Crash, mortal
 from tests.positions.servers import head
+from tests.twins.copies import MemoryCopies
 from tests.twins.ledger import MemoryLedger
 
 TABLES = ("a", "b")

@@ -20,12 +20,12 @@ from pipeline.runs.capture import capture
 from pipeline.runs.merge import merge
 from pipeline.table import TableName
 from pipeline.table_state import TableCondition, TableState
-from resources.memory.lake import MemoryLake
-from resources.memory.mirrors import MemoryMirrors
 from tests.fix_mysql import MySqlStand
 from tests.positions.follower import SOURCE
 from tests.positions.interrupted import Crash, mortal, noted
 from tests.positions.two_tables import Shop, open_shop
+from tests.twins.lake import MemoryLake
+from tests.twins.mirrors import MemoryMirrors
 
 
 class Picky(MemoryMirrors):

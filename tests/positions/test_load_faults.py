@@ -16,10 +16,10 @@ import pytest
 from pipeline.errors import LakeUnavailable, SourceUnavailable
 from pipeline.load import Chunk
 from pipeline.policies import OnPositionLost, StartPolicies
+from pipeline.row_groups import row_groups
 from pipeline.runs.comparing.verify_rows import verify
 from pipeline.runs.context import Unwatched, Workplace
 from pipeline.runs.loading import read_chunks
-from pipeline.runs.loading.row_groups import row_groups
 from pipeline.snapshot.pace import LoadLimits, Pace
 from pipeline.source_plan import SnapshotPlan
 from pipeline.table_state import TableCondition

@@ -29,13 +29,13 @@ from pipeline.runs.rebuilding.rebuild import (
 )
 from pipeline.table import TableName
 from pipeline.table_state import OrderKind, TableCondition
-from resources.memory.copies import MemoryCopies
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server
 from tests.positions.follower import SOURCE, Follower
 from tests.positions.interrupted import Crash, mortal
 from tests.positions.servers import head
 from tests.positions.test_replays import replayed
+from tests.twins.copies import MemoryCopies
 
 TABLES = ("a", "b", "k")
 """The last has no key, unless rows are to be marked."""

@@ -23,12 +23,12 @@ from pipeline.runs.replaying.report import ReplayReport
 from pipeline.runs.replaying.segments_found import Standing
 from pipeline.runs.replaying.settle import settle_replays
 from pipeline.table import TableName
-from resources.memory.segments import print_of
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server
 from tests.positions.follower import SOURCE, Follower
 from tests.positions.interrupted import Crash, mortal
 from tests.positions.servers import head
+from tests.twins.segments import print_of
 
 TABLES = ("a", "b")
 STEPS = (

@@ -21,13 +21,13 @@ from pipeline.runs.replaying.segments_found import Standing
 from pipeline.runs.replaying.waiting import lock_when_free
 from pipeline.table import TableName
 from pipeline.table_state import OrderKind
-from resources.memory.copies import MemoryCopies
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server
 from tests.positions.follower import SOURCE, Follower
 from tests.positions.servers import Pair, catch_up, executed, head, promote, replicate
 from tests.positions.shop import follow, put, turn_to
 from tests.positions.shop import open_shop as open_pair
+from tests.twins.copies import MemoryCopies
 
 WHOLE = Span(parse_place("earliest"), parse_place("latest"))
 

@@ -13,13 +13,13 @@ from pipeline.ports.changelog import Published
 from pipeline.runs.acknowledge import acknowledge
 from pipeline.runs.merge import merge
 from pipeline.segment import SourceTable
-from resources.memory.changelog import MemoryChangelog
-from resources.memory.lake import MemoryLake
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server
 from tests.positions.follower import SOURCE, Follower
 from tests.positions.interrupted import Crash, mortal
 from tests.positions.servers import head
+from tests.twins.changelog import MemoryChangelog
+from tests.twins.lake import MemoryLake
 
 Row = dict[str, Any]
 

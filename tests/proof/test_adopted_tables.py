@@ -14,11 +14,11 @@ from pipeline.runs.comparing.verify_rows import verify
 from pipeline.runs.recovering.adopt_tables import Compared, adopt_tables, compare_tables
 from pipeline.runs.reports import NotCompared, TableDifference
 from pipeline.table import TableName
-from resources.memory.lake import MemoryCommit
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server
 from tests.positions.follower import SOURCE, Follower
 from tests.proof.writing import COLUMNS, KEYLESS, writers
+from tests.twins.lake import MemoryCommit
 
 SCHEMA = pa.schema(
     [

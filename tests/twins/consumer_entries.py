@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
 
-from pipeline.consumers import DeliveryState
+
+class DeliveryState(StrEnum):
+    OUT = "out"
+    ACKNOWLEDGED = "acknowledged"
+    ROLLED_BACK = "rolled back"
 
 
 @dataclass(frozen=True, slots=True)

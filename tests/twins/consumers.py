@@ -15,12 +15,11 @@ from pipeline.consumers import (
     ConsumerStart,
     Delivery,
     DeliveryBounds,
-    DeliveryState,
     chosen_batches,
 )
 from resources.postgres.refusals import refusal, unknown_consumer
 from tests.twins.books import MemoryBooks
-from tests.twins.consumer_entries import ConsumerEntry, DeliveryEntry
+from tests.twins.consumer_entries import ConsumerEntry, DeliveryEntry, DeliveryState
 
 _UNFINISHED = (BatchState.CAPTURING, BatchState.CAPTURED, BatchState.MERGED)
 

@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from dataclasses import fields, replace
 
 from pipeline.batch import BatchState
-from pipeline.consumers import DeliveryState
 from pipeline.table import TableName
 from pipeline.table_state import Stopped
 from pipeline.upkeep.changes import Pruned
 from tests.twins.books import MemoryBooks
+from tests.twins.consumer_entries import DeliveryState
 
 
 def prune_changes(books: MemoryBooks, source: str, last: int, through: int) -> int:

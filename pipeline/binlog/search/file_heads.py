@@ -14,7 +14,7 @@ from typing import Final
 
 from pipeline.binlog.search.log_scan import Dumps, opened
 from pipeline.binlog.search.walk import GTIDS, Seen, committed_at, walk
-from pipeline.binlog.stream.commit_times import end_of_second
+from pipeline.binlog.stream.commit_times import latest_commit_time
 from pipeline.binlog.stream.control import moment, read_previous_gtids
 from pipeline.binlog.stream.damage import damaged
 from pipeline.binlog.stream.event_reader import Reader
@@ -56,7 +56,7 @@ def read_file_head(dumps: Dumps, file: LogFile) -> FileHead:
                 gtids = read_gtid_list(seen.event)
             elif seen.code in GTIDS:
                 if description is not None and seen.server_id != description.server_id:
-                    others = moment(committed_at(seen) or end_of_second(seen.timestamp))
+                    others = moment(latest_commit_time(committed_at(seen), seen.timestamp))
                 break
     if description is None:
         raise damaged("a log file begins without a format description", start)

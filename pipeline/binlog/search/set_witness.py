@@ -28,7 +28,7 @@ from pipeline.binlog.stream import ring as columns
 from pipeline.binlog.stream.control import read_query
 from pipeline.binlog.stream.framing import COMPRESSED_ROWS, FIRST_OFFSET, HEADER, EventType
 from pipeline.binlog.stream.mariadb import plain_query, plain_rows
-from pipeline.binlog.stream.ring import ANONYMOUS, Integers
+from pipeline.binlog.stream.ring import ANONYMOUS, Integers, place_of
 from pipeline.binlog.transactions.identity import gtid_text
 from pipeline.gtid import GtidSet
 from pipeline.ports.source import BinlogSize
@@ -56,7 +56,7 @@ class LastOfSources:
             return
         for row in _last_rows(named):
             kind, high, low = row[list(_IDENTITY)].tolist()
-            at = Coordinates(files[row[columns.FILE]], int(row[columns.BEGIN_OFFSET]))
+            at = place_of(row, columns.BEGIN_OFFSET, files)
             self._last.pop((kind, high, low), None)
             told = gtid_text(row, sources), int(row[columns.COMMITTED_AT]), at
             self._last[kind, high, low] = told

@@ -20,6 +20,7 @@ from pipeline.schema.correspondence import columns_from, may_rename_columns, why
 from pipeline.schema.history import History, Knowledge, SchemaVersion
 from pipeline.schema.logged import LoggedStatement
 from pipeline.schema.model import TableSchema
+from pipeline.schema.model_json import schema_fingerprint
 from pipeline.schema.tracker import SchemaTracker
 from pipeline.schema.versions import ColumnsFrom
 from pipeline.table import TableName
@@ -128,7 +129,7 @@ class RecordedBefore:
             return None
         if table not in self._known:
             self._known[table] = self._ledger.schema_versions(self._source, table)
-        told = schema.fingerprint if schema is not None else _without_schema(reason)
+        told = schema_fingerprint(schema) if schema is not None else _without_schema(reason)
         for one in reversed(self._known[table]):
             same = one.since == since and one.fingerprint == told
             if one.batch >= self._since and same and word in (None, one.columns_from):

@@ -26,10 +26,11 @@ from pipeline.changes.source_tables import (
     transaction_rows,
 )
 from pipeline.ports.segments import SegmentStore, SegmentWriter
+from pipeline.row_groups import HeldRows
 from pipeline.schema.consequences import Consequence
 from pipeline.schema.history import History
 from pipeline.schema.logged import Followed, LoggedStatement
-from pipeline.segment import GROUP_BYTES, GROUP_ROWS, SourcePart, SourceTable
+from pipeline.segment import SourcePart, SourceTable
 from pipeline.table import TableName
 
 _VERSION = 1
@@ -70,8 +71,7 @@ class SourceRows:
         self._store = store
         self._source, self._batch = source, batch
         self._writer: SegmentWriter | None = None
-        self._held: list[pa.RecordBatch] = []
-        self._held_rows = self._held_bytes = 0
+        self._held = HeldRows()
         self._statements: list[PlacedStatement] = []
 
     @property
@@ -103,10 +103,8 @@ class SourceRows:
             run.transactions[:, columns.TEXT_BYTES] > MOST_BYTES,
         )
         rows = transaction_rows(marks, places, counted.counts, texts, batch=self._batch)
-        self._held.append(rows)
-        self._held_rows += rows.num_rows
-        self._held_bytes += rows.nbytes
-        if self._held_rows >= GROUP_ROWS or self._held_bytes >= GROUP_BYTES:
+        self._held.add(rows)
+        if self._held.enough:
             self._write()
 
     def finish(self, history: History) -> tuple[SourcePart, ...]:
@@ -122,12 +120,12 @@ class SourceRows:
         return tuple(parts)
 
     def _write(self) -> None:
-        if not self._held:
+        if not self._held.batches:
             return
         if self._writer is None:
             self._writer = self._open(SourceTable.TRANSACTIONS)
-        self._writer.write(pa.Table.from_batches(self._held))
-        self._held, self._held_rows, self._held_bytes = [], 0, 0
+        self._writer.write(pa.Table.from_batches(self._held.batches))
+        self._held.clear()
 
     def _open(self, table: SourceTable) -> SegmentWriter:
         return self._store.open(

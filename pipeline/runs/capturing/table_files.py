@@ -13,8 +13,9 @@ import pyarrow as pa
 
 from pipeline.changes.marks import file_schema
 from pipeline.ports.segments import SegmentStore, SegmentWriter
+from pipeline.row_groups import HeldRows
 from pipeline.schema.history import SchemaVersion
-from pipeline.segment import GROUP_BYTES, GROUP_ROWS, RowCounts, Segment
+from pipeline.segment import RowCounts, Segment
 from pipeline.table import TableName
 
 HELD_BYTES = 128 << 20
@@ -33,9 +34,7 @@ class CapturedTable:
     version: SchemaVersion
     folder: str
     schema: pa.Schema
-    held: list[pa.RecordBatch] = field(default_factory=list)
-    held_images: int = 0
-    held_bytes: int = 0
+    held: HeldRows = field(default_factory=HeldRows)
     writer: SegmentWriter | None = None
     counts: RowCounts = field(default_factory=RowCounts)
     first: int = 0
@@ -82,14 +81,12 @@ class TableFiles:
 
     def hold(self, one: CapturedTable, rows: pa.RecordBatch) -> None:
         """Keep rows until they are worth a row group, or memory runs short."""
-        one.held.append(rows)
-        one.held_images += rows.num_rows
-        one.held_bytes += rows.nbytes
+        one.held.add(rows)
         self._held_bytes += rows.nbytes
-        if one.held_images >= GROUP_ROWS or one.held_bytes >= GROUP_BYTES:
+        if one.held.enough:
             self._write(one)
         if self._held_bytes >= HELD_BYTES:
-            for other in sorted(self._open.values(), key=lambda table: -table.held_bytes):
+            for other in sorted(self._open.values(), key=lambda table: -table.held.bytes):
                 if self._held_bytes < HELD_BYTES // 2:
                     break
                 self._write(other)
@@ -140,7 +137,7 @@ class TableFiles:
         return tuple(segments)
 
     def _write(self, one: CapturedTable) -> None:
-        if not one.held:
+        if not one.held.batches:
             return
         if one.writer is None:
             one.writer = self._store.open(
@@ -154,21 +151,20 @@ class TableFiles:
         self._let_go(one)
 
     def _let_go(self, one: CapturedTable) -> None:
-        self._held_bytes -= one.held_bytes
-        one.held = []
-        one.held_images = one.held_bytes = 0
+        self._held_bytes -= one.held.bytes
+        one.held.clear()
 
 
 def _together(one: CapturedTable) -> pa.Table:
     """The rows held; from the first image that leaves a column out, with what each has."""
     count = len(one.schema)
-    one.more = max([one.more, *(len(batch.schema) - count for batch in one.held)])
+    one.more = max([one.more, *(len(batch.schema) - count for batch in one.held.batches)])
     if not one.more:
-        return pa.Table.from_batches(one.held, schema=one.schema)
+        return pa.Table.from_batches(one.held.batches, schema=one.schema)
     names = [column.name for column in one.version.structure.columns]
     schema = file_schema(one.schema, names, one.more)
     batches = []
-    for batch in one.held:
+    for batch in one.held.batches:
         lacking = [pa.nulls(batch.num_rows, kind) for kind in schema.types[len(batch.schema) :]]
         batches.append(pa.RecordBatch.from_arrays([*batch.columns, *lacking], schema=schema))
     return pa.Table.from_batches(batches)

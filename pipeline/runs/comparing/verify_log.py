@@ -10,7 +10,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Final, NoReturn, Protocol
+from typing import Final, Protocol
 
 import pyarrow as pa
 
@@ -33,7 +33,7 @@ from pipeline.runs.capturing.cascade_watch import Watch
 from pipeline.runs.capturing.completeness import require_followed, require_whole
 from pipeline.runs.capturing.image_decoder import Decoding
 from pipeline.runs.capturing.log_reader import LogReading
-from pipeline.runs.context import Workplace
+from pipeline.runs.context import NoSegments, Workplace
 from pipeline.schema.consequences import Action, consequences
 from pipeline.schema.logged import Followed, LoggedStatement
 from pipeline.start.question import Refusal
@@ -77,7 +77,7 @@ def read_log(
     assert proposal.run_start is not None, "a start that is not refused has a place"
     run_start = proposal.run_start
     bounds = RunBounds.fixed(run_start.facts, Budget())
-    basis = basis_of(replace(work, segments=_NoSegments()), run_start, bounds, cursor.batch + 1, ())
+    basis = basis_of(replace(work, segments=NoSegments()), run_start, bounds, cursor.batch + 1, ())
     taker = LogOfTables(basis, readers)
     reading = LogReading(basis, taker)
     reading.run()
@@ -190,13 +190,3 @@ class _Transactions:
     def gtids(self, number: int) -> str:
         read = gtid_set(self.run.transactions[: number + 1], self.run.sources)
         return str(together(self.before(), read))
-
-
-class _NoSegments:
-    """Nothing is written."""
-
-    def _never(self, *_: object, **__: object) -> NoReturn:
-        raise RuntimeError("a comparison writes nothing")
-
-    open = open_chunk = damaged = pieces = unpacked = _never
-    discard = discard_load = give_up_uploads = remove = bring = clear = _never

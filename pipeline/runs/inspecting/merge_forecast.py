@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping
 from pipeline.changes.strategy import Facts, choose, only_inserts
 from pipeline.decisions import Continuity
 from pipeline.errors import TableError
+from pipeline.policies import Deletes
 from pipeline.runs.begin import RunStart
 from pipeline.runs.context import Workplace
 from pipeline.runs.inspecting.log_tally import TableTally
@@ -28,7 +29,7 @@ def foreseen_merges(
 ) -> dict[TableName, str]:
     """A sentence for each table with changes. `replaced`: those that are emptied, made or read
     anew meanwhile."""
-    soft = work.source.lake.deletes == "soft"
+    soft = work.source.lake.deletes == Deletes.SOFT
     continues = run_start.decision.continuity not in (Continuity.GAP, Continuity.OVERLAP)
     all_new = continues and not work.ledger.gaps(work.source.name)
     found = {}

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from typing import Final, NoReturn
+from typing import Final
 
 from pipeline.batch import Batch
 from pipeline.binlog.search.log_scan import log_between
@@ -19,7 +19,7 @@ from pipeline.runs.begin import RunStart
 from pipeline.runs.capturing.basis import basis_of, bounds_of
 from pipeline.runs.capturing.completeness import require_followed, require_whole
 from pipeline.runs.capturing.log_reader import LogReading
-from pipeline.runs.context import Workplace
+from pipeline.runs.context import NoSegments, Workplace
 from pipeline.runs.inspecting.log_tally import Largest, StatementSeen, TableTally, Tally
 from pipeline.runs.inspecting.merge_forecast import foreseen_merges
 from pipeline.runs.rejoining.log_reach import ReturnPlan
@@ -64,7 +64,7 @@ def read_ahead(work: Workplace, run_start: RunStart, returns: ReturnPlan) -> Pla
     newest = work.ledger.batches(work.source.name, limit=1)
     batch = newest[0].id + 1 if newest else 1
     active = [order.table for order in returns.orders]
-    basis = basis_of(replace(work, segments=_NoSegments()), run_start, bounds, batch, active)
+    basis = basis_of(replace(work, segments=NoSegments()), run_start, bounds, batch, active)
     tally = Tally(basis)
     stops: list[LockstepError] = []
     reading = LogReading(tally.keeping_nothing(), tally, stops=stops.append)
@@ -105,16 +105,6 @@ def _why(work: Workplace, spent: str | None, end: Coordinates, head: Coordinates
     if end < head:
         return f"--until {work.source.until}"
     return "the log ends there"
-
-
-class _NoSegments:
-    """A plan opens no table for writing."""
-
-    def _never(self, *_: object, **__: object) -> NoReturn:
-        raise RuntimeError("a plan writes nothing")
-
-    open = open_chunk = damaged = pieces = unpacked = _never
-    discard = discard_load = give_up_uploads = remove = bring = clear = _never
 
 
 def seconds_of(work: Workplace, reading: PlannedReading | None) -> float | None:

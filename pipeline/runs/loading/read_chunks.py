@@ -21,8 +21,8 @@ from pipeline.decisions import Lease
 from pipeline.errors import StructureMoved, TableError
 from pipeline.load import Chunk, ChunkRows, Load
 from pipeline.position import Coordinates, LogFile
+from pipeline.row_groups import row_groups
 from pipeline.runs.context import Workplace
-from pipeline.runs.loading.row_groups import row_groups
 from pipeline.schema.row_keys import merge_key
 from pipeline.snapshot.bounds import Range
 from pipeline.snapshot.keys import chunk_key

@@ -28,6 +28,7 @@ from pipeline.changes.key_hashes import KeyChains
 from pipeline.changes.layout import changelog_names, origin_names
 from pipeline.changes.strategy import MOST_IMAGES
 from pipeline.errors import TableError
+from pipeline.policies import Deletes
 from pipeline.ports.mirror_writes import FoldedChanges
 from pipeline.ports.mirrors import Mirrors
 from pipeline.ports.segments import SegmentStore
@@ -72,7 +73,7 @@ def folded_changes(
         schema=job.lineage.schema,
         key=job.key,
         parts=tuple(part.part for part in parts),
-        marks=("_committed_at",) if job.lineage.policies.deletes == "soft" else (),
+        marks=("_committed_at",) if job.lineage.policies.deletes == Deletes.SOFT else (),
         numbered=bool(job.lineage.asked),
         doubtful=sys.maxsize if job.again else job.task.plan.read_until,
     )

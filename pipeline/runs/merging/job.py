@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from pipeline.batch import Batch, BatchState
-from pipeline.changes.column_lineage import ColumnLineage, MirrorPolicies
+from pipeline.changes.column_lineage import ColumnLineage
 from pipeline.changes.evolution import steps
 from pipeline.changes.layout import changelog_path, snapshot_path
 from pipeline.changes.lineage import ColumnsRead, lineage
@@ -186,7 +186,7 @@ def _lineage(
         read = ColumnsRead(part.version, part.columns)
     line = lineage(
         versions,
-        policies_of(work),
+        work.source.lake,
         mirror=mirror,
         moments=moments_of(work, versions),
         read=read,
@@ -194,11 +194,6 @@ def _lineage(
     if line.reread:
         raise owed(line.reread[0])
     return line
-
-
-def policies_of(work: Workplace) -> MirrorPolicies:
-    policies = work.source.lake
-    return MirrorPolicies(policies.dropped_columns, policies.readers, policies.deletes)
 
 
 def parts_within(work: Workplace, table: TableName, first: int, last: int) -> list[BatchPart]:

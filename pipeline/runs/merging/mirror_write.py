@@ -16,6 +16,7 @@ from pipeline.changes.strategy import Facts, Strategy, Way, choose, only_inserts
 from pipeline.claim import HINT
 from pipeline.errors import ForeignCommit
 from pipeline.lake_commit import same_write
+from pipeline.policies import Deletes
 from pipeline.ports.held import Held
 from pipeline.ports.mirror_writes import (
     Append,
@@ -90,7 +91,7 @@ def write_once(work: Workplace, job: Job, held: Held) -> Written:
 def _facts(work: Workplace, job: Job, parts: Sequence[SegmentPart]) -> Facts:
     return Facts(
         keyed=bool(job.key),
-        soft=job.lineage.policies.deletes == "soft",
+        soft=job.lineage.policies.deletes == Deletes.SOFT,
         replaces=job.task.plan.replaces,
         partial=any(one.part.present is not None for one in parts),
         images=sum(file.images for part in parts for file in part.files),

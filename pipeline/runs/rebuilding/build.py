@@ -9,7 +9,7 @@ reader reads.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -25,7 +25,7 @@ from pipeline.changes.layout import DELETED_AT, changelog_names
 from pipeline.errors import PastRefused, TableError
 from pipeline.intent import Intent
 from pipeline.lake_commit import WriteKind, stamp
-from pipeline.policies import Readers
+from pipeline.policies import Deletes, Readers
 from pipeline.ports.copies import Copy
 from pipeline.ports.held import unasked
 from pipeline.ports.mirror_writes import (
@@ -38,13 +38,13 @@ from pipeline.ports.mirror_writes import (
     Target,
 )
 from pipeline.ports.mirrors import Mirrors
+from pipeline.row_groups import row_groups
 from pipeline.runs.context import Workplace
 from pipeline.runs.merging.job import Job, Task, folders_of
 from pipeline.runs.merging.mirror_write import write_once
 from pipeline.runs.merging.overlaps import reads_again
 from pipeline.runs.rebuilding.origin import Origin
 from pipeline.schema.row_keys import merge_key
-from pipeline.segment import GROUP_ROWS
 from pipeline.table_state import TableState
 
 NAME: Final = "table"
@@ -104,7 +104,8 @@ def staged_rows(
     there: list[str] = []
     gone: list[str] = []
     try:
-        for rows in _groups(mirrors, mirror, version, own):
+        for group in row_groups(mirrors.rows(mirror, own.names, version)):
+            rows = group.select(own.names).cast(own)
             marked = rows.column(DELETED_AT.name) if marks else pa.nulls(rows.num_rows)
             stays = rows.filter(pc.is_null(marked)).select(schema.names)
             if stays.num_rows:
@@ -115,22 +116,6 @@ def staged_rows(
     finally:
         for path in (*there, *gone):
             aside.unstage(path)
-
-
-def _groups(mirrors: Mirrors, mirror: str, version: int, own: pa.Schema) -> Iterator[pa.Table]:
-    """As many rows at a time as fit into memory."""
-    waiting: list[pa.RecordBatch] = []
-    for batch in mirrors.rows(mirror, own.names, version):
-        waiting.append(batch)
-        if sum(one.num_rows for one in waiting) >= GROUP_ROWS:
-            yield _table(waiting, own)
-            waiting = []
-    if waiting:
-        yield _table(waiting, own)
-
-
-def _table(batches: Sequence[pa.RecordBatch], own: pa.Schema) -> pa.Table:
-    return pa.Table.from_batches(batches).select(own.names).cast(own)
 
 
 def _gone(rows: pa.Table, schema: pa.Schema) -> pa.Table:
@@ -159,7 +144,7 @@ def _folders(work: Workplace, origin: Origin) -> dict[int, str]:
 def _copied(work: Workplace, aside: Workplace, origin: Origin) -> None:
     """The rows of the base, in one commit."""
     assert origin.base is not None, "there is one"
-    entry, soft = origin.base.entry, work.source.lake.deletes == "soft"
+    entry, soft = origin.base.entry, work.source.lake.deletes == Deletes.SOFT
     shown = work.ledger.schema_version(work.source.name, origin.table, origin.shown)
     key = () if shown.schema is None else merge_key(shown.schema)
     with staged_rows(

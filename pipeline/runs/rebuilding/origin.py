@@ -22,11 +22,11 @@ from pipeline.changes.merging import SETTLES, BatchPart, MergePlan, plan_merge
 from pipeline.changes.reload import FromSource, reload_origin
 from pipeline.errors import PastRefused, TableError
 from pipeline.intent import ShownVersion
+from pipeline.policies import Deletes, DroppedColumns
 from pipeline.runs.context import Workplace
 from pipeline.runs.merging.job import (
     moments_of,
     parts_within,
-    policies_of,
     versions_between,
 )
 from pipeline.runs.rebuilding.cut import Cut
@@ -152,7 +152,7 @@ def _from_version(
     plan = replace(plan, final=plan.final or shown, through=_through(cut))
     first = shown if plan.first is None else plan.first
     if plan.replaces:
-        soft = work.source.lake.deletes == "soft"
+        soft = work.source.lake.deletes == Deletes.SOFT
         if soft and any(part.events for part in behind[1:]):
             # What a run made of marked rows then is not made by all changes at once.
             raise TableError("its rows were marked as deleted when it was emptied", hint="")
@@ -176,7 +176,7 @@ def _from_changelog(
         if isinstance(found, FromSource):
             raise TableError(found.why, hint="")
         parts = found.parts
-        if work.source.lake.deletes == "soft" and len(settling) > 1:
+        if work.source.lake.deletes == Deletes.SOFT and len(settling) > 1:
             raise TableError("rows that were deleted before are marked in its mirror", hint="")
     elif not parts or any(batch > parts[0].batch for batch in (*gaps, *overlaps)):
         raise TableError("its changelog does not go on from its beginning", hint="")
@@ -184,7 +184,7 @@ def _from_changelog(
     plan = replace(plan_merge(parts), through=_through(cut))
     first = min(plan.versions, default=plan.final) if plan.first is None else plan.first
     origin = _origin(work, table, cut, None, tuple(parts), first, plan, first, None)
-    if work.source.lake.dropped_columns == "keep" and _loses_columns(origin.versions):
+    if work.source.lake.dropped_columns == DroppedColumns.KEEP and _loses_columns(origin.versions):
         raise TableError("columns that the source dropped stay in its mirror", hint="")
     return origin
 
@@ -230,7 +230,7 @@ def _origin(
     schema: pa.Schema | None,
 ) -> Origin:
     versions = tuple(versions_between(work, table, first, plan.final))
-    line = lineage(versions, policies_of(work), mirror=schema, moments=moments_of(work, versions))
+    line = lineage(versions, work.source.lake, mirror=schema, moments=moments_of(work, versions))
     if line.reread:
         raise TableError(line.reread[0], hint="")
     key = line.key_of(plan.versions)

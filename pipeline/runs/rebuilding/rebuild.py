@@ -20,6 +20,7 @@ from pipeline.decisions import Decision, Lease
 from pipeline.errors import NothingMatches, PastRefused, TableError
 from pipeline.lake_commit import WriteKind
 from pipeline.places import Place
+from pipeline.policies import Deletes
 from pipeline.ports.copies import Copies
 from pipeline.ports.mirrors import Mirrors
 from pipeline.runs.agreement.claim import require_agreement, require_claim
@@ -143,7 +144,8 @@ def _live(work: Workplace, table: TableName) -> _Live:
         ) from error
     if version is None:
         raise PastRefused(f"the mirror of {table} is not there", hint=reload_hint(table))
-    shown, soft = work.mirrors.schema(state.mirror, version), work.source.lake.deletes == "soft"
+    shown = work.mirrors.schema(state.mirror, version)
+    soft = work.source.lake.deletes == Deletes.SOFT
     if soft is not (DELETED_AT.name in shown.names):
         raise PastRefused(
             f"the mirror of {table} was made with another `deletes` than is configured now",

@@ -23,7 +23,7 @@ from pipeline.runs.begin import RunStart
 from pipeline.runs.context import Workplace
 from pipeline.runs.find_place import ProvenPosition, find_place
 from pipeline.start.decision import compare_witness
-from pipeline.start.question import Start, StartRule, WitnessReading, size_of
+from pipeline.start.question import Start, StartRule, WitnessReading
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class Places:
 def _placed(work: Workplace, told: Told, facts: ServerFacts) -> Placed:
     cursor = told.cursor
     here = cursor is None or cursor.server == facts.server_uuid
-    if here and size_of(told.at.file, facts.binlogs) is not None:
+    if here and facts.lists(told.at.file):
         return _at_place(work, told, facts)
     if cursor is None or not cursor.by_gtid or not cursor.gtids or facts.gtid_mode != "ON":
         raise StartUnreachable(

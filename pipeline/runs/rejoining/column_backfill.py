@@ -14,7 +14,7 @@ from pipeline.changes.lineage import ColumnsRead, lineage
 from pipeline.changes.merging import SETTLES
 from pipeline.errors import Remedy, TableError
 from pipeline.runs.context import Workplace
-from pipeline.runs.merging.job import moments_of, policies_of, versions_between
+from pipeline.runs.merging.job import moments_of, versions_between
 from pipeline.runs.rejoining.rejoin import remedy_of
 from pipeline.runs.rejoining.resnapshot import Wanted
 from pipeline.schema.history import SchemaVersion
@@ -58,7 +58,7 @@ def enough(work: Workplace, order: TableOrder, schema: TableSchema) -> Wanted | 
         versions = versions_between(work, order.table, state.mirror_version, newest.version)
         line = lineage(
             versions,
-            policies_of(work),
+            work.source.lake,
             moments=moments_of(work, versions),
             read=ColumnsRead(newest.version),
         )

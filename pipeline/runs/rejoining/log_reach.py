@@ -112,7 +112,7 @@ def _returns_of(work: Workplace, orders: Sequence[TableOrder]) -> ReturnPlan:
     first, prepared = None, dict[Xid, Prepared]()
     if spans and cursor is not None:
         found = _with_prepared(work, min(spans, key=_begins), cursor)
-        if found is not None and _is_listed(found[0].start.at, facts):
+        if found is not None and facts.lists(found[0].start.at.file):
             first, prepared = found
         else:
             gone = ReadAgain("the log with the rows of an XA transaction that it lacks is gone")
@@ -166,7 +166,7 @@ def _reach(
         span = Span(batch, batch.end, batch.witness, low)
     else:
         span = Span(batch, batch.start, None, low)
-    if not _is_listed(span.start.at, facts):
+    if not facts.lists(span.start.at.file):
         return LogUnavailable(
             f"the log after its place is gone from the server ({span.start.at.file})"
         )
@@ -176,10 +176,6 @@ def _reach(
     ):
         return LogUnavailable("the server's log is not the one that was read when it stopped")
     return span
-
-
-def _is_listed(at: Coordinates, facts: ServerFacts) -> bool:
-    return any(log.file == at.file for log in facts.binlogs)
 
 
 def _with_prepared(

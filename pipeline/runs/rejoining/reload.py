@@ -12,7 +12,7 @@ from pipeline.changes.merging import BatchPart
 from pipeline.changes.reload import FromChangelog, FromSource, Origin, reload_origin
 from pipeline.errors import TableError
 from pipeline.runs.context import Workplace
-from pipeline.runs.merging.job import moments_of, parts_within, policies_of, versions_between
+from pipeline.runs.merging.job import moments_of, parts_within, versions_between
 from pipeline.schema.history import Knowledge
 from pipeline.table import TableName
 from pipeline.table_state import TableState
@@ -50,7 +50,7 @@ def _not_followed(work: Workplace, table: TableName, found: FromChangelog) -> st
         return "its present structure is not known"
     try:
         versions = versions_between(work, table, found.version, history[-1].version)
-        line = lineage(versions, policies_of(work), moments=moments_of(work, versions))
+        line = lineage(versions, work.source.lake, moments=moments_of(work, versions))
     except TableError as error:
         return error.reason
     written = {segment.schema_version for part in found.parts for segment in part.segments}

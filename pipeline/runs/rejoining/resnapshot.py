@@ -23,9 +23,9 @@ from pipeline.errors import (
     TableError,
 )
 from pipeline.retries import TABLE_READ
+from pipeline.row_groups import row_groups
 from pipeline.runs.context import Workplace
 from pipeline.runs.cures import engine_hint
-from pipeline.runs.loading.row_groups import row_groups
 from pipeline.runs.rejoining.rejoin import why_owed
 from pipeline.runs.reread import Reread
 from pipeline.schema.model import TableSchema

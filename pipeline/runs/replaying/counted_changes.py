@@ -18,7 +18,7 @@ from pipeline.changes.merging import BatchPart, MergePlan
 from pipeline.errors import TableError
 from pipeline.ports.mirror_writes import PartColumn, StagedFiles
 from pipeline.runs.context import Workplace
-from pipeline.runs.merging.job import moments_of, policies_of, versions_between
+from pipeline.runs.merging.job import moments_of, versions_between
 from pipeline.runs.replaying.scratch import ScratchStore
 from pipeline.runs.replaying.segments_found import SegmentFound
 from pipeline.segment import SegmentFile
@@ -58,7 +58,7 @@ def lineage_of(work: Workplace, state: TableState, plan: MergePlan) -> ColumnLin
     history = [version.version for version in work.ledger.schema_versions(work.source.name, table)]
     first = min((*plan.versions, final), key=history.index)
     versions = versions_between(work, table, first, final)
-    line = lineage(versions, policies_of(work), moments=moments_of(work, versions))
+    line = lineage(versions, work.source.lake, moments=moments_of(work, versions))
     if line.reread:
         raise TableError(line.reread[0], hint=f"`lockstep verify {table} --repair` reads it anew")
     return line

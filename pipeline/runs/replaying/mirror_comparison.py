@@ -24,6 +24,7 @@ from pipeline.changes.mapping import images_within, row_images
 from pipeline.changes.merging import MergePlan, plan_merge
 from pipeline.changes.strategy import buckets_for
 from pipeline.errors import TableError
+from pipeline.policies import Deletes
 from pipeline.replay.rows import RowDifference, among, ordered, row_differences, wrong_rows
 from pipeline.runs.agreement.lake_logs import look_at
 from pipeline.runs.context import Workplace
@@ -106,7 +107,7 @@ class MirrorComparison:
                 hint=reload_hint(table),
             )
         shown = work.mirrors.schema(state.mirror, version)
-        soft = work.source.lake.deletes == "soft"
+        soft = work.source.lake.deletes == Deletes.SOFT
         if soft is not (DELETED_AT.name in shown.names):
             raise TableError(
                 "its mirror was made with another `deletes` than is configured now",

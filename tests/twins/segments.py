@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from pipeline.revision import written_as
 from pipeline.segment import ENDINGS, UPDATED, SegmentFile, SourceTable
-from resources.memory.lake import MemoryLake
+from tests.twins.lake import MemoryLake
 
 
 class MemorySegments:

@@ -1,18 +1,13 @@
-"""The life of a table as a page: `python -m pipeline.life.page docs/tables.md`.
-
-Rewrites the picture and the table there from `rules.TRANSITIONS`; a test holds them together.
-"""
+"""The life of a table, as a picture and a table: `pipeline.life.rules`."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from pipeline import made_pages
 from pipeline.life import events
 from pipeline.life.rules import TRANSITIONS
-from pipeline.table_state import TableCondition as Life
-
-_MAKER: Final = "pipeline.life.page"
+from pipeline.table_state import TableCondition
+from tests.pages.made import MadePart, row
 
 WORDS: Final[dict[type[events.Event], tuple[str, str]]] = {
     events.Followed: ("followed", "a batch has rows of it, or a statement about it"),
@@ -46,7 +41,7 @@ WORDS: Final[dict[type[events.Event], tuple[str, str]]] = {
 
 
 def picture() -> str:
-    """States and what leads from one to another, in Mermaid's language."""
+    """States, and what leads from one to another, in Mermaid's language."""
     arrows: dict[tuple[str, str], list[str]] = {}
     for (life, event), after in TRANSITIONS.items():
         if life is not after:
@@ -54,30 +49,28 @@ def picture() -> str:
             arrows.setdefault((start, after.value), []).append(WORDS[event][0])
     lines = ["```mermaid", "stateDiagram-v2"]
     lines += [f"    {a} --> {b}: {'<br/>'.join(told)}" for (a, b), told in arrows.items()]
-    return "\n".join([*lines, "```", ""])
+    return "\n".join([*lines, "```"])
 
 
 def table() -> str:
     """One row an event: when it happens, and the state behind it for each state before."""
-    lives: list[Life | None] = [None, *Life]
+    lives: list[TableCondition | None] = [None, *TableCondition]
     heads = ["new" if life is None else life.value for life in lives]
-    lines = [made_pages.row(["event", "when", *heads]), "|---" * (2 + len(heads)) + "|"]
+    lines = [row(["event", "when", *heads]), "|---" * (2 + len(heads)) + "|"]
     for event, (name, when) in WORDS.items():
         cells = [_cell(life, TRANSITIONS.get((life, event))) for life in lives]
-        lines.append(made_pages.row([name, when, *cells]))
-    return "\n".join([*lines, ""])
+        lines.append(row([name, when, *cells]))
+    return "\n".join(lines)
 
 
-def _cell(before: Life | None, after: Life | None) -> str:
+def _cell(before: TableCondition | None, after: TableCondition | None) -> str:
     if after is None:
         return "refused"
     return "stays" if before is after else after.value
 
 
-def rewritten(page: str) -> str:
-    """The page with the rules of today; ValueError if it has no place for them."""
-    return made_pages.rewritten(page, _MAKER, f"\n{picture()}\n{table()}\n")
+def picture_and_table() -> str:
+    return f"{picture()}\n\n{table()}"
 
 
-if __name__ == "__main__":
-    made_pages.rewrite(rewritten)
+PART: Final = MadePart("lives", "docs/tables.md", picture_and_table)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pipeline.claim import Claim, Unclaimed
 from pipeline.lake_commit import structures_key, structures_of, structures_text
 from pipeline.schema.model import TableSchema
-from resources.memory.lake import MemoryLake
+from tests.twins.lake import MemoryLake
 
 
 class MemoryClaims:

@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from pipeline.errors import ConfigurationError
-from resources.memory.lake import MemoryLake
-from resources.memory.mirrors import MemoryMirrors
+from tests.twins.lake import MemoryLake
+from tests.twins.mirrors import MemoryMirrors
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Mirrors in memory.
 
 Belongs here: the port's calls, as the real one answers them. Does not: what a write does to the
-rows (`writes`).
+rows (`mirror_writes`).
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from pipeline.ports.mirror_writes import MirrorStep, MirrorWrite, Recount, Repla
 from pipeline.ports.mirrors import MirrorCommit, MirrorSize
 from pipeline.proof.sampling import Span
 from resources.lake.statement import refuse_columns
-from resources.memory.lake import MemoryCommit, MemoryLake
-from resources.memory.writes import evolved, written
+from tests.twins.lake import MemoryCommit, MemoryLake
+from tests.twins.mirror_writes import evolved, written
 
 
 class MemoryMirrors:

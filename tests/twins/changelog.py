@@ -20,8 +20,8 @@ from pipeline.lake_commit import (
 from pipeline.ports.changelog import Published, Restated, is_revised
 from pipeline.ports.held import Held, unasked
 from pipeline.segment import SegmentFile
-from resources.memory.lake import MemoryCommit, MemoryLake
-from resources.memory.segments import damaged
+from tests.twins.lake import MemoryCommit, MemoryLake
+from tests.twins.segments import damaged
 
 
 class MemoryChangelog:

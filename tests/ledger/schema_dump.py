@@ -1,7 +1,7 @@
 """The migrated schema as text, the same on every Postgres from 13 on.
 
 `schema.sql` is this text, for reading and for noticing a change; migrations make the
-schema. Renew it by `python -m resources.postgres.schema_dump`, which migrates an
+schema. Renew it by `python -m tests.ledger.schema_dump`, which migrates an
 embedded server in a temporary folder. Does not belong here: applying anything.
 """
 

@@ -1,19 +1,15 @@
-"""The rules as a table: `python -m pipeline.preflight.page docs/check.md`.
-
-Rewrites the table of that page from `rules`; a test holds them together.
-"""
+"""What `lockstep check` looks at, on its page: `pipeline.preflight.rules`."""
 
 from __future__ import annotations
 
 import re
 from typing import Any, Final
 
-from pipeline import made_pages
 from pipeline.engines import ENGINES, engine_of
 from pipeline.preflight.findings import CheckRule
 from pipeline.preflight.rules import CHECK_RULES, RUN_RULES
+from tests.pages.made import MadePart, row
 
-_MAKER: Final = "pipeline.preflight.page"
 _STATEMENT: Final = re.compile(r"(?:GRANT|ALTER USER|set global|stop replica|call) .*;")
 _HEAD: Final = "| rule | looks at | level | what it costs | cure |\n|---|---|---|---|---|"
 
@@ -30,18 +26,15 @@ def tables() -> str:
 
 def _engines() -> list[str]:
     """The engines, in the order of their list."""
-    rows = [
-        made_pages.row((engine.name, f"**{engine.level}**", engine.why))
-        for engine in ENGINES.values()
-    ]
-    last = made_pages.row(("any other", "**refusal**", engine_of("x").why))
-    return ["### Engines", "", "| engine | level | why |\n|---|---|---|", *rows, last, ""]
+    rows = [row((engine.name, f"**{engine.level}**", engine.why)) for engine in ENGINES.values()]
+    last = row(("any other", "**refusal**", engine_of("x").why))
+    return ["### Engines", "", "| engine | level | why |\n|---|---|---|", *rows, last]
 
 
 def _row(rule: CheckRule[Any]) -> str:
     level = f"**{rule.level}**, of a run too" if rule.error and rule in RUN_RULES else rule.level
     cells = (rule.name, rule.looks_at, level, rule.otherwise, _code(rule.cure))
-    return made_pages.row(cells)
+    return row(cells)
 
 
 def _code(cure: str) -> str:
@@ -53,10 +46,4 @@ def _code(cure: str) -> str:
     return f"{mark}{found[0]}{mark}{cure[found.end() :]}"
 
 
-def rewritten(page: str) -> str:
-    """The page with the rules of today; ValueError if it has no place for them."""
-    return made_pages.rewritten(page, _MAKER, f"\n{tables()}")
-
-
-if __name__ == "__main__":
-    made_pages.rewrite(rewritten)
+PART: Final = MadePart("checks", "docs/check.md", tables)

@@ -1,6 +1,6 @@
 """Making the log stores' jar: the two classes of Java in the product.
 
-    python -m resources.lake.build_log_store
+    python -m tests.lake.build_log_store
 
 makes it anew (`make jar`), byte for byte the same by the same javac: it tells in its manifest
 which one that was, and the sources' SHA-256. Belongs here: compiling, and what a jar tells of
@@ -22,7 +22,7 @@ from resources.lake.jars import jars_folder
 from resources.lake.log_store import JAR
 
 SOURCES: Final = tuple(
-    Path(__file__).with_name(f"{name}.java") for name in ("PinnedLogStore", "ObjectLogStore")
+    JAR.with_name(f"{name}.java") for name in ("PinnedLogStore", "ObjectLogStore")
 )
 RELEASE: Final = "17"
 

@@ -1,0 +1,50 @@
+"""Batches of a table's rows, held until they are worth a row group.
+
+Belongs here: how many are held, by rows and by bytes. Does not: reading them
+(`SourceServer.snapshot`, `Mirrors.rows`), writing them (`ports.segments`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from pipeline.segment import GROUP_BYTES, GROUP_ROWS
+
+
+@dataclass(slots=True)
+class HeldRows:
+    """Rows in memory, in the order in which they came."""
+
+    batches: list[pa.RecordBatch] = field(default_factory=list)
+    rows: int = 0
+    bytes: int = 0
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        self.batches.append(batch)
+        self.rows += batch.num_rows
+        self.bytes += batch.nbytes
+
+    @property
+    def enough(self) -> bool:
+        """Whether they are worth a row group, or take as much memory as one may."""
+        return self.rows >= GROUP_ROWS or self.bytes >= GROUP_BYTES
+
+    def clear(self) -> None:
+        """They are written, or taken back."""
+        self.batches, self.rows, self.bytes = [], 0, 0
+
+
+def row_groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """The same rows in the same order; no table has fewer than `GROUP_ROWS` rows and
+    `GROUP_BYTES` bytes but the last."""
+    held = HeldRows()
+    for batch in batches:
+        held.add(batch)
+        if held.enough:
+            yield pa.Table.from_batches(held.batches)
+            held.clear()
+    if held.batches:
+        yield pa.Table.from_batches(held.batches)

@@ -1,0 +1,123 @@
+"""Structures as plain values for JSON: in the ledger, in the lake, in answers.
+
+Belongs here: writing and reading them, also as ledgers of before have them, and what tells two
+apart. Does not: what a structure is (`model`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any, Final
+
+from pipeline.schema.model import (
+    ColumnSchema,
+    Default,
+    ExpressionDefault,
+    ForeignKey,
+    KeyPart,
+    KeySchema,
+    LiteralDefault,
+    TableSchema,
+    WrittenDefault,
+)
+from pipeline.table import TableName
+
+_DEFAULTS: Final[dict[str, type[Default]]] = {
+    "value": LiteralDefault,
+    "written": WrittenDefault,
+    "expression": ExpressionDefault,
+}
+_DEFAULT_WORDS: Final = {kind: word for word, kind in _DEFAULTS.items()}
+_FIELDS: Final[Mapping[type, tuple[tuple[str, Any], ...]]] = {
+    kind: tuple((one.name, one.default) for one in fields(kind))
+    for kind in (TableSchema, ColumnSchema, KeySchema, KeyPart, ForeignKey)
+}
+_PLAIN: Final = frozenset((str, int, bool, type(None)))
+
+
+def schema_to_json(schema: TableSchema) -> dict[str, Any]:
+    """Plain values; what is as by default is left out."""
+    data: dict[str, Any] = _plain(schema)
+    return data
+
+
+def schema_from_json(data: Mapping[str, Any]) -> TableSchema:
+    return TableSchema(
+        **{
+            **data,
+            "name": TableName(**data["name"]),
+            "columns": tuple(map(_column, data["columns"])),
+            "keys": tuple(map(_key, data.get("keys", ()))),
+            "foreign_keys": tuple(map(_foreign_key, data.get("foreign_keys", ()))),
+        }
+    )
+
+
+def schema_fingerprint(schema: TableSchema) -> str:
+    """16 hex digits that change with any part of the table except its name."""
+    data = {**schema_to_json(schema), "name": None, "keys": sorted(map(_text, schema.keys))}
+    text = json.dumps(data, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def _plain(value: Any) -> Any:
+    """By lookups alone: a baseline asks for some hundred thousand values."""
+    kind = type(value)
+    if kind in _PLAIN:
+        return value
+    if kind is tuple:
+        return [_plain(item) for item in value]
+    if kind in _DEFAULT_WORDS:
+        return [_DEFAULT_WORDS[kind], value.text]
+    if kind is TableName:
+        return {"database": value.database, "name": value.name}
+    found = {}
+    for name, default in _FIELDS[kind]:
+        one = getattr(value, name)
+        if one is not default and one != default:
+            found[name] = one if type(one) in _PLAIN else _plain(one)
+    return found
+
+
+def _text(key: KeySchema) -> str:
+    return json.dumps(_plain(key), sort_keys=True)
+
+
+def _column(data: Mapping[str, Any]) -> ColumnSchema:
+    members = tuple(data.get("members", ()))
+    return ColumnSchema(**{**data, "members": members, "default": _default(data)})
+
+
+_BELIEVED: Final = frozenset(
+    {"tinyint", "smallint", "mediumint", "int", "bigint", "decimal"}
+    | {"char", "varchar", "enum", "set"}
+)
+
+
+def _default(data: Mapping[str, Any]) -> Default | None:
+    """Ledgers of before had one word for all constants, derived by rules that were not proven:
+    those of numbers and plain strings are believed, others are asked for when they matter."""
+    if data.get("default") is None:
+        return None
+    word, text = data["default"]
+    if word == "literal":
+        word = "value" if data["type"] in _BELIEVED and text.isascii() else "written"
+    return _DEFAULTS[word](text)
+
+
+def _key(data: Mapping[str, Any]) -> KeySchema:
+    return KeySchema(**{**data, "parts": tuple(KeyPart(**part) for part in data["parts"])})
+
+
+def _foreign_key(data: Mapping[str, Any]) -> ForeignKey:
+    return ForeignKey(
+        **{
+            **data,
+            "columns": tuple(data["columns"]),
+            "references": TableName(**data["references"]),
+            "referenced": tuple(data["referenced"]),
+        }
+    )

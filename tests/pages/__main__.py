@@ -1,0 +1,31 @@
+"""Renew what is made on pages: `make pages`, which is `python -m tests.pages`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from tests.pages import buffer, checks, lives, policies, retries, schema_rules, start_rules
+from tests.pages.made import MadePart, rewritten
+
+CHECKOUT: Final = Path(__file__).resolve().parents[2]
+PARTS: Final[tuple[MadePart, ...]] = (
+    start_rules.PART,
+    buffer.PART,
+    schema_rules.PART,
+    policies.PART,
+    lives.PART,
+    checks.PART,
+    retries.PART,
+)
+
+
+def renew() -> None:
+    """Each part in its page, as the code says it today."""
+    for part in PARTS:
+        page = CHECKOUT / part.page
+        page.write_text(rewritten(page.read_text(), part))
+
+
+if __name__ == "__main__":
+    renew()

@@ -1,0 +1,36 @@
+"""Whatever is tried again, on the page of operations: `pipeline.retries`."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pipeline import retries
+from pipeline.retries import Retry
+from tests.pages.made import MadePart, row
+
+_HEAD: Final = (
+    "| what is tried again | why | how often | between | in the end |\n|---|---|---|---|---|"
+)
+
+
+def table() -> str:
+    """One row a retry, in the order of the module."""
+    return "\n".join([_HEAD, *(_row(one) for one in named().values())])
+
+
+def named() -> dict[str, Retry]:
+    """Every retry of the product, by its name."""
+    return {name: one for name, one in vars(retries).items() if isinstance(one, Retry)}
+
+
+def _row(one: Retry) -> str:
+    often = "until it answers"
+    if one.most is not None:
+        often = f"{one.most} times"
+    elif one.seconds is not None:
+        often = f"for {one.seconds:g} s"
+    between = ", ".join(f"{pause:g} s" for pause in one.pauses if pause) or "at once"
+    return row((one.what, one.why, often, between, one.end))
+
+
+PART: Final = MadePart("retries", "docs/operations.md", table)
