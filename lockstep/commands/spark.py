@@ -1,4 +1,4 @@
-"""`lockstep spark serve`: a Spark that stays, for runs that come every minute."""
+"""`lockstep spark serve`: a Spark that keeps running, for runs every minute."""
 
 from __future__ import annotations
 
