@@ -105,7 +105,7 @@ def forked_run(given: Sequence[str]) -> int | None:
                 case Ended(code):
                     return code
                 case Declined(reason):
-                    note = f"`lockstep spark serve` begins no run for this one: {reason}"
+                    note = f"`lockstep spark serve` did not start this run: {reason}"
                     return main(given, lambda context: context.note(note))
                 case Lost():
                     return main(given, _lost)
@@ -114,7 +114,7 @@ def forked_run(given: Sequence[str]) -> int | None:
 
 def _lost(_: CommandContext) -> NoReturn:
     raise RunLost(
-        "The run was killed with the process of `lockstep spark serve` that it came from",
+        "The run was killed together with the process of `lockstep spark serve` that started it",
         hint="`lockstep run`: nothing is lost, it repairs what was begun",
     )
 

@@ -57,7 +57,7 @@ def make_parser() -> argparse.ArgumentParser:
         "--log-format",
         choices=FORMATS,
         default=argparse.SUPPRESS,
-        help="progress, notes and refusals on standard error: for people, or a JSON object a line",
+        help="progress, notes and refusals on standard error: for people, or one JSON object each",
     )
     shared.add_argument(
         "--log-file",
@@ -71,7 +71,7 @@ def make_parser() -> argparse.ArgumentParser:
         parents=[shared],
         allow_abbrev=False,
     )
-    parser.add_argument("--version", nargs=0, action=_Version, help="print the version and leave")
+    parser.add_argument("--version", nargs=0, action=_Version, help="print the version and exit")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
 
     def command(name: str, told: str) -> argparse.ArgumentParser:
@@ -121,7 +121,7 @@ def make_parser() -> argparse.ArgumentParser:
     )
     options.recover(command("recover", "make a new ledger from a lake whose ledger is lost"))
     options.undo(
-        command("undo", "take a run back, and all behind it; the log is read again from there")
+        command("undo", "take back a run and all later ones; the log is read again from there")
     )
     options.schema(
         command("schema", "a table's structure, now or at a place; `verify` proves them all")
@@ -155,7 +155,7 @@ def make_parser() -> argparse.ArgumentParser:
         "--sample",
         type=options.rows,
         metavar="ROWS",
-        help="compare so many rows of each table, which chance chooses",
+        help="compare this many rows of each table, chosen at random",
     )
     verify.add_argument(
         "--repair",
@@ -170,10 +170,14 @@ def make_parser() -> argparse.ArgumentParser:
         command("replay", "repeat a span of the past: read it again, put right what differs")
     )
     options.rebuild(
-        command("rebuild", "a mirror as of any transaction of the past, or the live one again")
+        command(
+            "rebuild", "a table as of any transaction of the past, or make the live mirror again"
+        )
     )
     options.upkeep(
-        command("upkeep", "make mirrors' files fewer, and delete those that no version needs")
+        command(
+            "upkeep", "put small files of mirrors together, and delete those that no version needs"
+        )
     )
     options.catalog(
         command("catalog", "what of the lake is registered in [catalog], and what differs")
@@ -219,17 +223,19 @@ def make_parser() -> argparse.ArgumentParser:
     setup.add_argument(
         "--no-java", action="store_true", help="where Spark is a server elsewhere: no jars"
     )
-    spark = command("spark", "a Spark that stays (Spark Connect), for runs that come every minute")
+    spark = command("spark", "keep a Spark running (Spark Connect), for runs every minute")
     spark.add_argument("action", choices=("serve",), help="serve at [spark] remote, until Ctrl-C")
     spark.add_argument(
-        "--dry-run", action="store_true", help="look whether it could; start nothing"
+        "--dry-run", action="store_true", help="say whether it could start; start nothing"
     )
     spark.add_argument(
         "--spark-only",
         action="store_true",
-        help="runs import what they need themselves, each anew",
+        help="without the process that runs are forked from",
     )
-    completion = command("completion", "a script that has a shell complete commands and options")
+    completion = command(
+        "completion", "print a script that makes the shell complete commands and options"
+    )
     completion.add_argument("shell", choices=("bash", "zsh", "tcsh"))
     return parser
 

@@ -111,7 +111,12 @@ def _waiting(found: Standing) -> Iterator[Sample]:
     yield "lockstep_batches_waiting", "batches that are not acknowledged", {}, len(found.waiting)
     still = sum(1 for gap in found.gaps if gap.open_tables)
     yield "lockstep_gaps_open", "spans of the log that tables lack", {}, still
-    yield "lockstep_tables_partial", "tables that the lake has a part of", {}, len(found.partial)
+    yield (
+        "lockstep_tables_partial",
+        "tables that the lake has only a part of",
+        {},
+        len(found.partial),
+    )
 
 
 def _proofs(found: Standing, now: datetime) -> Iterator[Sample]:
@@ -121,7 +126,7 @@ def _proofs(found: Standing, now: datetime) -> Iterator[Sample]:
     moments = [proof.proven_at for proof in whole if proof.proven_at is not None]
     yield "lockstep_tables_proven", "tables that were proven equal", {}, len(moments)
     if moments:
-        told = "since the table was proven equal whose proof is oldest"
+        told = "age of the oldest proof that a table is equal"
         yield "lockstep_proof_age_seconds", told, {}, (now - min(moments)).total_seconds()
 
 
@@ -137,7 +142,7 @@ def _last(report: SpanReport) -> Iterator[Sample]:
     transactions = sum(batch.transactions for batch in report.batches)
     yield "lockstep_last_run_transactions", "transactions of the last run", {}, transactions
     for client, requests in _requests(report):
-        told = "requests of the last run to the object store, by client; delta-rs tells none"
+        told = "requests of the last run to the object store, by client; delta-rs counts none"
         yield "lockstep_last_run_requests", told, {"client": client}, requests
     for step, seconds in seconds_of(report.batches).items():
         told = "seconds of the last run, by step"

@@ -35,7 +35,7 @@ def upkeep(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--purge",
         action="store_true",
-        help="free the files of every deleted row, however few there are, as erasure asks for",
+        help="rewrite every file that still has deleted rows, as a request for erasure needs",
     )
     parser.add_argument(
         "--dry-run", action="store_true", help="show the steps with files and bytes; change nothing"
@@ -51,8 +51,8 @@ def catalog(parser: argparse.ArgumentParser) -> None:
     ways.add_argument(
         "--yes",
         action="store_true",
-        help="register what is not, put right what differs, and take over entries that somebody "
-        "else made of mirrors under their names",
+        help="register what is missing, correct what differs, and take over entries that somebody "
+        "else made for mirrors under their names",
     )
     source(parser)
 
@@ -69,7 +69,7 @@ def replay(parser: argparse.ArgumentParser) -> None:
     ways.add_argument(
         "--compare",
         action="store_true",
-        help="read the span again and tell what the lake has otherwise; write nothing",
+        help="read the span again and say where the lake differs; write nothing",
     )
     parser.add_argument(
         "--show-values",
@@ -91,7 +91,7 @@ def rebuild(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--into",
         metavar="PATH",
-        help="where a table of the past goes (default: a folder beside the lake, which is told)",
+        help="where a table of the past goes (default: a folder beside the lake, which is shown)",
     )
     parser.add_argument(
         "--dry-run",
@@ -104,7 +104,7 @@ def rebuild(parser: argparse.ArgumentParser) -> None:
 def rows(text: str) -> int:
     """A number of rows, at least 1."""
     if not text.isascii() or not text.isdigit() or not int(text):
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of rows")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of rows")
     return int(text)
 
 
@@ -202,7 +202,7 @@ def order(parser: argparse.ArgumentParser, *, needs_reason: bool) -> None:
 
 def consent(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--yes", action="store_true", help="do it; without it, it is only shown what would be done"
+        "--yes", action="store_true", help="do it; without --yes, only show what would be done"
     )
     parser.add_argument(
         "--dry-run", action="store_true", help="only show it, as without --yes; write nothing"

@@ -55,7 +55,7 @@ def _start_json(start: PlannedStart) -> dict[str, Any]:
 
 def _returns_json(returns: ReturnPlan) -> list[dict[str, Any]]:
     """`from` is where the table stopped; `reread`: why it is read from the source, `backfill`:
-    why only its new columns are, `rebuild`: what its mirror is written anew from; null where
+    why only its new columns are, `rebuild`: what its mirror is rewritten from; null where
     they are not."""
     reread, backfill = returns.wanting(ReadAgain), returns.wanting(Backfill)
     rebuild = returns.wanting(Rebuild)

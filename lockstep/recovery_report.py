@@ -72,4 +72,4 @@ def _read_on(cursor: int, behind: int) -> str:
     if cursor < behind:
         return f"{done}: let it read on first, else it never gets what is up to batch {behind}"
     again = f": what came after batch {behind} comes to it again" if cursor > behind else ""
-    return f"{done}{again}; make it anew before the next run (docs/recovery.md)"
+    return f"{done}{again}; make it again before the next run (docs/recovery.md)"

@@ -48,7 +48,7 @@ def changes_lines(changes: ChangesPlan, *, planned: bool) -> Iterator[str]:
         yield f"changes: {changes.held}"
     would = "would be " if planned else ""
     if changes.unlisted.files or changes.through is not None:
-        yield f"changes: {pile_text(changes.unlisted)} {would}listed no more by changelogs"
+        yield f"changes: {pile_text(changes.unlisted)} {would}taken off the changelogs"
     if changes.deleted.files:
         yield f"changes: {pile_text(changes.deleted)} {would}deleted"
     if changes.rows:

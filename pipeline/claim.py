@@ -29,7 +29,7 @@ HINT: Final = (
 
 _LOST: Final = (
     f"restore the ledger it belongs to; or, if that is gone for good, {_RECOVER} makes this one "
-    f"from the lake, {_ADOPT} begins anew ({_ONLY})"
+    f"from the lake, {_ADOPT} starts over ({_ONLY})"
 )
 
 
@@ -118,7 +118,7 @@ def _unclaimed(
             f"the ledger is behind its lake: the lake has a folder {source} that another ledger "
             "wrote, and this ledger has captured nothing yet",
             f"restore the ledger that wrote it; or, if it is gone for good, {_RECOVER} goes on "
-            f"with the lake, {_ADOPT} begins anew ({_ONLY}); else give this source another name or "
+            f"with the lake, {_ADOPT} starts over ({_ONLY}); else give this source another name or "
             "another [lake] path",
         )
     return None

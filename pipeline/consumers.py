@@ -80,7 +80,7 @@ class DeliveryBounds:
             if value is not None and value < 1:
                 raise ConfigurationError(
                     f"{name} is {value}, and a delivery holds at least one batch.",
-                    hint=f"give {name} a number from 1 on, or None for no bound",
+                    hint=f"give {name} a number of 1 or more, or None for no limit",
                 )
 
     @property

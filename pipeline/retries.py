@@ -173,7 +173,7 @@ SPARK: Final = Retry(
 
 SPARK_ELSEWHERE: Final = Retry(
     "a request to a server of Spark Connect (by PySpark)",
-    "the server begins anew, or the network is away for a moment",
+    "the server is restarting, or the network is down for a moment",
     "the step fails and is tried again",
     most=7,
     pauses=(0.05, 0.2, 0.8, 3.2, 12.8, 15.0),

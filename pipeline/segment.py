@@ -15,8 +15,8 @@ from typing import Final
 from pipeline.table import TableName
 
 GROUP_ROWS: Final = 128 * 1024
-"""Rows of a row group in whatever is written: so few that both cores of a small machine find work
-when it is read."""
+"""Rows of a row group in segments, staged files and snapshot files: so few that both cores of a
+small machine find work when one is read."""
 
 GROUP_BYTES: Final = 48 << 20
 """Rows are written when there are enough for a row group, or when they take so many bytes."""
@@ -32,7 +32,7 @@ class ChangeType(StrEnum):
     TRUNCATE = "truncate"
     """The table was emptied here; the row stands for none of it."""
     RESNAPSHOT = "resnapshot"
-    """The table was read anew: what happened to it here no row event tells."""
+    """The table was read again: no row event tells what happened to it here."""
 
 
 @dataclass(frozen=True, slots=True)

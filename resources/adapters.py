@@ -1,7 +1,7 @@
 """The rooms put together: from settings to the ports that a run works through.
 
 Belongs here: which adapter stands behind which port, when each is opened, and that all
-are closed. Does not: any rule. Nothing is opened before it is asked for; one site per
+are closed. Does not: any rule. Nothing is opened before it is asked for; one `Adapters` per
 process and configuration, because there is one Spark per process.
 """
 

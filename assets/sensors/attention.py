@@ -50,7 +50,7 @@ def attention_sensor(
         name="lockstep_attention",
         minimum_interval_seconds=SECONDS,
         default_status=dg.DefaultSensorStatus.RUNNING,
-        description="Asks for a person where no later run mends what is the matter.",
+        description="Reports trouble that no later run mends, with what to do.",
     )
     @evaluated
     def look(context: dg.SensorEvaluationContext) -> dg.SkipReason:

@@ -73,8 +73,8 @@ def _tables(
         context.say("  with --reason they are taken over")
     else:
         context.say(
-            "  none is taken over; `lockstep snapshot TABLE --reason …` writes a mirror anew from "
-            "the source"
+            "  none is taken over; `lockstep snapshot TABLE --reason …` rewrites a mirror from the "
+            "source"
         )
     code = exits.DONE if done.equal else exits.DIFFERENCES
     found = {table: {"equal": equal, "told": line} for table, (equal, line) in told.items()}
@@ -120,8 +120,8 @@ def _lines(source: str, done: HandOver, recorded: str | None) -> list[str]:
         told.append(f"  the next run reads {table} from the source: {why}")
     if done.rereads:
         told.append(
-            "  versions of these tables that the lake has no more, or of another history, cannot "
-            f"be read any more (`lockstep versions --list --source {source}` lists the places)"
+            "  versions of these tables that are gone from the lake, or belong to another history, "
+            f"can no longer be read (`lockstep versions --list --source {source}` lists the places)"
         )
     for folder, one in done.restated:
         told.append(

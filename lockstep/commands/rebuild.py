@@ -32,7 +32,7 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     if arguments.into and not arguments.as_of:
         raise UsageError(
             "--into is where a table of the past goes; the live mirror stays where it is.",
-            hint="name the past with `--as-of PLACE`, or leave --into out",
+            hint="say as of when, with `--as-of PLACE`, or leave --into out",
         )
     place = place_argument(arguments.as_of, "--as-of", "rebuild") if arguments.as_of else None
     with Adapters(context.settings, on_warning=context.note) as adapters:

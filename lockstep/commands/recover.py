@@ -56,7 +56,7 @@ def _lines(
     source: str, done: Recovery, given: argparse.Namespace, readers: Sequence[Consumer]
 ) -> Iterator[str]:
     if done.plan is None:
-        yield f"{source}: the ledger was made from the lake already; only the folder is not its yet"
+        yield f"{source}: the ledger is made from the lake already; it has yet to claim the folder"
     else:
         yield from recovery_lines(source, done, done.plan, readers)
     behind = "" if given.back_to is None else f" --back-to {given.back_to}"

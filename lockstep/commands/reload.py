@@ -1,4 +1,4 @@
-"""`lockstep reload`: have a table's mirror written anew with the next run; recorded."""
+"""`lockstep reload`: have the next run rewrite a table's mirror; recorded."""
 
 from __future__ import annotations
 

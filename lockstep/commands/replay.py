@@ -36,7 +36,7 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     sources = context.sources(arguments.source)
     if len(sources) > 1:
         raise UsageError(
-            f"A span is one source's, and there are {len(sources)}.",
+            f"A span belongs to one source, and there are {len(sources)}.",
             hint="say which one: --source NAME",
         )
     [source] = sources

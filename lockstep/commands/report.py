@@ -28,7 +28,7 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     sources = context.sources(arguments.source)
     if len(sources) > 1 and (arguments.output or arguments.run or span):
         raise UsageError(
-            f"That is one source's, and there are {len(sources)}.",
+            f"That belongs to one source, and there are {len(sources)}.",
             hint="say which one: --source NAME",
         )
     payload: dict[str, Any] = {}

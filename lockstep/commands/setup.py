@@ -40,8 +40,8 @@ def _bytecode(context: CommandContext) -> dict[str, Any]:
     context.say(f"Python's bytecode: {f'{done.now} modules compiled' if done.now else 'there'}")
     if done.never:
         context.note(
-            f"{done.never} modules are compiled at each start, as nobody may write beside them: "
-            "type `lockstep setup` as the account that installed them"
+            f"{done.never} modules are compiled at each start, because this account may not write "
+            "beside them: type `lockstep setup` as the account that installed them"
         )
     return {"bytecode": {"compiled": done.now, "never": done.never}}
 

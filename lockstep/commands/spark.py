@@ -1,4 +1,4 @@
-"""`lockstep spark serve`: a Spark that stays, for runs that come every minute."""
+"""`lockstep spark serve`: a Spark that keeps running, for runs every minute."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     server = server_to_start(conf)
     scratch = settings.state_folder / "spark"
     if not arguments.dry_run:
-        both = "" if arguments.spark_only else ", and from then on runs begin at once"
+        both = "" if arguments.spark_only else ", and from then on runs start at once"
         context.note(
-            f"Spark Connect will answer at {server} in some ten seconds{both}; Ctrl-C ends it"
+            f"Spark Connect will answer at {server} in about ten seconds{both}; Ctrl-C ends it"
         )
         beside = None if arguments.spark_only else partial(start_beside, main=forked)
         become_server(conf, settings.lake_path(), scratch, beside)

@@ -46,7 +46,7 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
             with work.ledger.lock(source, holder("undo"), None):
                 """No run goes on."""
         readers = adapters.consumers().consumers(source)
-    also = f", and what came behind it ({undone.later} more)" if undone.later else ""
+    also = f", and what came after it ({undone.later} more)" if undone.later else ""
     context.say(f"{source}: run {undone.run} is undone, from batch {undone.first} on{also}")
     for line in recovery_lines(source, done, done.plan, readers):
         context.say(line)
@@ -77,7 +77,7 @@ def _carried_out(
     folder = context.settings.state_folder / "ledger"
     kept = folder.with_name(f"ledger.undone-{datetime.now(UTC):%Y%m%dT%H%M%SZ}")
     again = f"`lockstep recover --back-to {undone.behind} --source {source} --yes`"
-    context.say(f"  the ledger of before stays in {kept}; should this be cut off, {again} ends it")
+    context.say(f"  the former ledger stays in {kept}; if this is interrupted, {again} finishes it")
     move_away(folder, kept)
     with (
         Adapters(context.settings, on_warning=context.note) as adapters,

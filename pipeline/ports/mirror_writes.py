@@ -22,7 +22,7 @@ class PartColumn:
     """Where files get a mirror's column from: their column `source`, of Arrow type `type`,
     which is cast; or `value` for every row. Neither: the files do not know the column.
     A row then keeps what the mirror has, and a new row has NULL. `bit`: the place of
-    `source` in the bits of `Part.present`."""
+    `source` in the bits of `StagedFiles.present`."""
 
     source: str | None = None
     type: pa.DataType | None = None

@@ -197,14 +197,14 @@ def _waiting(looked: SourceEvidence) -> Iterator[Verdict]:
     if has_globally(looked, "PROCESS") or (
         not looked.mariadb and covers(grants, "SELECT", METADATA_LOCKS)
     ):
-        yield Fine("who waits to alter a table is seen")
+        yield Fine("an ALTER that waits for a table is seen")
         return
     cure = _grant_statement(looked, "PROCESS")
     if not looked.mariadb:
         cure = _grant_statement(looked, "SELECT", str(METADATA_LOCKS))
     yield Fault(
-        f"{account_name(looked)} cannot see who waits to alter a table while it is read: they wait "
-        "until the read ends",
+        f"{account_name(looked)} cannot see whether an ALTER waits for a table that is being read: "
+        "it waits until the read ends",
         cure=cure,
     )
 
@@ -214,7 +214,7 @@ def _statements(looked: SourceEvidence) -> Iterator[Verdict]:
     if limit is not None and int(limit) < _FEW_STATEMENTS:
         yield Fault(
             f"max_prepared_stmt_count is {limit}: rows are read by prepared statements, and the "
-            "server refuses more than that, everybody's together"
+            "server allows no more than that for all accounts together"
         )
 
 
@@ -282,8 +282,8 @@ CHECK_RULES: Final = (
         TOPIC,
         "SELECT on performance_schema.metadata_locks, or PROCESS (MariaDB: PROCESS)",
         "warning",
-        "a read gives way to whoever waits to alter the table only where it sees them; they wait "
-        "for the end of a table that is read in one piece, and whoever comes later behind them",
+        "a read gives way to an ALTER only if it can see that one waits; otherwise the ALTER waits "
+        "for a table that is read in one piece, and every later query waits for the ALTER",
         "GRANT SELECT ON performance_schema.metadata_locks TO 'user'@'host'; (MariaDB: GRANT "
         "PROCESS ON *.*)",
         _waiting,

@@ -206,8 +206,8 @@ CHECK_RULES: Final = (
         TOPIC,
         "gtid_mode, gtid_executed and SHOW REPLICA STATUS of the replica that tables are read from",
         "refusal",
-        "no run that must read a table would begin",
-        "make the replica anew, name another, or remove read_from from [sources.snapshot]",
+        "runs that have to read a table are refused",
+        "rebuild the replica, name another, or remove read_from from [sources.snapshot]",
         _read_from,
     ),
 )

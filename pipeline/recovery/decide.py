@@ -112,7 +112,7 @@ def _trusted(facts: LakeFacts) -> tuple[LakeFacts, list[str]]:
         for one in facts.mirrors
     )
     doubts = [
-        f"the ledger {one} wrote to this lake besides {owner}: what it wrote does not count"
+        f"the ledger {one} wrote to this lake too, besides {owner}: what it wrote does not count"
         for one in sorted(others)
     ]
     trusted = tuple(one for one in told if counts(one.batch, one.ledger))
@@ -200,12 +200,12 @@ def _numbers(facts: LakeFacts) -> Iterator[int]:
 def _doubts(facts: LakeFacts, told: Told) -> Iterator[str]:
     if told.cursor is None:
         yield (
-            "a version of before wrote these commits: nothing proves that the server's log is the "
-            "one that was read, and nothing tells which tables had been quarantined or were partial"
+            "an older version wrote these commits: nothing proves that the server's log is the one "
+            "that was read, and nothing says which tables had been quarantined or were partial"
         )
     elif not told.whole:
         yield (
-            "no commit to _transactions tells of this batch: nothing tells which tables had been "
+            "no commit to _transactions describes this batch: nothing says which tables had been "
             "quarantined or were partial"
         )
     if told.prepared:

@@ -89,10 +89,18 @@ def where_of(work: Workplace, place: Place, facts: ServerFacts) -> Where:
         case OfRun(run):
             return _end_of_run(work, run, facts)
         case Snapshot():
-            raise NotYet(
-                "starting with a snapshot is not built yet",
-                hint="choose earliest, latest, a place or a moment",
-            )
+            raise snapshot_not_chosen()
+
+
+def snapshot_not_chosen() -> NotYet:
+    """A chosen start is a place in the log. `snapshot` is none: it is how a source begins that has
+    captured nothing yet."""
+    return NotYet(
+        "'snapshot' cannot be chosen: only a source's first run starts that way, "
+        'if lockstep.toml has start = "snapshot"',
+        hint="to read tables from the source again, `lockstep snapshot TABLE --reason …`; to "
+        "go on elsewhere in the log, choose earliest, latest, a place or a moment",
+    )
 
 
 def _end_of_run(work: Workplace, run: str, facts: ServerFacts) -> Where:

@@ -131,7 +131,7 @@ RULES: Final[tuple[ConsequenceRule, ...]] = (
             "names move together",
             "re-read into the folder of the new name, in one commit; with renames = keep-path the "
             "folder stays with its rows, where that is safe",
-            "each name keeps its own",
+            "each name keeps its own; a resnapshot row where the table is re-read",
         ),
     ),
     ConsequenceRule(
@@ -191,7 +191,7 @@ RULES: Final[tuple[ConsequenceRule, ...]] = (
             "expression …",
             "new version",
             "quarantined; re-read with on_rewrite = resnapshot",
-            "next generation where a type changes",
+            "a resnapshot row where it is re-read; the next generation where a type changes",
         ),
         by_policy=True,
     ),
@@ -199,7 +199,7 @@ RULES: Final[tuple[ConsequenceRule, ...]] = (
         "key",
         _changed(key_changed),
         Action.REREAD,
-        ("the primary key changes", "new version", "re-read under the new key", "nothing"),
+        ("the primary key changes", "new version", "re-read under the new key", "a resnapshot row"),
     ),
     ConsequenceRule(
         PER_ROW,
@@ -212,7 +212,7 @@ RULES: Final[tuple[ConsequenceRule, ...]] = (
             "new version",
             "the new columns are read from the source by key and filled in one commit; the whole "
             "table is re-read if they are most of it, or if it has no primary key",
-            "column added",
+            "column added; a resnapshot row where the whole table is re-read",
         ),
     ),
     ConsequenceRule(

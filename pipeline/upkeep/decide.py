@@ -28,7 +28,7 @@ _PARTS: Final = 32
 _LEAST: Final = 16 << 20
 _MOST: Final = 512 << 20
 _ROOM: Final = 2
-"""So many times what is written anew has to be free: files of before stay."""
+"""How many times the size of what is rewritten has to be free: the old files stay."""
 
 
 class StepKind(StrEnum):
@@ -74,7 +74,7 @@ def decide(found: MirrorFiles, policy: UpkeepPolicy, doubt: str | None = None) -
             steps.append(step)
         else:
             left.append(
-                f"{step.kind.value}: {step.pile.bytes >> 20} MiB would be written anew, and the "
+                f"{step.kind.value}: {step.pile.bytes >> 20} MiB would be rewritten, and the "
                 f"lake has room for {found.free >> 20} MiB; make room"
             )
     if found.unneeded.files:

@@ -86,7 +86,7 @@ def refusal(file: str, problems: Sequence[Problem]) -> LockstepError:
         listed = "\n".join(f"  {problem}" for problem in problems)
         message = f"{file} has {len(problems)} mistakes:\n{listed}"
     if all(problem.not_yet for problem in problems):
-        return NotYet(message, hint=f"take out of {file} what is not built yet")
+        return NotYet(message, hint=f"remove from {file} what is not built yet")
     return ConfigurationError(message, hint=f"correct {file}, then: `lockstep check`")
 
 

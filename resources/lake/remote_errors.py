@@ -38,7 +38,7 @@ def refusal(server: str, error: PySparkException) -> LockstepError:
     said = error.getCondition() or (details[1][:_LONGEST] if details else type(error).__name__)
     return LakeUnavailable(
         f"The Spark at {server} gave no session: {said}",
-        hint="see whether it runs and takes Spark Connect, then run again",
+        hint="check that it runs and serves Spark Connect, then run again",
     )
 
 

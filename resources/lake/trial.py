@@ -88,8 +88,12 @@ class _Trial:
         head = head_of(self._table)
         for number, planned_on, what in (
             (2, head, "makes the same commit twice"),
-            (3, Head(head.version - 1, head.digest), "commits at another version than it was told"),
-            (4, Head(head.version, "0" * 64), "commits behind another commit than it was told"),
+            (
+                3,
+                Head(head.version - 1, head.digest),
+                "commits at another version than it was told to",
+            ),
+            (4, Head(head.version, "0" * 64), "commits after another commit than it was told to"),
         ):
             self._try(self._write(number), planned_on)
             if newest_version(self._table) != head.version:

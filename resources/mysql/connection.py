@@ -189,8 +189,7 @@ def _meaning(settings: ConnectionSettings, error: pymysql.MySQLError) -> Lockste
             return _lost(settings, error, text)
         case Meaning.REFUSED:
             return SourceRefused(
-                f"MySQL at {settings.host}:{settings.port} refuses a question: "
-                f"{told(number, text)}",
+                f"MySQL at {settings.host}:{settings.port} refuses a query: {told(number, text)}",
                 hint="fix what the server complains of, then run again",
             )
 

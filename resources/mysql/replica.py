@@ -178,8 +178,8 @@ class Replica:
                 return
         raise ServerSettings(
             f"tables cannot be read from {_name(self._at)}: it has transactions that the source "
-            f"has not ({more})",
-            hint="make it anew, with super_read_only = ON, or name another replica as read_from",
+            f"lacks ({more})",
+            hint="rebuild it, with super_read_only = ON, or name another replica as read_from",
         )
 
 

@@ -24,7 +24,7 @@ def account_of(data: Path) -> pwd.struct_passwd | None:
         except KeyError as error:
             raise ConfigurationError(
                 f"The ledger in {data} belongs to user {owner}, for whom there is no account here.",
-                hint=f"`chown -R postgres {data}`, or an account that there is, then try again.",
+                hint=f"`chown -R postgres {data}`, or another account here, then try again.",
             ) from error
     for name in ("postgres", "nobody"):
         try:

@@ -225,7 +225,7 @@ def move_away(folder: Path, kept: Path) -> None:
         except BlockingIOError:
             raise ConfigurationError(
                 "Another process uses the ledger now, and it cannot be moved away.",
-                hint="stop the schedule and what else works with it, Dagster too; then again",
+                hint="stop the schedule and all else that uses it, Dagster too; then type it again",
             ) from None
         folder.rename(kept)
 

@@ -1,7 +1,7 @@
 """How tables stand, on Postgres: `pipeline.ports.tables`.
 
 Belongs here: questions about states, and what goes with them (extents, handovers). Does not:
-writing a state (`lives`), orders (`orders`), writes to mirrors (`writes`).
+writing a state (`life_events`), orders (`orders`), writes to mirrors (`writes`).
 """
 
 from __future__ import annotations

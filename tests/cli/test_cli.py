@@ -391,7 +391,7 @@ def test_a_run_whose_server_is_killed(folder: Path, capfd: pytest.CaptureFixture
         server.join()
     told, said = printed(capfd)
     assert told["error"]["kind"] == "RunLost"
-    assert "killed with the process of `lockstep spark serve`" in said
+    assert "killed together with the process of `lockstep spark serve`" in said
 
 
 def test_a_server_that_takes_no_runs(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -402,5 +402,5 @@ def test_a_server_that_takes_no_runs(folder: Path, capfd: pytest.CaptureFixture[
         gone.bind(address)
     assert forked_run(["run", "--source", "other"]) == exits.USAGE
     said = capfd.readouterr().err
-    assert "begins no run for this one: it does not answer (Connection refused)" in said
+    assert "did not start this run: it does not answer (Connection refused)" in said
     assert "lockstep.toml has no source 'other'" in said

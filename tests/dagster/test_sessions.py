@@ -143,7 +143,7 @@ def test_steps_of_one_run_wait_for_each_other(watched: Watched) -> None:
             assert not waiting.done(), waiting.result()
         first.close()
         assert waiting.result() == 2
-    assert "It is waited for." in watched.notes[0]
+    assert "Waiting for it." in watched.notes[0]
 
 
 def test_looking_takes_no_lease(watched: Watched) -> None:

@@ -357,7 +357,7 @@ def of_before_tried(history: History, moment: int) -> None:
     done = recovered(follower)
     assert done.plan is not None
     assert not there & {table for table, _ in done.reloads}
-    assert "a version of before wrote these commits" in done.plan.doubts[0]
+    assert "an older version wrote these commits" in done.plan.doubts[0]
     history.write()
     follower.run()
     require_equal(history, follower)

@@ -101,9 +101,12 @@ def test_a_place_that_is_not_there_is_refused_at_once(shop: Shop, place: str) ->
     assert isinstance(shop.refused(place), StartUnreachable)
 
 
-def test_a_snapshot_cannot_be_chosen_yet(shop: Shop) -> None:
-    """Not yet, and exit code 2."""
-    assert isinstance(shop.refused("snapshot"), NotYet)
+def test_a_snapshot_cannot_be_chosen(shop: Shop) -> None:
+    """It is no place in the log: `lockstep snapshot` reads tables again. Exit code 2."""
+    error = shop.refused("snapshot")
+    assert isinstance(error, NotYet)
+    assert "only a source's first run starts that way" in error.message
+    assert "`lockstep snapshot TABLE --reason …`" in error.hint
 
 
 def test_the_last_choice_counts(shop: Shop) -> None:

@@ -1,10 +1,10 @@
 """When transactions were committed, as the log tells it, in microseconds since the epoch.
 
-A server since MySQL 8.0 gives the commit time of each transaction in its GTID event. Where
-it does not (MySQL 5.7, MariaDB), the last event's header has seconds, which a session may
-set as it likes (`SET TIMESTAMP`) and which say when a statement began. In the lake and the
-ledger that second is as it is; for a search it counts as late as it may have been: who asks
-for a moment within it does not miss it.
+MySQL gives the commit time of each transaction in its GTID event. Where there is none (MariaDB; a
+transaction that came from a server before 8.0), the last event's header has seconds, which a
+session may set as it likes (`SET TIMESTAMP`) and which say when a statement began. The lake and the
+ledger have that second as it is; a search counts it as late as it may have been, so that a search
+for a moment within it does not miss the transaction.
 """
 
 from __future__ import annotations

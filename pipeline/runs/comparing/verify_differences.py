@@ -60,7 +60,7 @@ def differences(
         wrong |= _wrong(work, cursor, side, RowShare(number, parts))
     if wrong.untold and not wrong.all:
         raise SourceMoving(
-            f"{wrong.untold:,} rows changed since {cursor.position}, and the log has not all of "
+            f"{wrong.untold:,} rows changed since {cursor.position}, and the log lacks some of "
             "their columns",
             hint="`lockstep run`, then `lockstep verify` at once; or set global binlog_row_image "
             "= FULL at the source",

@@ -124,7 +124,7 @@ class LogOfTables:
         taken: set[TableName] = set()
         for block in run.blocks:
             for table, at, reason in self._lost(run, block):
-                self._leave(table, f"rows changed at {at} without a word in the log: {reason}")
+                self._leave(table, f"rows changed at {at} without being logged: {reason}")
             for name, _, part in by_table(block, self._decoding.buffer.maps.known):
                 if self.wanted(name) and self._take(name, part, run):
                     taken.add(name)
@@ -145,7 +145,7 @@ class LogOfTables:
             with for_one_table("decode its rows"):
                 for images in self._decoding.images(part, at):
                     if images.columns.schema != reader.schema:
-                        self._leave(name, f"its structure at {at} is another than the source's now")
+                        self._leave(name, f"its structure at {at} differs from the source's now")
                         return False
                     self.rows += images.columns.num_rows
                     reader.take(images, of[images.event.to_numpy()])

@@ -37,7 +37,7 @@ _ALL: Final = 1_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class SchemaVerification:
-    """`statements` were folded again, which made `schema_choice`; `folded`: what came out
+    """`statements` were folded again, which made `versions`; `folded`: what came out
     otherwise. `at`: the place of the comparison; `compared` tables, of which `differing`
     are otherwise on the server ("what: history, server"); `unknown`: those whose structure
     the history says it does not know; `unseen`: not captured, and not shown to the account.

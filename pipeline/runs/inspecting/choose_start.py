@@ -9,11 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from pipeline.decisions import Continuity, Lease, Override
-from pipeline.errors import LockstepError, NotYet, Recovery
+from pipeline.errors import LockstepError, Recovery
 from pipeline.places import AtCoordinates, Latest, Place, Snapshot
 from pipeline.position import Position
 from pipeline.runs.begin import look
 from pipeline.runs.context import Workplace
+from pipeline.runs.find_place import snapshot_not_chosen
 from pipeline.runs.gaps import tables_touched
 from pipeline.runs.inspecting.plan import cursor_after
 from pipeline.runs.repair import foreseen
@@ -45,10 +46,7 @@ def choose_start(work: Workplace, lease: Lease, place: Place, reason: str, autho
     nothing is recorded. A server that cannot be asked keeps nobody from choosing.
     """
     if isinstance(place, Snapshot):
-        raise NotYet(
-            "starting with a snapshot is not built yet",
-            hint="choose earliest, latest, a place or a moment",
-        )
+        raise snapshot_not_chosen()
     proposed = Override(_PROPOSED, str(place), reason, author, work.clock())
     try:
         found = _foreseen(work, proposed)

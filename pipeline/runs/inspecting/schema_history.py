@@ -55,7 +55,7 @@ class ToldVersion:
 
 @dataclass(frozen=True, slots=True)
 class ShownSchema:
-    """`shown`: the version in force at the place; `schema_choice`: all of them, in order."""
+    """`shown`: the version in force at the place; `versions`: all of them, in order."""
 
     table: TableName
     shown: ToldVersion

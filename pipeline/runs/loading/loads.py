@@ -46,7 +46,7 @@ def load_tables(
     asked |= wanted
     for table, state in states.items():
         if state.condition is TableCondition.LOADING and table not in kept:
-            asked.setdefault(table, LoadReason("what was read of it counts no more"))
+            asked.setdefault(table, LoadReason("what was read of it no longer counts"))
     loads = [one for one in kept.values() if work.source.patterns.matches(one.table)]
     for table, one in asked.items():
         if table not in kept:
@@ -57,7 +57,7 @@ def load_tables(
     done = {one.table for one in read}
     # They may not go on behind the gap.
     left = [load for load in loads if load.table in lost and load.table not in done]
-    waits = TableBusy("its turn to be read from the source has not come", hint=_AGAIN)
+    waits = TableBusy("its turn to be read from the source has not come yet", hint=_AGAIN)
     return [*read, *_unread(work, left, waits)]
 
 

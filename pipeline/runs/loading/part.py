@@ -92,7 +92,7 @@ def require_readable(work: Workplace, order: PartOrder) -> TableState:
     loading = any(load.table == table for load in work.ledger.open_loads(source))
     if loading or (state is not None and state.condition is TableCondition.LOADING):
         raise ConditionRefused(
-            f"{table} is being read from the source, all of it",
+            f"all of {table} is being read from the source",
             hint="`lockstep snapshot` reads on until it is whole",
         )
     if state is None or state.mirror_version is None:
@@ -131,7 +131,7 @@ def _read(work: Workplace, order: PartOrder, state: TableState) -> PartRead:
     key = _key(schema)
     if work.server.facts().settings.get("binlog_row_image", "FULL").upper() != "FULL":
         raise ConditionRefused(
-            "row images leave columns out (binlog_row_image), and cannot be laid over single rows",
+            "row images leave columns out (binlog_row_image), and cannot be merged row by row",
             hint=f"`lockstep snapshot {table}` reads all of it",
         )
     structure = row_structure(schema)

@@ -116,8 +116,8 @@ def _candidate(work: Workplace, shown: Shown, table: TableName) -> Candidate:
         raise TableError(f"there is no Delta table at {state.mirror}", hint=instead)
     if not is_foreign(work, state.mirror):
         raise TableError(
-            "a Lockstep wrote its mirror",
-            hint=f"`lockstep adopt --source {source}` tells what becomes of it",
+            "its mirror was written by Lockstep",
+            hint=f"`lockstep adopt --source {source}` shows what becomes of it",
         )
     at = shown.cursor.position.at
     schema = work.ledger.schema_at(source, table, batch=shown.cursor.batch, place=at)
@@ -132,7 +132,7 @@ def _candidate(work: Workplace, shown: Shown, table: TableName) -> Candidate:
     )
     if other:
         raise TableError(
-            f"its mirror has other columns than docs/lake.md says: {', '.join(sorted(other))}",
+            f"columns of its mirror are not as docs/lake.md says: {', '.join(sorted(other))}",
             hint=instead,
         )
     return Candidate(table, state, version, schema)

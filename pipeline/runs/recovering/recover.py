@@ -86,28 +86,28 @@ def _basis(work: Workplace, behind: int | None) -> Basis:
     gathered = gather(work)
     if not gathered.facts.mirrors:
         raise ForeignCommit(
-            f"there is no mirror of {work.source.name} in the lake that a Lockstep wrote",
-            hint=f"mount or restore the lake's folder; or begin anew: `lockstep run --source "
+            f"the lake has no mirror of {work.source.name} that Lockstep wrote",
+            hint=f"mount or restore the lake's folder; or start over: `lockstep run --source "
             f"{work.source.name}`",
         )
     places = Places(work)
     named = choices(gathered.facts)
     if behind is not None and named and not named[0] <= behind <= named[-1]:
         raise VersionSetUnknown(
-            f"the lake tells of no place behind batch {behind}: it tells of batches {named[0]} to "
+            f"the lake does not say where batch {behind} ended: it knows batches {named[0]} to "
             f"{named[-1]}",
             hint="`lockstep versions --list` has the batches, and what each shows",
         )
     plan = decide(gathered.facts, places.reaches, behind)
     if plan is None and behind is not None:
-        why = "; ".join(places.why) or "no commit tells where it ends"
+        why = "; ".join(places.why) or "no commit says where it ends"
         raise PositionPurged(
             f"the server's log does not reach the end of batch {behind} ({why})",
             hint="name a later batch: `lockstep versions --list` has them",
         )
     if plan is None:
         tables = ", ".join(str(mirror.table) for mirror in gathered.facts.mirrors)
-        why = "; ".join(places.why) or "no commit tells a place that all tables show"
+        why = "; ".join(places.why) or "no commit names a place that all tables show"
         raise PositionPurged(
             f"the server's log reaches no batch that the lake shows ({why}): these tables must be "
             f"read from the source: {tables}",
@@ -132,8 +132,8 @@ def _mixed(basis: Basis) -> Iterator[str]:
     for one in basis.gathered.listed:
         if any(batch_of(file) is None for file in one.files):
             yield (
-                f"somebody else wrote files to {one.folder}: which of its rows came when nothing "
-                "tells, so all of them stay"
+                f"somebody else wrote files to {one.folder}: nothing says when its rows came, so "
+                "all of them stay"
             )
 
 

@@ -38,7 +38,7 @@ def undone_run(ledger: Ledger, source: str, run: str) -> UndoneRun:
     if not before:
         raise SpanRefused(
             f"run {name} captured the first batch of {source}: there is nothing to go back to",
-            hint="to begin anew, move the ledger away, then `lockstep adopt --source "
+            hint="to start over, move the ledger away, then `lockstep adopt --source "
             f"{source} --reason …`",
         )
     later = sum(one.id > own[-1] for one in chain)

@@ -1,6 +1,6 @@
 """What the next run will do about a table that is to be released, told before it is ordered.
 
-Belongs here: the way back as `decide` finds it, what the statement that the table stopped at
+Belongs here: the way back as `rejoin` finds it, what the statement that the table stopped at
 comes to today, and both in words. Does not: carrying it out (`catch_up_tables`, `catch_up`),
 which column is which (`pipeline.schema.correspondence`).
 """

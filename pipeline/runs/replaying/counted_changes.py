@@ -60,7 +60,7 @@ def lineage_of(work: Workplace, state: TableState, plan: MergePlan) -> ColumnLin
     versions = versions_between(work, table, first, final)
     line = lineage(versions, work.source.lake, moments=moments_of(work, versions))
     if line.reread:
-        raise TableError(line.reread[0], hint=f"`lockstep verify {table} --repair` reads it anew")
+        raise TableError(line.reread[0], hint=f"`lockstep verify {table} --repair` reads it again")
     return line
 
 
@@ -89,7 +89,7 @@ def kinds_of(
         files = tuple(file for segment in segments for file in segment.files)
         if any(file.partial for file in files):
             raise TableError(
-                "row images leave columns out, so its newest changes have not all values",
+                "row images leave columns out, so its newest changes lack values",
                 hint=f"`lockstep verify {table} --repair` compares it with MySQL",
             )
         part = line.part(version, above=plan.above)

@@ -46,5 +46,5 @@ def _taken(
             return held.enter_context(ledger.lock(source, holder, run))
         except SourceBusy as error:
             if number % _TELL_EVERY == 0:
-                tell(f"{error.message} It is waited for.")
+                tell(f"{error.message} Waiting for it.")
     raise AssertionError("it is tried until it is taken")

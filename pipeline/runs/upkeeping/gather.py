@@ -127,7 +127,7 @@ def kept_of(work: Workplace, lake: MirrorUpkeep, books: Books, state: TableState
         return "nothing was written to it since it was taken over"
     found = judged(work, state, books.looked.get(state.mirror))
     if not isinstance(found, Passed) or found.newest is None:
-        return "its log shows what is not Lockstep's; the next run tells of it"
+        return "its log has a commit that is not Lockstep's; the next run reports it"
     return _kept(lake, books, state, settled, found.newest)
 
 

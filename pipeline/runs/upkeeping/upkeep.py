@@ -135,7 +135,7 @@ def _still(
     books = Books.read(work)
     state = books.states[planned.table]
     if state.mirror != planned.mirror:
-        return "it has another mirror since"
+        return "it got another mirror meanwhile"
     return kept_of(work, lake, books, state)
 
 

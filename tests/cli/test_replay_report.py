@@ -1,0 +1,73 @@
+"""Rows that a comparison found different: the text shows some, `--json` more, both how many."""
+
+from __future__ import annotations
+
+import io
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import cast
+from uuid import UUID
+
+import pyarrow as pa
+from rich.console import Console
+
+from lockstep.context import CommandContext
+from lockstep.replay_report import replay_json, show_replay
+from lockstep.streams import Streams
+from pipeline.batch import Batch, BatchState
+from pipeline.gtid import GtidSet
+from pipeline.places import Earliest, Latest
+from pipeline.position import Coordinates, Position
+from pipeline.replay.content import differences
+from pipeline.replay.rows import RowDifference
+from pipeline.replay.spans import Span
+from pipeline.runs.replaying.heal import Healed
+from pipeline.runs.replaying.report import BatchReplayed, ReplayReport
+from pipeline.runs.replaying.segments_found import Details, SegmentFound, Standing
+from pipeline.table import TableName
+
+WRONG = 1234
+ORDERS = TableName("shop", "orders")
+
+
+def place(offset: int) -> Position:
+    at = Coordinates.parse(f"binlog.000002:{offset}")
+    return Position(at, GtidSet(), str(UUID(int=1)))
+
+
+def report() -> ReplayReport:
+    """A file and a mirror in which `WRONG` rows differ, with as many of them as are kept."""
+    found = differences(
+        [pa.table({"id": range(WRONG)})],
+        [pa.table({"id": range(1, WRONG + 1)})],
+        most=Details().most,
+    )
+    rows = tuple(RowDifference("different", f"id={one['id']}") for one, _ in found.some)
+    state, moment = BatchState.ACKNOWLEDGED, datetime(2026, 11, 1, 6, tzinfo=UTC)
+    batch = Batch(2, "shop", state, place(4), 1, None, 0, 1, None, moment, end=place(400))
+    segment = SegmentFound(2, ORDERS, 1, Standing.DIFFERENT, wrong=found.rows, rows=rows)
+    return ReplayReport(
+        Span(Earliest(), Latest()),
+        (BatchReplayed(batch, None, (segment,)),),
+        (ORDERS,),
+        (Healed(ORDERS, keys=WRONG, wrong=found.rows, rows=rows),),
+    )
+
+
+def test_the_text_shows_twenty_rows_of_each() -> None:
+    """And says how many more there are."""
+    out = io.StringIO()
+    context = CommandContext(Path("x"), cast("Streams", None), wants_json=False)
+    vars(context)["page"] = Console(file=out, width=200, highlight=False, soft_wrap=True)
+    show_replay(context, "shop", report(), planned=False)
+    lines = out.getvalue().splitlines()
+    assert sum("  different: id=" in line for line in lines) == 2 * 20
+    assert sum(line == "shop:   1,214 more" for line in lines) == 2
+
+
+def test_json_has_five_hundred_of_each() -> None:
+    """And the number of all that differ."""
+    told = replay_json(report())["tables"]["shop.orders"]
+    [segment] = told["changelog"]
+    assert (segment["wrong"], len(segment["rows"])) == (WRONG, 500)
+    assert (told["mirror"]["wrong"], len(told["mirror"]["rows"])) == (WRONG, 500)
