@@ -20,7 +20,7 @@ from pipeline.binlog.rows.parts import by_map
 from pipeline.binlog.rows.rows import TableDecoder
 from pipeline.binlog.rows.table_map import read_layouts
 from pipeline.binlog.stream import stream
-from pipeline.binlog.stream.framing import HEADER, EventType
+from pipeline.binlog.stream.framing import CHECKSUM_BYTES, FIRST_OFFSET, HEADER, EventType
 from pipeline.binlog.stream.intake import HEADROOM
 from pipeline.binlog.stream.ring import Ring
 from pipeline.binlog.transactions.assembly import Assembly
@@ -83,7 +83,7 @@ _RESULT: Final[tuple[tuple[Column, Definition], ...]] = (
 """One of each way to read: column and how a result defines it."""
 
 _EMPTY_OBJECT: Final = b"\x05\x00\x00\x00" + b"\x00\x00\x00\x04\x00"
-_START: Final = Coordinates(LogFile("binlog", 1), 4)
+_START: Final = Coordinates(LogFile("binlog", 1), FIRST_OFFSET)
 
 
 def rehearse() -> None:
@@ -152,9 +152,9 @@ def _wire() -> bytes:
         (EventType.WRITE_ROWS, rows + bytes(nulls) + _EMPTY_OBJECT),
         (EventType.XID, bytes(8)),
     )
-    packets, offset = [], 4
+    packets, offset = [], FIRST_OFFSET
     for number, (kind, body) in enumerate(events, start=1):
-        size = HEADER.size + len(body) + 4
+        size = HEADER.size + len(body) + CHECKSUM_BYTES
         offset += size
         event = HEADER.pack(0, kind, 1, size, offset, 0) + body
         event += struct.pack("<I", zlib.crc32(event))

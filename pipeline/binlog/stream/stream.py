@@ -35,6 +35,8 @@ from pipeline.binlog.arrays.wire_format import (
     ANNOTATE,
     ANONYMOUS_GTID,
     CHECKSUM_BYTES,
+    DELETE_ROWS,
+    DELETE_ROWS_V1,
     DESCRIPTION,
     GTID,
     HEADER,
@@ -49,6 +51,8 @@ from pipeline.binlog.arrays.wire_format import (
     STATEMENT_END,
     TABLE_MAP,
     WIRE,
+    WRITE_ROWS,
+    WRITE_ROWS_V1,
     XID,
 )
 from pipeline.binlog.stream import ring as columns
@@ -152,7 +156,8 @@ def _classify(wire: Bytes, event: int, end: int, code: int) -> int:
         if end - text == 6 and u32(wire, text) == _COMM and u16(wire, text + 4) == 0x5449:
             return EventRole.COMMIT.value
         return _PYTHON
-    if code == TABLE_MAP or 23 <= code <= 25 or 30 <= code <= 32 or code == PARTIAL_UPDATE:
+    rows = WRITE_ROWS <= code <= DELETE_ROWS or WRITE_ROWS_V1 <= code <= DELETE_ROWS_V1
+    if code == TABLE_MAP or rows or code == PARTIAL_UPDATE:
         return EventRole.CHANGE.value
     if code == XID:
         return EventRole.COMMIT.value

@@ -25,7 +25,7 @@ from pipeline.binlog.stream import stream
 from pipeline.binlog.stream.damage import damage
 from pipeline.binlog.stream.description import Description
 from pipeline.binlog.stream.dump_refusals import is_end, refused_by
-from pipeline.binlog.stream.framing import read_event, read_first_event
+from pipeline.binlog.stream.framing import EventType, read_event, read_first_event
 from pipeline.binlog.stream.intake import InputBytes, LargeEvent, Wire
 from pipeline.binlog.stream.ring import Block, Ring, TransactionGroup
 from pipeline.binlog.stream.rules import Phase, compiled_table
@@ -50,7 +50,7 @@ RUN_BYTES: Final = 8 << 20
 EVENTS: Final = 1 << 17
 TRANSACTIONS: Final = 1 << 16
 
-_FIRST: Final = (15, 4)
+_FIRST: Final = (EventType.FORMAT_DESCRIPTION, EventType.ROTATE)
 
 
 class TransactionBuffer:
