@@ -98,8 +98,8 @@ def rehearse() -> None:
     array = np.empty(HEADROOM + len(data), np.uint8)
     array[HEADROOM:] = np.frombuffer(data, np.uint8)
     buffer.put(Received(array, HEADROOM, len(array)))
-    while (run := buffer.get()) is not None:
-        for block in run.blocks:
+    while (group := buffer.get()) is not None:
+        for block in group.blocks:
             for number, _, events in by_map(block):
                 layouts = read_layouts(buffer.maps.known[number].raw)
                 schema = arrow_schema(structure)

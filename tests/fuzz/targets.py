@@ -173,7 +173,7 @@ class Dumps:
             wants=lambda name: name.name != "small" or len(data) & 1 == 0,
             spool=MemorySpool(),
             ring_bytes=_RING_BYTES,
-            run_bytes=1 << chance.randrange(13),
+            group_bytes=1 << chance.randrange(13),
             events=_EVENTS,
             transactions=_TRANSACTIONS,
         )

@@ -69,7 +69,7 @@ class BufferMachine(RuleBasedStateMachine):
         self.spool = MemorySpool()
         self.sizes: dict[str, Any] = {
             "ring_bytes": ring,
-            "run_bytes": run,
+            "group_bytes": run,
             "events": events,
             "transactions": transactions,
             "text_bytes": 0,  # room for the texts of one transaction, which is the least

@@ -86,7 +86,7 @@ class Assembly:
 
     @property
     def alone(self) -> bool:
-        """Whether the newest complete transaction is a run of its own."""
+        """Whether the newest complete transaction is a group of its own."""
         if self._coming is not None or (self.complete and self.state[registers.ALONE]):
             return True
         return any(n == self.complete - 1 for n, _ in self._statements)
@@ -271,7 +271,7 @@ class Assembly:
         self._coming = blocks
         stream.finish(self.state, self.ring.transactions, timestamp, size)
 
-    def run(self) -> TransactionGroup:
+    def group(self) -> TransactionGroup:
         """Everything complete; its room is taken until `ack`."""
         count, events = self.complete, int(self.state[registers.COMPLETE_EVENTS])
         blocks = self._coming
@@ -306,7 +306,7 @@ class Assembly:
         self.ack()
 
     def ack(self) -> None:
-        """The run handed out is done with: its room is free, the open one moves up."""
+        """The group handed out is done with: its room is free, the open one moves up."""
         state, ring = self.state, self.ring
         count, first = self.complete, int(state[registers.COMPLETE_EVENTS])
         end = int(state[registers.EVENTS])

@@ -1,12 +1,12 @@
 """The transaction buffer: bytes of the log in, whole transactions out.
 
-    put(bytes) ──▶ get() ──▶ a run of whole transactions ──▶ ack() ──▶ get() …
+    put(bytes) ──▶ get() ──▶ a group of whole transactions ──▶ ack() ──▶ get() …
 
-`get` answers None when all bytes put are used up. While a run is out, the ring's room is
+`get` answers None when all bytes put are used up. While a group is out, the ring's room is
 taken; a full ring makes whoever reads the socket wait. A transaction that is larger than
 the ring goes through a scratch file and comes out alone.
 
-Belongs here: feeding the compiled loop and handing out runs. Does not: the rules
+Belongs here: feeding the compiled loop and handing out groups. Does not: the rules
 (`stream.rules`), the loop (`stream.stream`), the events it leaves to Python
 (`rare_events`).
 """
@@ -44,8 +44,8 @@ from pipeline.position import Coordinates, Witness
 from pipeline.table import TableName
 
 RING_BYTES: Final = 64 << 20
-RUN_BYTES: Final = 8 << 20
-"""A run is handed out when its row events have so many bytes, or the input ends."""
+GROUP_BYTES: Final = 8 << 20
+"""A group is handed out when its row events have so many bytes, or the input ends."""
 
 EVENTS: Final = 1 << 17
 TRANSACTIONS: Final = 1 << 16
@@ -79,7 +79,7 @@ class TransactionBuffer:
         leave_out: GtidSet | None = None,
         keeps: Callable[[TableName], bool] | None = None,
         ring_bytes: int = RING_BYTES,
-        run_bytes: int = RUN_BYTES,
+        group_bytes: int = GROUP_BYTES,
         events: int = EVENTS,
         transactions: int = TRANSACTIONS,
         text_bytes: int = BUFFER_BYTES,
@@ -105,7 +105,7 @@ class TransactionBuffer:
         )
         self._wire = Wire()
         self._rules = compiled_table()
-        self._run_bytes = run_bytes
+        self._run_bytes = group_bytes
         self._ready = False
         self._out = False
         self._end = start
@@ -152,7 +152,7 @@ class TransactionBuffer:
 
     @property
     def before(self) -> tuple[Coordinates, Witness] | None:
-        """The place where the run handed out last begins, and the event that ends there; None
+        """The place where the group handed out last begins, and the event that ends there; None
         where what lies before it is not known so well."""
         return self._before
 
@@ -161,7 +161,7 @@ class TransactionBuffer:
         """Transactions left out that this server committed behind one that came out."""
         return 0 if self._leave_out is None else self._leave_out.out_of_order
 
-    # -- bytes in, runs out ----------------------------------------------------------
+    # -- bytes in, groups out --------------------------------------------------------
 
     def put(self, received: Received) -> None:
         """The next bytes of the dump; only when `get` answered None."""
@@ -184,7 +184,7 @@ class TransactionBuffer:
         """Complete transactions, when enough are waiting, or all when reading is over;
         None when more bytes are needed, or nothing is left."""
         if self._out:
-            raise RuntimeError("a run is out; ack it first")
+            raise RuntimeError("a group is out; ack it first")
         assembly = self._assembly
         while True:
             if self._skip_to is not None:
@@ -192,15 +192,15 @@ class TransactionBuffer:
             over = self.stopped or self.ended
             enough = assembly.complete_bytes >= self._run_bytes or self._ready or over
             if enough and assembly.complete and self._rare.nested is None:
-                if (run := self._hand_out()) is not None:
-                    return run
+                if (group := self._hand_out()) is not None:
+                    return group
                 continue
             current = None if over else self._input()
             if current is None:
                 return None
             turned = self._turn(self._scan(current), current) and self._skip_to is None
-            if turned and (run := self._hand_out()) is not None:
-                return run
+            if turned and (group := self._hand_out()) is not None:
+                return group
 
     def _skip(self, start: Coordinates) -> None:
         """Leave out what lies before `start`; there, begin."""
@@ -220,33 +220,33 @@ class TransactionBuffer:
             self._stop_between()
 
     def ack(self) -> None:
-        """The run handed out is done with; its room is free again."""
+        """The group handed out is done with; its room is free again."""
         if not self._out:
-            raise RuntimeError("no run is out")
+            raise RuntimeError("no group is out")
         self._out = False
         self._assembly.ack()
 
     def _hand_out(self) -> TransactionGroup | None:
         """What is complete; None if all of it is to be left out."""
-        run = self._assembly.run()
+        group = self._assembly.group()
         self._ready = False
-        self._before = self._place_before(run)
-        last = run.transactions[-1]
-        self._end = run.end(-1)
+        self._before = self._place_before(group)
+        last = group.transactions[-1]
+        self._end = group.end(-1)
         offset, size, crc = (
             int(last[c]) for c in (columns.LAST_OFFSET, columns.LAST_SIZE, columns.LAST_CRC)
         )
-        gtid = gtid_text(last, run.sources)
+        gtid = gtid_text(last, group.sources)
         self._witness = Witness(offset, size, crc, gtid, self._rare.created)
-        rest = run if self._leave_out is None else self._leave_out.rest(run)
+        rest = group if self._leave_out is None else self._leave_out.rest(group)
         if rest is None:
             self._assembly.drop_complete()
             return None
         self._out = True
         return rest
 
-    def _place_before(self, run: TransactionGroup) -> tuple[Coordinates, Witness] | None:
-        begin, event = run.begin(0), self._rare.place
+    def _place_before(self, group: TransactionGroup) -> tuple[Coordinates, Witness] | None:
+        begin, event = group.begin(0), self._rare.place
         if self._end == begin and self._witness is not None:
             return begin, self._witness
         if event is None or event.after != begin:

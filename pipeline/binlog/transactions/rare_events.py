@@ -228,7 +228,7 @@ def _rotated(event: Event) -> tuple[LogFile, int]:
 
 
 def _comes_alone(action: BufferAction, kind: EventRole) -> bool:
-    """Statements that may change a structure, and rows that come from a file, are runs of
+    """Statements that may change a structure, and rows that come from a file, are groups of
     their own."""
     statement = action is BufferAction.EMIT and kind in (EventRole.STATEMENT, EventRole.CREATE)
     return statement or action is BufferAction.EMIT_PREPARED
