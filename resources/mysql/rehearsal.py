@@ -118,7 +118,7 @@ def _rehearse_steps(wire: Bytes) -> None:
     assembly = Assembly(
         _START, ring, wants=lambda _: True, spool=NoSpool(), limits=Limits(), text_bytes=1 << 10
     )
-    assembly.begin(0, 0, 0, 0, 0, server=0)
+    assembly.begin((0, 0, 0, 0, 0), 0)
     stream.pass_rows(wire, WIRE, assembly.state, ring.transactions)
 
 

@@ -21,7 +21,7 @@ from pipeline.binlog.stream.ring import Block, Integers, Ring, TransactionGroup,
 from pipeline.binlog.stream.rules import Phase
 from pipeline.binlog.stream.text_buffer import BUFFER_BYTES, TextBuffer
 from pipeline.binlog.stream.transaction_index import is_at_stop
-from pipeline.binlog.transactions.identity import members
+from pipeline.binlog.transactions.identity import IDENTITY, Identity, members
 from pipeline.binlog.transactions.limits import Limits, begin_counting, watch_end
 from pipeline.binlog.transactions.savepoints import Place, Savepoints
 from pipeline.binlog.transactions.spill import Spill
@@ -121,29 +121,18 @@ class Assembly:
 
     # -- the open transaction --------------------------------------------------------
 
-    def begin(
-        self, kind: int, high: int, low: int, number: int, committed_at: int, *, server: int
-    ) -> None:
-        """Open one whose identity Python read; the columns are those of the index."""
+    def begin(self, identity: Identity, server: int) -> None:
+        """Open one whose identity Python read."""
         stream.begin(self.state, self.ring.transactions)
         one = self.ring.transactions[self.complete]
-        one[columns.GTID_KIND] = kind
-        one[columns.GTID_HIGH] = high
-        one[columns.GTID_LOW] = low
-        one[columns.GTID_NUMBER] = number
-        one[columns.COMMITTED_AT] = committed_at
+        for column, value in zip(IDENTITY, identity, strict=True):
+            one[column] = value
         one[columns.SERVER] = server
 
     def open_is_in(self, gtids: GtidSet) -> bool:
         """Whether the transaction that is open is one of the set."""
         one = self.ring.transactions[self.complete : self.complete + 1]
         return bool(members(one, self.sources, gtids)[0])
-
-    def tagged(self, source: str) -> int:
-        """The number of a tagged GTID's `uuid:tag` in `sources`."""
-        if source not in self.sources:
-            self.sources.append(source)
-        return self.sources.index(source)
 
     def advance(self) -> None:
         """Step over the event at hand, which Python took."""

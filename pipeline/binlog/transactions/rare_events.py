@@ -10,11 +10,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from pipeline.binlog.arrays import registers
-from pipeline.binlog.stream import ring as columns
 from pipeline.binlog.stream.control import (
     Query,
-    read_mariadb_gtid,
-    read_tagged_gtid,
+    read_rotate,
     read_xa_prepare,
     read_xid,
     savepoint_name,
@@ -32,20 +30,17 @@ from pipeline.binlog.stream.payload import payload_pieces
 from pipeline.binlog.stream.ring import Block
 from pipeline.binlog.stream.rules import TRANSITIONS, BufferAction, EventRole, Phase
 from pipeline.binlog.transactions.assembly import Assembly
+from pipeline.binlog.transactions.identity import read_identity
 from pipeline.binlog.transactions.inputs import classify
 from pipeline.binlog.transactions.xa import PreparedTransactions
 from pipeline.errors import DamagedEvent, UnsupportedStatement
 from pipeline.gtid import GtidSet
-from pipeline.position import Coordinates, LogFile
 
 _OF_PREPARED: Final = frozenset(
     {BufferAction.PREPARE, BufferAction.EMIT_PREPARED, BufferAction.FORGET_PREPARED}
 )
 _WORD: Final = 20
 """Of a statement that is refused, so much is looked at for its first word."""
-
-_NAME_SHOWN: Final = 80
-"""… and of a file's name so much is shown."""
 
 
 class RareEvents:
@@ -166,20 +161,7 @@ class RareEvents:
         self.nested, self._holder = nested, event
 
     def _begin(self, event: Event) -> None:
-        match event.type:
-            case EventType.GTID_TAGGED:
-                gtid = read_tagged_gtid(event)
-                source, _, number = gtid.text.rpartition(":")
-                at = self._assembly.tagged(source)
-                identity = columns.TAGGED, at, 0, int(number), gtid.committed_at or 0
-            case EventType.MARIADB_GTID:
-                made = read_mariadb_gtid(event)
-                identity = columns.MARIADB, made.domain, event.server_id, made.number, 0
-            case _:
-                raise damaged("a GTID event holds no GTID", event.at)
-        if max(identity) >> 63:
-            raise damaged("a GTID event has an impossible number or time", event.at)
-        self._assembly.begin(*identity, server=event.server_id)
+        self._assembly.begin(read_identity(event, self._assembly.sources), event.server_id)
 
     def _move(self, event: Event) -> None:
         assembly = self._assembly
@@ -197,34 +179,18 @@ class RareEvents:
 
     def _rotate(self, event: Event) -> None:
         assembly = self._assembly
-        file, offset = _rotated(event)
-        if file.base != event.file.base:
-            shown = str(file)[:_NAME_SHOWN]
-            raise damaged(f"the log rotates to {shown}, another log", event.at)
-        if event.artificial and file == assembly.at.file:
+        to = read_rotate(event.body, event.at)
+        if event.artificial and to.file == assembly.at.file:
             # Where the dump begins: what was asked for counts, the field may wrap.
             return
         if not event.artificial:
             self.place = event
-        assembly.move_to(Coordinates(file, offset))
+        assembly.move_to(to)
 
     def _emit(self, event: Event, blocks: Iterator[Block] | None = None) -> None:
         self._assembly.state[registers.EVENT_CRC] = event.crc32
         size = 0 if self.nested is not None else event.size
         self._assembly.emit(event.timestamp, size, blocks)
-
-
-def _rotated(event: Event) -> tuple[LogFile, int]:
-    """Where the log goes on: the offset 8, the file's name."""
-    offset = int.from_bytes(event.body[:8], "little")
-    name = event.body[8:].decode("utf-8", "replace")
-    if offset >> 62:
-        raise damaged(f"the log rotates to offset {offset}", event.at)
-    try:
-        return LogFile.parse(name), offset
-    except ValueError:
-        shown = name[:_NAME_SHOWN]
-        raise damaged(f"the log rotates to {shown!r}, which is no log file", event.at) from None
 
 
 def _comes_alone(action: BufferAction, kind: EventRole) -> bool:
