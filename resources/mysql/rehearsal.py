@@ -15,6 +15,7 @@ from typing import Final
 import numpy as np
 
 from pipeline.binlog.arrays.array_access import Bytes
+from pipeline.binlog.arrays.registers import Registers
 from pipeline.binlog.arrays.wire_format import WIRE
 from pipeline.binlog.rows.parts import by_map
 from pipeline.binlog.rows.rows import TableDecoder
@@ -23,9 +24,7 @@ from pipeline.binlog.stream import stream
 from pipeline.binlog.stream.framing import CHECKSUM_BYTES, FIRST_OFFSET, HEADER, EventType
 from pipeline.binlog.stream.intake import HEADROOM
 from pipeline.binlog.stream.ring import Ring
-from pipeline.binlog.transactions.assembly import Assembly
 from pipeline.binlog.transactions.buffer import TransactionBuffer
-from pipeline.binlog.transactions.limits import Limits
 from pipeline.binlog.transactions.unkept import NoSpool
 from pipeline.ports.source import Received
 from pipeline.position import Coordinates, LogFile
@@ -114,12 +113,10 @@ def rehearse() -> None:
 def _rehearse_steps(wire: Bytes) -> None:
     """What only some logs have: an identity that Python reads, and an event that is larger than
     the ring."""
+    registers = Registers(_START.offset)
     ring = Ring.of(1 << 16, events=16, transactions=16)
-    assembly = Assembly(
-        _START, ring, wants=lambda _: True, spool=NoSpool(), limits=Limits(), text_bytes=1 << 10
-    )
-    assembly.begin((0, 0, 0, 0, 0), 0)
-    stream.pass_rows(wire, WIRE, assembly.state, ring.transactions)
+    stream.begin(registers.array, ring.transactions)
+    stream.pass_rows(wire, WIRE, registers.array, ring.transactions)
 
 
 def _rehearse_result() -> None:

@@ -177,7 +177,7 @@ class Dumps:
             events=_EVENTS,
             transactions=_TRANSACTIONS,
         )
-        self._buffers.lend(buffer._assembly)
+        self._buffers.lend(buffer._loop)
         out = 0
         for piece in cut(chance, data):
             buffer.put(self._pieces.received(piece))

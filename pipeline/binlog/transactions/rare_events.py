@@ -1,7 +1,8 @@
 """The rare events: everything the compiled loop leaves to Python, one at a time.
 
-Belongs here: carrying out what the rules say. Does not: the rules themselves (`rules`), what
-an event is to them (`inputs`), events' bodies (`control`).
+Belongs here: carrying out what the rules say, by those whose state it concerns, and reading
+what is nested in an event. Does not: the rules themselves (`rules`), what an event is to them
+(`inputs`), events' bodies (`control`).
 """
 
 from __future__ import annotations
@@ -9,16 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from pipeline.binlog.arrays import registers
 from pipeline.binlog.stream.control import (
     Query,
-    read_rotate,
     read_xa_prepare,
     read_xid,
     savepoint_name,
 )
 from pipeline.binlog.stream.damage import damaged
-from pipeline.binlog.stream.description import Description, read_description
 from pipeline.binlog.stream.framing import (
     COMPRESSED_ROWS,
     Event,
@@ -29,9 +27,11 @@ from pipeline.binlog.stream.mariadb import changes_nothing_yet, plain_query, pla
 from pipeline.binlog.stream.payload import payload_pieces
 from pipeline.binlog.stream.ring import Block
 from pipeline.binlog.stream.rules import TRANSITIONS, BufferAction, EventRole, Phase
-from pipeline.binlog.transactions.assembly import Assembly
-from pipeline.binlog.transactions.identity import read_identity
+from pipeline.binlog.transactions.complete_transactions import CompleteTransactions
 from pipeline.binlog.transactions.inputs import classify
+from pipeline.binlog.transactions.log_place import LogPlace
+from pipeline.binlog.transactions.loop import Loop
+from pipeline.binlog.transactions.open_transaction import OpenTransaction
 from pipeline.binlog.transactions.xa import PreparedTransactions
 from pipeline.errors import DamagedEvent, UnsupportedStatement
 from pipeline.gtid import GtidSet
@@ -44,24 +44,32 @@ _WORD: Final = 20
 
 
 class RareEvents:
-    """Takes rare events; `nested` is the payload that has to be read next, if any."""
+    """Takes rare events; `nested` is the payload that has to be read next, if any. `again`:
+    transactions that were read before."""
 
     def __init__(
         self,
-        assembly: Assembly,
+        loop: Loop,
+        log: LogPlace,
+        open_: OpenTransaction,
+        complete: CompleteTransactions,
         prepared: PreparedTransactions,
         *,
-        created: int,
         again: GtidSet,
     ) -> None:
-        self._assembly = assembly
+        self._loop = loop
+        self._log = log
+        self._open = open_
+        self._complete = complete
         self._prepared = prepared
         self._again = again
-        self.description: Description | None = None
         self.nested: Nested | None = None
-        self.place: Event | None = None
-        self.created = created
         self._holder: Event | None = None
+
+    @property
+    def between(self) -> bool:
+        """Whether the reading stands between two transactions, and in no event."""
+        return self.nested is None and self._loop.registers.phase is Phase.BETWEEN
 
     def take(self, event: Event) -> bool:
         """Do what the rules say; False if complete transactions must be handed out first,
@@ -69,19 +77,19 @@ class RareEvents:
         if event.type is EventType.MARIADB_QUERY_COMPRESSED:
             event = plain_query(event)
         kind, query = classify(event)
-        phase = self._assembly.phase
+        phase = self._loop.registers.phase
         if self.nested is not None and phase is Phase.BETWEEN:
             raise damaged("a compressed transaction continues after its end", event.at)
         action, following = TRANSITIONS.get((phase, kind), (BufferAction.REFUSE, phase))
         if action is BufferAction.REFUSE:
             raise refused(event, phase, kind, query)
-        full = action is BufferAction.BEGIN and self._assembly.full
-        if self._assembly.complete and (full or _comes_alone(action, kind)):
+        full = action is BufferAction.BEGIN and self._complete.full
+        if self._complete.count and (full or _comes_alone(action, kind)):
             return False
         self._act(action, event, kind, query)
-        self._assembly.state[registers.PHASE] = following
+        self._loop.registers.phase = following
         if (following is Phase.XA_OPEN) != (phase is Phase.XA_OPEN):
-            self._assembly.maps.prepares(following is Phase.XA_OPEN)
+            self._loop.maps.prepares(following is Phase.XA_OPEN)
         return True
 
     def _act(
@@ -98,15 +106,15 @@ class RareEvents:
             self._move(event)
             return
         if action is BufferAction.BEGIN:
-            self._begin(event)
-        self._assembly.advance()
+            self._open.begin(event)
+        self._loop.advance()
         if self._again and action in _OF_PREPARED:
-            self._prepared.again = self._assembly.open_is_in(self._again)
+            self._prepared.again = self._open.is_in(self._again)
         if query is not None:
             self._take_statement(action, event, kind, query)
         elif action is BufferAction.PREPARE:
             xid, _ = read_xa_prepare(event)
-            self._prepared.keep(xid, event.at, self._assembly.take_open(), self._assembly.maps)
+            self._prepared.keep(xid, event.at, self._open.take(), self._loop.maps)
             self._emit(event)
         elif action is BufferAction.EMIT:
             self._emit(event)
@@ -114,24 +122,23 @@ class RareEvents:
     def _take_statement(
         self, action: BufferAction, event: Event, kind: EventRole, query: Query
     ) -> None:
-        assembly = self._assembly
         match action:
             case BufferAction.KEEP if kind is EventRole.CREATE:
-                assembly.keep(query)
+                self._open.keep(query)
             case BufferAction.MARK:
-                assembly.mark(savepoint_name(query.text))
+                self._open.mark(savepoint_name(query.text))
             case BufferAction.DROP_TO_MARK:
-                assembly.drop_to(savepoint_name(query.text))
+                self._open.drop_to(savepoint_name(query.text), self._log.at)
             case BufferAction.EMIT:
                 if kind in (EventRole.STATEMENT, EventRole.CREATE) and not self._two_phase(event):
-                    assembly.keep(query)
+                    self._open.keep(query)
                 self._emit(event)
             case BufferAction.EMIT_NOTHING:
-                assembly.drop_open()
+                self._open.drop()
                 self._emit(event)
             case BufferAction.EMIT_PREPARED:
                 xid = read_xid(query.text, event.at)
-                self._emit(event, self._prepared.commit(xid, event.at, assembly.maps))
+                self._emit(event, self._prepared.commit(xid, event.at, self._loop.maps))
             case BufferAction.FORGET_PREPARED:
                 self._prepared.forget(read_xid(query.text, event.at))
                 self._emit(event)
@@ -140,57 +147,35 @@ class RareEvents:
 
     def _two_phase(self, event: Event) -> bool:
         """Whether a statement is one that MariaDB announces, or takes back."""
-        flavour = self.description.flavour if self.description else ""
-        return flavour == "mariadb" and changes_nothing_yet(event)
+        return self._log.flavour == "mariadb" and changes_nothing_yet(event)
 
     def finish(self) -> None:
         """All events of `nested` are read: the event that held them is done with."""
         holder, self._holder, self.nested = self._holder, None, None
         assert holder is not None, "what is nested stands in an event"
         if holder.type is not EventType.TRANSACTION_PAYLOAD:
-            self._assembly.leave(holder.size)
+            self._log.leave(holder.size)
+            self._open.leave(holder.size)
             return
-        if self._assembly.phase is not Phase.BETWEEN:
+        if not self.between:
             raise damaged("a compressed transaction has no end", holder.at)
-        self._assembly.complete_payload(holder.size, holder.crc32)
+        self._complete.end_payload(holder)
 
     def _enter(self, event: Event, nested: Nested) -> None:
         if self.nested is not None:
             raise damaged("a compressed event holds another", event.at)
-        self._assembly.enter()
+        self._loop.enter()
         self.nested, self._holder = nested, event
 
-    def _begin(self, event: Event) -> None:
-        self._assembly.begin(read_identity(event, self._assembly.sources), event.server_id)
-
     def _move(self, event: Event) -> None:
-        assembly = self._assembly
         if event.type is EventType.FORMAT_DESCRIPTION:
-            self.description = read_description(event)
-            assembly.state[registers.CHECKSUM] = self.description.checksum
-            assembly.maps.forget_ids()
-            if not event.artificial:
-                self.created = self.description.created
-        self._assembly.advance()
-        if event.type is EventType.ROTATE:
-            self._rotate(event)
-        elif not event.artificial:
-            self.place = event
-
-    def _rotate(self, event: Event) -> None:
-        assembly = self._assembly
-        to = read_rotate(event.body, event.at)
-        if event.artificial and to.file == assembly.at.file:
-            # Where the dump begins: what was asked for counts, the field may wrap.
-            return
-        if not event.artificial:
-            self.place = event
-        assembly.move_to(to)
+            self._log.describe(event)
+            self._loop.maps.forget_ids()
+        self._loop.advance()
+        self._log.move(event)
 
     def _emit(self, event: Event, blocks: Iterator[Block] | None = None) -> None:
-        self._assembly.state[registers.EVENT_CRC] = event.crc32
-        size = 0 if self.nested is not None else event.size
-        self._assembly.emit(event.timestamp, size, blocks)
+        self._complete.add(event, 0 if self.nested is not None else event.size, blocks)
 
 
 def _comes_alone(action: BufferAction, kind: EventRole) -> bool:
