@@ -29,8 +29,8 @@ def read_all(
     try:
         for received in dump:
             reading.buffer.put(received)
-            while (run := reading.buffer.get()) is not None:
-                reading.take(run)
+            while (group := reading.buffer.get()) is not None:
+                reading.take(group)
                 reading.buffer.ack()
             if reading.buffer.stopped or reading.buffer.ended:
                 break
@@ -47,9 +47,9 @@ class _Reading:
         self._decoders: dict[int, TableDecoder] = {}
         self.rows = self.transactions = 0
 
-    def take(self, run: TransactionGroup) -> None:
-        self.transactions += len(run.transactions)
-        for block in run.blocks:
+    def take(self, group: TransactionGroup) -> None:
+        self.transactions += len(group.transactions)
+        for block in group.blocks:
             for number, _, part in by_map(block):
                 for images in self._decoder(number).decode(part):
                     kinds = images.change_type.to_numpy()

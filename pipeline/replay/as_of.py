@@ -26,6 +26,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline.batch import Batch
+from pipeline.binlog.stream.framing import FIRST_OFFSET
 from pipeline.errors import PastRefused
 from pipeline.gtid import GtidSet
 from pipeline.places import (
@@ -202,7 +203,7 @@ def _of_log(chain: Sequence[Batch], at: Coordinates) -> list[Batch]:
 
 
 def _in_file(place: Place, chain: Sequence[Batch], file: LogFile, moment: datetime) -> Within:
-    there = _of_log(chain, Coordinates(file, 4))
+    there = _of_log(chain, Coordinates(file, FIRST_OFFSET))
     for one in there:
         assert one.end is not None, "it is acknowledged"
         further = one.end.at.file.number > file.number

@@ -19,13 +19,12 @@ from pipeline.binlog.rows.parts import by_map
 from pipeline.binlog.rows.rows import TableDecoder
 from pipeline.binlog.rows.table_map import read_layouts
 from pipeline.binlog.stream import stream
-from pipeline.binlog.stream.framing import HEADER, EventType
+from pipeline.binlog.stream.framing import CHECKSUM_BYTES, FIRST_OFFSET, HEADER, EventType
 from pipeline.binlog.stream.intake import HEADROOM
+from pipeline.binlog.stream.registers import Registers
 from pipeline.binlog.stream.ring import Ring
 from pipeline.binlog.stream.wire_format import WIRE
-from pipeline.binlog.transactions.assembly import Assembly
 from pipeline.binlog.transactions.buffer import TransactionBuffer
-from pipeline.binlog.transactions.limits import Limits
 from pipeline.binlog.transactions.unkept import NoSpool
 from pipeline.ports.source import Received
 from pipeline.position import Coordinates, LogFile
@@ -83,7 +82,7 @@ _RESULT: Final[tuple[tuple[Column, Definition], ...]] = (
 """One of each way to read: column and how a result defines it."""
 
 _EMPTY_OBJECT: Final = b"\x05\x00\x00\x00" + b"\x00\x00\x00\x04\x00"
-_START: Final = Coordinates(LogFile("binlog", 1), 4)
+_START: Final = Coordinates(LogFile("binlog", 1), FIRST_OFFSET)
 
 
 def rehearse() -> None:
@@ -98,8 +97,8 @@ def rehearse() -> None:
     array = np.empty(HEADROOM + len(data), np.uint8)
     array[HEADROOM:] = np.frombuffer(data, np.uint8)
     buffer.put(Received(array, HEADROOM, len(array)))
-    while (run := buffer.get()) is not None:
-        for block in run.blocks:
+    while (group := buffer.get()) is not None:
+        for block in group.blocks:
             for number, _, events in by_map(block):
                 layouts = read_layouts(buffer.maps.known[number].raw)
                 schema = arrow_schema(structure)
@@ -114,12 +113,10 @@ def rehearse() -> None:
 def _rehearse_steps(wire: Bytes) -> None:
     """What only some logs have: an identity that Python reads, and an event that is larger than
     the ring."""
+    registers = Registers(_START.offset)
     ring = Ring.of(1 << 16, events=16, transactions=16)
-    assembly = Assembly(
-        _START, ring, wants=lambda _: True, spool=NoSpool(), limits=Limits(), text_bytes=1 << 10
-    )
-    assembly.begin(0, 0, 0, 0, 0, server=0)
-    stream.pass_rows(wire, WIRE, assembly.state, ring.transactions)
+    stream.begin(registers.array, ring.transactions)
+    stream.pass_rows(wire, WIRE, registers.array, ring.transactions)
 
 
 def _rehearse_result() -> None:
@@ -152,9 +149,9 @@ def _wire() -> bytes:
         (EventType.WRITE_ROWS, rows + bytes(nulls) + _EMPTY_OBJECT),
         (EventType.XID, bytes(8)),
     )
-    packets, offset = [], 4
+    packets, offset = [], FIRST_OFFSET
     for number, (kind, body) in enumerate(events, start=1):
-        size = HEADER.size + len(body) + 4
+        size = HEADER.size + len(body) + CHECKSUM_BYTES
         offset += size
         event = HEADER.pack(0, kind, 1, size, offset, 0) + body
         event += struct.pack("<I", zlib.crc32(event))

@@ -22,10 +22,11 @@ import pyarrow as pa
 from pipeline import resultset
 from pipeline.binlog import values
 from pipeline.binlog.stream.intake import HEADROOM
+from pipeline.binlog.stream.registers import COUNT
 from pipeline.binlog.stream.ring import EVENT_COLUMNS, TRANSACTION_COLUMNS, Ring
 from pipeline.binlog.stream.text_buffer import TextBuffer
 from pipeline.binlog.stream.texts import MOST_BYTES
-from pipeline.binlog.transactions.assembly import Assembly
+from pipeline.binlog.transactions.loop import Loop
 from pipeline.ports.source import Received
 
 _PAGE: Final = mmap.PAGESIZE
@@ -92,17 +93,17 @@ class GuardedBuffer:
         self._texts = TextBuffer(
             Guarded(MOST_BYTES).last(MOST_BYTES), Guarded(MOST_BYTES * 3 * 8).table(MOST_BYTES, 3)
         )
-        self._states = Guarded(1 << 12)
+        self._registers = Guarded(COUNT * 8)
         self._tables = Guarded(1 << 16), Guarded(1 << 12), Guarded(1 << 16)
 
-    def lend(self, assembly: Assembly) -> None:
-        """Lay the assembly's arrays, of which none is filled yet, into this memory."""
-        assembly.ring = self._ring
-        assembly.texts = self._texts
-        state = self._states.table(1, len(assembly.state))[0]
-        state[:] = assembly.state
-        assembly.state = state
-        maps, (bytes_, places, ids) = assembly.maps, self._tables
+    def lend(self, loop: Loop) -> None:
+        """Lay the loop's arrays, of which none is filled yet, into this memory."""
+        loop.ring = self._ring
+        loop.texts = self._texts
+        registers = self._registers.table(1, COUNT)[0]
+        registers[:] = loop.registers.array
+        loop.registers.array = registers
+        maps, (bytes_, places, ids) = loop.maps, self._tables
         maps.bytes = bytes_.last(64)
         maps.places = places.table(2, 3)
         table = ids.table(*maps.ids.shape)

@@ -173,11 +173,11 @@ class Dumps:
             wants=lambda name: name.name != "small" or len(data) & 1 == 0,
             spool=MemorySpool(),
             ring_bytes=_RING_BYTES,
-            run_bytes=1 << chance.randrange(13),
+            group_bytes=1 << chance.randrange(13),
             events=_EVENTS,
             transactions=_TRANSACTIONS,
         )
-        self._buffers.lend(buffer._assembly)
+        self._buffers.lend(buffer._loop)
         out = 0
         for piece in cut(chance, data):
             buffer.put(self._pieces.received(piece))

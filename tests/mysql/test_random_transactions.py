@@ -29,7 +29,7 @@ from tests.mysql.random_writes import RandomWrites
 from tests.mysql.reading import runs, server
 
 TABLES = 20
-SMALL = {"ring_bytes": 1 << 14, "run_bytes": 1 << 12, "events": 64, "transactions": 16}
+SMALL = {"ring_bytes": 1 << 14, "group_bytes": 1 << 12, "events": 64, "transactions": 16}
 """A ring that many of the transactions do not fit into."""
 
 Key = tuple[Any, ...]

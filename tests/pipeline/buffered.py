@@ -48,7 +48,7 @@ def a_buffer(**options: Any) -> TransactionBuffer:
         "wants": lambda _: True,
         "spool": MemorySpool(),
         "ring_bytes": 1 << 12,
-        "run_bytes": 1 << 10,
+        "group_bytes": 1 << 10,
         "events": 64,
         "transactions": 16,
     }

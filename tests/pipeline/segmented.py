@@ -92,7 +92,7 @@ def captured(log: Log, *, ring_bytes: int = 1 << 20) -> Captured:
         Numbers(batch=3, base=100),
         Rules(lambda: NOW, lambda _: True, LakePolicies(), quarantined.append),
     )
-    buffer = a_buffer(wants=segmenter.wanted, ring_bytes=ring_bytes, run_bytes=1 << 9)
+    buffer = a_buffer(wants=segmenter.wanted, ring_bytes=ring_bytes, group_bytes=1 << 9)
     segmenter.follow(buffer)
     buffer.put(received(log.wire()))
     while (run := buffer.get()) is not None:

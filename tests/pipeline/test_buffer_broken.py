@@ -103,7 +103,7 @@ _large(log, 1, end=False)
 buffer = a_buffer(spool=FileSpool(folder / "lake", folder / "scratch"))
 buffer.put(received(log.wire(end=False)))
 assert buffer.get() is None
-print(buffer._assembly._spill.blocks, flush=True)
+print(buffer._reader._open._spill.blocks, flush=True)
 time.sleep(600)
 """
 
@@ -165,13 +165,13 @@ def test_the_smallest_rings_lose_nothing(ring_bytes: int, events: int) -> None:
     assert out == [[number] * number for number in range(1, 6)]
 
 
-def test_runs_and_acknowledgements_take_turns() -> None:
-    """A second run would be written over the first one's room."""
+def test_groups_and_acknowledgements_take_turns() -> None:
+    """A second group would be written over the first one's room."""
     log = Log()
     log.transaction(1)
     log.transaction(2)
     buffer = a_buffer()
-    with pytest.raises(RuntimeError, match="no run is out"):
+    with pytest.raises(RuntimeError, match="no group is out"):
         buffer.ack()
     buffer.put(received(log.wire()))
     run = buffer.get()
@@ -180,7 +180,7 @@ def test_runs_and_acknowledgements_take_turns() -> None:
         buffer.get()
     assert [out.values for out in outs(run)] == [[1], [2]]
     buffer.ack()
-    with pytest.raises(RuntimeError, match="no run is out"):
+    with pytest.raises(RuntimeError, match="no group is out"):
         buffer.ack()
 
 

@@ -17,7 +17,6 @@ from hypothesis.stateful import (
 )
 
 from pipeline.batch import Prepared, Xid
-from pipeline.binlog.arrays import registers
 from pipeline.binlog.transactions.buffer import TransactionBuffer
 from pipeline.binlog.transactions.limits import Limits
 from pipeline.position import Coordinates
@@ -69,7 +68,7 @@ class BufferMachine(RuleBasedStateMachine):
         self.spool = MemorySpool()
         self.sizes: dict[str, Any] = {
             "ring_bytes": ring,
-            "run_bytes": run,
+            "group_bytes": run,
             "events": events,
             "transactions": transactions,
             "text_bytes": 0,  # room for the texts of one transaction, which is the least
@@ -205,10 +204,9 @@ class BufferMachine(RuleBasedStateMachine):
 
     @invariant()
     def the_sequences_are_in_order(self) -> None:
-        state = self.buffer._assembly.state
-        put, get, ack = (int(state[n]) for n in (registers.PUT, registers.GET, registers.ACK))
-        assert put >= get >= ack >= 0
-        assert put - ack <= self.sizes["ring_bytes"]
+        registers = self.buffer._loop.registers
+        assert registers.put >= registers.get >= registers.ack >= 0
+        assert registers.put - registers.ack <= self.sizes["ring_bytes"]
 
     def teardown(self) -> None:
         """Whatever was still on its way comes out, once."""

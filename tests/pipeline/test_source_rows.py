@@ -42,7 +42,7 @@ def told(log: Log, *, ring_bytes: int = 1 << 20, wanted: str = "") -> list[dict[
     buffer = a_buffer(
         wants=lambda table: segmenter.wanted(table) and table.name.startswith(wanted),
         ring_bytes=ring_bytes,
-        run_bytes=1 << 9,
+        group_bytes=1 << 9,
     )
     segmenter.follow(buffer)
     buffer.put(received(log.wire()))

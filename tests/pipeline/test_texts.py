@@ -126,7 +126,7 @@ def test_those_of_transactions_left_out_are_left_out() -> None:
     log = Log()
     for number in range(1, 6):
         logged(b"number %d" % number, log=log, number=number)
-    buffer = a_buffer(leave_out=GtidSet.parse(f"{SERVER}:2-3:5"), run_bytes=1 << 20)
+    buffer = a_buffer(leave_out=GtidSet.parse(f"{SERVER}:2-3:5"), group_bytes=1 << 20)
     assert [one.texts for one in feed(buffer, [log.wire()])] == [("number 1",), ("number 4",)]
 
 
@@ -136,7 +136,7 @@ def test_many_texts_go_out_in_several_runs() -> None:
     texts = [b"%d " % number + b"x" * 30_000 for number in range(1, 9)]
     for number, text in enumerate(texts, start=1):
         logged(text, text[:7], log=log, number=number)
-    found = read(log, text_bytes=0, run_bytes=1 << 20)
+    found = read(log, text_bytes=0, group_bytes=1 << 20)
     assert [one.texts for one in found] == [(t.decode(), t[:7].decode()) for t in texts]
 
 

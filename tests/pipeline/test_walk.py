@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from uuid import UUID
+
 import pytest
 
-from pipeline.binlog.search.walk import walk
+from pipeline.binlog.search.walk import step_over, walk
 from pipeline.binlog.stream.framing import EventType
 from pipeline.errors import DamagedEvent
-from tests.pipeline.buffered import START
+from pipeline.position import Coordinates
+from tests.pipeline.buffered import START, a_buffer, feed
+from tests.pipeline.dialects_made import tagged_gtid
 from tests.pipeline.logs_made import MadeDump
-from tests.pipeline.made import Log, rotate
+from tests.pipeline.made import Log, gtid, rotate
 
 
 @pytest.mark.parametrize("name", ["other.000002", "binlog", "bi\xfflog.000002"])
@@ -20,3 +24,23 @@ def test_a_rotation_elsewhere_is_refused(name: str) -> None:
     log.add(EventType.ROTATE, rotate(name))
     with pytest.raises(DamagedEvent, match="the log rotates to"):
         list(walk(MadeDump(START, log.wire(), 512), START))
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "error"),
+    [
+        (EventType.GTID_TAGGED, tagged_gtid(UUID(int=1), "tag", 1, 1 << 63), "impossible"),
+        (EventType.GTID, gtid(1)[:-1], "holds no GTID"),
+    ],
+)
+def test_an_identity_that_nothing_has_room_for_is_refused(
+    kind: EventType, body: bytes, error: str
+) -> None:
+    """Whoever steps over transactions believes a GTID event no more than the buffer does."""
+    log = Log()
+    log.add(kind, body)
+    end = Coordinates(START.file, 1 << 20)
+    with pytest.raises(DamagedEvent, match=error):
+        step_over(MadeDump(START, log.wire(), 512), START, end, 1)
+    with pytest.raises(DamagedEvent, match=error):
+        list(feed(a_buffer(), [log.wire()]))

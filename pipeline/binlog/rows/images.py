@@ -23,9 +23,18 @@ from pipeline.binlog.arrays.compiled import kernel, part
 from pipeline.binlog.rows.partial import behind_options, put_unchanged
 from pipeline.binlog.stream import ring as columns
 from pipeline.binlog.stream.ring import Integers
+from pipeline.binlog.stream.wire_format import (
+    DELETE_ROWS,
+    DELETE_ROWS_V1,
+    HEADER,
+    PARTIAL_UPDATE,
+    UPDATE_ROWS,
+    UPDATE_ROWS_V1,
+    WRITE_ROWS,
+)
 
 INSERT, BEFORE, AFTER, DELETE = range(4)
-"""Kinds of images, as `pipeline.ports.CHANGE_TYPES` counts them."""
+"""Kinds of images, as `pipeline.row_images.CHANGE_TYPES` counts them."""
 
 # What a walk ends with.
 DONE, FULL, DAMAGED, OTHER_COLUMNS, DIFF = range(5)
@@ -39,10 +48,6 @@ STATE_SIZE: Final = 5
 """EVENT: the event at hand, by its row in the index; AT: the byte in it to go on from, 0 for
 its beginning; ROW: rows of it so far; IMAGES: images found by this call; INCOMPLETE: 1 if an
 image leaves a column out."""
-
-_HEADER: Final = 19
-_UPDATES_V1, _UPDATES, _PARTIAL = 24, 31, 39
-_DELETES_V1, _DELETES = 25, 32
 
 
 @kernel
@@ -72,10 +77,11 @@ def walk(
         begin = events[event, columns.AT]
         end = begin + events[event, columns.SIZE]
         code = events[event, columns.TYPE]
-        body = _behind_head(data, begin + _HEADER, end, code, count)
+        body = _behind_head(data, begin + HEADER, end, code, count)
         if body < 0:
             return DAMAGED if body == -1 else OTHER_COLUMNS
-        update = code == _UPDATES or code == _UPDATES_V1 or code == _PARTIAL
+        partial = code == PARTIAL_UPDATE
+        update = code == UPDATE_ROWS or code == UPDATE_ROWS_V1 or partial
         at = body + bitmap * (2 if update else 1)
         if at > end:
             return DAMAGED
@@ -84,7 +90,7 @@ def walk(
         first = INSERT
         if update:
             first = BEFORE
-        elif code == _DELETES or code == _DELETES_V1:
+        elif code == DELETE_ROWS or code == DELETE_ROWS_V1:
             first = DELETE
         whole = _all_present(data, body, count)
         whole_after = _all_present(data, body + bitmap, count) if update else True
@@ -104,14 +110,14 @@ def walk(
             image += 1
             if update:
                 options = at
-                if code == _PARTIAL:
+                if partial:
                     at = behind_options(data, at, end, json)
                     if at < 0:
                         return DAMAGED
                 at = _image(data, at, end, body + bitmap, whole_after, sizes, cells, image, nulls)
                 if at < 0:
                     return DAMAGED
-                if code == _PARTIAL and not put_unchanged(data, options, json, sizes, cells, image):
+                if partial and not put_unchanged(data, options, json, sizes, cells, image):
                     return DIFF
                 event_of[image], row_of[image] = event, state[ROW]
                 kind_of[image] = AFTER
@@ -129,7 +135,7 @@ def walk(
 def _behind_head(data: Bytes, at: int, end: int, code: int, count: int) -> int:
     """The place of the bitmap of present columns; -1 damaged, -2 other columns."""
     at += 8
-    if code >= 30:
+    if code >= WRITE_ROWS:
         if at + 2 > end or u16(data, at) < 2:
             return -1
         at += u16(data, at)

@@ -27,7 +27,7 @@ _UNUSED = -1
 
 
 class TableMaps:
-    """Every distinct table map of a run, numbered from 0. `wants`: whether a table's rows are
+    """Every distinct table map of a log, numbered from 0. `wants`: whether a table's rows are
     to come out; `keeps`: whether those of a transaction that may be prepared are kept for
     later runs, though they do not come out of this one."""
 

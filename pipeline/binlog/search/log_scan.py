@@ -153,7 +153,7 @@ def _buffer(start: Coordinates, end: Coordinates) -> TransactionBuffer:
         spool=NoSpool(),
         limits=Limits(end),
         ring_bytes=_RING_BYTES,
-        run_bytes=0,
+        group_bytes=0,
         events=1,
         transactions=_TRANSACTIONS,
     )
@@ -178,9 +178,9 @@ class _Taken:
             self._take(buffer)
 
     def _take(self, buffer: TransactionBuffer) -> None:
-        while (run := buffer.get()) is not None:
-            self._parts.append(run.transactions)
-            self._files, self._sources = run.files, run.sources
+        while (group := buffer.get()) is not None:
+            self._parts.append(group.transactions)
+            self._files, self._sources = group.files, group.sources
             buffer.ack()
 
     def stretch(self, behind: Coordinates | None) -> Stretch | None:

@@ -35,7 +35,7 @@ from pipeline.ports.source import BinlogSize
 from pipeline.position import Coordinates, LogFile, SetWitness
 
 _IDENTITY: Final = (columns.GTID_KIND, columns.GTID_HIGH, columns.GTID_LOW)
-_ROWS: Final = frozenset({23, 24, 25, 30, 31, 32})
+_ROWS: Final = frozenset(COMPRESSED_ROWS.values())
 """WRITE, UPDATE and DELETE_ROWS in both versions."""
 
 _TABLE_ID_AND_FLAGS: Final = 8

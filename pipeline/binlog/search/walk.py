@@ -11,15 +11,9 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
-from uuid import UUID
 
 from pipeline.binlog.stream import ring as columns
-from pipeline.binlog.stream.control import (
-    read_gtid,
-    read_mariadb_gtid,
-    read_query,
-    read_tagged_gtid,
-)
+from pipeline.binlog.stream.control import read_query, read_rotate
 from pipeline.binlog.stream.damage import damaged
 from pipeline.binlog.stream.framing import (
     FIRST_OFFSET,
@@ -30,6 +24,7 @@ from pipeline.binlog.stream.framing import (
     read_event,
 )
 from pipeline.binlog.stream.intake import events
+from pipeline.binlog.transactions.identity import IDENTITY, read_identity
 from pipeline.ports.source import BinlogDump
 from pipeline.position import Coordinates, LogFile
 
@@ -124,14 +119,7 @@ def _rotated(packet: bytes, at: Coordinates) -> LogFile:
     """The file that a ROTATE names. Whether a checksum is behind the name only the bytes
     tell: the one that a dump begins with comes before anything says so."""
     checked = zlib.crc32(packet[:-4]) == int.from_bytes(packet[-4:], "little")
-    name = packet[HEADER.size + 8 : -4 if checked else None]
-    try:
-        file = LogFile.parse(name.decode("utf-8", "replace"))
-    except ValueError:
-        raise damaged("the log rotates to something that is not a log file", at) from None
-    if file.base != at.file.base:
-        raise damaged("the log rotates to another log", at)
-    return file
+    return read_rotate(packet[HEADER.size : -4 if checked else None], at).file
 
 
 @dataclass(slots=True)
@@ -177,44 +165,15 @@ def _opened(seen: Seen, found: SteppedOver) -> list[int]:
     row[columns.FILE] = len(found.files) - 1
     row[columns.BEGIN_OFFSET] = seen.at.offset
     row[columns.SERVER] = seen.server_id
-    identity = _identity(seen, found.sources)
-    for column, value in zip(_IDENTITY, identity, strict=True):
+    identity = read_identity(seen.event, found.sources)
+    for column, value in zip(IDENTITY, identity, strict=True):
         row[column] = value
     return row
 
 
-_IDENTITY: Final = (
-    columns.GTID_KIND,
-    columns.GTID_HIGH,
-    columns.GTID_LOW,
-    columns.GTID_NUMBER,
-    columns.COMMITTED_AT,
-)
-
-
-def _identity(seen: Seen, sources: list[str]) -> tuple[int, int, int, int, int]:
-    event = seen.event
-    if event.type is EventType.MARIADB_GTID:
-        made = read_mariadb_gtid(event)
-        return columns.MARIADB, made.domain, event.server_id, made.number, 0
-    if event.type is EventType.GTID_TAGGED:
-        tagged = read_tagged_gtid(event)
-        source, _, number = tagged.text.rpartition(":")
-        if source not in sources:
-            sources.append(source)
-        return columns.TAGGED, sources.index(source), 0, int(number), tagged.committed_at or 0
-    gtid = read_gtid(event, anonymous=event.type is EventType.ANONYMOUS_GTID)
-    if not gtid.text:
-        return columns.ANONYMOUS, 0, 0, 0, gtid.committed_at or 0
-    uuid, _, number = gtid.text.partition(":")
-    halves = UUID(uuid).bytes[:8], UUID(uuid).bytes[8:]
-    high, low = (int.from_bytes(half, "big", signed=True) for half in halves)
-    return columns.MYSQL, high, low, int(number), gtid.committed_at or 0
-
-
 def committed_at(seen: Seen) -> int:
     """What a GTID event says of its commit, in microseconds; 0 where it says nothing."""
-    return _identity(seen, [])[-1]
+    return read_identity(seen.event, [])[-1]
 
 
 def _ends(seen: Seen) -> bool:

@@ -1,4 +1,4 @@
-"""The bodies of control events: GTIDs, QUERY, XA_PREPARE, PREVIOUS_GTIDS.
+"""The bodies of control events: GTIDs, QUERY, XA_PREPARE, PREVIOUS_GTIDS, ROTATE.
 
 Formats: `libs/mysql/binlog/event/control_events.h` and `statement_events.h` of MySQL's
 source. Table maps are `table_map`, row events the decoder's.
@@ -14,12 +14,13 @@ from typing import Final
 from uuid import UUID
 
 from pipeline.batch import Xid
+from pipeline.binlog.stream.damage import damaged
 from pipeline.binlog.stream.event_reader import Reader
 from pipeline.binlog.stream.framing import Event
 from pipeline.binlog.stream.gtid_sets import decoded
 from pipeline.errors import DamagedEvent
 from pipeline.gtid import GtidSet
-from pipeline.position import Coordinates
+from pipeline.position import Coordinates, LogFile
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LOGICAL_CLOCK = 2
@@ -190,6 +191,27 @@ def read_mariadb_gtid(event: Event) -> MariaDbGtid:
 def read_previous_gtids(event: Event) -> GtidSet:
     """The set executed before this file."""
     return decoded(event.body)
+
+
+_NAME_SHOWN: Final = 80
+"""Of a file's name that is none so much is shown."""
+
+
+def read_rotate(body: bytes, at: Coordinates) -> Coordinates:
+    """Where the log goes on: the offset 8, the file's name. `at`: where the ROTATE stands;
+    DamagedEvent for what is no file of the log that it stands in."""
+    offset = int.from_bytes(body[:8], "little")
+    name = body[8:].decode("utf-8", "replace")
+    if offset >> 62:
+        raise damaged(f"the log rotates to offset {offset}", at)
+    shown = name[:_NAME_SHOWN]
+    try:
+        file = LogFile.parse(name)
+    except ValueError:
+        raise damaged(f"the log rotates to {shown!r}, which is no log file", at) from None
+    if file.base != at.file.base:
+        raise damaged(f"the log rotates to {shown}, another log", at)
+    return Coordinates(file, offset)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from pipeline.binlog.arrays.outcomes import (
     WRONG_PACKET,
     WRONG_SIZE,
 )
-from pipeline.binlog.arrays.registers import (
+from pipeline.binlog.stream.registers import (
     AT,
     CHECKSUM,
     EVENT_AT,

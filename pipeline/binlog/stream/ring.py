@@ -53,8 +53,8 @@ TRANSACTION: row in the index of transactions."""
     TEXT_BYTES,
 ) = range(17)
 TRANSACTION_COLUMNS: Final = 17
-"""FILE: index into `Run.files`. GTID_HIGH and GTID_LOW: the UUID's halves, or MariaDB's
-domain and server, or an index into `Run.sources` and nothing. COMMITTED_AT: microseconds
+"""FILE: index into a group's `files`. GTID_HIGH and GTID_LOW: the UUID's halves, or MariaDB's
+domain and server, or an index into a group's `sources` and nothing. COMMITTED_AT: microseconds
 since the epoch, 0 where the log has none. LAST_…: its last event. LOG_BYTES: its length
 there. SERVER: the id of the server that ran it first. TEXT_BYTES: what its statements' texts
 count, more than `texts.MOST_BYTES` where not all of them are kept."""

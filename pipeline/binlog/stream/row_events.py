@@ -13,8 +13,8 @@ from typing import Final
 from pipeline.binlog.arrays.array_access import Bytes, copy, i64, u8, u16, u32
 from pipeline.binlog.arrays.compiled import part
 from pipeline.binlog.arrays.outcomes import FULL, HUGE, NEW_MAP, NO_MAP, NONE, SHORT
-from pipeline.binlog.arrays.registers import ACK, EVENTS, GET, OFFSET, PUT, STATEMENT, TRANSACTIONS
 from pipeline.binlog.stream import ring as columns
+from pipeline.binlog.stream.registers import ACK, EVENTS, GET, OFFSET, PUT, STATEMENT, TRANSACTIONS
 from pipeline.binlog.stream.ring import Integers
 from pipeline.binlog.stream.wire_format import DUMMY_TABLE, HEADER, STATEMENT_END, TABLE_MAP
 

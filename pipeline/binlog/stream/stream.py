@@ -17,7 +17,9 @@ from typing import Final
 from pipeline.binlog.arrays.array_access import Bytes, crc32, i64, u8, u16, u32
 from pipeline.binlog.arrays.compiled import kernel, part
 from pipeline.binlog.arrays.outcomes import EMITTED, EVENT, FULL, NONE, STOPPED
-from pipeline.binlog.arrays.registers import (
+from pipeline.binlog.stream import ring as columns
+from pipeline.binlog.stream.next_event import check_event, find_event, is_artificial
+from pipeline.binlog.stream.registers import (
     ALONE,
     AT,
     CHECKSUM,
@@ -31,8 +33,6 @@ from pipeline.binlog.arrays.registers import (
     STATEMENT,
     TRANSACTIONS,
 )
-from pipeline.binlog.stream import ring as columns
-from pipeline.binlog.stream.next_event import check_event, find_event, is_artificial
 from pipeline.binlog.stream.ring import Integers
 from pipeline.binlog.stream.row_events import keep
 from pipeline.binlog.stream.rules import BufferAction, EventRole, Phase
@@ -47,6 +47,8 @@ from pipeline.binlog.stream.wire_format import (
     ANNOTATE,
     ANONYMOUS_GTID,
     CHECKSUM_BYTES,
+    DELETE_ROWS,
+    DELETE_ROWS_V1,
     DESCRIPTION,
     GTID,
     HEADER,
@@ -61,6 +63,8 @@ from pipeline.binlog.stream.wire_format import (
     STATEMENT_END,
     TABLE_MAP,
     WIRE,
+    WRITE_ROWS,
+    WRITE_ROWS_V1,
     XID,
 )
 
@@ -152,7 +156,8 @@ def _classify(wire: Bytes, event: int, end: int, code: int) -> int:
         if end - text == 6 and u32(wire, text) == _COMM and u16(wire, text + 4) == 0x5449:
             return EventRole.COMMIT.value
         return _PYTHON
-    if code == TABLE_MAP or 23 <= code <= 25 or 30 <= code <= 32 or code == PARTIAL_UPDATE:
+    rows = WRITE_ROWS <= code <= DELETE_ROWS or WRITE_ROWS_V1 <= code <= DELETE_ROWS_V1
+    if code == TABLE_MAP or rows or code == PARTIAL_UPDATE:
         return EventRole.CHANGE.value
     if code == XID:
         return EventRole.COMMIT.value

@@ -19,8 +19,8 @@ import numpy.typing as npt
 from pipeline.binlog.arrays.array_access import Bytes, copy, u8
 from pipeline.binlog.arrays.compiled import part
 from pipeline.binlog.arrays.outcomes import FULL, NONE
-from pipeline.binlog.arrays.registers import TEXT_PUT, TEXTS
 from pipeline.binlog.stream import ring as columns
+from pipeline.binlog.stream.registers import TEXT_PUT, TEXTS, Registers
 from pipeline.binlog.stream.ring import Integers
 from pipeline.binlog.stream.texts import AT, MOST_BYTES, SIZE, TRANSACTION, Texts
 from pipeline.binlog.stream.wire_format import HEADER, ROWS_QUERY
@@ -77,8 +77,8 @@ def _cut(wire: Bytes, begin: int, size: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class TextBuffer:
-    """The texts' bytes, and their index (n x 3). `state`, of every method: the `registers` of
-    the loop, which say how much of both is in use."""
+    """The texts' bytes, and their index (n x 3). The loop's registers, of every method, say how
+    much of both is in use."""
 
     data: npt.NDArray[np.uint8]
     index: Integers
@@ -88,29 +88,29 @@ class TextBuffer:
         """With room for so many bytes, or for all that is kept of one transaction."""
         return cls(np.empty(max(size, MOST_BYTES), np.uint8), np.empty((MOST_BYTES, 3), np.int64))
 
-    def behind(self, state: Integers, transaction: int) -> int:
+    def behind(self, registers: Registers, transaction: int) -> int:
         """How many texts are of transactions before that one."""
-        known = self.index[: state[TEXTS], TRANSACTION]
-        return int(np.searchsorted(known, transaction))
+        texts = registers.texts
+        return int(self.index[:texts, TRANSACTION].searchsorted(transaction)) if texts else 0
 
-    def cut(self, state: Integers, transaction: int, texts: int) -> None:
+    def cut(self, registers: Registers, transaction: int, texts: int) -> None:
         """Forget those of the newest transaction but its first so many."""
-        kept = self.behind(state, transaction) + texts
-        state[TEXTS], state[TEXT_PUT] = kept, self._end(kept)
+        kept = self.behind(registers, transaction) + texts
+        registers.texts, registers.text_put = kept, self._end(kept)
 
-    def complete(self, state: Integers, transactions: int) -> Texts:
+    def complete(self, registers: Registers, transactions: int) -> Texts:
         """A copy of those of the first so many."""
-        texts = self.behind(state, transactions)
+        texts = self.behind(registers, transactions)
         return Texts(self.data[: self._end(texts)].copy(), self.index[:texts].copy())
 
-    def drop(self, state: Integers, transactions: int) -> None:
+    def drop(self, registers: Registers, transactions: int) -> None:
         """Forget those of the first so many; the others move up."""
-        texts, end = self.behind(state, transactions), int(state[TEXTS])
-        begin, put = self._end(texts), int(state[TEXT_PUT])
+        texts, end = self.behind(registers, transactions), registers.texts
+        begin, put = self._end(texts), registers.text_put
         if end:
             self.data[: put - begin] = self.data[begin:put].copy()
             self.index[: end - texts] = self.index[texts:end] - (transactions, begin, 0)
-            state[TEXTS], state[TEXT_PUT] = end - texts, put - begin
+            registers.texts, registers.text_put = end - texts, put - begin
 
     def _end(self, texts: int) -> int:
         """Where the first so many end."""

@@ -1,6 +1,6 @@
 """The texts of statements, where a server logs them beside the rows they made.
 
-Belongs here: the texts of a run's transactions as a value, and lists of them. Does not: keeping
+Belongs here: the texts of a group's transactions as a value, and lists of them. Does not: keeping
 them until their transactions are complete (`text_buffer`), statements that may change a
 structure, which are events of their own (`control`).
 
@@ -29,8 +29,8 @@ TRANSACTION, AT, SIZE = range(3)
 
 @dataclass(frozen=True, slots=True)
 class Texts:
-    """Texts of a run's transactions: their bytes, one behind the other, and their index
-    (n x 3), ascending; those of no transaction of the run have -1 there."""
+    """Texts of a group's transactions: their bytes, one behind the other, and their index
+    (n x 3), ascending; those of no transaction of the group have -1 there."""
 
     data: npt.NDArray[np.uint8]
     index: Integers

@@ -12,7 +12,8 @@ from typing import Final
 
 from pipeline.binlog.arrays.array_access import Bytes, b64, i64, u8, u16, u32
 from pipeline.binlog.arrays.compiled import part
-from pipeline.binlog.arrays.registers import (
+from pipeline.binlog.stream import ring as columns
+from pipeline.binlog.stream.registers import (
     ALL_BYTES,
     ALL_TRANSACTIONS,
     COMPLETE_EVENTS,
@@ -27,7 +28,6 @@ from pipeline.binlog.arrays.registers import (
     STOP_TRANSACTIONS,
     TRANSACTIONS,
 )
-from pipeline.binlog.stream import ring as columns
 from pipeline.binlog.stream.ring import Integers
 from pipeline.binlog.stream.wire_format import GTID, HEADER, MARIADB_GTID
 

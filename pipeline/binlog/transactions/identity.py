@@ -1,12 +1,15 @@
-"""GTIDs out of the index of transactions, as text and as sets, and what of it a set holds.
+"""GTIDs in the index of transactions: read from one event, and out again as text and as sets.
 
-Belongs here: columns of the index → identities, all at once. Does not: sets and their
-algebra (`pipeline.gtid`).
+Belongs here: a GTID event → columns of the index, and columns → identities, all at once; what of
+an index a set holds. Does not: the many GTID events that compiled code reads
+(`stream.transaction_index`), their bodies (`stream.control`), sets and their algebra
+(`pipeline.gtid`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final, TypeAlias
 from uuid import UUID
 
 import numpy as np
@@ -14,20 +17,63 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pipeline.binlog.stream.control import read_gtid, read_mariadb_gtid, read_tagged_gtid
+from pipeline.binlog.stream.damage import damaged
+from pipeline.binlog.stream.framing import Event, EventType
 from pipeline.binlog.stream.ring import (
     ANONYMOUS,
+    COMMITTED_AT,
     GTID_HIGH,
     GTID_KIND,
     GTID_LOW,
     GTID_NUMBER,
     MARIADB,
+    MYSQL,
     TAGGED,
     Integers,
 )
 from pipeline.errors import DamagedEvent
 from pipeline.gtid import GtidSet
 
+IDENTITY: Final = (GTID_KIND, GTID_HIGH, GTID_LOW, GTID_NUMBER, COMMITTED_AT)
+"""Columns of the index that a GTID event gives."""
+
+Identity: TypeAlias = tuple[int, int, int, int, int]
+
+_SHORTEST: Final = 25
+"""Flags 1, UUID 16, number 8."""
+
 _64 = (1 << 64) - 1
+
+
+def read_identity(event: Event, sources: list[str]) -> Identity:
+    """What a GTID event of any kind says, for the columns IDENTITY; `sources` gets the
+    `uuid:tag` of a tagged one. DamagedEvent for what no index has room for."""
+    identity = _read(event, sources)
+    if max(identity) >> 63:
+        raise damaged("a GTID event has an impossible number or time", event.at)
+    return identity
+
+
+def _read(event: Event, sources: list[str]) -> Identity:
+    if event.type is EventType.MARIADB_GTID:
+        made = read_mariadb_gtid(event)
+        return MARIADB, made.domain, event.server_id, made.number, 0
+    if event.type is EventType.GTID_TAGGED:
+        tagged = read_tagged_gtid(event)
+        source, _, number = tagged.text.rpartition(":")
+        if source not in sources:
+            sources.append(source)
+        return TAGGED, sources.index(source), 0, int(number), tagged.committed_at or 0
+    if len(event.body) < _SHORTEST:
+        raise damaged("a GTID event holds no GTID", event.at)
+    gtid = read_gtid(event, anonymous=event.type is EventType.ANONYMOUS_GTID)
+    if not gtid.text:
+        return ANONYMOUS, 0, 0, 0, gtid.committed_at or 0
+    uuid, _, number = gtid.text.partition(":")
+    halves = UUID(uuid).bytes[:8], UUID(uuid).bytes[8:]
+    high, low = (int.from_bytes(half, "big", signed=True) for half in halves)
+    return MYSQL, high, low, int(number), gtid.committed_at or 0
 
 
 def source_text(kind: int, high: int, low: int, sources: Sequence[str]) -> str:

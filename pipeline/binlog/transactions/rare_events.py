@@ -1,7 +1,8 @@
 """The rare events: everything the compiled loop leaves to Python, one at a time.
 
-Belongs here: carrying out what the rules say. Does not: the rules themselves (`rules`), what
-an event is to them (`inputs`), events' bodies (`control`).
+Belongs here: carrying out what the rules say, by those whose state it concerns, and reading
+what is nested in an event. Does not: the rules themselves (`rules`), what an event is to them
+(`inputs`), events' bodies (`control`).
 """
 
 from __future__ import annotations
@@ -9,18 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from pipeline.binlog.arrays import registers
-from pipeline.binlog.stream import ring as columns
 from pipeline.binlog.stream.control import (
     Query,
-    read_mariadb_gtid,
-    read_tagged_gtid,
     read_xa_prepare,
     read_xid,
     savepoint_name,
 )
 from pipeline.binlog.stream.damage import damaged
-from pipeline.binlog.stream.description import Description, read_description
 from pipeline.binlog.stream.framing import (
     COMPRESSED_ROWS,
     Event,
@@ -31,12 +27,14 @@ from pipeline.binlog.stream.mariadb import changes_nothing_yet, plain_query, pla
 from pipeline.binlog.stream.payload import payload_pieces
 from pipeline.binlog.stream.ring import Block
 from pipeline.binlog.stream.rules import TRANSITIONS, BufferAction, EventRole, Phase
-from pipeline.binlog.transactions.assembly import Assembly
+from pipeline.binlog.transactions.complete_transactions import CompleteTransactions
 from pipeline.binlog.transactions.inputs import classify
+from pipeline.binlog.transactions.log_place import LogPlace
+from pipeline.binlog.transactions.loop import Loop
+from pipeline.binlog.transactions.open_transaction import OpenTransaction
 from pipeline.binlog.transactions.xa import PreparedTransactions
 from pipeline.errors import DamagedEvent, UnsupportedStatement
 from pipeline.gtid import GtidSet
-from pipeline.position import Coordinates, LogFile
 
 _OF_PREPARED: Final = frozenset(
     {BufferAction.PREPARE, BufferAction.EMIT_PREPARED, BufferAction.FORGET_PREPARED}
@@ -44,29 +42,34 @@ _OF_PREPARED: Final = frozenset(
 _WORD: Final = 20
 """Of a statement that is refused, so much is looked at for its first word."""
 
-_NAME_SHOWN: Final = 80
-"""… and of a file's name so much is shown."""
-
 
 class RareEvents:
-    """Takes rare events; `nested` is the payload that has to be read next, if any."""
+    """Takes rare events; `nested` is the payload that has to be read next, if any. `again`:
+    transactions that were read before."""
 
     def __init__(
         self,
-        assembly: Assembly,
+        loop: Loop,
+        log: LogPlace,
+        open_: OpenTransaction,
+        complete: CompleteTransactions,
         prepared: PreparedTransactions,
         *,
-        created: int,
         again: GtidSet,
     ) -> None:
-        self._assembly = assembly
+        self._loop = loop
+        self._log = log
+        self._open = open_
+        self._complete = complete
         self._prepared = prepared
         self._again = again
-        self.description: Description | None = None
         self.nested: Nested | None = None
-        self.place: Event | None = None
-        self.created = created
         self._holder: Event | None = None
+
+    @property
+    def between(self) -> bool:
+        """Whether the reading stands between two transactions, and in no event."""
+        return self.nested is None and self._loop.registers.phase is Phase.BETWEEN
 
     def take(self, event: Event) -> bool:
         """Do what the rules say; False if complete transactions must be handed out first,
@@ -74,19 +77,19 @@ class RareEvents:
         if event.type is EventType.MARIADB_QUERY_COMPRESSED:
             event = plain_query(event)
         kind, query = classify(event)
-        phase = self._assembly.phase
+        phase = self._loop.registers.phase
         if self.nested is not None and phase is Phase.BETWEEN:
             raise damaged("a compressed transaction continues after its end", event.at)
         action, following = TRANSITIONS.get((phase, kind), (BufferAction.REFUSE, phase))
         if action is BufferAction.REFUSE:
             raise refused(event, phase, kind, query)
-        full = action is BufferAction.BEGIN and self._assembly.full
-        if self._assembly.complete and (full or _comes_alone(action, kind)):
+        full = action is BufferAction.BEGIN and self._complete.full
+        if self._complete.count and (full or _comes_alone(action, kind)):
             return False
         self._act(action, event, kind, query)
-        self._assembly.state[registers.PHASE] = following
+        self._loop.registers.phase = following
         if (following is Phase.XA_OPEN) != (phase is Phase.XA_OPEN):
-            self._assembly.maps.prepares(following is Phase.XA_OPEN)
+            self._loop.maps.prepares(following is Phase.XA_OPEN)
         return True
 
     def _act(
@@ -103,15 +106,15 @@ class RareEvents:
             self._move(event)
             return
         if action is BufferAction.BEGIN:
-            self._begin(event)
-        self._assembly.advance()
+            self._open.begin(event)
+        self._loop.advance()
         if self._again and action in _OF_PREPARED:
-            self._prepared.again = self._assembly.open_is_in(self._again)
+            self._prepared.again = self._open.is_in(self._again)
         if query is not None:
             self._take_statement(action, event, kind, query)
         elif action is BufferAction.PREPARE:
             xid, _ = read_xa_prepare(event)
-            self._prepared.keep(xid, event.at, self._assembly.take_open(), self._assembly.maps)
+            self._prepared.keep(xid, event.at, self._open.take(), self._loop.maps)
             self._emit(event)
         elif action is BufferAction.EMIT:
             self._emit(event)
@@ -119,24 +122,23 @@ class RareEvents:
     def _take_statement(
         self, action: BufferAction, event: Event, kind: EventRole, query: Query
     ) -> None:
-        assembly = self._assembly
         match action:
             case BufferAction.KEEP if kind is EventRole.CREATE:
-                assembly.keep(query)
+                self._open.keep(query)
             case BufferAction.MARK:
-                assembly.mark(savepoint_name(query.text))
+                self._open.mark(savepoint_name(query.text))
             case BufferAction.DROP_TO_MARK:
-                assembly.drop_to(savepoint_name(query.text))
+                self._open.drop_to(savepoint_name(query.text), self._log.at)
             case BufferAction.EMIT:
                 if kind in (EventRole.STATEMENT, EventRole.CREATE) and not self._two_phase(event):
-                    assembly.keep(query)
+                    self._open.keep(query)
                 self._emit(event)
             case BufferAction.EMIT_NOTHING:
-                assembly.drop_open()
+                self._open.drop()
                 self._emit(event)
             case BufferAction.EMIT_PREPARED:
                 xid = read_xid(query.text, event.at)
-                self._emit(event, self._prepared.commit(xid, event.at, assembly.maps))
+                self._emit(event, self._prepared.commit(xid, event.at, self._loop.maps))
             case BufferAction.FORGET_PREPARED:
                 self._prepared.forget(read_xid(query.text, event.at))
                 self._emit(event)
@@ -145,90 +147,39 @@ class RareEvents:
 
     def _two_phase(self, event: Event) -> bool:
         """Whether a statement is one that MariaDB announces, or takes back."""
-        flavour = self.description.flavour if self.description else ""
-        return flavour == "mariadb" and changes_nothing_yet(event)
+        return self._log.flavour == "mariadb" and changes_nothing_yet(event)
 
     def finish(self) -> None:
         """All events of `nested` are read: the event that held them is done with."""
         holder, self._holder, self.nested = self._holder, None, None
         assert holder is not None, "what is nested stands in an event"
         if holder.type is not EventType.TRANSACTION_PAYLOAD:
-            self._assembly.leave(holder.size)
+            self._log.leave(holder.size)
+            self._open.leave(holder.size)
             return
-        if self._assembly.phase is not Phase.BETWEEN:
+        if not self.between:
             raise damaged("a compressed transaction has no end", holder.at)
-        self._assembly.complete_payload(holder.size, holder.crc32)
+        self._complete.end_payload(holder)
 
     def _enter(self, event: Event, nested: Nested) -> None:
         if self.nested is not None:
             raise damaged("a compressed event holds another", event.at)
-        self._assembly.enter()
+        self._loop.enter()
         self.nested, self._holder = nested, event
 
-    def _begin(self, event: Event) -> None:
-        match event.type:
-            case EventType.GTID_TAGGED:
-                gtid = read_tagged_gtid(event)
-                source, _, number = gtid.text.rpartition(":")
-                at = self._assembly.tagged(source)
-                identity = columns.TAGGED, at, 0, int(number), gtid.committed_at or 0
-            case EventType.MARIADB_GTID:
-                made = read_mariadb_gtid(event)
-                identity = columns.MARIADB, made.domain, event.server_id, made.number, 0
-            case _:
-                raise damaged("a GTID event holds no GTID", event.at)
-        if max(identity) >> 63:
-            raise damaged("a GTID event has an impossible number or time", event.at)
-        self._assembly.begin(*identity, server=event.server_id)
-
     def _move(self, event: Event) -> None:
-        assembly = self._assembly
         if event.type is EventType.FORMAT_DESCRIPTION:
-            self.description = read_description(event)
-            assembly.state[registers.CHECKSUM] = self.description.checksum
-            assembly.maps.forget_ids()
-            if not event.artificial:
-                self.created = self.description.created
-        self._assembly.advance()
-        if event.type is EventType.ROTATE:
-            self._rotate(event)
-        elif not event.artificial:
-            self.place = event
-
-    def _rotate(self, event: Event) -> None:
-        assembly = self._assembly
-        file, offset = _rotated(event)
-        if file.base != event.file.base:
-            shown = str(file)[:_NAME_SHOWN]
-            raise damaged(f"the log rotates to {shown}, another log", event.at)
-        if event.artificial and file == assembly.at.file:
-            # Where the dump begins: what was asked for counts, the field may wrap.
-            return
-        if not event.artificial:
-            self.place = event
-        assembly.move_to(Coordinates(file, offset))
+            self._log.describe(event)
+            self._loop.maps.forget_ids()
+        self._loop.advance()
+        self._log.move(event)
 
     def _emit(self, event: Event, blocks: Iterator[Block] | None = None) -> None:
-        self._assembly.state[registers.EVENT_CRC] = event.crc32
-        size = 0 if self.nested is not None else event.size
-        self._assembly.emit(event.timestamp, size, blocks)
-
-
-def _rotated(event: Event) -> tuple[LogFile, int]:
-    """Where the log goes on: the offset 8, the file's name."""
-    offset = int.from_bytes(event.body[:8], "little")
-    name = event.body[8:].decode("utf-8", "replace")
-    if offset >> 62:
-        raise damaged(f"the log rotates to offset {offset}", event.at)
-    try:
-        return LogFile.parse(name), offset
-    except ValueError:
-        shown = name[:_NAME_SHOWN]
-        raise damaged(f"the log rotates to {shown!r}, which is no log file", event.at) from None
+        self._complete.add(event, 0 if self.nested is not None else event.size, blocks)
 
 
 def _comes_alone(action: BufferAction, kind: EventRole) -> bool:
-    """Statements that may change a structure, and rows that come from a file, are runs of
+    """Statements that may change a structure, and rows that come from a file, are groups of
     their own."""
     statement = action is BufferAction.EMIT and kind in (EventRole.STATEMENT, EventRole.CREATE)
     return statement or action is BufferAction.EMIT_PREPARED

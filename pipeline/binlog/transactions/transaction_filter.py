@@ -1,6 +1,6 @@
-"""Transactions left out of runs: those that were read before, perhaps from another server.
+"""Transactions left out of groups: those that were read before, perhaps from another server.
 
-Belongs here: taking them and their row events out of a run's indexes. Does not: which
+Belongs here: taking them and their row events out of a group's indexes. Does not: which
 those are (`pipeline.start`).
 """
 
@@ -18,7 +18,7 @@ from pipeline.gtid import GtidSet
 
 
 class LeaveOut:
-    """Leaves the transactions of a set out of one run after the other.
+    """Leaves the transactions of a set out of one group after the other.
 
     `out_of_order` counts those that stand behind a new one: this server committed the new
     one earlier, and whoever reads gets it later.
@@ -29,23 +29,23 @@ class LeaveOut:
         self._new = False
         self.out_of_order = 0
 
-    def rest(self, run: TransactionGroup) -> TransactionGroup | None:
-        """The run without them; None if that is nothing."""
-        keep = ~members(run.transactions, run.sources, self._gtids)
+    def rest(self, group: TransactionGroup) -> TransactionGroup | None:
+        """The group without them; None if that is nothing."""
+        keep = ~members(group.transactions, group.sources, self._gtids)
         first = 0 if self._new else int(np.argmax(keep)) if keep.any() else len(keep)
         self.out_of_order += int((~keep[first:]).sum())
         self._new = self._new or bool(keep.any())
         if keep.all():
-            return run
+            return group
         if not keep.any():
             return None
         number = np.cumsum(keep) - 1
         return replace(
-            run,
-            transactions=run.transactions[keep],
-            statements=tuple((int(number[at]), one) for at, one in run.statements if keep[at]),
-            blocks=_kept(run.blocks, keep, number),
-            texts=run.texts.of(keep, number),
+            group,
+            transactions=group.transactions[keep],
+            statements=tuple((int(number[at]), one) for at, one in group.statements if keep[at]),
+            blocks=_kept(group.blocks, keep, number),
+            texts=group.texts.of(keep, number),
         )
 
 

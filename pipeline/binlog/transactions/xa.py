@@ -160,7 +160,7 @@ def _blocks(waiting: _Waiting) -> Iterator[Block]:
 
 
 def _at_commit(blocks: Iterator[Block], at: Coordinates) -> Iterator[Block]:
-    """Rows are found where the commit is, and belong to the only transaction of their run."""
+    """Rows are found where the commit is, and belong to the only transaction of their group."""
     for block in blocks:
         block.events[:, OFFSET] = at.offset
         block.events[:, TRANSACTION] = 0

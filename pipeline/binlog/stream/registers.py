@@ -1,0 +1,174 @@
+"""The registers: what the compiled loop knows from call to call, an array of integers.
+
+Belongs here: their places in the array, which compiled code (`stream`) names, and `Registers`,
+which owns the array and is all that other code sees of it: names, and the steps that change
+several at once. Does not: when such a step is taken (`transactions`).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from pipeline.binlog.stream.ring import Integers
+from pipeline.binlog.stream.rules import Phase
+
+(
+    AT,
+    NEXT,
+    EVENT_AT,
+    EVENT_SIZE,
+    EVENT_CRC,
+    PHASE,
+    CHECKSUM,
+    SEQUENCE,
+    FILE,
+    OFFSET,
+    STATEMENT,
+    PUT,
+    GET,
+    ACK,
+    EVENTS,
+    COMPLETE_EVENTS,
+    TRANSACTIONS,
+    ALL_TRANSACTIONS,
+    ALL_BYTES,
+    STOP_OFFSET,
+    STOP_TRANSACTIONS,
+    STOP_BYTES,
+    ALONE,
+    TEXTS,
+    TEXT_PUT,
+) = range(25)
+COUNT: Final = 25
+"""AT: the next unread byte of the input; NEXT: the one behind the event at hand, which
+begins at EVENT_AT and has EVENT_SIZE bytes (checksum included). CHECKSUM: 1 if the log has
+CRC32, 0 if none, -1 before its format description. SEQUENCE: number of the next packet.
+FILE, OFFSET: the place in the log of the event at AT. STATEMENT: number of the statement
+whose table maps are in force. PUT, GET, ACK: the ring's sequences. EVENTS, TRANSACTIONS: rows
+of the indexes, complete ones first. STOP_…: stop at the first end of a transaction at or
+beyond it. ALONE: 1 if the open transaction comes out by itself, because part of it is in a
+file. TEXTS, TEXT_PUT: rows of the index of statements' texts, and the bytes of all of them."""
+
+_NEVER: Final = int(np.iinfo(np.int64).max)
+"""What no count and no offset comes to."""
+
+
+class _Register:
+    """One of them, as an integer of Python."""
+
+    __slots__ = ("_place",)
+
+    def __init__(self, place: int) -> None:
+        self._place = place
+
+    def __get__(self, registers: Registers, _: object = None) -> int:
+        return registers.array.item(self._place)
+
+    def __set__(self, registers: Registers, value: int) -> None:
+        registers.array[self._place] = value
+
+
+class Registers:
+    """The registers of one dump. `array` is for the functions of `stream`, whole; whoever else
+    wants to know or change something has a name for it here."""
+
+    __slots__ = ("array",)
+
+    at = _Register(AT)
+    next = _Register(NEXT)
+    event_at = _Register(EVENT_AT)
+    event_size = _Register(EVENT_SIZE)
+    event_crc = _Register(EVENT_CRC)
+    sequence = _Register(SEQUENCE)
+    file = _Register(FILE)
+    offset = _Register(OFFSET)
+    put = _Register(PUT)
+    get = _Register(GET)
+    ack = _Register(ACK)
+    events = _Register(EVENTS)
+    complete_events = _Register(COMPLETE_EVENTS)
+    transactions = _Register(TRANSACTIONS)
+    texts = _Register(TEXTS)
+    text_put = _Register(TEXT_PUT)
+
+    def __init__(self, offset: int) -> None:
+        """Before the first event of a dump, which begins at that offset of its first file."""
+        self.array: Integers = np.zeros(COUNT, np.int64)
+        self.array[CHECKSUM] = -1
+        self.array[SEQUENCE] = 1
+        self.array[OFFSET] = offset
+
+    # -- where the loop stands -------------------------------------------------------
+
+    @property
+    def phase(self) -> Phase:
+        return _PHASES[self.array.item(PHASE)]
+
+    @phase.setter
+    def phase(self, phase: Phase) -> None:
+        self.array[PHASE] = phase
+
+    @property
+    def checksum(self) -> bool | None:
+        """Whether events carry CRC32; None before the format description."""
+        known = self.array.item(CHECKSUM)
+        return None if known < 0 else known == 1
+
+    @checksum.setter
+    def checksum(self, carried: bool) -> None:
+        self.array[CHECKSUM] = carried
+
+    # -- where reading stops ---------------------------------------------------------
+
+    def count_from_here(self, transactions: int | None, log_bytes: int | None) -> None:
+        """Stop after so many transactions or bytes of the log from here on; None: never."""
+        self.array[ALL_TRANSACTIONS] = self.array[ALL_BYTES] = 0
+        self.array[STOP_TRANSACTIONS] = transactions or _NEVER
+        self.array[STOP_BYTES] = log_bytes or _NEVER
+
+    def count_one(self, log_bytes: int) -> None:
+        """A transaction of so many bytes that the loop did not count is complete."""
+        self.array[ALL_TRANSACTIONS] += 1
+        self.array[ALL_BYTES] += log_bytes
+
+    def stop_at(self, offset: int | None) -> None:
+        """Stop at that offset of the file at hand, or not in it."""
+        self.array[STOP_OFFSET] = _NEVER if offset is None else offset
+
+    def stop_here(self) -> None:
+        """Stop at the next end of a transaction."""
+        self.array[STOP_TRANSACTIONS] = 0
+
+    # -- the ring's room -------------------------------------------------------------
+
+    @property
+    def alone(self) -> bool:
+        """Whether the open transaction, or the only complete one, has rows in a file."""
+        return self.array.item(ALONE) == 1
+
+    def cut_open(self, events: int = 0, put: int | None = None) -> None:
+        """Of the open transaction its first so many events stay, up to `put` in the ring."""
+        self.array[EVENTS] = self.array[COMPLETE_EVENTS] + events
+        self.array[PUT] = self.array[GET] if put is None else put
+
+    def empty_ring(self) -> None:
+        """All events are in a file: they are of the open transaction, which is alone now."""
+        self.array[EVENTS] = 0
+        self.array[GET] = self.array[ACK] = self.array[PUT]
+        self.array[ALONE] = 1
+
+    def join_others(self) -> None:
+        """Nothing of the open transaction is in a file any more."""
+        self.array[ALONE] = 0
+
+    def free_complete(self) -> None:
+        """The complete transactions are gone, and the open one stands in their place."""
+        self.array[EVENTS] -= self.array[COMPLETE_EVENTS]
+        self.array[COMPLETE_EVENTS] = self.array[TRANSACTIONS] = self.array[ALONE] = 0
+        self.array[ACK] = self.array[GET]
+
+
+_PHASES: Final = tuple(Phase)
+"""By their numbers."""

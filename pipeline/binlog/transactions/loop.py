@@ -1,0 +1,142 @@
+"""The compiled loop as Python calls it, and the arrays it works on.
+
+Belongs here: each call into `stream`, and reading what the loop stands before when it comes back.
+Does not: why it came back (`dump_reader`), what an event leads to (`rare_events`), which part of
+the arrays belongs to whom (`open_transaction`, `complete_transactions`).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from pipeline.binlog.rows.maps import TableMaps
+from pipeline.binlog.rows.table_map import read_table_map
+from pipeline.binlog.stream import stream
+from pipeline.binlog.stream.framing import Event, EventType, read_event, read_first_event
+from pipeline.binlog.stream.intake import InputBytes
+from pipeline.binlog.stream.registers import Registers
+from pipeline.binlog.stream.ring import Block, Integers, Ring
+from pipeline.binlog.stream.rules import compiled_table
+from pipeline.binlog.stream.text_buffer import TextBuffer
+from pipeline.binlog.stream.wire_format import CHECKSUM_BYTES, NESTED, WIRE
+from pipeline.position import Coordinates
+
+_FIRST: Final = (EventType.FORMAT_DESCRIPTION, EventType.ROTATE)
+"""Events whose checksum compiled code leaves to Python."""
+
+_TYPE_AT: Final = 4
+_PACKET_HEAD: Final = 4
+"""Length 3, number 1."""
+
+
+class Loop:
+    """Complete transactions first in all arrays, then the one that is open."""
+
+    def __init__(self, offset: int, ring: Ring, maps: TableMaps, texts: TextBuffer) -> None:
+        self.registers = Registers(offset)
+        self.ring = ring
+        self.maps = maps
+        self.texts = texts
+        self._rules = compiled_table()
+        self._input = InputBytes(np.empty(0, np.uint8), 0, 0, WIRE)
+
+    def scan(self, current: InputBytes) -> int:
+        """Take events of this input; one of `outcomes`."""
+        self._input, registers = current, self.registers
+        registers.at = current.at
+        code = stream.scan(
+            current.data,
+            current.stop,
+            current.mode,
+            registers.array,
+            self.ring.data,
+            self.ring.events,
+            self.ring.transactions,
+            self.maps.ids,
+            self.maps.bytes,
+            self.maps.places,
+            self._rules,
+            self.texts.data,
+            self.texts.index,
+        )
+        current.at = registers.at
+        return code
+
+    # -- what it stands before -------------------------------------------------------
+
+    def event(self, at: Coordinates) -> Event:
+        """The event at hand, which stands there."""
+        packet, known = self._bytes(), self.registers.checksum
+        nested = self._input.mode == NESTED
+        if not nested and (known is None or packet[_TYPE_AT] in _FIRST):
+            return read_first_event(packet, at, checksum=known)
+        return read_event(packet, at, checksum=known and not nested)
+
+    def bind_map(self) -> None:
+        """From now on the table map at hand is known."""
+        carried = self._input.mode != NESTED and self.registers.checksum
+        packet = self._bytes(CHECKSUM_BYTES if carried else 0)
+        table_map = read_table_map(packet)
+        self.maps.bind(table_map.table_id, self.maps.add(table_map))
+
+    def large_rows(self) -> Block:
+        """The row event at hand, which is larger than the ring, where it lies in the input."""
+        row = self.registers.events
+        return Block(self._input.data, self.ring.events[row : row + 1].copy())
+
+    def packet(self) -> bytes:
+        """A packet that holds no event."""
+        begin = self._input.at + _PACKET_HEAD
+        return self._input.data[begin : self.registers.next].tobytes()
+
+    def _bytes(self, without: int = 0) -> bytes:
+        begin, size = self.registers.event_at, self.registers.event_size
+        return self._input.data[begin : begin + size - without].tobytes()
+
+    # -- stepping over it ------------------------------------------------------------
+
+    def advance(self) -> None:
+        """Step over the event at hand, which Python took."""
+        current, registers = self._input, self.registers
+        stream.advance(current.data, current.mode, registers.array, self.ring.transactions)
+        current.at = registers.at
+
+    def pass_rows(self) -> None:
+        """Step over the row event at hand, which was put elsewhere."""
+        current, registers = self._input, self.registers
+        stream.pass_rows(current.data, current.mode, registers.array, self.ring.transactions)
+        current.at = registers.at
+
+    def enter(self) -> None:
+        """Step over the event at hand in the input, but not yet in the log: what it holds
+        is read first."""
+        registers = self.registers
+        registers.at = self._input.at = registers.next
+        if self._input.mode == WIRE:
+            registers.sequence += 1
+
+    # -- the index of transactions -----------------------------------------------------
+
+    @property
+    def complete(self) -> int:
+        """Transactions that are complete: the row of the open one."""
+        return self.registers.transactions
+
+    @property
+    def open_row(self) -> Integers:
+        """The open transaction's row."""
+        row: Integers = self.ring.transactions[self.registers.transactions]
+        return row
+
+    def begin(self) -> Integers:
+        """Open a transaction where the log stands; its row, without an identity."""
+        stream.begin(self.registers.array, self.ring.transactions)
+        return self.open_row
+
+    def finish(self, timestamp: int, size: int, crc32: int) -> None:
+        """The open transaction is complete; its last event is behind the loop, and has so many
+        bytes in the log."""
+        self.registers.event_crc = crc32
+        stream.finish(self.registers.array, self.ring.transactions, timestamp, size)

@@ -1,0 +1,36 @@
+"""Statements that may change a structure, until their transactions are handed out.
+
+Belongs here: whose they are. Does not: which statements those are (`inputs`, `rare_events`), the
+texts beside rows (`stream.text_buffer`).
+"""
+
+from __future__ import annotations
+
+from pipeline.binlog.stream.control import Query
+
+
+class Statements:
+    """By the row of their transaction in the index: those of complete ones, then those of the
+    open one."""
+
+    def __init__(self) -> None:
+        self._kept: list[tuple[int, Query]] = []
+
+    def keep(self, transaction: int, query: Query) -> None:
+        self._kept.append((transaction, query))
+
+    def has(self, transaction: int) -> bool:
+        """Whether the transaction has any."""
+        return any(at == transaction for at, _ in self._kept)
+
+    def complete(self, transactions: int) -> tuple[tuple[int, Query], ...]:
+        """Those of the first so many."""
+        return tuple(kept for kept in self._kept if kept[0] < transactions)
+
+    def cut(self, transaction: int) -> None:
+        """Forget those of the newest transaction."""
+        self._kept = [kept for kept in self._kept if kept[0] < transaction]
+
+    def drop(self, transactions: int) -> None:
+        """Forget those of the first so many; the others move up."""
+        self._kept = [(at - transactions, q) for at, q in self._kept if at >= transactions]
