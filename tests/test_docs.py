@@ -139,6 +139,7 @@ def known() -> set[str]:
     suffixes = (".py", ".sql", ".java", ".toml", ".jinja")
     files = [file for folder in SOURCES for file in (ROOT / folder).rglob("*.*")]
     files = [file for file in files if file.suffix in suffixes] + [*ROOT.glob("*.toml")]
+    files += (ROOT / "docs/deploy").iterdir()
     parts = {part for file in files for part in (*file.relative_to(ROOT).parts, file.stem)}
     return words_of(files) | {word for part in parts for word in part.split(".")}
 
