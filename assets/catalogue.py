@@ -101,7 +101,7 @@ def _read(folder: Path) -> dict[str, Any]:
 def _entries(source: Any) -> tuple[CatalogueEntry, ...]:
     """Entries that can be read; those of another shape are left out, and a table once."""
     listed = source.get("tables") if isinstance(source, dict) else None
-    found: dict[TableName, CatalogueEntry] = {}
+    entries: dict[TableName, CatalogueEntry] = {}
     for item in listed if isinstance(listed, list) else ():
         try:
             entry = CatalogueEntry(
@@ -115,8 +115,8 @@ def _entries(source: Any) -> tuple[CatalogueEntry, ...]:
             )
         except (KeyError, TypeError, AttributeError):
             continue
-        found.setdefault(entry.table, entry)
-    return tuple(found.values())
+        entries.setdefault(entry.table, entry)
+    return tuple(entries.values())
 
 
 def replace_file(path: Path, text: str) -> None:

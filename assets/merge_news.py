@@ -71,8 +71,8 @@ class MergeNews:
         comments = _comments(work, {done.table for done in waiting})
         with at_once(self.context.instance):
             for done in sorted(waiting, key=lambda one: (one.table, one.first_batch)):
-                told = self._merged(work, done, comments.get(done.table, {}))
-                self.context.log_event(materialization(names, told, lake, now))
+                merged = self._merged(work, done, comments.get(done.table, {}))
+                self.context.log_event(materialization(names, merged, lake, now))
         self._told += len(waiting)
         self._last = monotonic()
 

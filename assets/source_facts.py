@@ -63,7 +63,7 @@ def gather(
 ) -> CheckedSource:
     source, ledger, now = work.source.name, work.ledger, work.clock()
     states = ledger.table_states(source)
-    active = frozenset(t for t, one in states.items() if one.condition is TableCondition.ACTIVE)
+    active = frozenset(t for t, state in states.items() if state.condition is TableCondition.ACTIVE)
     lag, room = distance(work, now)
     return CheckedSource(
         source=source,
@@ -72,7 +72,9 @@ def gather(
         keep=keep,
         active=active,
         quarantined=quarantines_of(states),
-        paused=frozenset(t for t, one in states.items() if one.condition is TableCondition.PAUSED),
+        paused=frozenset(
+            t for t, state in states.items() if state.condition is TableCondition.PAUSED
+        ),
         gaps=ledger.gaps(source),
         partial=partial_tables(ledger, source, work.source.patterns),
         proofs=ledger.proofs(source),
@@ -80,14 +82,15 @@ def gather(
         headroom=room,
         accounts=_accounts(ledger, source, active),
         consumers=[
-            ReadingConsumer(one, _behind_since(ledger, one)) for one in consumers.consumers(source)
+            ReadingConsumer(consumer, _behind_since(ledger, consumer))
+            for consumer in consumers.consumers(source)
         ],
     )
 
 
 def _accounts(ledger: Ledger, source: str, active: frozenset[TableName]) -> tuple[Account, ...]:
     newest = ledger.batches(source, limit=2 * _BATCHES)
-    done = [one for one in newest if one.state is BatchState.ACKNOWLEDGED][:_BATCHES]
+    done = [batch for batch in newest if batch.state is BatchState.ACKNOWLEDGED][:_BATCHES]
     if not done:
         return ()
     span = (source, done[-1].id, done[0].id)
@@ -100,11 +103,11 @@ def _accounts(ledger: Ledger, source: str, active: frozenset[TableName]) -> tupl
     )
 
 
-def _behind_since(ledger: Ledger, one: Consumer) -> datetime | None:
+def _behind_since(ledger: Ledger, consumer: Consumer) -> datetime | None:
     """When the newest batch was acknowledged that it is done with; when it was made, if none."""
-    if not one.behind:
+    if not consumer.behind:
         return None
-    if one.cursor is None:
-        return one.made_at
-    [read] = ledger.live_batches(one.source, one.cursor, one.cursor)
+    if consumer.cursor is None:
+        return consumer.made_at
+    [read] = ledger.live_batches(consumer.source, consumer.cursor, consumer.cursor)
     return read.acknowledged_at

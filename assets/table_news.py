@@ -88,8 +88,10 @@ def news_of(
     and the others the next times."""
     other = {table for table, one in prints.items() if known.get(table, "") != one}
     few = len(changed) <= _FEW
-    again = {one for one in changed if one in standings and (few or not standings[one].follows)}
-    new = [one for one in other - again if standings[one].follows and not known.get(one)]
+    again = {
+        table for table in changed if table in standings and (few or not standings[table].follows)
+    }
+    new = [table for table in other - again if standings[table].follows and not known.get(table)]
     return frozenset((other | again) - set(sorted(new)[_FEW:]))
 
 

@@ -98,8 +98,8 @@ def _deleted(instance: dg.DagsterInstance, name: str, before: datetime) -> Itera
     kept = {record.dagster_run.run_id for record in newest}
     wanted = dg.RunsFilter(job_name=name, statuses=_ENDED, created_before=before)
     while True:
-        found = instance.get_run_records(wanted, limit=_AT_ONCE, ascending=True)
-        old = [one.dagster_run.run_id for one in found if one.dagster_run.run_id not in kept]
+        runs = instance.get_run_records(wanted, limit=_AT_ONCE, ascending=True)
+        old = [one.dagster_run.run_id for one in runs if one.dagster_run.run_id not in kept]
         if not old:
             return
         for run in old:

@@ -79,12 +79,12 @@ def catalog_json(report: CatalogReport | None) -> dict[str, Any] | None:
         ],
         "left": [
             {
-                "table": str(one.table),
-                "name": str(one.name),
-                "reason": one.why,
-                "hint": one.hint,
+                "table": str(entry.table),
+                "name": str(entry.name),
+                "reason": entry.why,
+                "hint": entry.hint,
             }
-            for one in report.left
+            for entry in report.left
         ],
         "fine": report.fine,
         "waiting": report.waiting,
@@ -110,5 +110,5 @@ def standing_json(standing: Standing) -> dict[str, Any]:
         "catalog": standing.catalog,
         "registered": standing.registered,
         "waiting": [str(table) for table in standing.waiting],
-        "left": [str(one.table) for one in standing.left],
+        "left": [str(entry.table) for entry in standing.left],
     }

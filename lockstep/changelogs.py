@@ -71,11 +71,13 @@ def whole_changelog(
     """As `read_changelog`; `lake` is absolute."""
     versions = ledger.schema_versions(source, table)
     newest = max((version.generation for version in versions), default=0)
-    found = published_generations(lake, source, table, newest)
-    if not found:
+    generations = published_generations(lake, source, table, newest)
+    if not generations:
         raise NothingMatches(
             f"No change of a table {table} of {source!r} is in the lake yet.",
             hint="`lockstep tables` lists what is captured, `lockstep run` captures",
         )
-    columns = together([one.schema for one in found], [one.number for one in found])
-    return WholeChangelog(table, found, columns)
+    columns = together(
+        [generation.schema for generation in generations], [one.number for one in generations]
+    )
+    return WholeChangelog(table, generations, columns)

@@ -97,13 +97,13 @@ class ChangelogConsumer:
         """What comes after all that was given: whole batches, hence whole transactions,
         within the bounds but one batch at least. None: nothing new."""
         bounds = DeliveryBounds(max_batches, max_changes)
-        found = self._site.consumers().deliver(self.source, self.name, bounds)
-        return None if found is None else self._face(found)
+        delivery = self._site.consumers().deliver(self.source, self.name, bounds)
+        return None if delivery is None else self._face(delivery)
 
     def out(self) -> list[ChangelogDelivery]:
         """Given and neither acknowledged nor rolled back, oldest first."""
-        found = self._site.consumers().deliveries_out(self.source, self.name)
-        return [self._face(delivery) for delivery in found]
+        deliveries = self._site.consumers().deliveries_out(self.source, self.name)
+        return [self._face(delivery) for delivery in deliveries]
 
     def ack(self, delivery: int) -> None:
         """Done with the oldest delivery that is out: the cursor moves to its end.
@@ -174,8 +174,8 @@ class ChangelogDelivery:
     @property
     def gaps(self) -> list[Gap]:
         """What nobody read, before these batches, because a person chose a later start."""
-        found = self._site.ledger().gaps(self._delivery.source)
-        return [gap for gap in found if gap.batch in self.batches]
+        gaps = self._site.ledger().gaps(self._delivery.source)
+        return [gap for gap in gaps if gap.batch in self.batches]
 
     def generations(self, table: str, *, incomplete: bool = False) -> tuple[Generation, ...]:
         """The generations of the table's changelog that its changes here are of, oldest first,

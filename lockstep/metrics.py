@@ -49,41 +49,41 @@ class _Figures(Collector):
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
         families: dict[str, GaugeMetricFamily] = {}
-        for one in self._figures:
-            for name, told, labels, value in _samples(one, self._now):
+        for figures in self._figures:
+            for name, told, labels, value in _samples(figures, self._now):
                 family = families.get(name)
                 if family is None:
                     names = ["source", *labels]
                     family = families[name] = GaugeMetricFamily(name, told, labels=names)
-                family.add_metric([one.standing.source, *labels.values()], value)
+                family.add_metric([figures.standing.source, *labels.values()], value)
         yield from families.values()
 
 
 Sample = tuple[str, str, dict[str, str], float]
 
 
-def _samples(one: SourceFigures, now: datetime) -> Iterator[Sample]:
+def _samples(figures: SourceFigures, now: datetime) -> Iterator[Sample]:
     """A number that cannot be told now is left out."""
-    found = one.standing
+    standing = figures.standing
     yield "lockstep_measured_timestamp_seconds", "when this was measured", {}, now.timestamp()
-    yield "lockstep_server_up", "1 where the server answered", {}, float(found.trouble is None)
+    yield "lockstep_server_up", "1 where the server answered", {}, float(standing.trouble is None)
     for state in State:
         told = "1 for the state that `lockstep status` says"
-        yield "lockstep_state", told, {"state": state.value}, float(state is one.verdict.state)
+        yield "lockstep_state", told, {"state": state.value}, float(state is figures.verdict.state)
     for condition in TableCondition:
-        number = one.tables.get(condition, 0)
+        number = figures.tables.get(condition, 0)
         yield "lockstep_tables", "tables by state", {"state": condition.value}, number
-    if one.files is not None:
-        yield "lockstep_mirror_files", "data files of all mirrors", {}, one.files
-    yield from _distance(found)
-    yield from _waiting(found)
-    yield from _proofs(found, now)
-    if one.last is not None:
-        yield from _last(one.last)
+    if figures.files is not None:
+        yield "lockstep_mirror_files", "data files of all mirrors", {}, figures.files
+    yield from _distance(standing)
+    yield from _waiting(standing)
+    yield from _proofs(standing, now)
+    if figures.last is not None:
+        yield from _last(figures.last)
 
 
-def _distance(found: Standing) -> Iterator[Sample]:
-    lag, room = found.lag, found.headroom
+def _distance(standing: Standing) -> Iterator[Sample]:
+    lag, room = standing.lag, standing.headroom
     if lag.seconds is not None:
         yield "lockstep_lag_seconds", "age of the oldest change not in the lake", {}, lag.seconds
     if lag.log_bytes is not None:
@@ -96,33 +96,33 @@ def _distance(found: Standing) -> Iterator[Sample]:
         if room.remaining is not None:
             told = "until the log at the cursor may be purged"
             yield "lockstep_headroom_seconds", told, {}, room.remaining.total_seconds()
-    if found.acknowledged is not None:
-        committed = found.acknowledged.position.committed_at
+    if standing.acknowledged is not None:
+        committed = standing.acknowledged.position.committed_at
         if committed is not None:
             told = "when the source committed what the lake shows last"
             yield "lockstep_acknowledged_timestamp_seconds", told, {}, committed.timestamp()
 
 
-def _waiting(found: Standing) -> Iterator[Sample]:
-    failed = found.failures.count if found.failures is not None else 0
-    running = found.lease is not None and found.lease.live
+def _waiting(standing: Standing) -> Iterator[Sample]:
+    failed = standing.failures.count if standing.failures is not None else 0
+    running = standing.lease is not None and standing.lease.live
     yield "lockstep_running", "1 while a run holds the source", {}, float(running)
     yield "lockstep_failures", "runs that failed since one went through", {}, failed
-    yield "lockstep_batches_waiting", "batches that are not acknowledged", {}, len(found.waiting)
-    still = sum(1 for gap in found.gaps if gap.open_tables)
+    yield "lockstep_batches_waiting", "batches that are not acknowledged", {}, len(standing.waiting)
+    still = sum(1 for gap in standing.gaps if gap.open_tables)
     yield "lockstep_gaps_open", "spans of the log that tables lack", {}, still
     yield (
         "lockstep_tables_partial",
         "tables that the lake has only a part of",
         {},
-        len(found.partial),
+        len(standing.partial),
     )
 
 
-def _proofs(found: Standing, now: datetime) -> Iterator[Sample]:
-    differing = sum(1 for proof in found.proofs if proof.differing)
+def _proofs(standing: Standing, now: datetime) -> Iterator[Sample]:
+    differing = sum(1 for proof in standing.proofs if proof.differing)
     yield "lockstep_tables_differing", "tables that differed when compared", {}, differing
-    whole = [proof for proof in found.proofs if proof.whole and not proof.differing]
+    whole = [proof for proof in standing.proofs if proof.whole and not proof.differing]
     moments = [proof.proven_at for proof in whole if proof.proven_at is not None]
     yield "lockstep_tables_proven", "tables that were proven equal", {}, len(moments)
     if moments:

@@ -30,8 +30,8 @@ def plan_json(plan: Plan) -> dict[str, Any]:
         "waiting": {str(batch): [str(t) for t in tables] for batch, tables in plan.waiting.items()},
         "returns": _returns_json(plan.returns),
         "loads": {
-            str(table): {"reason": one.why, "rows": one.rows, "estimated_rows": one.estimated}
-            for table, one in plan.loads.items()
+            str(table): {"reason": load.why, "rows": load.rows, "estimated_rows": load.estimated}
+            for table, load in plan.loads.items()
         },
         "loads_take": list(plan.loads_take),
         "start": _start_json(plan.start) if plan.start else None,
@@ -97,14 +97,14 @@ def _reading_json(reading: PlannedReading) -> dict[str, Any]:
         "bytes": reading.log_bytes,
         "tables": {
             str(table): {
-                "inserted": one.counts.inserted,
-                "updated": one.counts.updated,
-                "deleted": one.counts.deleted,
-                "row_events": one.events,
-                "bytes": one.size,
+                "inserted": tally.counts.inserted,
+                "updated": tally.counts.updated,
+                "deleted": tally.counts.deleted,
+                "row_events": tally.events,
+                "bytes": tally.size,
                 "merge": reading.merges.get(table),
             }
-            for table, one in reading.tables.items()
+            for table, tally in reading.tables.items()
         },
         "not_captured": {"transactions": reading.foreign, "bytes": reading.foreign_bytes},
         "statements": [
@@ -134,10 +134,13 @@ def show_plan(context: CommandContext, source: str, plan: Plan) -> None:
     rows = [
         (
             str(table),
-            *(f"{n:,}" for n in (one.counts.inserted, one.counts.updated, one.counts.deleted)),
-            f"{one.size:,}",
+            *(
+                f"{n:,}"
+                for n in (tally.counts.inserted, tally.counts.updated, tally.counts.deleted)
+            ),
+            f"{tally.size:,}",
         )
-        for table, one in reading.tables.items()
+        for table, tally in reading.tables.items()
     ]
     show_table(context, ("table", "inserted", "updated", "deleted", "bytes"), rows)
     for table, how in sorted(reading.merges.items()):
@@ -147,8 +150,8 @@ def show_plan(context: CommandContext, source: str, plan: Plan) -> None:
             f"  not captured: {counted(reading.foreign, 'transaction')} without rows of captured "
             f"tables, {reading.foreign_bytes:,} bytes of log"
         )
-    for one in reading.statements:
-        context.say(f"  {one.at}  {one.text}\n    {one.effect}")
+    for statement in reading.statements:
+        context.say(f"  {statement.at}  {statement.text}\n    {statement.effect}")
     if reading.more_statements:
         context.say(f"  and {counted(reading.more_statements, 'more statement')}")
     for table, why in reading.rereads.items():

@@ -21,8 +21,8 @@ class Together:
         self._watchers = watchers
 
     def capture(self, *, transactions: int, rows: int, log_bytes: int, total_bytes: int) -> None:
-        for one in self._watchers:
-            one.capture(
+        for progress in self._watchers:
+            progress.capture(
                 transactions=transactions,
                 rows=rows,
                 log_bytes=log_bytes,
@@ -30,24 +30,24 @@ class Together:
             )
 
     def search(self, *, read_bytes: int, total_bytes: int) -> None:
-        for one in self._watchers:
-            one.search(read_bytes=read_bytes, total_bytes=total_bytes)
+        for progress in self._watchers:
+            progress.search(read_bytes=read_bytes, total_bytes=total_bytes)
 
     def load(self, tables: Sequence[LoadProgress]) -> None:
-        for one in self._watchers:
-            one.load(tables)
+        for progress in self._watchers:
+            progress.load(tables)
 
     def merge(self, *, done: int, total: int, table: TableName | None) -> None:
-        for one in self._watchers:
-            one.merge(done=done, total=total, table=table)
+        for progress in self._watchers:
+            progress.merge(done=done, total=total, table=table)
 
     def compare(self, *, done: int, total: int, table: TableName) -> None:
-        for one in self._watchers:
-            one.compare(done=done, total=total, table=table)
+        for progress in self._watchers:
+            progress.compare(done=done, total=total, table=table)
 
     def note(self, sentence: str) -> None:
-        for one in self._watchers:
-            one.note(sentence)
+        for progress in self._watchers:
+            progress.note(sentence)
 
 
 class LiveProgress:

@@ -21,13 +21,13 @@ def proofs_json(proofs: Sequence[TableProof], now: datetime) -> list[dict[str, A
     return [_proof_json(proof, now) for proof in proofs]
 
 
-def _proof_json(one: TableProof, now: datetime) -> dict[str, Any]:
-    proven, at = one.proven, one.proven_at
+def _proof_json(proof: TableProof, now: datetime) -> dict[str, Any]:
+    proven, at = proof.proven, proof.proven_at
     return {
-        "table": str(one.table),
-        "whole": one.whole,
-        "compared_at": one.compared_at.isoformat(),
-        "differing": one.differing,
+        "table": str(proof.table),
+        "whole": proof.whole,
+        "compared_at": proof.compared_at.isoformat(),
+        "differing": proof.differing,
         "proven_at": at.isoformat() if at else None,
         "age_seconds": round((now - at).total_seconds(), 3) if at else None,
         "proof": proven.proof.value if proven else None,

@@ -72,7 +72,7 @@ class VersionSet(Mapping[str, TableVersion]):
             )
             for entry in shown.entries
         }
-        self.missing: dict[str, MissingVersion] = {str(one.table): one for one in shown.missing}
+        self.missing: dict[str, MissingVersion] = {str(gap.table): gap for gap in shown.missing}
 
     @property
     def source(self) -> str:

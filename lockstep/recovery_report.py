@@ -24,15 +24,15 @@ def recovery_json(done: Recovery) -> dict[str, Any]:
         "batch": plan.told.batch,
         "highest_batch": plan.batch,
         "tables": {
-            str(one.mirror.table): {
-                "mirror": one.mirror.folder,
-                "version": one.version,
-                "restored": one.restored,
+            str(adoption.mirror.table): {
+                "mirror": adoption.mirror.folder,
+                "version": adoption.version,
+                "restored": adoption.restored,
             }
-            for one in plan.adopted
+            for adoption in plan.adopted
         },
         "read_again": {str(table): why for table, why in done.reloads},
-        "left": [one.folder for one in plan.left],
+        "left": [mirror.folder for mirror in plan.left],
         "cut": list(done.cut),
         "doubts": list(plan.doubts),
     }
@@ -48,11 +48,11 @@ def recovery_lines(
     if plan.batch > plan.told.batch:
         yield f"  batches {plan.told.batch + 1} to {plan.batch} are undone; the log is read again"
     yield f"  {len(plan.adopted)} tables go on with their mirrors"
-    for one in plan.adopted:
-        if one.restored:
+    for adoption in plan.adopted:
+        if adoption.restored:
             yield (
-                f"  {one.mirror.table}: its mirror shows version {one.version} once more, since "
-                f"version {one.mirror.newest} is not of that place"
+                f"  {adoption.mirror.table}: its mirror shows version {adoption.version} once "
+                f"more, since version {adoption.mirror.newest} is not of that place"
             )
     for folder in done.cut:
         yield f"  {folder} no longer lists what came after that place: it is read again"

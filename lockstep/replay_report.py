@@ -55,10 +55,10 @@ def _lines(report: ReplayReport, *, planned: bool) -> Iterator[str]:
         yield f"tables: {', '.join(map(str, report.tables)) or 'none'}"
         yield "nothing is read or written (--dry-run)"
         return
-    for found in report.segments:
-        if found.standing in (Standing.DIFFERENT, Standing.DAMAGED):
-            yield _segment_line(found, committed=report.committed)
-            yield from _rows(found.rows, found.wrong)
+    for segment in report.segments:
+        if segment.standing in (Standing.DIFFERENT, Standing.DAMAGED):
+            yield _segment_line(segment, committed=report.committed)
+            yield from _rows(segment.rows, segment.wrong)
     for healed in report.mirrors:
         yield _mirror_line(healed, committed=report.committed)
         yield from _rows(healed.rows, healed.wrong if healed.rows else 0)
@@ -79,16 +79,16 @@ def _rows(rows: Sequence[RowDifference], count: int) -> Iterator[str]:
         yield f"  {count - len(rows[:_SHOWN]):,} more"
 
 
-def _segment_line(found: SegmentFound, *, committed: bool) -> str:
-    what = f"{found.table} in batch {found.batch} is {found.standing.value}"
-    if found.columns:
-        what += f" in {', '.join(found.columns)}"
-    if found.why is not None:
-        what += f" ({found.why})"
-    if not found.replaced:
+def _segment_line(segment: SegmentFound, *, committed: bool) -> str:
+    what = f"{segment.table} in batch {segment.batch} is {segment.standing.value}"
+    if segment.columns:
+        what += f" in {', '.join(segment.columns)}"
+    if segment.why is not None:
+        what += f" ({segment.why})"
+    if not segment.replaced:
         return (
             f"{what}; the log cannot bring it back: restore the file from a copy of the lake, or "
-            f"`lockstep verify {found.table} --repair`"
+            f"`lockstep verify {segment.table} --repair`"
         )
     return f"{what}: replaced" if committed else f"{what}: a replay replaces it"
 
@@ -117,14 +117,14 @@ def replay_json(report: ReplayReport) -> dict[str, Any]:
     }
 
 
-def _batch_json(one: BatchReplayed) -> dict[str, Any]:
-    batch = one.batch
+def _batch_json(replay: BatchReplayed) -> dict[str, Any]:
+    batch = replay.batch
     return {
         "batch": batch.id,
         "start": str(batch.start),
         "end": str(batch.end),
-        "as_recorded": one.as_recorded,
-        "revision": one.revision,
+        "as_recorded": replay.as_recorded,
+        "revision": replay.revision,
     }
 
 
@@ -134,20 +134,22 @@ def _found_json(report: ReplayReport, table: str) -> dict[str, Any]:
     return {
         "segments": dict(Counter(segment.standing.value for segment in segments)),
         "replaced": sum(segment.replaced for segment in segments) if report.committed else 0,
-        "changelog": [_segment_json(one) for one in segments if one.standing not in _RIGHT],
+        "changelog": [
+            _segment_json(segment) for segment in segments if segment.standing not in _RIGHT
+        ],
         "mirror": None if healed is None else _mirror_json(healed),
     }
 
 
-def _segment_json(found: SegmentFound) -> dict[str, Any]:
+def _segment_json(segment: SegmentFound) -> dict[str, Any]:
     return {
-        "batch": found.batch,
-        "schema_version": found.schema_version,
-        "standing": found.standing.value,
-        "why": found.why,
-        "wrong": found.wrong,
-        "columns": list(found.columns),
-        "rows": [_row_json(row) for row in found.rows],
+        "batch": segment.batch,
+        "schema_version": segment.schema_version,
+        "standing": segment.standing.value,
+        "why": segment.why,
+        "wrong": segment.wrong,
+        "columns": list(segment.columns),
+        "rows": [_row_json(row) for row in segment.rows],
     }
 
 

@@ -97,7 +97,9 @@ def run_json(record: RunRecord, lake: str) -> dict[str, Any]:
         "quarantined": quarantined_json(quarantined),
         "partial": partial_json(done.partial if done else ()),
         "loading": loading_json(captured.loading if captured else ()),
-        "loaded": {str(one.table): one.done for one in captured.loaded} if captured else {},
+        "loaded": {str(progress.table): progress.done for progress in captured.loaded}
+        if captured
+        else {},
         "refreshed": refreshed_json(captured.refreshed if captured else None),
         "softened": dict(captured.softened) if captured else {},
         "held": {str(batch): [str(t) for t in tables] for batch, tables in held.items()},
@@ -143,8 +145,8 @@ def tables_json(merged: MergeReport, lake: str) -> dict[str, dict[str, Any]]:
             "path": f"{lake}/{done.mirror}",
             "state": "active",
         }
-    for one in merged.failed:
-        found.setdefault(str(one.table), {})["state"] = "quarantined"
+    for quarantine in merged.failed:
+        found.setdefault(str(quarantine.table), {})["state"] = "quarantined"
     return found
 
 
@@ -165,7 +167,7 @@ def show_run(context: CommandContext, record: RunRecord) -> None:
         )
     if record.requests is not None:
         context.say(f"  requests to the store: {record.requests}")
-    loaded = {str(one.table) for one in captured.loaded}
+    loaded = {str(progress.table) for progress in captured.loaded}
     rows = [
         (
             name,
@@ -192,7 +194,7 @@ def partial_lines(tables: Sequence[Extent]) -> Iterator[str]:
     for table in tables:
         begins.setdefault(told(table), []).append(table)
     for sentence, those in begins.items():
-        yield f"  {', '.join(str(one.table) for one in those)}: {sentence}"
+        yield f"  {', '.join(str(extent.table) for extent in those)}: {sentence}"
         yield f"    hint: {cure(those[0].table)}"
 
 

@@ -164,55 +164,62 @@ def _version_lines(told: ToldVersion, table: TableName, *, here: bool) -> Iterat
         yield f"         {change}"
 
 
-def _state(told: ToldVersion) -> str:
-    if told.version.knowledge is Knowledge.DROPPED:
+def _state(version: ToldVersion) -> str:
+    if version.version.knowledge is Knowledge.DROPPED:
         return "dropped"
-    return f"its structure is not known from here on: {told.version.reason}"
+    return f"its structure is not known from here on: {version.version.reason}"
 
 
 # -- the whole history ---------------------------------------------------------------------
 
 
-def verification_json(found: SchemaVerification) -> dict[str, Any]:
+def verification_json(verification: SchemaVerification) -> dict[str, Any]:
     return {
-        "at": str(found.at),
-        "equal": found.equal,
-        "statements": found.statements,
-        "versions": found.versions,
-        "tables": found.compared,
-        "folded_otherwise": [_disagreement_json(one) for one in found.folded],
-        "otherwise_on_the_server": [_disagreement_json(one) for one in found.differing],
-        "not_known": {str(one.table): one.reason for one in found.unknown},
-        "not_shown_by_the_server": [str(name) for name in found.unseen],
-        "seconds": round(found.seconds, 3),
+        "at": str(verification.at),
+        "equal": verification.equal,
+        "statements": verification.statements,
+        "versions": verification.versions,
+        "tables": verification.compared,
+        "folded_otherwise": [
+            _disagreement_json(disagreement) for disagreement in verification.folded
+        ],
+        "otherwise_on_the_server": [
+            _disagreement_json(disagreement) for disagreement in verification.differing
+        ],
+        "not_known": {str(version.table): version.reason for version in verification.unknown},
+        "not_shown_by_the_server": [str(name) for name in verification.unseen],
+        "seconds": round(verification.seconds, 3),
     }
 
 
-def _disagreement_json(one: Disagreement) -> dict[str, Any]:
+def _disagreement_json(disagreement: Disagreement) -> dict[str, Any]:
     return {
-        "table": str(one.table) if one.table is not None else None,
-        "version": one.version,
-        "position": str(one.at),
-        "differences": list(one.sentences),
+        "table": str(disagreement.table) if disagreement.table is not None else None,
+        "version": disagreement.version,
+        "position": str(disagreement.at),
+        "differences": list(disagreement.sentences),
     }
 
 
-def verification_lines(source: str, found: SchemaVerification) -> Iterator[str]:
-    said = "is what its statements make" if not found.folded else "differs from its statements"
-    yield (
-        f"{source}: the history ({counted(found.statements, 'statement')}, "
-        f"{counted(found.versions, 'version')}) {said}"
+def verification_lines(source: str, verification: SchemaVerification) -> Iterator[str]:
+    said = (
+        "is what its statements make" if not verification.folded else "differs from its statements"
     )
-    for one in found.folded:
-        yield from _disagreement(one, "recorded, followed again")
-    equal = found.compared - len(found.differing) - len(found.unknown)
     yield (
-        f"{source} at {found.at}: {equal} of {counted(found.compared, 'table')} "
-        f"{'is' if equal == 1 else 'are'} on the server as in the history, {found.seconds:.1f} s"
+        f"{source}: the history ({counted(verification.statements, 'statement')}, "
+        f"{counted(verification.versions, 'version')}) {said}"
     )
-    for one in found.differing:
-        yield from _disagreement(one, "history, server")
-    if found.differing:
+    for disagreement in verification.folded:
+        yield from _disagreement(disagreement, "recorded, followed again")
+    equal = verification.compared - len(verification.differing) - len(verification.unknown)
+    yield (
+        f"{source} at {verification.at}: {equal} of {counted(verification.compared, 'table')} "
+        f"{'is' if equal == 1 else 'are'} on the server as in the history, "
+        f"{verification.seconds:.1f} s"
+    )
+    for disagreement in verification.differing:
+        yield from _disagreement(disagreement, "history, server")
+    if verification.differing:
         yield (
             "  hint: either a statement is not in the log (sql_log_bin=0, another server), or "
             "Lockstep reads one differently from this server: `lockstep schema TABLE` shows which "
@@ -220,20 +227,20 @@ def verification_lines(source: str, found: SchemaVerification) -> Iterator[str]:
             "us. Where rows do not fit, the table is quarantined, and `lockstep release TABLE "
             "--reason …` brings it back"
         )
-    for version in found.unknown:
+    for version in verification.unknown:
         yield f"  {version.table}: not known since {version.since}: {version.reason}"
-    if found.unseen:
-        more = len(found.unseen) - _UNSEEN
-        names = ", ".join(map(str, found.unseen[:_UNSEEN]))
+    if verification.unseen:
+        more = len(verification.unseen) - _UNSEEN
+        names = ", ".join(map(str, verification.unseen[:_UNSEEN]))
         yield (
             f"  not captured, and not shown to this account: {names}"
             f"{f' and {more} more' if more > 0 else ''}"
         )
 
 
-def _disagreement(one: Disagreement, sides: str) -> Iterator[str]:
-    about = str(one.table) if one.table is not None else "a statement"
-    number = f", version {one.version}" if one.version is not None else ""
-    yield f"  {about}{number}, at {one.at} ({sides}):"
-    for sentence in one.sentences:
+def _disagreement(disagreement: Disagreement, sides: str) -> Iterator[str]:
+    about = str(disagreement.table) if disagreement.table is not None else "a statement"
+    number = f", version {disagreement.version}" if disagreement.version is not None else ""
+    yield f"  {about}{number}, at {disagreement.at} ({sides}):"
+    for sentence in disagreement.sentences:
         yield f"    {sentence}"

@@ -125,11 +125,11 @@ def lockstep_snippet(source: str, table: str) -> str:
 
 def _spark(tables: Sequence[Opened], columns: Sequence[SharedColumn]) -> str:
     parts = []
-    for at, one in enumerate(tables):
-        chosen = _chosen(one.schema, columns, at, _SPARK)
+    for at, table in enumerate(tables):
+        chosen = _chosen(table.schema, columns, at, _SPARK)
         names = ",\n        ".join(repr(expression) for expression in chosen)
         parts.append(
-            f'spark.read.format("delta").load({one.path!r}).selectExpr(\n        {names},\n    )'
+            f'spark.read.format("delta").load({table.path!r}).selectExpr(\n        {names},\n    )'
         )
     first, *others = parts
     return "\n    ".join(["(", first, *(f".unionAll({other})" for other in others)]) + "\n)"
@@ -137,11 +137,11 @@ def _spark(tables: Sequence[Opened], columns: Sequence[SharedColumn]) -> str:
 
 def _delta_rs(tables: Sequence[Opened], columns: Sequence[SharedColumn]) -> str:
     registered = "".join(
-        f'\n    .register("g{at}", DeltaTable({one.path!r}))' for at, one in enumerate(tables)
+        f'\n    .register("g{at}", DeltaTable({table.path!r}))' for at, table in enumerate(tables)
     )
     selects = [
-        f"select {', '.join(_chosen(one.schema, columns, at, _DATAFUSION))} from g{at}"
-        for at, one in enumerate(tables)
+        f"select {', '.join(_chosen(table.schema, columns, at, _DATAFUSION))} from g{at}"
+        for at, table in enumerate(tables)
     ]
     told = "\n        ".join(
         repr(f"{'union all ' if at else ''}{select} ") for at, select in enumerate(selects)
@@ -155,8 +155,9 @@ def _delta_rs(tables: Sequence[Opened], columns: Sequence[SharedColumn]) -> str:
 
 def _duckdb(tables: Sequence[Opened], columns: Sequence[SharedColumn]) -> str:
     selects = [
-        f"select {', '.join(_chosen(one.schema, columns, at, _DUCKDB))}\nfrom {_scanned(one.path)}"
-        for at, one in enumerate(tables)
+        f"select {', '.join(_chosen(table.schema, columns, at, _DUCKDB))}\n"
+        f"from {_scanned(table.path)}"
+        for at, table in enumerate(tables)
     ]
     return "install delta; load delta;\n" + "\nunion all\n".join(selects) + ";"
 

@@ -47,7 +47,7 @@ def span_report_lines(report: SpanReport, page: Path) -> Iterator[str]:
 
 
 def _batch_json(batch: Batch, report: SpanReport) -> dict[str, Any]:
-    rows = [one for one in report.rows if one.batch == batch.id]
+    rows = [row for row in report.rows if row.batch == batch.id]
     moments = {
         "created_at": batch.created_at,
         "captured_at": batch.captured_at,
@@ -63,8 +63,8 @@ def _batch_json(batch: Batch, report: SpanReport) -> dict[str, Any]:
         "transactions": batch.transactions,
         "bytes": batch.log_bytes,
         "requests": requests_json(batch.requests),
-        "rows": sum(one.counts.total for one in rows),
-        "read": sum(one.read for one in rows),
+        "rows": sum(row.counts.total for row in rows),
+        "read": sum(row.read for row in rows),
         **{name: at.isoformat() if at else None for name, at in moments.items()},
     }
 

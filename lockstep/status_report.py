@@ -75,8 +75,8 @@ def status_json(standing: Standing, judged: Verdict, now: datetime) -> dict[str,
             for reign in standing.lineage.reigns
         ],
         "open_batches": [
-            {**_batch_json(one.batch), "waits_for": [str(table) for table in one.tables]}
-            for one in standing.waiting
+            {**_batch_json(batch.batch), "waits_for": [str(table) for table in batch.tables]}
+            for batch in standing.waiting
         ],
         "batches": [_batch_json(batch) for batch in standing.batches[:_BATCHES]],
         "failures": None
@@ -138,12 +138,12 @@ def _lease_json(lease: LeaseView | None) -> dict[str, Any] | None:
     }
 
 
-def _override_json(one: Override) -> dict[str, Any]:
+def _override_json(override: Override) -> dict[str, Any]:
     return {
-        "place": one.place,
-        "reason": one.reason,
-        "author": one.author,
-        "chosen_at": one.chosen_at.isoformat(),
+        "place": override.place,
+        "reason": override.reason,
+        "author": override.author,
+        "chosen_at": override.chosen_at.isoformat(),
     }
 
 
@@ -169,22 +169,22 @@ def _gap_json(gap: Gap) -> dict[str, Any]:
     }
 
 
-def _overlap_json(one: Overlap) -> dict[str, Any]:
+def _overlap_json(overlap: Overlap) -> dict[str, Any]:
     return {
-        "batch": one.batch,
-        "after": one.after,
-        "begin": one.begin,
-        "until": one.until.isoformat() if one.until else None,
+        "batch": overlap.batch,
+        "after": overlap.after,
+        "begin": overlap.begin,
+        "until": overlap.until.isoformat() if overlap.until else None,
     }
 
 
-def _decision_json(one: RecordedDecision) -> dict[str, Any]:
+def _decision_json(decision: RecordedDecision) -> dict[str, Any]:
     return {
-        "at": one.decided_at.isoformat(),
-        "kind": one.decision.kind,
-        "rule": one.decision.rule,
-        "reason": one.decision.reason,
-        "author": one.decision.author,
+        "at": decision.decided_at.isoformat(),
+        "kind": decision.decision.kind,
+        "rule": decision.decision.rule,
+        "reason": decision.decision.reason,
+        "author": decision.decision.author,
     }
 
 
@@ -202,10 +202,11 @@ def status_lines(
         "lag": _lag(standing),
         **_server(standing),
     }
-    for one in standing.waiting:
-        waits = ", ".join(map(str, one.tables))
-        pairs[f"batch {one.batch.id}"] = f"{one.batch.state.value}, from {one.batch.start}" + (
-            f", waits for {waits}" if waits else ""
+    for batch in standing.waiting:
+        waits = ", ".join(map(str, batch.tables))
+        pairs[f"batch {batch.batch.id}"] = (
+            f"{batch.batch.state.value}, from {batch.batch.start}"
+            + (f", waits for {waits}" if waits else "")
         )
     if (lease := standing.lease) is not None and lease.live:
         beat = f", last sign of life {clock(lease.beat_at)}" if lease.beat_at else ""

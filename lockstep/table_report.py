@@ -40,12 +40,12 @@ class Inactive:
         return self.state.position or (str(stopped.at) if stopped is not None else "")
 
 
-def _way(one: Inactive) -> str:
+def _way(table: Inactive) -> str:
     """How it comes back; whether the log is still there only `plan` looks."""
-    stopped = one.state.stopped
-    if one.order is not None and one.order.kind is OrderKind.RELOAD:
+    stopped = table.state.stopped
+    if table.order is not None and table.order.kind is OrderKind.RELOAD:
         return "rewrites its mirror"
-    if must_be_read(one.state) or stopped is None:
+    if must_be_read(table.state) or stopped is None:
         return "reads it from the source"
     return f"catches it up through the log from {stopped.at}"
 

@@ -94,7 +94,7 @@ def upkeep_json(report: UpkeepReport, *, planned: bool) -> dict[str, Any]:
         "checkpoint_files": report.logs.files,
         "checkpoint_bytes": report.logs.bytes,
         "changes": _changes_json(report.changes),
-        "tables": {str(one.planned.table): _table_json(one) for one in report.tables},
+        "tables": {str(table.planned.table): _table_json(table) for table in report.tables},
     }
 
 
@@ -112,22 +112,22 @@ def _changes_json(changes: ChangesPlan) -> dict[str, Any]:
 
 
 def _table_json(done: TableDone) -> dict[str, Any]:
-    found = done.planned.files
+    files = done.planned.files
     return {
         "mirror": done.planned.mirror,
         "left_alone": done.planned.why,
-        "files": None if found is None else len(found.sizes),
-        "bytes": None if found is None else sum(found.sizes),
+        "files": None if files is None else len(files.sizes),
+        "bytes": None if files is None else sum(files.sizes),
         "planned": [_step_json(step) for step in done.planned.plan.steps],
         "done": [
             {
-                "step": one.step.kind.value,
-                "delta_version": one.delta_version,
-                "deleted_files": one.gone.files,
-                "deleted_bytes": one.gone.bytes,
-                "seconds": round(one.seconds, 3),
+                "step": step.step.kind.value,
+                "delta_version": step.delta_version,
+                "deleted_files": step.gone.files,
+                "deleted_bytes": step.gone.bytes,
+                "seconds": round(step.seconds, 3),
             }
-            for one in done.steps
+            for step in done.steps
         ],
         "left": list(done.left),
     }

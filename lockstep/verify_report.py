@@ -51,20 +51,20 @@ def verify_json(report: VerifyReport) -> dict[str, Any]:
     }
 
 
-def _table_json(one: TableDifference) -> dict[str, Any]:
+def _table_json(difference: TableDifference) -> dict[str, Any]:
     return {
-        "equal": one.equal,
-        "source_rows": one.source_rows,
-        "lake_rows": one.lake_rows,
-        "only_in_source": one.only_in_source,
-        "only_in_lake": one.only_in_lake,
-        "different": one.different,
-        "examples": list(one.examples),
-        "proof": one.proof.value,
-        "at": str(one.at.at) if one.at else None,
-        "gtid_set": one.at.gtids if one.at else None,
-        "compared": one.compared,
-        "rows": [_row_json(row) for row in one.rows],
+        "equal": difference.equal,
+        "source_rows": difference.source_rows,
+        "lake_rows": difference.lake_rows,
+        "only_in_source": difference.only_in_source,
+        "only_in_lake": difference.only_in_lake,
+        "different": difference.different,
+        "examples": list(difference.examples),
+        "proof": difference.proof.value,
+        "at": str(difference.at.at) if difference.at else None,
+        "gtid_set": difference.at.gtids if difference.at else None,
+        "compared": difference.compared,
+        "rows": [_row_json(row) for row in difference.rows],
     }
 
 
@@ -85,7 +85,7 @@ def _tables_are(count: int) -> str:
 
 def show_verify(context: CommandContext, source: str, report: VerifyReport) -> None:
     """A line, the tables, the rows that differ, and what was not compared or proven."""
-    equal = sum(one.equal for one in report.tables)
+    equal = sum(difference.equal for difference in report.tables)
     count = len(report.tables) + len(report.not_compared) + len(report.not_proven)
     context.say(
         f"{source} at {report.position}: {equal} of {count} {_tables_are(count)} equal, "
@@ -98,15 +98,15 @@ def show_verify(context: CommandContext, source: str, report: VerifyReport) -> N
         ("table", "rows", "in the lake", "missing", "too many", "different", "proven"),
         [
             (
-                str(one.table),
-                f"{one.source_rows:,}",
-                f"{one.lake_rows:,}",
-                f"{one.only_in_source:,}",
-                f"{one.only_in_lake:,}",
-                f"{one.different:,}",
-                _proven(one),
+                str(difference.table),
+                f"{difference.source_rows:,}",
+                f"{difference.lake_rows:,}",
+                f"{difference.only_in_source:,}",
+                f"{difference.only_in_lake:,}",
+                f"{difference.different:,}",
+                _proven(difference),
             )
-            for one in report.tables
+            for difference in report.tables
         ],
     )
     for table in report.tables:
@@ -121,8 +121,8 @@ def show_verify(context: CommandContext, source: str, report: VerifyReport) -> N
 
 def show_sampled(context: CommandContext, source: str, report: VerifyReport) -> None:
     """What a run compared once it was done: a line, and what differs."""
-    rows = sum(one.compared or 0 for one in report.tables)
-    wrong = [one for one in report.tables if not one.equal]
+    rows = sum(difference.compared or 0 for difference in report.tables)
+    wrong = [difference for difference in report.tables if not difference.equal]
     told = f"{len(wrong)} tables DIFFER from MySQL" if wrong else "all equal to MySQL"
     context.say(f"{source}: {counted(rows, 'row')} compared at {report.position}: {told}")
     for table in wrong:
@@ -131,11 +131,11 @@ def show_sampled(context: CommandContext, source: str, report: VerifyReport) -> 
         context.say(f"  `lockstep verify {table.table}` finds all of them")
 
 
-def _proven(one: TableDifference) -> str:
-    if not one.equal:
+def _proven(difference: TableDifference) -> str:
+    if not difference.equal:
         return "-"
-    rows = "" if one.compared is None else f"{one.compared:,} rows, "
-    return f"{rows}{one.at.at}" if one.at else "-"
+    rows = "" if difference.compared is None else f"{difference.compared:,} rows, "
+    return f"{rows}{difference.at.at}" if difference.at else "-"
 
 
 def _differences(table: TableDifference) -> Iterator[str]:

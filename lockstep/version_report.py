@@ -23,7 +23,7 @@ def version_set_json(shown: ShownVersions, lake: LakePath) -> dict[str, Any]:
             for entry in shown.entries
         },
         "missing": {
-            str(one.table): {"reason": one.reason, "hint": one.hint} for one in shown.missing
+            str(gap.table): {"reason": gap.reason, "hint": gap.hint} for gap in shown.missing
         },
     }
 
@@ -32,7 +32,7 @@ def listed_json(shown: ShownVersions) -> dict[str, Any]:
     return {
         **_which(shown),
         "tables": len(shown.entries),
-        "missing": [str(one.table) for one in shown.missing],
+        "missing": [str(gap.table) for gap in shown.missing],
     }
 
 
@@ -58,21 +58,21 @@ def version_set_lines(shown: ShownVersions, lake: LakePath) -> Iterator[str]:
     )
     if shown.missing:
         yield "missing:"
-        yield lines({str(one.table): f"{one.reason}; {one.hint}" for one in shown.missing})
+        yield lines({str(gap.table): f"{gap.reason}; {gap.hint}" for gap in shown.missing})
 
 
 def listed_rows(shown: list[ShownVersions]) -> list[tuple[str, ...]]:
     """A row for each set."""
     return [
         (
-            str(one.position),
-            _moment(one),
-            str(one.batch.id),
-            one.batch.dagster_run or "",
-            str(len(one.entries)),
-            ", ".join(str(lacks.table) for lacks in one.missing),
+            str(versions.position),
+            _moment(versions),
+            str(versions.batch.id),
+            versions.batch.dagster_run or "",
+            str(len(versions.entries)),
+            ", ".join(str(lacks.table) for lacks in versions.missing),
         )
-        for one in shown
+        for versions in shown
     ]
 
 

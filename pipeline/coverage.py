@@ -36,10 +36,10 @@ class PastRange:
 def past_ranges(scopes: Sequence[CaptureScope], batch: int, place: str) -> list[PastRange]:
     """Ranges read before `batch`, which begins at `place`; both oldest first."""
     before = [scope for scope in scopes if scope.batch < batch]
-    ends = [*((one.batch, one.begins) for one in before[1:]), (batch, place)]
+    ends = [*((scope.batch, scope.begins) for scope in before[1:]), (batch, place)]
     return [
-        PastRange(following - 1, begins, one.patterns)
-        for one, (following, begins) in zip(before, ends, strict=bool(before))
+        PastRange(following - 1, begins, scope.patterns)
+        for scope, (following, begins) in zip(before, ends, strict=bool(before))
     ]
 
 

@@ -80,5 +80,5 @@ def engine_of(name: str) -> Engine:
 
 def why_refused(name: str) -> str | None:
     """Why tables of an engine are quarantined; None where they are captured."""
-    found = engine_of(name)
-    return f"its engine is {found.name}: {found.why}" if found.level == "refusal" else None
+    engine = engine_of(name)
+    return f"its engine is {engine.name}: {engine.why}" if engine.level == "refusal" else None

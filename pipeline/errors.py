@@ -340,10 +340,10 @@ class VersionGone(OperatorNeeded):
 
 
 def _recoveries(kind: type[LockstepError]) -> dict[str, Recovery]:
-    found = {kind.__name__: kind.recovery} if hasattr(kind, "recovery") else {}
+    recoveries = {kind.__name__: kind.recovery} if hasattr(kind, "recovery") else {}
     for leaf in kind.__subclasses__():
-        found |= _recoveries(leaf)
-    return found
+        recoveries |= _recoveries(leaf)
+    return recoveries
 
 
 RECOVERY_OF: Final = MappingProxyType(_recoveries(LockstepError))

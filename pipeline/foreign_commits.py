@@ -151,13 +151,13 @@ def _mirrors(commit: LakeCommit, expected: Expected) -> Ahead | Foreign | None:
     if (other := _other(commit, expected.ledger)) is not None:
         return other
     known = [expected.intent, expected.settled.intent if expected.settled else None]
-    numbers = {one.txn_version for one in known if one is not None}
+    numbers = {intent.txn_version for intent in known if intent is not None}
     number = _number(commit, expected.app_id)
     if commit.repeats is not None and number is not None and number <= expected.last:
         return foreign(commit)
     if number is None:
         said = commit.said or {}
-        spans = [[one.first_batch, one.last_batch] for one in known if one is not None]
+        spans = [[intent.first_batch, intent.last_batch] for intent in known if intent is not None]
         return None if said.get("batches") in spans else Ahead(commit)
     if number in numbers:
         return None

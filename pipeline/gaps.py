@@ -92,11 +92,11 @@ def found_equal(
     """Tables of which every row was found equal at a place behind a gap, and when; `start`: of
     the batch that goes on there, `acknowledged_at` of that one."""
     return {
-        str(one.table): one.proven_at
-        for one in proofs
-        if one.whole and one.proven is not None and one.proven_at is not None
-        if acknowledged_at is not None and one.proven_at > acknowledged_at
-        if _reached(one.proven, start)
+        str(proof.table): proof.proven_at
+        for proof in proofs
+        if proof.whole and proof.proven is not None and proof.proven_at is not None
+        if acknowledged_at is not None and proof.proven_at > acknowledged_at
+        if _reached(proof.proven, start)
     }
 
 
@@ -117,10 +117,10 @@ def with_closed(
     log, whatever else it tells of; `equal`: as `found_equal` tells."""
     names = {table: table for table in gap.tables}
     closed: dict[str, Closed] = {}
-    behind = (one for one in happened if one.batch >= gap.batch)
+    behind = (event for event in happened if event.batch >= gap.batch)
     for (_, handed), those in groupby(behind, key=lambda one: (one.batch, one.kind is None)):
         if handed:  # all of a batch at once: two tables may have changed places
-            takers = {one.table: one.taker for one in those}
+            takers = {event.table: event.taker for event in those}
             names = {part: takers.get(now, now) for part, now in names.items()}
             continue
         for one in those:

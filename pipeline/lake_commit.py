@@ -172,7 +172,10 @@ def digest(checksums: Iterable[str]) -> str:
 def structures_text(structures: Iterable[TableSchema]) -> str:
     """Structures as a file of the lake has them (JSON)."""
     ordered = sorted(structures, key=lambda one: one.name)
-    return json.dumps({"format": 1, "structures": [schema_to_json(one) for one in ordered]}) + "\n"
+    return (
+        json.dumps({"format": 1, "structures": [schema_to_json(schema) for schema in ordered]})
+        + "\n"
+    )
 
 
 def structures_key(text: str) -> str:

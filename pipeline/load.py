@@ -162,7 +162,7 @@ class Load:
     @property
     def files(self) -> tuple[SegmentFile, ...]:
         read = (chunk.read for chunk in self.chunks if chunk.read is not None)
-        return tuple(file for one in read for file in one.files)
+        return tuple(file for rows in read for file in rows.files)
 
 
 def why_void(

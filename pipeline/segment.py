@@ -96,8 +96,8 @@ class SegmentFile:
 def written_for(path: str) -> tuple[int, int] | None:
     """The batch whose changes a changelog's file has, and the version of the table's structure they
     were written under, by its name; None where that tells none."""
-    found = _OF_BATCH.match(path)
-    return None if found is None else (int(found[1]), int(found[2]))
+    match = _OF_BATCH.match(path)
+    return None if match is None else (int(match[1]), int(match[2]))
 
 
 def batch_of(path: str) -> int | None:

@@ -113,10 +113,10 @@ def told(number: int, text: str, names: Collection[str] = ()) -> str:
     not a name up to the last quote is left out.
     """
     line = " ".join(text.split())
-    for found in _QUOTED.finditer(line):
-        if found[1] not in names:
+    for match in _QUOTED.finditer(line):
+        if match[1] not in names:
             end = line.rindex("'") + 1
-            line = f"{line[: found.start()]}'…'{line[end:]}"
+            line = f"{line[: match.start()]}'…'{line[end:]}"
             break
     return f"error {number}: {line}" if number else line
 

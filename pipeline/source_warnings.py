@@ -57,8 +57,8 @@ class SourceWarning:
     text: str
 
 
-def harmless(one: SourceWarning) -> bool:
-    return one.level.lower() == "note" or one.number in HARMLESS
+def harmless(warning: SourceWarning) -> bool:
+    return warning.level.lower() == "note" or warning.number in HARMLESS
 
 
 def require_harmless(
@@ -69,11 +69,11 @@ def require_harmless(
 ) -> None:
     """TableError where some of a reading's `count` warnings may stand for values that are not
     the table's. `shown`: those that the server kept; `names`: what a message may quote."""
-    for one in shown:
-        if not harmless(one):
+    for warning in shown:
+        if not harmless(warning):
             raise TableError(
-                f"the source warned while it was read: {told(one.number, one.text, names)}",
-                hint=_cure(table, one.number),
+                f"the source warned while it was read: {told(warning.number, warning.text, names)}",
+                hint=_cure(table, warning.number),
             )
     if count > len(shown) or count >= KEPT:
         raise TableError(

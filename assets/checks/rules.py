@@ -43,28 +43,28 @@ class CheckResult:
 
 def _quarantined(checked: CheckedSource) -> CheckResult:
     quarantined = checked.quarantined
-    faults = [one for one in quarantined if one.table not in checked.paused]
+    faults = [quarantine for quarantine in quarantined if quarantine.table not in checked.paused]
     count = {"tables": dg.MetadataValue.int(len(quarantined))}
     listed = {"quarantined": quarantine_table(quarantined)} if quarantined else {}
     return CheckResult(not quarantined, _ERROR if faults else _WARN, count | listed)
 
 
 def _gaps(checked: CheckedSource) -> CheckResult:
-    found = [gap for gap in checked.gaps if gap.is_open]
-    return CheckResult(not found, _WARN, {"gaps": gap_table(found)} if found else {})
+    gaps = [gap for gap in checked.gaps if gap.is_open]
+    return CheckResult(not gaps, _WARN, {"gaps": gap_table(gaps)} if gaps else {})
 
 
 def _partial(checked: CheckedSource) -> CheckResult:
-    found = checked.partial
-    return CheckResult(not found, _WARN, {"partial": partial_table(found)} if found else {})
+    extents = checked.partial
+    return CheckResult(not extents, _WARN, {"partial": partial_table(extents)} if extents else {})
 
 
 def _differing(checked: CheckedSource) -> CheckResult:
-    found = checked.proofs
-    ages = [age for one in found if (age := proof_age(one, checked.now)) is not None]
+    proofs = checked.proofs
+    ages = [age for proof in proofs if (age := proof_age(proof, checked.now)) is not None]
     oldest = {"oldest proof in seconds": dg.MetadataValue.float(max(ages))} if ages else {}
-    compared = {"compared": proof_table(found)} if found else {}
-    return CheckResult(not any(one.differing for one in found), _ERROR, compared | oldest)
+    compared = {"compared": proof_table(proofs)} if proofs else {}
+    return CheckResult(not any(proof.differing for proof in proofs), _ERROR, compared | oldest)
 
 
 def _late(checked: CheckedSource) -> CheckResult:
@@ -84,18 +84,18 @@ def _at_risk(checked: CheckedSource) -> CheckResult:
 
 def _adding_up(checked: CheckedSource) -> CheckResult:
     accounts = checked.accounts
-    wrong = [one for one in accounts if not (one.whole and one.arrived)]
+    wrong = [account for account in accounts if not (account.whole and account.arrived)]
     figures = {"batches": dg.MetadataValue.int(len(accounts))}
     for words in ("written", "merged", "stopped"):
-        counts = sum((getattr(one, words) for one in accounts), RowCounts())
+        counts = sum((getattr(account, words) for account in accounts), RowCounts())
         for operation in ("inserted", "updated", "deleted"):
             name = "of tables that stopped" if words == "stopped" else words
             figures[f"rows {operation}, {name}"] = dg.MetadataValue.int(getattr(counts, operation))
-    figures["images read"] = dg.MetadataValue.int(sum(one.read for one in accounts))
-    figures["images written"] = dg.MetadataValue.int(sum(one.images for one in accounts))
+    figures["images read"] = dg.MetadataValue.int(sum(account.read for account in accounts))
+    figures["images written"] = dg.MetadataValue.int(sum(account.images for account in accounts))
     listed = {"batches that do not add up": account_table(wrong)} if wrong else {}
-    lost = [one for one in wrong if not one.whole]
-    numbers = ", ".join(str(one.batch) for one in wrong)
+    lost = [account for account in wrong if not account.whole]
+    numbers = ", ".join(str(account.batch) for account in wrong)
     told = f"batch {numbers}: read, written and merged rows are not the same; `lockstep verify`"
     return CheckResult(
         not wrong, _ERROR if lost else _WARN, figures | listed, told if wrong else None
@@ -132,23 +132,25 @@ def _old_proofs(checked: CheckedSource) -> CheckResult:
 
 def _slow_consumers(checked: CheckedSource) -> CheckResult:
     """A consumer that lags for longer than versions are kept."""
-    found = checked.consumers
+    consumers = checked.consumers
     waits = [
-        (checked.now - one.behind_since).total_seconds()
-        for one in found
-        if one.behind_since is not None
+        (checked.now - consumer.behind_since).total_seconds()
+        for consumer in consumers
+        if consumer.behind_since is not None
     ]
     figures: dict[str, dg.MetadataValue] = {
-        "consumers": dg.MetadataValue.int(len(found)),
+        "consumers": dg.MetadataValue.int(len(consumers)),
         "longest behind in seconds": dg.MetadataValue.float(round(max(waits, default=0.0), 3)),
-        "changes not read": dg.MetadataValue.int(sum(one.consumer.changes for one in found)),
+        "changes not read": dg.MetadataValue.int(
+            sum(consumer.consumer.changes for consumer in consumers)
+        ),
     }
-    if found:
-        figures["consumers' places"] = consumer_table(found)
+    if consumers:
+        figures["consumers' places"] = consumer_table(consumers)
     slow = [
-        one.consumer.name
-        for one in found
-        if one.behind_since is not None and checked.now - one.behind_since > checked.keep
+        consumer.consumer.name
+        for consumer in consumers
+        if consumer.behind_since is not None and checked.now - consumer.behind_since > checked.keep
     ]
     if not slow:
         return CheckResult(True, _WARN, figures)

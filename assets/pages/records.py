@@ -22,9 +22,9 @@ def partial_table(tables: Sequence[Extent]) -> dg.MetadataValue:
     )
 
 
-def proof_age(one: TableProof, now: datetime) -> float | None:
+def proof_age(proof: TableProof, now: datetime) -> float | None:
     """Seconds since a table was last found equal; None for never."""
-    return None if one.proven_at is None else round((now - one.proven_at).total_seconds(), 3)
+    return None if proof.proven_at is None else round((now - proof.proven_at).total_seconds(), 3)
 
 
 def proof_table(proofs: Sequence[TableProof]) -> dg.MetadataValue:
@@ -73,14 +73,14 @@ def account_table(accounts: Sequence[Account]) -> dg.MetadataValue:
         ("batch", "images read", "images written", "rows written", "rows merged", "not merged"),
         [
             (
-                str(one.batch),
-                str(one.read),
-                str(one.images),
-                str(one.written.total),
-                str(one.merged.total),
-                ", ".join(map(str, one.unmerged)),
+                str(account.batch),
+                str(account.read),
+                str(account.images),
+                str(account.written.total),
+                str(account.merged.total),
+                ", ".join(map(str, account.unmerged)),
             )
-            for one in accounts
+            for account in accounts
         ],
     )
 
@@ -90,13 +90,13 @@ def consumer_table(consumers: Sequence[ReadingConsumer]) -> dg.MetadataValue:
         ("consumer", "batches behind", "changes behind", "deliveries out", "since"),
         [
             (
-                one.consumer.name,
-                str(one.consumer.behind),
-                str(one.consumer.changes),
-                str(one.consumer.out),
-                one.behind_since.isoformat() if one.behind_since else "",
+                consumer.consumer.name,
+                str(consumer.consumer.behind),
+                str(consumer.consumer.changes),
+                str(consumer.consumer.out),
+                consumer.behind_since.isoformat() if consumer.behind_since else "",
             )
-            for one in consumers
+            for consumer in consumers
         ],
     )
 

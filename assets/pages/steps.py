@@ -51,7 +51,7 @@ def captured_metadata(report: CaptureReport, began: datetime) -> Metadata:
     if report.repaired:
         found["repaired"] = dg.MetadataValue.text("\n".join(report.repaired))
     if report.loading:
-        told = "\n".join(one.sentence() for one in report.loading)
+        told = "\n".join(progress.sentence() for progress in report.loading)
         found["loading"] = dg.MetadataValue.text(told)
     if report.quarantined:
         found["quarantined"] = quarantine_table(report.quarantined)
@@ -172,9 +172,11 @@ def summary(merged: MergeReport, report: AcknowledgeReport) -> str:
             lines.append(f"\nand {len(merged.merged) - _LISTED:,} tables more")
     else:
         lines.append("No table changed.")
-    for one in report.quarantined:
-        lines.append(f"\n**{_cell(str(one.table))}** does not follow: {_cell(one.reason)}  ")
-        lines.append(f"what to do: {_cell(one.hint)}")
+    for quarantine in report.quarantined:
+        lines.append(
+            f"\n**{_cell(str(quarantine.table))}** does not follow: {_cell(quarantine.reason)}  "
+        )
+        lines.append(f"what to do: {_cell(quarantine.hint)}")
     return "\n".join(lines)
 
 

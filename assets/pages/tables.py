@@ -151,20 +151,20 @@ def check_result(names: SourceNames, standing: TableStanding) -> dg.AssetCheckRe
     )
 
 
-def keys_result(names: SourceNames, found: KeyCount) -> dg.AssetCheckResult:
+def keys_result(names: SourceNames, count: KeyCount) -> dg.AssetCheckResult:
     """A key that is there twice is an error; where nothing was counted, that is said."""
-    figures: Metadata = {"key": dg.MetadataValue.text(", ".join(found.key) or "none")}
-    told = f"not counted: {found.why}"
-    if found.repeated is not None:
-        figures["rows"] = dg.MetadataValue.int(found.rows)
-        figures["rows with the key of another"] = dg.MetadataValue.int(found.repeated)
-        told = f"{found.rows:,} rows, {found.repeated:,} of them with the key of another"
-    if found.repeated:
-        told += f": `lockstep verify {found.table} --repair`"
+    figures: Metadata = {"key": dg.MetadataValue.text(", ".join(count.key) or "none")}
+    told = f"not counted: {count.why}"
+    if count.repeated is not None:
+        figures["rows"] = dg.MetadataValue.int(count.rows)
+        figures["rows with the key of another"] = dg.MetadataValue.int(count.repeated)
+        told = f"{count.rows:,} rows, {count.repeated:,} of them with the key of another"
+    if count.repeated:
+        told += f": `lockstep verify {count.table} --repair`"
     return dg.AssetCheckResult(
-        asset_key=names.table(found.table),
+        asset_key=names.table(count.table),
         check_name=KEYS,
-        passed=not found.repeated,
+        passed=not count.repeated,
         severity=dg.AssetCheckSeverity.ERROR,
         description=told,
         metadata=figures,

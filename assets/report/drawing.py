@@ -67,8 +67,8 @@ def rows_over_time(
     """A column for each batch, or for so many neighbours that all find room; and how many rows
     the highest of them stands for."""
     by_batch: dict[int, list[CapturedRows]] = {}
-    for one in rows:
-        by_batch.setdefault(one.batch, []).append(one)
+    for row in rows:
+        by_batch.setdefault(row.batch, []).append(row)
     size = -(-len(batches) // _COLUMNS) or 1
     groups = [batches[at : at + size] for at in range(0, len(batches), size)]
     sums = [_sum(group, by_batch) for group in groups]
@@ -140,8 +140,8 @@ def _bar(
 def _sum(
     group: Sequence[Batch], by_batch: Mapping[int, Sequence[CapturedRows]]
 ) -> tuple[RowCounts, int]:
-    those = [one for batch in group for one in by_batch.get(batch.id, ())]
-    return sum((one.counts for one in those), RowCounts()), sum(one.read for one in those)
+    those = [rows for batch in group for rows in by_batch.get(batch.id, ())]
+    return sum((rows.counts for rows in those), RowCounts()), sum(one.read for one in those)
 
 
 def _told(group: Sequence[Batch]) -> str:

@@ -95,7 +95,7 @@ def quoted(text: str) -> str:
 
 def _stands(batches: tuple[Batch, ...]) -> str:
     """The last word of the batch that is least far."""
-    slowest = min(batches, key=lambda one: (one.acknowledged_at is not None, one.id))
+    slowest = min(batches, key=lambda batch: (batch.acknowledged_at is not None, batch.id))
     last = batches[-1].acknowledged_at
     return f"acknowledged {moment(last)}" if slowest.acknowledged_at and last else slowest.state
 

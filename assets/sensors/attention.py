@@ -86,8 +86,8 @@ def _trouble(adapters: Site, source: SourceSettings) -> Verdict | None:
     try:
         work = adapters.workplace(source.name, Unwatched())
     except LockstepError as error:
-        found = stand(source.name, plan.patterns, adapters.ledger(), error, now)
+        standing = stand(source.name, plan.patterns, adapters.ledger(), error, now)
     else:
-        found = stand(source.name, plan.patterns, work.ledger, work, now)
-    judged = verdict(found, now, pause_from_now(source.schedule))
+        standing = stand(source.name, plan.patterns, work.ledger, work, now)
+    judged = verdict(standing, now, pause_from_now(source.schedule))
     return judged if judged.state in TROUBLE else None

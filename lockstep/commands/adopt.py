@@ -64,7 +64,7 @@ def _tables(
         else:
             done = compare_tables(work, tables)
     taken = bool(reason) and done.equal
-    told = {str(table): _told(one) for table, one in sorted(done.found.items())}
+    told = {str(table): _told(comparison) for table, comparison in sorted(done.found.items())}
     for table, (_, line) in told.items():
         context.say(f"{source}: {table}: {line}")
     if taken:
@@ -81,17 +81,19 @@ def _tables(
     return Outcome(code, {"source": source, "done": taken, "tables": found})
 
 
-def _told(one: Found) -> tuple[bool, str]:
+def _told(comparison: Found) -> tuple[bool, str]:
     """Whether it is equal, and what was found."""
     from pipeline.runs.reports import TableDifference
 
-    if not isinstance(one, TableDifference):
-        return False, f"{one.reason}; {one.hint}"
-    if one.equal:
-        return True, f"{one.source_rows} rows, equal to MySQL at {one.at.at if one.at else '?'}"
+    if not isinstance(comparison, TableDifference):
+        return False, f"{comparison.reason}; {comparison.hint}"
+    if comparison.equal:
+        at = comparison.at.at if comparison.at else "?"
+        return True, f"{comparison.source_rows} rows, equal to MySQL at {at}"
     return False, (
-        f"{one.only_in_source} rows only in MySQL, {one.only_in_lake} only in the lake, "
-        f"{one.different} different: {', '.join(one.examples)}"
+        f"{comparison.only_in_source} rows only in MySQL, "
+        f"{comparison.only_in_lake} only in the lake, "
+        f"{comparison.different} different: {', '.join(comparison.examples)}"
     )
 
 

@@ -45,10 +45,10 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
         _show(context, "this machine", machine)
         codes = [_code(machine)]
         for source in context.sources(arguments.source):
-            found = source_findings(adapters, context.settings, source)
-            _show(context, source.name, found)
-            codes.append(_code(found))
-            payload[source.name] = {"findings": objects(found)}
+            findings = source_findings(adapters, context.settings, source)
+            _show(context, source.name, findings)
+            codes.append(_code(findings))
+            payload[source.name] = {"findings": objects(findings)}
     return Outcome(
         exits.most_serious(codes), {"machine": {"findings": objects(machine)}, "sources": payload}
     )
@@ -58,16 +58,16 @@ def machine_findings(adapters: Adapters, settings: Settings) -> list[Finding]:
     """What a run needs besides its servers: the lake's folder, and Java with Delta's jars or a
     Spark elsewhere."""
     lake = settings.lake_path()
-    found = [_tried("lake", lambda: _lake(lake))]
+    findings = [_tried("lake", lambda: _lake(lake))]
     if not settings.spark_server:
-        found = [_tried("java", _java), _tried("delta", lambda: _jars(lake)), *found]
+        findings = [_tried("java", _java), _tried("delta", lambda: _jars(lake)), *findings]
     if settings.spark_server or settings.spark_cluster:
-        found.append(_tried("spark", lambda: _spark(adapters, settings)))
+        findings.append(_tried("spark", lambda: _spark(adapters, settings)))
     if settings.lineage is not None:
-        found.append(_tried("lineage", lambda: _lineage(settings)))
+        findings.append(_tried("lineage", lambda: _lineage(settings)))
     if settings.catalog is not None:
-        found.append(_catalog(adapters))
-    return found
+        findings.append(_catalog(adapters))
+    return findings
 
 
 def source_findings(
@@ -80,21 +80,21 @@ def source_findings(
         return [reached]
     ledger = None if reached.error else _tried("ledger", lambda: _ledger(adapters, settings))
     try:
-        found = _preflight(
+        findings = _preflight(
             adapters, settings, source, known=ledger is not None and ledger.error is None
         )
         if ledger is not None and ledger.error is None:
             work = adapters.workplace(source.name, Unwatched())
             _note_tables(settings, work)
-            found = (*_lake_findings(work), *found)
-            if not any(finding.error for finding in found):
-                found = (*found, next_start_finding(work))
+            findings = (*_lake_findings(work), *findings)
+            if not any(finding.error for finding in findings):
+                findings = (*findings, next_start_finding(work))
     except LockstepError as error:
-        found = (_refusal("source", error),)
-    told = {type(finding.error) for finding in found}
+        findings = (_refusal("source", error),)
+    told = {type(finding.error) for finding in findings}
     # A rule's refusal of the same kind is the more exact one: it names the GRANT.
     first = [] if reached.error and type(reached.error) in told else [reached]
-    return [*first, *([ledger] if ledger else []), *found]
+    return [*first, *([ledger] if ledger else []), *findings]
 
 
 def _preflight(
@@ -173,7 +173,7 @@ def _jars(lake: LakePath) -> str:
 
     lists = (DELTA, S3) if isinstance(lake, ObjectPath) else (DELTA,)
     folder = jars_folder(sys.prefix)
-    return f"{sum(len(class_path(folder, one)) for one in lists)} jars are set up"
+    return f"{sum(len(class_path(folder, list_)) for list_ in lists)} jars are set up"
 
 
 def _spark(adapters: Adapters, settings: Settings) -> str:
@@ -191,10 +191,10 @@ def _catalog(adapters: Adapters) -> Finding:
         assert registry is not None, "there is a [catalog]"
         return registry.catalog.require_ready()
 
-    found = _tried("catalog", ask)
-    if isinstance(found.error, CatalogUnavailable | CatalogRefused):
-        return Finding("warning", "catalog", f"{found.sentence}; runs go on", found.hint)
-    return found
+    finding = _tried("catalog", ask)
+    if isinstance(finding.error, CatalogUnavailable | CatalogRefused):
+        return Finding("warning", "catalog", f"{finding.sentence}; runs go on", finding.hint)
+    return finding
 
 
 def _lake(path: LakePath) -> str:
@@ -264,8 +264,10 @@ def _lake_findings(work: Workplace) -> tuple[Finding, ...]:
     if (error := lake_trouble(work)) is not None:
         return (_refusal("lake", error),)
     return tuple(
-        Finding("warning", str(one.table), f"the next run quarantines it: {one.why}", one.hint)
-        for one in astray(work)
+        Finding(
+            "warning", str(table.table), f"the next run quarantines it: {table.why}", table.hint
+        )
+        for table in astray(work)
     )
 
 

@@ -50,12 +50,12 @@ def _figures(adapters: Adapters, source: SourceSettings, *, files: bool) -> Sour
 
     now, ledger, name = datetime.now(UTC), adapters.ledger(), source.name
     work = workplace_or_why(adapters, name)
-    found = stand(name, source.plan().patterns, ledger, work, now)
-    judged = verdict(found, now, pause_from_now(source.schedule))
+    standing = stand(name, source.plan().patterns, ledger, work, now)
+    judged = verdict(standing, now, pause_from_now(source.schedule))
     states = ledger.table_states(name)
     tables = Counter(state.condition for state in states.values())
     count = None if isinstance(work, LockstepError) or not files else _files(work)
-    return SourceFigures(found, judged, _last(ledger, name, now), tables, count)
+    return SourceFigures(standing, judged, _last(ledger, name, now), tables, count)
 
 
 def _last(ledger: Ledger, source: str, now: datetime) -> SpanReport | None:

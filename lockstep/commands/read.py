@@ -157,15 +157,17 @@ def describe_changes(
     """The changelog's generations, their columns together, and how to read it, as JSON."""
     from lockstep.changelogs import whole_changelog
 
-    found = whole_changelog(ledger, lake.absolute(), source, table)
-    opened = [Opened(str(generation.path), generation.schema) for generation in found.generations]
-    snippets = together_snippets(opened, found.columns)
+    changelog = whole_changelog(ledger, lake.absolute(), source, table)
+    opened = [
+        Opened(str(generation.path), generation.schema) for generation in changelog.generations
+    ]
+    snippets = together_snippets(opened, changelog.columns)
     return {
         "refused": {},
         "generations": [
             {"generation": generation.number, "path": str(generation.path)}
-            for generation in found.generations
+            for generation in changelog.generations
         ],
-        "columns": {column.name: str(column.type) for column in found.columns},
+        "columns": {column.name: str(column.type) for column in changelog.columns},
         "snippets": {"Python": lockstep_snippet(source, str(table)), **snippets},
     }

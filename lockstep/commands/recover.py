@@ -42,7 +42,7 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
         readers = adapters.consumers().consumers(source) if done.held else []
     for line in _lines(source, done, arguments, readers):
         context.say(line)
-    consumers = {one.name: one.cursor for one in readers}
+    consumers = {consumer.name: consumer.cursor for consumer in readers}
     payload = {
         "source": source,
         "done": arguments.yes,

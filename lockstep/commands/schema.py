@@ -77,9 +77,9 @@ def _verify(adapters: Adapters, context: CommandContext, chosen: str | None) -> 
     codes = []
     for source in context.sources(chosen):
         with context.watch(source.name) as progress:
-            found = verify_schema(adapters.workplace(source.name, progress))
-        for line in verification_lines(source.name, found):
+            verification = verify_schema(adapters.workplace(source.name, progress))
+        for line in verification_lines(source.name, verification):
             context.say(line)
-        codes.append(exits.DONE if found.equal else exits.DIFFERENCES)
-        payload[source.name] = {**verification_json(found), "exit_code": codes[-1]}
+        codes.append(exits.DONE if verification.equal else exits.DIFFERENCES)
+        payload[source.name] = {**verification_json(verification), "exit_code": codes[-1]}
     return Outcome(exits.most_serious(codes), {"sources": payload})

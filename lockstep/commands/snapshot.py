@@ -64,13 +64,13 @@ def _chosen(work: Workplace, patterns: Sequence[str]) -> list[SourceTable]:
 
     captured = [table for table in work.server.tables() if work.source.patterns.matches(table.name)]
     for pattern in patterns:
-        if not any(TablePatterns((pattern,), ()).matches(one.name) for one in captured):
+        if not any(TablePatterns((pattern,), ()).matches(table.name) for table in captured):
             raise NothingMatches(
                 f"no captured table of {work.source.name} is called {pattern}",
                 hint="`lockstep tables` lists what there is, and what is captured",
             )
     asked = TablePatterns(tuple(patterns), ())
-    return [one for one in captured if patterns and asked.matches(one.name)]
+    return [table for table in captured if patterns and asked.matches(table.name)]
 
 
 def _waiting(
@@ -81,7 +81,7 @@ def _waiting(
     for one in chosen:
         if one.name in reading:
             context.say(f"{one.name} is being read already: this reads on")
-    return [one for one in chosen if one.name not in reading]
+    return [table for table in chosen if table.name not in reading]
 
 
 def _foresee(context: CommandContext, work: Workplace, tables: Sequence[SourceTable]) -> None:

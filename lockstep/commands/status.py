@@ -38,22 +38,22 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
             now, ledger = datetime.now(UTC), adapters.ledger()
             patterns = source.plan().patterns
             work = workplace_or_why(adapters, source.name)
-            found = stand(source.name, patterns, ledger, work, now)
+            standing = stand(source.name, patterns, ledger, work, now)
             states, orders = ledger.table_states(source.name), ledger.open_orders(source.name)
             tables = inactive(states, orders)
             pause = pause_from_now(source.schedule)
-            judged, code = verdict(found, now, pause), exit_code(found, now, pause)
+            judged, code = verdict(standing, now, pause), exit_code(standing, now, pause)
             catalog = catalog_standing(adapters, source.name)
             consumers = consumers_json(adapters.consumers().consumers(source.name))
             payload[source.name] = {
-                **status_json(found, judged, now),
+                **status_json(standing, judged, now),
                 "tables": inactive_json(tables),
                 "consumers": consumers,
                 "catalog": None if catalog is None else standing_json(catalog),
                 "exit_code": code,
             }
             codes.append(code)
-            for line in status_lines(found, judged, now, inactive_lines(tables)):
+            for line in status_lines(standing, judged, now, inactive_lines(tables)):
                 context.say(line)
             if catalog is not None:
                 for line in standing_lines(catalog):

@@ -58,7 +58,7 @@ def rows(
     states = ledger.table_states(source)
     cursor = ledger.acknowledged_cursor(source)
     place = str(cursor.position) if cursor else None
-    partial = {one.table: one for one in partial_tables(ledger, source, patterns)}
+    partial = {extent.table: extent for extent in partial_tables(ledger, source, patterns)}
     told = [
         _row(
             table.name,

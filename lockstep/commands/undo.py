@@ -61,7 +61,7 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
         "done": arguments.yes,
         "ledger_kept": None if kept is None else str(kept),
         **recovery_json(done),
-        "consumers": {one.name: one.cursor for one in readers},
+        "consumers": {consumer.name: consumer.cursor for consumer in readers},
     }
     return Outcome(exits.DONE, payload)
 

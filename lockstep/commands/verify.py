@@ -40,42 +40,42 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
             with context.watch(source.name) as progress:
                 work = adapters.workplace(source.name, progress)
                 if arguments.sample is None:
-                    found = verify(work, chosen, show_values=arguments.show_values)
+                    report = verify(work, chosen, show_values=arguments.show_values)
                 else:
-                    found = verify_sample(
+                    report = verify_sample(
                         work,
                         chosen,
                         arguments.sample,
                         SystemRandom(),
                         show_values=arguments.show_values,
                     )
-                note(work, found)
+                note(work, report)
                 if arguments.sample is None:
-                    _note_equal(work, found, context)
-            verify_report.show_verify(context, source.name, found)
-            codes.append(verify_report.exit_code(found))
-            payload[source.name] = {**verify_report.verify_json(found), "exit_code": codes[-1]}
+                    _note_equal(work, report, context)
+            verify_report.show_verify(context, source.name, report)
+            codes.append(verify_report.exit_code(report))
+            payload[source.name] = {**verify_report.verify_json(report), "exit_code": codes[-1]}
             if arguments.repair:
-                payload[source.name] |= _repaired(adapters, work, found, context)
+                payload[source.name] |= _repaired(adapters, work, report, context)
     return Outcome(exits.most_serious(codes), {"sources": payload})
 
 
-def _note_equal(work: Workplace, found: VerifyReport, context: CommandContext) -> None:
+def _note_equal(work: Workplace, report: VerifyReport, context: CommandContext) -> None:
     """Partial tables that were found equal are whole from now on, unless a run is going on,
     which may change them."""
     from pipeline.runs.capturing.table_extents import note_equal, proven
 
-    if not proven(work, found):
+    if not proven(work, report):
         return
     try:
         with work.ledger.lock(work.source.name, holder("verify"), None) as lease:
-            note_equal(work, lease, found)
+            note_equal(work, lease, report)
     except SourceBusy:
         context.note("a run began: it is not recorded which tables are complete; verify them again")
 
 
 def _repaired(
-    adapters: Adapters, work: Workplace, found: VerifyReport, context: CommandContext
+    adapters: Adapters, work: Workplace, report: VerifyReport, context: CommandContext
 ) -> dict[str, Any]:
     """Rows that a condition names are read from the source now; of the other tables that differ
     all rows are read by the next run. `SourceBusy` while a run is going on."""
@@ -83,13 +83,13 @@ def _repaired(
     from pipeline.runs.comparing.verify_outcome import parts_of, repair
 
     source, author = work.source.name, getpass.getuser()
-    parts = parts_of(work, found, author)
+    parts = parts_of(work, report, author)
     read: dict[str, Any] = {}
     if parts:
         read = read_again(context, adapters, source, parts)[1]["refreshed"]
-    whole = [one for one in found.tables if str(one.table) not in read]
+    whole = [difference for difference in report.tables if str(difference.table) not in read]
     with work.ledger.lock(source, holder("verify"), None) as lease:
-        tables = repair(work, lease, replace(found, tables=tuple(whole)))
+        tables = repair(work, lease, replace(report, tables=tuple(whole)))
     for table in tables:
         context.say(
             f"{table} is read from MySQL by the next run: `lockstep run`, then `lockstep verify "

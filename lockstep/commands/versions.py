@@ -34,7 +34,7 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
         for source in context.sources(arguments.source):
             if arguments.list:
                 sets = newest_sets(adapters.ledger(), source.name, LISTED)
-                payload[source.name] = {"sets": [listed_json(one) for one in sets]}
+                payload[source.name] = {"sets": [listed_json(set_) for set_ in sets]}
                 context.say(f"{source.name}:")
                 report.show_table(context, _COLUMNS, listed_rows(sets))
                 continue

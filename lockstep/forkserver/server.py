@@ -94,7 +94,7 @@ def _changed(file: str) -> tuple[int, int]:
 
 def _open_descriptors() -> set[int]:
     listed = list(Path("/proc/self/fd").iterdir())
-    return {int(one.name) for one in listed if one.exists()}
+    return {int(path.name) for path in listed if path.exists()}
 
 
 def serve(folder: Path, ended: int, main: Main) -> None:

@@ -56,7 +56,7 @@ class Entry:
     @property
     def content(self) -> str:
         """16 hex digits that change with comment, columns and place."""
-        columns = [[one.name, one.type, one.comment] for one in self.columns]
+        columns = [[column.name, column.type, column.comment] for column in self.columns]
         text = json.dumps([self.comment, columns, place(self.location)], separators=(",", ":"))
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
@@ -94,9 +94,9 @@ class Found:
 def place(location: str) -> str:
     """A location in the one spelling of all that mean the same: file:/a, file:///a/ and /a; s3a:
     is Hadoop's name of s3:."""
-    found = re.fullmatch(r"(?:file:)?/+(.*?)/*", location)
-    if found is not None:
-        return f"file:///{found[1]}"
+    match = re.fullmatch(r"(?:file:)?/+(.*?)/*", location)
+    if match is not None:
+        return f"file:///{match[1]}"
     return re.sub(r"^s3[an]:", "s3:", location).rstrip("/")
 
 

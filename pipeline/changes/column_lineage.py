@@ -72,12 +72,12 @@ class ColumnLineage:
         spelled = own if snapshot else changelog_names(list(own))
         names = dict(zip(own, spelled, strict=True))
         columns = (
-            one
-            if one.source is None
+            column
+            if column.source is None
             else PartColumn(
-                names[one.source], one.type, bit=own.index(one.source) if partial else None
+                names[column.source], column.type, bit=own.index(column.source) if partial else None
             )
-            for one in self.versions[version]
+            for column in self.versions[version]
         )
         present = present_name(list(own)) if partial else None
         return StagedFiles(files, tuple(columns), above, present, through)

@@ -100,24 +100,24 @@ def delivered_table(
     return DeliveredTable(table, parts, columns)
 
 
-def require_files(store: SegmentStore, found: DeliveredTable) -> None:
+def require_files(store: SegmentStore, table: DeliveredTable) -> None:
     """`SegmentsLost` where a file of the delivery is gone or is not what was captured."""
-    wrong = [one for part in found.parts for one in store.damaged(part.folder, part.files)]
+    wrong = [one for part in table.parts for one in store.damaged(part.folder, part.files)]
     if wrong:
         raise SegmentsLost(
-            f"The changelog of {found.table} has lost changes of this delivery: {wrong[0]}",
+            f"The changelog of {table.table} has lost changes of this delivery: {wrong[0]}",
             hint="restore the file from a copy of the lake; or give up these changes: drop the "
             "consumer, and make it again after a batch whose files are there",
         )
 
 
-def read_in_order(store: SegmentStore, found: DeliveredTable) -> pa.Table:
+def read_in_order(store: SegmentStore, table: DeliveredTable) -> pa.Table:
     """The changes in the order of `_sequence`, with the columns of `found.schema`; NULL
     where a column was not there yet."""
-    require_files(store, found)
-    if not found.parts:
-        return found.schema.empty_table()
-    return in_order(gathered([_read(store, part) for part in found.parts], found.columns))
+    require_files(store, table)
+    if not table.parts:
+        return table.schema.empty_table()
+    return in_order(gathered([_read(store, part) for part in table.parts], table.columns))
 
 
 def _parts(

@@ -23,7 +23,7 @@ class Extents:
     """`known`: the partial tables before the capture."""
 
     def __init__(self, known: Iterable[Extent] = ()) -> None:
-        self._before = {one.table: one for one in known}
+        self._before = {extent.table: extent for extent in known}
         self._now = dict(self._before)
 
     def begin(
@@ -61,7 +61,9 @@ class Extents:
     def changed(self, end: Coordinates) -> tuple[Extent, ...]:
         """What is another than before, for a capture that ends there."""
         now = {
-            table: one for table, one in self._now.items() if one.empty is None or end < one.empty
+            table: extent
+            for table, extent in self._now.items()
+            if extent.empty is None or end < extent.empty
         }
         return tuple(
             now.get(table, Extent(table, None))
@@ -70,9 +72,9 @@ class Extents:
         )
 
 
-def told(one: Extent) -> str:
+def told(extent: Extent) -> str:
     """As every screen names it."""
-    return f"partial: begins at {one.begins}, and older rows are missing unless they changed"
+    return f"partial: begins at {extent.begins}, and older rows are missing unless they changed"
 
 
 def cure(table: TableName) -> str:

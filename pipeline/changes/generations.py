@@ -44,13 +44,15 @@ def next_generation(before: Sequence[SchemaVersion], schema: TableSchema | None)
     """The generation that rows of a new structure go to, by all versions there were: the
     newest one, while its columns can take them. A structure that no changelog can hold
     begins none. Of a version that is not known, nothing is in its generation yet."""
-    known = [one for one in before if one.schema is not None]
-    newest = max((one.generation for one in before), default=1)
+    known = [version for version in before if version.schema is not None]
+    newest = max((version.generation for version in before), default=1)
     if schema is None:
         return newest
     try:
         brought = _with_ours(row_structure(schema))
-        together = [_with_ours(one.structure) for one in known if one.generation == newest]
+        together = [
+            _with_ours(version.structure) for version in known if version.generation == newest
+        ]
     except TableError:
         return newest
     return newest if all(joins(one, brought) for one in together) else newest + 1
@@ -80,12 +82,12 @@ def together(schemas: Sequence[pa.Schema], numbers: Sequence[int] = ()) -> tuple
     column of the table is called that. Names are compared without case. `numbers`: the
     generations' own, if some are left out.
     """
-    found: dict[str, SharedColumn] = {}
+    columns: dict[str, SharedColumn] = {}
     taken = {name.lower() for schema in schemas for name in schema.names}
     count = len(schemas)
     for number in range(count, 0, -1):
         for field in schemas[number - 1]:
-            shared = found.get(field.name.lower())
+            shared = columns.get(field.name.lower())
             if shared is not None and _safe(field.type, shared.type):
                 name = shared.name
             elif shared is None:
@@ -94,13 +96,13 @@ def together(schemas: Sequence[pa.Schema], numbers: Sequence[int] = ()) -> tuple
                 name = f"{field.name}@{numbers[number - 1] if numbers else number}"
                 while name.lower() in taken:
                     name = f"_{name}"
-            known = found.get(name.lower(), SharedColumn(name, field.type, (None,) * count))
+            known = columns.get(name.lower(), SharedColumn(name, field.type, (None,) * count))
             sources = tuple(
                 field.name if at == number else source
                 for at, source in enumerate(known.sources, start=1)
             )
-            found[name.lower()] = SharedColumn(known.name, known.type, sources)
-    return tuple(found.values())
+            columns[name.lower()] = SharedColumn(known.name, known.type, sources)
+    return tuple(columns.values())
 
 
 def gathered(tables: Sequence[pa.Table], columns: Sequence[SharedColumn]) -> pa.Table:

@@ -102,7 +102,7 @@ def _own(mirror: pa.Schema | None, first: Collection[str]) -> tuple[pa.Schema | 
         return None, False
     mark = DELETED_AT.name
     marked = mark in mirror.names and mark not in first
-    return pa.schema([one for one in mirror if not (marked and one.name == mark)]), marked
+    return pa.schema([field for field in mirror if not (marked and field.name == mark)]), marked
 
 
 def _kept(trail: Trail, own: pa.Schema | None, *, keep: bool, drop: bool) -> list[Life]:
@@ -112,9 +112,9 @@ def _kept(trail: Trail, own: pa.Schema | None, *, keep: bool, drop: bool) -> lis
         return []
     first = {life.names[trail.first].lower() for life in trail.of(trail.first)}
     before = [
-        Life({_BEFORE: one.name}, {_BEFORE: one.type})
-        for one in own
-        if one.name.lower() not in first
+        Life({_BEFORE: field.name}, {_BEFORE: field.type})
+        for field in own
+        if field.name.lower() not in first
     ]
     gone = [life for life in trail.of(trail.first) if life.end != trail.last]
     going = [] if drop else sorted(gone, key=lambda life: life.end)
@@ -151,7 +151,7 @@ def _origin(life: Life, kind: pa.DataType, version: int) -> PartColumn:
 def _from_mirror(
     lives: Sequence[Life], schema: pa.Schema, first: int, own: pa.Schema | None
 ) -> Iterator[PartColumn]:
-    have = {} if own is None else {one.name.lower(): one for one in own}
+    have = {} if own is None else {field.name.lower(): field for field in own}
     for life, kind in zip(lives, schema.types, strict=True):
         name = _name_before(life, first)
         if own is None:
@@ -216,7 +216,7 @@ def _reread(
 
 
 def _refuse_mark(schema: pa.Schema, policies: LakePolicies) -> None:
-    taken = DELETED_AT.name in [one.lower() for one in schema.names]
+    taken = DELETED_AT.name in [name.lower() for name in schema.names]
     if policies.deletes == Deletes.SOFT and taken:
         raise TableError(
             f"column {DELETED_AT.name!r} has the name of the column that marks deleted rows",

@@ -50,13 +50,13 @@ def read_grants(lines: tuple[str, ...]) -> tuple[Grant, ...]:
 
 
 def _grant(line: str) -> Iterator[Grant]:
-    found = _LINE.match(line)
-    if found is None or found["what"] == "PROXY":
+    match = _LINE.match(line)
+    if match is None or match["what"] == "PROXY":
         return
-    place = _PART.findall(found["where"])
-    if len(place) != 2 or found["where"].startswith(("PROCEDURE", "FUNCTION", "PACKAGE")):
+    place = _PART.findall(match["where"])
+    if len(place) != 2 or match["where"].startswith(("PROCEDURE", "FUNCTION", "PACKAGE")):
         return
-    whole = re.sub(r"\w+ \([^)]*\),? ?", "", found["what"])
+    whole = re.sub(r"\w+ \([^)]*\),? ?", "", match["what"])
     privileges = frozenset(part.strip().upper() for part in whole.split(",") if part.strip())
     database, table = (_bare(part) for part in place)
     yield Grant(privileges, database, table, line.startswith("REVOKE"))

@@ -97,8 +97,8 @@ class SourceEvidence:
         reading: SnapshotPlan | None = None,
     ) -> SourceEvidence:
         tables = tuple(table for table in survey.tables if patterns.matches(table.name))
-        captured = tuple(found for found in structures if patterns.matches(found.name))
-        parts = tuple(one for one in partial if patterns.matches(one.table))
+        captured = tuple(structure for structure in structures if patterns.matches(structure.name))
+        parts = tuple(extent for extent in partial if patterns.matches(extent.table))
         return cls(
             survey,
             patterns,

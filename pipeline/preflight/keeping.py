@@ -32,11 +32,12 @@ def _kept(looked: SourceEvidence) -> Iterator[Verdict]:
         yield Fine(f"every mirror keeps its versions for {spoken(looked.keep)}")
 
 
-def _statement(one: KeptMirror, keep: timedelta) -> str:
+def _statement(mirror: KeptMirror, keep: timedelta) -> str:
     pairs = Retention.promising(keep).properties().items()
     told = ", ".join(f"'{name}' = '{value}'" for name, value in pairs)
     return (
-        f"in Spark: ALTER TABLE delta.`{one.path}` SET TBLPROPERTIES ({told}); or a shorter `keep`"
+        f"in Spark: ALTER TABLE delta.`{mirror.path}` SET TBLPROPERTIES ({told}); "
+        "or a shorter `keep`"
     )
 
 

@@ -177,9 +177,9 @@ _ADVISED: Final = (
 
 def _version(known: Known) -> Iterator[Verdict]:
     product = _NAMES.get(known.flavour, known.flavour)
-    found = _NUMBER.match(known.version)
+    match = _NUMBER.match(known.version)
     oldest = _OLDEST.get(known.flavour)
-    number = tuple(int(part or 0) for part in found.groups()) if found else ()
+    number = tuple(int(part or 0) for part in match.groups()) if match else ()
     if oldest is None or not number:
         yield Fault(f"the server is {product} {known.version}, which this version does not know")
     elif number < oldest:

@@ -46,5 +46,5 @@ def run_findings(known: Known) -> tuple[Finding, ...]:
 
 def check_findings(known: Known, looked: SourceEvidence) -> tuple[Finding, ...]:
     """Every rule's findings: refusals, then warnings, then what is fine."""
-    found = [*judged(RUN_RULES, known), *judged(CHECK_RULES, looked)]
-    return tuple(sorted(found, key=lambda finding: _GRAVEST[finding.level]))
+    findings = [*judged(RUN_RULES, known), *judged(CHECK_RULES, looked)]
+    return tuple(sorted(findings, key=lambda finding: _GRAVEST[finding.level]))

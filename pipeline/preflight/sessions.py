@@ -57,9 +57,9 @@ def _rule(variable: str) -> CheckRule[SourceEvidence]:
         if variable not in looked.survey.settings and variable != "sql_log_bin":
             return
         odd = [
-            found
-            for found in looked.survey.odd_sessions
-            if found.variable == variable and found.value.upper() in values
+            session
+            for session in looked.survey.odd_sessions
+            if session.variable == variable and session.value.upper() in values
         ]
         for found in odd:
             sentence = f"{variable} = {found.value} in {_counted(found.sessions)}: {otherwise}"

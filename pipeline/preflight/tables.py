@@ -135,8 +135,8 @@ def _spelling(looked: SourceEvidence) -> Iterator[Verdict]:
 
 
 def _partial(looked: SourceEvidence) -> Iterator[Verdict]:
-    for one in looked.partial:
-        yield Fault(told(one), str(one.table), cure(one.table))
+    for extent in looked.partial:
+        yield Fault(told(extent), str(extent.table), cure(extent.table))
 
 
 CHECK_RULES: Final = (

@@ -58,8 +58,8 @@ def decide(
     facts, doubts = _trusted(facts)
     points = _points(facts)
     if behind is not None:
-        points = sorted((one for one in points if one.batch <= behind), key=_batch)[-1:]
-    found = [_as_of(facts, told) for told in points]
+        points = sorted((point for point in points if point.batch <= behind), key=_batch)[-1:]
+    found = [_as_of(facts, point) for point in points]
     found.sort(key=lambda one: -one.told.batch)
     found[:NEAR] = sorted(found[:NEAR], key=lambda one: (len(one.reloads), -one.told.batch))
     best = next((one for one in found if reached(one.told)), None)
@@ -94,7 +94,7 @@ def _trusted(facts: LakeFacts) -> tuple[LakeFacts, list[str]]:
             numbers.setdefault(one.ledger, set()).add(one.batch)
     owner = facts.owner
     if owner not in numbers:
-        owner = max(numbers, key=lambda one: max(numbers[one]), default=None)
+        owner = max(numbers, key=lambda number: max(numbers[number]), default=None)
     if owner is None:
         return LakeFacts(facts.owner, (), facts.mirrors), []
     least = min(numbers[owner])
@@ -105,11 +105,11 @@ def _trusted(facts: LakeFacts) -> tuple[LakeFacts, list[str]]:
 
     mirrors = tuple(
         replace(
-            one,
-            shown=tuple(shown for shown in one.shown if counts(shown.last, shown.ledger)),
-            begins=one.begins - facts.void,
+            mirror,
+            shown=tuple(shown for shown in mirror.shown if counts(shown.last, shown.ledger)),
+            begins=mirror.begins - facts.void,
         )
-        for one in facts.mirrors
+        for mirror in facts.mirrors
     )
     doubts = [
         f"the ledger {one} wrote to this lake too, besides {owner}: what it wrote does not count"

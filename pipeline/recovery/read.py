@@ -92,8 +92,8 @@ class _Log:
         from; any other is not. What somebody else wrote is in all that follows, until all rows
         are written anew."""
         for name in commit.transactions:
-            if (found := _APPLICATION.fullmatch(name)) is not None:
-                self.generation = max(self.generation, int(found["generation"]))
+            if (match := _APPLICATION.fullmatch(name)) is not None:
+                self.generation = max(self.generation, int(match["generation"]))
         before, self.now = self.now, None
         if commit.repeats is not None and foreign(commit) is None:
             self._same(commit, before)
@@ -118,8 +118,8 @@ class _Log:
             self.now = self.shown[-1] = replace(before, version=commit.delta_version)
         elif not self.shown and not self.foreign:
             name = str((commit.said or {}).get("app_id"))
-            if (found := _APPLICATION.fullmatch(name)) is not None:
-                self.generation = max(self.generation, int(found["generation"]))
+            if (match := _APPLICATION.fullmatch(name)) is not None:
+                self.generation = max(self.generation, int(match["generation"]))
             self._shows(commit)
 
     def _shows(self, commit: LakeCommit, *, restored: bool = False) -> None:
@@ -153,8 +153,8 @@ class _Log:
 
 
 def _writes_mirror(name: str) -> bool:
-    found = _APPLICATION.fullmatch(name)
-    return found is not None and found["part"] == "mirror" and found["step"] is None
+    match = _APPLICATION.fullmatch(name)
+    return match is not None and match["part"] == "mirror" and match["step"] is None
 
 
 def table_named(said: Mapping[str, Any]) -> TableName:
@@ -194,5 +194,5 @@ def newest_of_each(mirrors: Iterable[MirrorFacts]) -> list[MirrorFacts]:
     return [found[table] for table in sorted(found)]
 
 
-def _last(one: MirrorFacts) -> tuple[int, int]:
-    return one.shown[0].last if one.shown else 0, one.generation
+def _last(mirror: MirrorFacts) -> tuple[int, int]:
+    return mirror.shown[0].last if mirror.shown else 0, mirror.generation

@@ -67,14 +67,14 @@ def batch_at(place: Place, chain: Sequence[Batch], runs: Mapping[str, int]) -> W
     has read."""
     if not chain:
         raise PastRefused("nothing was captured yet", hint="`lockstep run` captures")
-    ordinary = [one for one in chain if not one.catches_up]
+    ordinary = [batch for batch in chain if not batch.catches_up]
     match place:
         case Latest():
             return Within(chain[-1], whole=True)
         case Earliest():
             return Within(chain[0], whole=True)
         case OfRun(run):
-            return Within(next(one for one in chain if one.id == runs[run]), whole=True)
+            return Within(next(batch for batch in chain if batch.id == runs[run]), whole=True)
         case AtMoment(moment):
             return _caught_up(_at_moment(place, ordinary, moment), chain)
         case AtCoordinates(at):
@@ -93,9 +93,14 @@ def batch_at(place: Place, chain: Sequence[Batch], runs: Mapping[str, int]) -> W
 def _caught_up(within: Within, chain: Sequence[Batch]) -> Within:
     """Behind a whole batch, those that brought tables back to where it ends."""
     newest = within.batch
-    for one in chain:
-        if within.whole and one.catches_up and one.follows == newest.id and one.end == newest.end:
-            newest = one
+    for batch in chain:
+        if (
+            within.whole
+            and batch.catches_up
+            and batch.follows == newest.id
+            and batch.end == newest.end
+        ):
+            newest = batch
     return replace(within, batch=newest)
 
 
@@ -159,7 +164,7 @@ def _file_numbers(told: pa.Table) -> Integers:
 
 
 def _at_moment(place: Place, chain: Sequence[Batch], moment: datetime) -> Within:
-    later = [one for one in chain if one.transactions and _committed(one, moment) > moment]
+    later = [batch for batch in chain if batch.transactions and _committed(batch, moment) > moment]
     if later:
         return Within(later[0], whole=False)
     last = _last_commit(chain)
@@ -168,23 +173,29 @@ def _at_moment(place: Place, chain: Sequence[Batch], moment: datetime) -> Within
     return Within(chain[-1], whole=True)
 
 
-def _committed(one: Batch, otherwise: datetime) -> datetime:
-    assert one.end is not None, "it is acknowledged"
-    return one.end.committed_at or otherwise
+def _committed(batch: Batch, otherwise: datetime) -> datetime:
+    assert batch.end is not None, "it is acknowledged"
+    return batch.end.committed_at or otherwise
 
 
 def _last_commit(chain: Sequence[Batch]) -> datetime | None:
-    told = [one.end.committed_at for one in chain if one.end is not None and one.end.committed_at]
+    told = [
+        batch.end.committed_at
+        for batch in chain
+        if batch.end is not None and batch.end.committed_at
+    ]
     return told[-1] if told else None
 
 
 def _at_coordinates(place: Place, chain: Sequence[Batch], at: Coordinates) -> Within:
     there = _of_log(chain, at)
-    covering = [one for one in there if one.end is not None and one.start.at < at <= one.end.at]
+    covering = [
+        batch for batch in there if batch.end is not None and batch.start.at < at <= batch.end.at
+    ]
     if covering:
         end = covering[-1].end
         return Within(covering[-1], whole=end is not None and end.at == at)
-    begin = min(one.start.at for one in there)
+    begin = min(batch.start.at for batch in there)
     if at <= begin:
         raise _before(place, chain)
     last = there[-1]
@@ -196,19 +207,19 @@ def _at_coordinates(place: Place, chain: Sequence[Batch], at: Coordinates) -> Wi
 def _of_log(chain: Sequence[Batch], at: Coordinates) -> list[Batch]:
     server = server_of(at, chain)
     return [
-        one
-        for one in chain
-        if one.start.server_uuid == server and one.start.at.file.base == at.file.base
+        batch
+        for batch in chain
+        if batch.start.server_uuid == server and batch.start.at.file.base == at.file.base
     ]
 
 
 def _in_file(place: Place, chain: Sequence[Batch], file: LogFile, moment: datetime) -> Within:
     there = _of_log(chain, Coordinates(file, FIRST_OFFSET))
-    for one in there:
-        assert one.end is not None, "it is acknowledged"
-        further = one.end.at.file.number > file.number
-        if further or (one.end.at.file == file and _committed(one, moment) > moment):
-            return Within(one, whole=False)
+    for batch in there:
+        assert batch.end is not None, "it is acknowledged"
+        further = batch.end.at.file.number > file.number
+        if further or (batch.end.at.file == file and _committed(batch, moment) > moment):
+            return Within(batch, whole=False)
     last = _last_commit(there)
     if there[-1].id == chain[-1].id and (last is None or moment > last):
         raise _not_read(place, chain[-1])
@@ -216,7 +227,9 @@ def _in_file(place: Place, chain: Sequence[Batch], file: LogFile, moment: dateti
 
 
 def _after_gtids(place: Place, chain: Sequence[Batch], gtids: GtidSet) -> Within:
-    having = [one for one in chain if one.end is not None and one.end.gtid_set.contains(gtids)]
+    having = [
+        batch for batch in chain if batch.end is not None and batch.end.gtid_set.contains(gtids)
+    ]
     if not having:
         raise _not_read(place, chain[-1])
     if having[0].start.gtid_set.contains(gtids):

@@ -55,8 +55,8 @@ def batches_of(span: Span, chain: Sequence[Batch], runs: Mapping[str, int]) -> t
         raise SpanRefused("nothing was captured yet", hint="`lockstep run` captures")
     if isinstance(span.since, AtMoment) and isinstance(span.until, AtMoment):
         _require_ascending(span, span.since.moment < span.until.moment)
-    behind = [one for one in chain if _behind(one, span.since, chain, runs)]
-    before = [one for one in chain if _before(one, span.until, chain, runs)]
+    behind = [batch for batch in chain if _behind(batch, span.since, chain, runs)]
+    before = [batch for batch in chain if _before(batch, span.until, chain, runs)]
     if not behind:
         raise SpanRefused(
             f"nothing was captured behind {span.since}: the lake ends at {_end(chain[-1])}",
@@ -67,11 +67,11 @@ def batches_of(span: Span, chain: Sequence[Batch], runs: Mapping[str, int]) -> t
             f"{span.until} lies before what is known: {beginning(chain[0])}",
             hint=_SHOWN,
         )
-    kept = {one.id for one in before}
-    found = tuple(one for one in behind if one.id in kept)
-    if not found and not isinstance(span.since, AtMoment):
+    kept = {batch.id for batch in before}
+    batches = tuple(batch for batch in behind if batch.id in kept)
+    if not batches and not isinstance(span.since, AtMoment):
         _require_ascending(span, behind[0].id <= before[-1].id)
-    return found
+    return batches
 
 
 def beginning(first: Batch) -> str:
@@ -111,77 +111,77 @@ def _end(batch: Batch) -> str:
     )
 
 
-def _behind(one: Batch, place: Place, chain: Sequence[Batch], runs: Mapping[str, int]) -> bool:
+def _behind(batch: Batch, place: Place, chain: Sequence[Batch], runs: Mapping[str, int]) -> bool:
     """Whether the batch has anything at or behind a span's beginning."""
-    end = one.end
+    end = batch.end
     assert end is not None, "an acknowledged batch has an end"
     match place:
         case Earliest():
             return True
         case AtMoment(moment):
             last = end.committed_at
-            return one.transactions > 0 and last is not None and last >= moment
+            return batch.transactions > 0 and last is not None and last >= moment
         case InFile(file, moment):
             last = end.committed_at
             later = last is not None and last >= moment
             at = Coordinates(file, 0)
-            return later and _by_log(one, at, chain, ends=True)
+            return later and _by_log(batch, at, chain, ends=True)
         case AtCoordinates(at):
-            return _by_log(one, at, chain, ends=True)
+            return _by_log(batch, at, chain, ends=True)
         case AfterGtids(gtids):
             return not gtids.contains(end.gtid_set)
         case OfRun(run):
-            return one.id >= runs[run]
+            return batch.id >= runs[run]
         case _:
             raise SpanRefused(f"no span begins at {place}", hint="`lockstep replay --help`")
 
 
-def _before(one: Batch, place: Place, chain: Sequence[Batch], runs: Mapping[str, int]) -> bool:
+def _before(batch: Batch, place: Place, chain: Sequence[Batch], runs: Mapping[str, int]) -> bool:
     """Whether the batch has anything before a span's end."""
-    start = one.start
+    start = batch.start
     match place:
         case Latest():
             return True
         case AtMoment(moment):
             first = start.committed_at
-            return one.transactions > 0 and (first is None or first < moment)
+            return batch.transactions > 0 and (first is None or first < moment)
         case InFile(file, moment):
             first = start.committed_at
             earlier = first is None or first < moment
             behind = Coordinates(file, 1 << 62)
-            return earlier and _by_log(one, behind, chain, ends=False)
+            return earlier and _by_log(batch, behind, chain, ends=False)
         case AtCoordinates(at):
-            return _by_log(one, at, chain, ends=False)
+            return _by_log(batch, at, chain, ends=False)
         case AfterGtids(gtids):
             return not start.gtid_set.contains(gtids)
         case OfRun(run):
-            return one.id <= runs[run]
+            return batch.id <= runs[run]
         case _:
             raise SpanRefused(f"no span ends at {place}", hint="`lockstep replay --help`")
 
 
-def _by_log(one: Batch, at: Coordinates, chain: Sequence[Batch], *, ends: bool) -> bool:
+def _by_log(batch: Batch, at: Coordinates, chain: Sequence[Batch], *, ends: bool) -> bool:
     """Whether the batch ends behind a place of a log, or begins before it. Batches of other
     servers are held against the one that read the place."""
     server = server_of(at, chain)
-    if one.start.server_uuid == server and one.start.at.file.base == at.file.base:
-        assert one.end is not None
-        return at < one.end.at if ends else one.start.at < at
+    if batch.start.server_uuid == server and batch.start.at.file.base == at.file.base:
+        assert batch.end is not None
+        return at < batch.end.at if ends else batch.start.at < at
     there = [
         other
         for other in chain
         if other.start.server_uuid == server and other.start.at.file.base == at.file.base
     ]
     pivot = max((other.id for other in there if other.start.at <= at), default=there[0].id)
-    return one.id > pivot if ends else one.id < pivot
+    return batch.id > pivot if ends else batch.id < pivot
 
 
 def server_of(at: Coordinates, chain: Sequence[Batch]) -> str:
     """Whose log has the place; `SpanRefused` where no batch has read it, or several servers'."""
     ranges: dict[str, list[Coordinates]] = {}
-    for one in chain:
-        if one.end is not None and one.start.at.file.base == at.file.base:
-            ranges.setdefault(one.start.server_uuid, []).extend((one.start.at, one.end.at))
+    for batch in chain:
+        if batch.end is not None and batch.start.at.file.base == at.file.base:
+            ranges.setdefault(batch.start.server_uuid, []).extend((batch.start.at, batch.end.at))
     found = [
         server
         for server, ends in ranges.items()

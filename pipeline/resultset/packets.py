@@ -58,7 +58,7 @@ class Outcome(IntEnum):
     """What no server sends."""
 
 
-_MORE, _FULL, _ROOM, _OTHER, _WRONG = (int(one) for one in Outcome)
+_MORE, _FULL, _ROOM, _OTHER, _WRONG = (int(outcome) for outcome in Outcome)
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,7 +65,7 @@ def end_dropped(work: Workplace, lease: Lease, batch: int) -> None:
     later = [one.id for one in ledger.unfinished(source) if one.id > batch]
     for number in later:
         dropped -= {segment.table for segment in ledger.segments(number)}
-        dropped -= {one.table for one in ledger.table_events(source, number)}
+        dropped -= {event.table for event in ledger.table_events(source, number)}
     states = ledger.table_states(source)
     for table in sorted(dropped):
         if states[table].condition is TableCondition.DROPPED:

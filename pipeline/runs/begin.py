@@ -169,18 +169,18 @@ def _placed(work: Workplace, asked: Question, decision: Start) -> RunStart:
         return RunStart(
             decision, 0, cursor.position, cursor.witness, facts, by_gtid=asked.gtids_on and trusted
         )
-    found = find_place(work, decision.where, facts)
-    start = Position(found.at, found.gtid_set, facts.server_uuid)
+    proven = find_place(work, decision.where, facts)
+    start = Position(proven.at, proven.gtid_set, facts.server_uuid)
     if cursor is not None and decision.follows is not None:
         start = replace(start, committed_at=cursor.position.committed_at)
     return RunStart(
         decision,
         0,
         start,
-        found.witness,
+        proven.witness,
         facts,
-        leave_out=found.leave_out,
-        known_until=find_known_until(work, found, facts) if found.leave_out else None,
+        leave_out=proven.leave_out,
+        known_until=find_known_until(work, proven, facts) if proven.leave_out else None,
         by_gtid=asked.gtids_on,
         prepared=frozenset() if decision.continuity is _WHOLE else work.server.prepared(),
     )
@@ -230,7 +230,7 @@ def read_set_of(
         for witness in work.ledger.set_witnesses(work.source.name, cursor.batch)
         if (gtid := GtidSet.parse(witness.gtid)) and read.contains(gtid) and executed.contains(gtid)
     ]
-    gtids = [one.gtid for one in kept]
+    gtids = [witness.gtid for witness in kept]
     return compare_set(kept, find_witnesses(work.server, facts.binlogs, facts.head, gtids))
 
 

@@ -55,10 +55,10 @@ def _captured(work: Workplace, lease: Lease) -> CaptureReport:
     if work.source.part is not None:
         return _with_part(work, lease, work.source.part)
     report = _capture_once(work, lease)
-    owed = [one for one in report.quarantined if one.remedy in BY_ITSELF]
+    owed = [quarantine for quarantine in report.quarantined if quarantine.remedy in BY_ITSELF]
     if not owed or work.source.until is not None or report.cut:
         return report
-    return report.followed_by(_capture_once(work, lease), {one.table for one in owed})
+    return report.followed_by(_capture_once(work, lease), {quarantine.table for quarantine in owed})
 
 
 def _with_part(work: Workplace, lease: Lease, order: PartOrder) -> CaptureReport:
@@ -124,7 +124,9 @@ def _capture_once(work: Workplace, lease: Lease, part: PartRead | None = None) -
     report = _ordinary(work, lease, back, repaired, clock, part)
     if not isinstance(caught_up, CaptureReport):
         return report
-    again = {one.table for one in caught_up.quarantined if one.remedy in BY_ITSELF}
+    again = {
+        quarantine.table for quarantine in caught_up.quarantined if quarantine.remedy in BY_ITSELF
+    }
     return report.behind(caught_up, again)
 
 
@@ -214,17 +216,17 @@ def _capture(
     highs = [reread.high for reread in rereads] + ([part.high] if part else [])
     if highs:
         run_start = _reaching(work, run_start, max(highs))
-    active = [one.table for one in back.orders]
+    active = [order.table for order in back.orders]
     active += [load.table for load in begun_loads(rereads)]
     extents, basis = extents_of(basis_of(work, run_start, bounds, batch.id, active))
     if work.source.until is None:  # an end that a person fixed stays
         basis = replace(basis, bounds=bounds_of(work, basis.run_start))
-    told = SourceRows(work.segments, source=source, batch=batch.id)
+    rows = SourceRows(work.segments, source=source, batch=batch.id)
     capture = BatchCapture(
         basis,
         batch,
         TakenUp(rereads),
-        told=told,
+        source_rows=rows,
         handing_over=HandingOver(basis),
         extents=extents,
     )
@@ -253,7 +255,7 @@ def _capture(
         joined=tuple(segmenter.joining.joined),
         prepared=reading.buffer.prepared.seal(batch.id, reading.buffer.maps),
         ended=tuple(reading.buffer.prepared.ended),
-        source_parts=told.finish(record.history),
+        source_parts=rows.finish(record.history),
         handovers=tuple(basis.tables.handovers),
         extents=extents.changed(reading.end.at),
         set_witnesses=reading.last_of_sources.witnesses(work.server),

@@ -174,23 +174,23 @@ def _stopped_again(
 ) -> tuple[Quarantine, ...]:
     """Tables that are quarantined in the batch. One that came no further, and one whose rows
     no log tells, is read from the source at once."""
-    found = dict(tables.quarantined)
+    quarantines = dict(tables.quarantined)
     for table, quarantined in tables.quarantined.items():
         if quarantined.at is not None and not returns.spans[table].low < quarantined.at:
-            found[table] = Quarantine.of(
+            quarantines[table] = Quarantine.of(
                 table, owed(quarantined.reason), quarantined.position, quarantined.at
             )
     at = cursor.position.at
     doubts = segmenter.coming_back.doubts
     for table, why in {**_wanting(returns, ReadAgain), **doubts}.items():
-        if table not in found:
-            found[table] = Quarantine.of(table, owed(why), str(at), at)
-        elif found[table].remedy is not Remedy.RESNAPSHOT:
-            found[table] = _still_owed(found[table])
+        if table not in quarantines:
+            quarantines[table] = Quarantine.of(table, owed(why), str(at), at)
+        elif quarantines[table].remedy is not Remedy.RESNAPSHOT:
+            quarantines[table] = _still_owed(quarantines[table])
     for table, why in _wanting(returns, Backfill).items():
-        if table not in found:
-            found[table] = Quarantine.of(table, owed(why, Remedy.BACKFILL), str(at), at)
-    return tuple(found.values())
+        if table not in quarantines:
+            quarantines[table] = Quarantine.of(table, owed(why, Remedy.BACKFILL), str(at), at)
+    return tuple(quarantines.values())
 
 
 def _still_owed(quarantined: Quarantine) -> Quarantine:

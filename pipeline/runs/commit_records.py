@@ -51,8 +51,8 @@ def commit_metadata(
 
 def restated_metadata(work: Workplace, table: TableName | SourceTable, batch: int) -> str:
     """Of the commit of a hand-over."""
-    found = work.ledger.live_batches(work.source.name, batch, batch) if batch else []
-    last = found[0] if found else None
+    batches = work.ledger.live_batches(work.source.name, batch, batch) if batch else []
+    last = batches[0] if batches else None
     said = _said(work, WriteKind.RESTATE, table, (batch, batch), last)
     return stamp({**said, "restated": True})
 
@@ -138,7 +138,9 @@ def _standing(work: Workplace, batch: Batch) -> Mapping[str, Any]:
     return {
         "touched": [_name(table) for table in sorted(touched)],
         "still": [[*_name(table), still[table].value] for table in sorted(still)],
-        "partial": [[*_name(one.table), str(one.begins)] for one in ledger.partial(source)],
+        "partial": [
+            [*_name(extent.table), str(extent.begins)] for extent in ledger.partial(source)
+        ],
         "prepared": len(ledger.open_prepared(source)),
         "structures": work.claims.structures_key(structures) if structures else None,
     }
@@ -148,11 +150,13 @@ def new_structures(work: Workplace, batch: Batch) -> list[TableSchema]:
     """What the batch found tables to have, or statements in it made of them."""
     if batch.end is None:
         return []
-    found = work.ledger.schemas_at(batch.source, batch=batch.id, place=batch.end.at)
+    versions = work.ledger.schemas_at(batch.source, batch=batch.id, place=batch.end.at)
     return [
-        one.schema
-        for one in found
-        if one.batch == batch.id and one.knowledge is Knowledge.KNOWN and one.schema is not None
+        version.schema
+        for version in versions
+        if version.batch == batch.id
+        and version.knowledge is Knowledge.KNOWN
+        and version.schema is not None
     ]
 
 

@@ -64,12 +64,12 @@ def resolve_end(work: Workplace, place: Place, facts: ServerFacts, start: Positi
     return boundary_at(work, where, then="ends").at
 
 
-def find_known_until(work: Workplace, found: ProvenPosition, facts: ServerFacts) -> Coordinates:
+def find_known_until(work: Workplace, proven: ProvenPosition, facts: ServerFacts) -> Coordinates:
     """The end of the last transaction that is to be left out. Where some of them stand
     neither in the log nor among the purged ones nobody can tell: the log's end."""
-    before = read_file_head(work.server, found.at.file).gtid_set
-    start = Position(found.at, before, facts.server_uuid)
-    known = found.leave_out.difference(GtidSet.parse(facts.gtid_purged))
+    before = read_file_head(work.server, proven.at.file).gtid_set
+    start = Position(proven.at, before, facts.server_uuid)
+    known = proven.leave_out.difference(GtidSet.parse(facts.gtid_purged))
     try:
         return find_end_of(
             work.server, start, facts.head, known, binlogs=facts.binlogs, tell=telling(work)
@@ -78,7 +78,7 @@ def find_known_until(work: Workplace, found: ProvenPosition, facts: ServerFacts)
         return facts.head
     except TransactionsWithoutGtid as error:
         raise TransactionsWithoutGtid(
-            f"the log of {facts.server_uuid} holds transactions without a GTID after {found.at}: "
+            f"the log of {facts.server_uuid} holds transactions without a GTID after {proven.at}: "
             "it cannot be told whether they were read before",
             hint="choose the place to go on at: `lockstep start-at PLACE --reason …`; if they come "
             "after it, with gtid_mode = ON_PERMISSIVE until they are read",

@@ -49,8 +49,8 @@ def find_moment_of(work: Workplace, moment: datetime, facts: ServerFacts) -> Coo
     """The first transaction committed at or after it: in the batch that the ledger's times
     name, if one does and its log is there, else wherever the log has it."""
     batch = work.ledger.reaching(work.source.name, facts.server_uuid, moment)
-    if batch is not None and (found := _in_batch(work, batch, moment, facts)):
-        return found
+    if batch is not None and (place := _in_batch(work, batch, moment, facts)):
+        return place
     return find_moment(
         work.server, facts.binlogs, facts.head, moment, facts.read_at, tell=telling(work)
     )

@@ -52,8 +52,8 @@ def find_place(work: Workplace, where: Where, facts: ServerFacts) -> ProvenPosit
         case Since(moment, None, known):
             return boundary_at(work, first_since(work, moment, known, facts))
         case Since(moment, file) if file is not None:
-            found = first_in_file(work, file, moment, facts)
-            return boundary_at(work, found or Coordinates(file, FIRST_OFFSET))
+            place = first_in_file(work, file, moment, facts)
+            return boundary_at(work, place or Coordinates(file, FIRST_OFFSET))
         case Coordinates():
             return boundary_at(work, where)
     raise AssertionError(f"{where} is no place")
@@ -62,10 +62,10 @@ def find_place(work: Workplace, where: Where, facts: ServerFacts) -> ProvenPosit
 def resolve_start(work: Workplace, place: Place, facts: ServerFacts) -> Reached:
     """Where a chosen start lies on the server, in a form that a cursor compares with."""
     where = where_of(work, place, facts)
-    found = find_place(work, where, facts)
+    proven = find_place(work, where, facts)
     if isinstance(where, GtidSet):
         return Reached(where, where)
-    return Reached(found.at, found.gtid_set)
+    return Reached(proven.at, proven.gtid_set)
 
 
 def where_of(work: Workplace, place: Place, facts: ServerFacts) -> Where:

@@ -22,11 +22,13 @@ def tables_touched(work: Workplace, decision: Start | Refusal) -> tuple[str, ...
     if isinstance(decision, Refusal) or decision.continuity is not Continuity.GAP:
         return ()
     source, patterns = work.source.name, work.source.patterns
-    found = {*work.server.engines()}
-    found |= {schema.table for schema in work.ledger.newest_schemas(source)}
-    found |= {
+    tables = {*work.server.engines()}
+    tables |= {schema.table for schema in work.ledger.newest_schemas(source)}
+    tables |= {
         table
         for table, state in work.ledger.table_states(source).items()
         if state.condition is not TableCondition.DROPPED
     }
-    return tuple(sorted(str(one) for one in found if patterns.matches(one))) or patterns.include
+    return (
+        tuple(sorted(str(table) for table in tables if patterns.matches(table))) or patterns.include
+    )

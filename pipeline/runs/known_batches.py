@@ -30,20 +30,20 @@ def known_batches(
     if cursor is None:
         return []
     end = cursor.batch if last is None else min(last, cursor.batch)
-    pruned, found = -1, list[Batch]()
+    pruned, batches = -1, list[Batch]()
     while pruned != ledger.pruned_through(source):  # else some may have gone meanwhile
         pruned = ledger.pruned_through(source)
-        found = ledger.live_batches(source, max(first, pruned), end)
-    return found or ledger.live_batches(source, pruned, cursor.batch)
+        batches = ledger.live_batches(source, max(first, pruned), end)
+    return batches or ledger.live_batches(source, pruned, cursor.batch)
 
 
 def batch_of_run(ledger: Ledger, source: str, run: str) -> Batch:
     """The newest of them, or behind them, that a run captured, whose id may be shortened;
     `SpanRefused` without."""
-    found = ledger.captured_by(source, run)
-    if found is None or found.id < ledger.pruned_through(source):
+    batch = ledger.captured_by(source, run)
+    if batch is None or batch.id < ledger.pruned_through(source):
         raise SpanRefused(no_such_run(ledger, source, run), hint=RUNS)
-    return found
+    return batch
 
 
 def no_such_run(ledger: Ledger, source: str, run: str) -> str:
@@ -61,8 +61,8 @@ def but_known(ledger: Ledger, source: str) -> str:
 def known_since(ledger: Ledger, source: str) -> str | None:
     """Where that begins of which the ledger tells everything; None where it is the beginning."""
     pruned = ledger.pruned_through(source)
-    found = ledger.live_batches(source, pruned, pruned) if pruned else []
-    return end_of(found[0]) if found else None
+    batches = ledger.live_batches(source, pruned, pruned) if pruned else []
+    return end_of(batches[0]) if batches else None
 
 
 def begins_before(span: Span, batches: tuple[Batch, ...], through: int, end: Position) -> bool:
@@ -71,7 +71,7 @@ def begins_before(span: Span, batches: tuple[Batch, ...], through: int, end: Pos
     since = span.since
     if isinstance(since, Earliest):
         return False
-    if any(one.id <= through for one in batches):
+    if any(batch.id <= through for batch in batches):
         return True
     gone = end.committed_at
     return isinstance(since, AtMoment) and gone is not None and since.moment <= gone

@@ -51,10 +51,10 @@ class Mirror:
             if deleted:
                 batch = batch.filter(pc.is_null(batch.column(DELETED_AT.name)))
             columns = [
-                batch.column(one.name).cast(one.type)
-                if one.name in names
-                else pa.nulls(batch.num_rows, one.type)
-                for one in schema
+                batch.column(field.name).cast(field.type)
+                if field.name in names
+                else pa.nulls(batch.num_rows, field.type)
+                for field in schema
             ]
             yield pa.RecordBatch.from_arrays(columns, schema=schema)
 

@@ -96,9 +96,10 @@ class _Publishing:
             self._look(folder, table)
         except TableError as error:
             errors.append(error)
-        files = [file for one in together for file in one.segment.files]
+        files = [file for segment in together for file in segment.segment.files]
         schema = all_columns(
-            published_schema(one.version.structure, one.segment.files) for one in together
+            published_schema(segment.version.structure, segment.segment.files)
+            for segment in together
         )
         app_id = application_id(batch.source, state, "changelog", generation)
         try:
@@ -186,11 +187,11 @@ class _Publishing:
 
     def _judge(self, folder: str, looked: int, table: TableName | SourceTable | None) -> None:
         newest = self.work.changelog.look(folder, looked).newest
-        found = judged_changelog(self.work, folder, looked)
-        if isinstance(found, Passed | Foreign | Unknown):
+        relation = judged_changelog(self.work, folder, looked)
+        if isinstance(relation, Passed | Foreign | Unknown):
             self.after[folder] = looked if newest is None else newest
         about = table if isinstance(table, TableName) else None
-        if (error := changelog_error(self.work, folder, found, about)) is not None:
+        if (error := changelog_error(self.work, folder, relation, about)) is not None:
             raise error
 
 

@@ -69,10 +69,10 @@ def repair(work: Workplace, lease: Lease) -> tuple[str, ...]:
     choice = work.ledger.open_override(source)
     damages = damages_of(work)
     abandoned = list(foreseen(work, choice, damages))
-    gone = {one.batch.id for one in abandoned}
-    notes = [_abandon(work, lease, one.batch, one.why) for one in abandoned]
+    gone = {abandonment.batch.id for abandonment in abandoned}
+    notes = [_abandon(work, lease, abandonment.batch, abandonment.why) for abandonment in abandoned]
     kept = [damage for damage in damages if damage.batch.id not in gone]
-    notes += [note for one in kept if (note := _quarantined(work, lease, one)) is not None]
+    notes += [note for damage in kept if (note := _quarantined(work, lease, damage)) is not None]
     notes = [*taken_up, *notes]
     for note in notes:
         work.progress.note(note)
@@ -158,7 +158,7 @@ def damages_of(work: Workplace) -> list[Damage]:
     """The damaged files of batches that were captured and are not merged, oldest first."""
     unfinished = work.ledger.unfinished(work.source.name)
     captured = [batch for batch in unfinished if batch.state is BatchState.CAPTURED]
-    return [one for batch in captured for one in damages_in(work, batch)]
+    return [damage for batch in captured for damage in damages_in(work, batch)]
 
 
 def damages_in(work: Workplace, batch: Batch) -> Iterator[Damage]:

@@ -85,7 +85,9 @@ class CaptureReport:
             counts[table] = counts.get(table, RowCounts()) + count
         softened = Counter(self.softened)
         softened.update(other.softened)
-        kept = tuple(one for one in self.quarantined if one.table not in reread)
+        kept = tuple(
+            quarantine for quarantine in self.quarantined if quarantine.table not in reread
+        )
         return replace(
             self,
             batch=other.batch if other.batch is not None else self.batch,

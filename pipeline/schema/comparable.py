@@ -68,10 +68,10 @@ def _as_float(text: str) -> float:
 
 
 def _expression(text: str) -> ExpressionDefault:
-    found = _NOW.fullmatch(text)
-    if found is None:
+    match = _NOW.fullmatch(text)
+    if match is None:
         return ExpressionDefault(_THERE)
-    digits = (found["digits"] or "").lstrip("0")
+    digits = (match["digits"] or "").lstrip("0")
     return ExpressionDefault(f"CURRENT_TIMESTAMP({digits})" if digits else "CURRENT_TIMESTAMP")
 
 

@@ -23,10 +23,10 @@ from pipeline.schema.model import (
 _TABLE: Final = ("charset", "collation", "engine", "partitioned", "system_versioned")
 
 
-def differences(one: TableSchema, other: TableSchema) -> tuple[str, ...]:
+def differences(schema: TableSchema, other: TableSchema) -> tuple[str, ...]:
     """What differs between two accounts, each as "what: one, other"; their names are not
     compared. Columns are compared in their order, keys and foreign keys by name."""
-    return tuple(_differences(one, other))
+    return tuple(_differences(schema, other))
 
 
 def aligned(table: TableSchema, other: TableSchema) -> TableSchema:
@@ -43,17 +43,17 @@ def _aligned(column: ColumnSchema, other: TableSchema) -> ColumnSchema:
     return column
 
 
-def _differences(one: TableSchema, other: TableSchema) -> Iterator[str]:
+def _differences(schema: TableSchema, other: TableSchema) -> Iterator[str]:
     for part in _TABLE:
-        yield from _differs(part, getattr(one, part), getattr(other, part))
-    names = [", ".join(column.name for column in table.columns) for table in (one, other)]
+        yield from _differs(part, getattr(schema, part), getattr(other, part))
+    names = [", ".join(column.name for column in table.columns) for table in (schema, other)]
     yield from _differs("columns", *(f"({listed})" for listed in names))
-    for ours in one.columns:
+    for ours in schema.columns:
         theirs = other.column(ours.name)
         if theirs is not None:
             yield from _parts(f"column {ours.name}", ours, theirs)
-    yield from _by_name("key", _named(one.keys), _named(other.keys))
-    yield from _by_name("foreign key", _named(one.foreign_keys), _named(other.foreign_keys))
+    yield from _by_name("key", _named(schema.keys), _named(other.keys))
+    yield from _by_name("foreign key", _named(schema.foreign_keys), _named(other.foreign_keys))
 
 
 def _named(items: tuple[KeySchema, ...] | tuple[ForeignKey, ...]) -> dict[str, Any]:

@@ -79,11 +79,11 @@ class ConsequenceRule:
 
 
 def _is(kind: str) -> Callable[[Happened], str | None]:
-    return lambda one: (one.reason or kind) if one.kind == kind else None
+    return lambda event: (event.reason or kind) if event.kind == kind else None
 
 
 def _changed(test: Callable[[Happened], str | None]) -> Callable[[Happened], str | None]:
-    return lambda one: test(one) if one.kind == "changed" else None
+    return lambda event: test(event) if event.kind == "changed" else None
 
 
 RULES: Final[tuple[ConsequenceRule, ...]] = (
@@ -230,7 +230,7 @@ RULES: Final[tuple[ConsequenceRule, ...]] = (
     ),
     ConsequenceRule(
         "nothing",
-        lambda one: one.reason or "nothing of its rows changed",
+        lambda event: event.reason or "nothing of its rows changed",
         Action.NOTHING,
         (
             "indexes, comments, row format, defaults, visibility, CHECK, foreign keys, collations; "
@@ -243,14 +243,14 @@ RULES: Final[tuple[ConsequenceRule, ...]] = (
 )
 
 
-def decided(one: Happened, policies: LakePolicies) -> Consequence:
+def decided(event: Happened, policies: LakePolicies) -> Consequence:
     """What follows, by the first rule that applies."""
     for rule in RULES:
-        reason = rule.applies(one)
+        reason = rule.applies(event)
         if reason is not None:
             reread = rule.by_policy and policies.on_rewrite is OnRewrite.RESNAPSHOT
             action = Action.REREAD if reread else rule.action
-            return Consequence(one.table, action, rule.name, reason)
+            return Consequence(event.table, action, rule.name, reason)
     raise AssertionError("the last rule always applies")
 
 
@@ -266,12 +266,12 @@ def consequences(
     for table in (why.may_touch or ()) if why is not None else ():
         found[table] = decided(Happened(table, "not followed", why.reason if why else ""), policies)
     for effect in followed.effects:
-        for one in happened(effect, strict=strict, moment=moment):
-            following = decided(one, policies)
-            known = found.get(one.table)
-            moves = one.kind in ("created", "dropped", "renamed")
+        for event in happened(effect, strict=strict, moment=moment):
+            following = decided(event, policies)
+            known = found.get(event.table)
+            moves = event.kind in ("created", "dropped", "renamed")
             if known is None or moves or _WEIGHT[following.action] > _WEIGHT[known.action]:
-                found[one.table] = following
+                found[event.table] = following
     return found
 
 

@@ -124,10 +124,10 @@ def _moment(text: str, kind: pa.DataType) -> pa.Scalar:
 def _now(
     text: str, column: ColumnSchema, kind: pa.DataType, moment: StatementMoment | None
 ) -> pa.Scalar | None:
-    found = _NOW.fullmatch(text.strip())
-    if found is None or moment is None or column.type not in ("datetime", "timestamp"):
+    match = _NOW.fullmatch(text.strip())
+    if match is None or moment is None or column.type not in ("datetime", "timestamp"):
         return None
-    unit = 10 ** (6 - int(found[1] or 0))
+    unit = 10 ** (6 - int(match[1] or 0))
     instant = moment.instant.astimezone(UTC)
     instant = instant.replace(microsecond=instant.microsecond // unit * unit)
     if kind.tz is not None:

@@ -91,42 +91,42 @@ _ROWS_KEPT: Final = frozenset({"innodb", "myisam", "aria", "rocksdb"})
 """Engines that keep rows when a table changes from one to the other."""
 
 
-def engine_refused(one: Happened) -> str | None:
+def engine_refused(event: Happened) -> str | None:
     """From here on its engine keeps something else than the log says."""
-    return None if one.after is None else why_refused(one.after.engine)
+    return None if event.after is None else why_refused(event.after.engine)
 
 
-def engine_changed(one: Happened) -> str | None:
+def engine_changed(event: Happened) -> str | None:
     """Its rows do not come along to the new engine."""
-    before, after = (schema.engine for schema in one.schemas)
+    before, after = (schema.engine for schema in event.schemas)
     if before.lower() == after.lower() or {before.lower(), after.lower()} <= _ROWS_KEPT:
         return None
     return f"its engine {before} became {after}"
 
 
-def values_changed(one: Happened) -> str | None:
+def values_changed(event: Happened) -> str | None:
     """A stored value may be another one than before."""
-    for before, after in one.pairs:
-        if before is not None and (why := why_values_change(before, after, strict=one.strict)):
+    for before, after in event.pairs:
+        if before is not None and (why := why_values_change(before, after, strict=event.strict)):
             return f"stored values of {after.name} may have changed: {why}"
     return None
 
 
-def key_changed(one: Happened) -> str | None:
+def key_changed(event: Happened) -> str | None:
     """Rows are told apart by other columns."""
-    origin = dict(zip((c.name for c in one.schemas[1].columns), one.columns_from, strict=True))
-    before, after = (schema.primary_key for schema in one.schemas)
+    origin = dict(zip((c.name for c in event.schemas[1].columns), event.columns_from, strict=True))
+    before, after = (schema.primary_key for schema in event.schemas)
     if tuple(origin.get(name) for name in after) == before:
         return None
     return f"its primary key was ({', '.join(before)}) and is ({', '.join(after)})"
 
 
-def differs_per_row(one: Happened) -> str | None:
+def differs_per_row(event: Happened) -> str | None:
     """A new column has values that only the source knows."""
-    _, schema = one.schemas
+    _, schema = event.schemas
     structure = row_structure(schema)
     kinds = {column.name: column for column in structure.columns}
-    for before, after in one.pairs:
+    for before, after in event.pairs:
         if before is not None:
             continue
         if after.generated is not None:
@@ -135,7 +135,7 @@ def differs_per_row(one: Happened) -> str | None:
             return f"the new column {after.name} is numbered by the server"
         if isinstance(after.default, ExpressionDefault) and not _is_now(after.default):
             return f"the new column {after.name} has a default that differs per row"
-        if _is_known(after, kinds[after.name], one.moment):
+        if _is_known(after, kinds[after.name], event.moment):
             continue
         if isinstance(after.default, ExpressionDefault):
             return f"the new column {after.name} has a moment of a zone that the log does not name"
@@ -156,9 +156,9 @@ def _is_now(default: ExpressionDefault) -> bool:
     return default.text.upper().startswith("CURRENT_TIMESTAMP")
 
 
-def columns_changed(one: Happened) -> str | None:
+def columns_changed(event: Happened) -> str | None:
     """Its rows have other columns, or other types. One that goes and comes again in the same
     statement is another, however much it looks like the old one."""
-    before, after = (row_structure(schema).columns for schema in one.schemas)
-    names = tuple(column.name for column in one.schemas[0].columns)
-    return "its columns changed" if before != after or one.columns_from != names else None
+    before, after = (row_structure(schema).columns for schema in event.schemas)
+    names = tuple(column.name for column in event.schemas[0].columns)
+    return "its columns changed" if before != after or event.columns_from != names else None

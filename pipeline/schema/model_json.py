@@ -32,7 +32,7 @@ _DEFAULTS: Final[dict[str, type[Default]]] = {
 }
 _DEFAULT_WORDS: Final = {kind: word for word, kind in _DEFAULTS.items()}
 _FIELDS: Final[Mapping[type, tuple[tuple[str, Any], ...]]] = {
-    kind: tuple((one.name, one.default) for one in fields(kind))
+    kind: tuple((field.name, field.default) for field in fields(kind))
     for kind in (TableSchema, ColumnSchema, KeySchema, KeyPart, ForeignKey)
 }
 _PLAIN: Final = frozenset((str, int, bool, type(None)))

@@ -19,7 +19,7 @@ from pipeline.schema.history import Origin, SchemaVersion
 
 def out_of_order(versions: Sequence[SchemaVersion]) -> bool:
     """Whether some version is recorded behind one that holds from a later place on."""
-    return any(not _is_before(one, other) for one, other in pairwise(versions))
+    return any(not _is_before(version, other) for version, other in pairwise(versions))
 
 
 def in_force(
@@ -29,22 +29,24 @@ def in_force(
     those that a batch of `catch_up` overruled. The first stays."""
     found = list(versions)
     for batch in sorted(catching_up):
-        own = next((one for one in found if one.batch == batch), None)
+        own = next((version for version in found if version.batch == batch), None)
         if own is not None and own is not found[0]:
             found = [
-                one
-                for one in found
-                if one is found[0] or one.batch >= batch or _holds_before(one, own)
+                version
+                for version in found
+                if version is found[0] or version.batch >= batch or _holds_before(version, own)
             ]
     return found
 
 
-def _holds_before(one: SchemaVersion, own: SchemaVersion) -> bool:
+def _holds_before(version: SchemaVersion, own: SchemaVersion) -> bool:
     """A person's word at the very place of a version goes on from it."""
-    goes_on = own.origin is Origin.PERSON and one.schema is not None and one.since == own.since
-    return goes_on or _is_before(one, own)
+    goes_on = (
+        own.origin is Origin.PERSON and version.schema is not None and version.since == own.since
+    )
+    return goes_on or _is_before(version, own)
 
 
-def _is_before(one: SchemaVersion, other: SchemaVersion) -> bool:
-    same = one.since.file.base == other.since.file.base
-    return not same or one.since < other.since
+def _is_before(version: SchemaVersion, other: SchemaVersion) -> bool:
+    same = version.since.file.base == other.since.file.base
+    return not same or version.since < other.since

@@ -83,13 +83,13 @@ def believed(column: ColumnSchema) -> ColumnSchema:
 
 def plain_moment(column: ColumnSchema, text: str) -> str | None:
     """A DATETIME's text, or a TIMESTAMP's in the session's zone, with all the column's digits."""
-    found, digits = _MOMENT.fullmatch(text), column.length or 0
-    if found is None or len(found[3] or "") > digits:
+    match, digits = _MOMENT.fullmatch(text), column.length or 0
+    if match is None or len(match[3] or "") > digits:
         return None
-    clock = found[2] or "00:00:00"
-    if not (_exists(f"{found[1]} {clock}") or (_is_zero(found[1]) and _is_zero(clock))):
+    clock = match[2] or "00:00:00"
+    if not (_exists(f"{match[1]} {clock}") or (_is_zero(match[1]) and _is_zero(clock))):
         return None
-    return f"{found[1]} {clock}{_fraction(found[3], digits)}"
+    return f"{match[1]} {clock}{_fraction(match[3], digits)}"
 
 
 def _integer(column: ColumnSchema, text: str) -> str | None:
@@ -101,24 +101,24 @@ def _integer(column: ColumnSchema, text: str) -> str | None:
 
 
 def _decimal(column: ColumnSchema, text: str) -> str | None:
-    found, scale = _DECIMAL.fullmatch(text), column.scale or 0
-    if found is None or not (found[2] or found[3]):
+    match, scale = _DECIMAL.fullmatch(text), column.scale or 0
+    if match is None or not (match[2] or match[3]):
         return None
-    whole, fraction = found[2].lstrip("0"), found[3] or ""
+    whole, fraction = match[2].lstrip("0"), match[3] or ""
     if len(fraction) > scale or len(whole) > (column.precision or 0) - scale:
         return None
     number = Decimal(f"{whole or '0'}.{fraction.ljust(scale, '0')}" if scale else whole or "0")
-    sign = "-" if found[1] == "-" and number else ""
+    sign = "-" if match[1] == "-" and number else ""
     return None if sign and column.unsigned else f"{sign}{number:f}"
 
 
 def _time(column: ColumnSchema, text: str) -> str | None:
-    found, digits = _TIME.fullmatch(text), column.length or 0
-    if found is None or len(found[5] or "") > digits or int(found[2]) >= _LAST_HOUR:
+    match, digits = _TIME.fullmatch(text), column.length or 0
+    if match is None or len(match[5] or "") > digits or int(match[2]) >= _LAST_HOUR:
         return None
-    if found[1] and _is_zero(text[1:]):
+    if match[1] and _is_zero(text[1:]):
         return None
-    return f"{found[1]}{found[2]}:{found[3]}:{found[4]}{_fraction(found[5], digits)}"
+    return f"{match[1]}{match[2]}:{match[3]}:{match[4]}{_fraction(match[5], digits)}"
 
 
 def _string(column: ColumnSchema, text: str) -> str | None:

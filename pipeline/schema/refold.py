@@ -69,30 +69,34 @@ class _Known:
         return self.ever.get(table, ())
 
     def referring(self) -> Sequence[SchemaVersion]:
-        return [one for one in self.all() if one.schema is not None and one.schema.foreign_keys]
+        return [
+            version
+            for version in self.all()
+            if version.schema is not None and version.schema.foreign_keys
+        ]
 
     def databases(self) -> Sequence[DatabaseVersion]:
         return list(self.schemas.values())
 
     def last_number(self, table: TableName) -> int:
-        found = self.tables.get(table)
-        return 0 if found is None else found.version
+        version = self.tables.get(table)
+        return 0 if version is None else version.version
 
 
 def refold(batches: Iterable[Recorded], *, lower_case_table_names: int) -> Iterator[Disagreement]:
     """What comes out otherwise than it is recorded, in the order of the log. `batches`: in
     the order they were read."""
-    known, told = _Known(), set[TableName]()
+    known, tables = _Known(), set[TableName]()
     for recorded in batches:
         if recorded.databases is not None:
             known.schemas = {database.name: database for database in recorded.databases}
         if recorded.whole:
             known.tables.clear()
-        for one in _batch(recorded, known, lower_case_table_names):
-            if one.table is None or one.table not in told:
-                yield one
-            if one.table is not None:
-                told.add(one.table)
+        for disagreement in _batch(recorded, known, lower_case_table_names):
+            if disagreement.table is None or disagreement.table not in tables:
+                yield disagreement
+            if disagreement.table is not None:
+                tables.add(disagreement.table)
         for version in recorded.versions:
             known.tables[version.table] = version
             known.ever.setdefault(version.table, []).append(version)
@@ -100,21 +104,21 @@ def refold(batches: Iterable[Recorded], *, lower_case_table_names: int) -> Itera
 
 def _batch(recorded: Recorded, known: _Known, folding: int) -> Iterator[Disagreement]:
     made: dict[int, dict[TableName, SchemaVersion]] = {}
-    found: list[SchemaVersion] = []
+    versions: list[SchemaVersion] = []
     for version in recorded.versions:
         if version.statement is None:
-            found.append(version)
+            versions.append(version)
         else:
             made.setdefault(version.statement, {})[version.table] = version
     first = recorded.statements[0].end if recorded.statements else None
-    known.tables.update({one.table: one for one in found if first is None or one.since < first})
+    known.tables.update({one.table: one for one in versions if first is None or one.since < first})
     if first is None:
         return
-    found = [one for one in found if one.since >= first and one.schema is not None]
+    versions = [one for one in versions if one.since >= first and one.schema is not None]
     tracker = SchemaTracker(known, lower_case_table_names=folding)
     for statement in recorded.statements:
-        while found and found[0].since < statement.end:
-            _adopt(tracker, found.pop(0))
+        while versions and versions[0].since < statement.end:
+            _adopt(tracker, versions.pop(0))
         yield from _statement(tracker, statement, made.get(statement.id, {}))
     for database in tracker.history.databases:
         known.schemas[database.name] = database

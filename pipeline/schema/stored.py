@@ -195,7 +195,7 @@ def _bytes_kept(before: ColumnSchema, after: ColumnSchema) -> bool:
         return before.length == after.length
     if after.type != "varbinary" and after.type not in _BLOBS_AND_LONG:
         return False
-    room = [_BLOBS_AND_LONG.get(one.type, one.length or 0) for one in (before, after)]
+    room = [_BLOBS_AND_LONG.get(column.type, column.length or 0) for column in (before, after)]
     return room[0] <= room[1]
 
 

@@ -104,8 +104,8 @@ class SchemaTracker:
         """Tables with foreign keys, at this place of the log."""
         if self._schema is not None:
             return [table for table in self._schema.tables.values() if table.foreign_keys]
-        found = self._versions.with_current(self._known.referring())
-        schemas = (one.schema for one in found.values())
+        versions = self._versions.with_current(self._known.referring())
+        schemas = (version.schema for version in versions.values())
         return [schema for schema in schemas if schema is not None and schema.foreign_keys]
 
     def fold(self, table: TableName) -> TableName:
@@ -119,9 +119,9 @@ class SchemaTracker:
             for database in self._known.databases():
                 if database.schema is not None:
                     schema = schema.with_database(database.schema)
-            found = self._versions.all_current()
-            tables = {n: v.schema for n, v in found.items() if v.schema is not None}
-            unknown = {n for n, v in found.items() if v.knowledge is Knowledge.UNKNOWN}
+            versions = self._versions.all_current()
+            tables = {n: v.schema for n, v in versions.items() if v.schema is not None}
+            unknown = {n for n, v in versions.items() if v.knowledge is Knowledge.UNKNOWN}
             self._schema = ServerSchema(
                 schema.databases,
                 {schema.fold(name): table for name, table in tables.items()},

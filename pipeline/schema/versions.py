@@ -87,15 +87,17 @@ class Versions:
     def with_current(self, known: Iterable[SchemaVersion]) -> Mapping[TableName, SchemaVersion]:
         """What was known of some tables at the beginning, as it is here, and every table that
         was asked for since."""
-        found = {version.table: version for version in known}
-        found.update({name: one for name, one in self._current.items() if one is not None})
-        return found
+        versions = {version.table: version for version in known}
+        versions.update(
+            {name: version for name, version in self._current.items() if version is not None}
+        )
+        return versions
 
     def all_current(self) -> Mapping[TableName, SchemaVersion]:
         """Every table's, asked for once."""
-        found = self.with_current(self._known.all())
-        self._current.update(found)
-        return found
+        versions = self.with_current(self._known.all())
+        self._current.update(versions)
+        return versions
 
     def ever(self, table: TableName) -> list[SchemaVersion]:
         """All it ever had, up to here."""
@@ -179,5 +181,5 @@ def same_names(before: TableSchema | None, after: TableSchema) -> ColumnsFrom | 
     """Which column is which where only the names tell; None where there was none before."""
     if before is None:
         return None
-    found = (before.column(column.name) for column in after.columns)
-    return tuple(None if column is None else column.name for column in found)
+    columns = (before.column(column.name) for column in after.columns)
+    return tuple(None if column is None else column.name for column in columns)

@@ -168,8 +168,8 @@ def quoted(name: str) -> str:
 
 
 def _columns(schema: TableSchema) -> list[ColumnSchema]:
-    found = (schema.column(name) for name in chunk_key(schema))
-    return [column for column in found if column is not None]
+    columns = (schema.column(name) for name in chunk_key(schema))
+    return [column for column in columns if column is not None]
 
 
 def _beyond(columns: Sequence[str], literals: Sequence[str], sign: str, last: str) -> str:

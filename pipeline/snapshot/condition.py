@@ -104,7 +104,7 @@ def _refused(why: str) -> ConditionRefused:
 def _limits(found: Sequence[Token]) -> Iterator[Limit]:
     """Of parts that AND joins, those that compare one column with literals. What is not
     understood bounds nothing, and neither does any part of what could be an alternative."""
-    if any(one.keyword in _UNBOUNDED or _is(one, "||") for one in _outside(found)):
+    if any(token.keyword in _UNBOUNDED or _is(token, "||") for token in _outside(found)):
         return
     at = 0
     while at < len(found):

@@ -82,8 +82,8 @@ def chunk_index(schema: TableSchema) -> KeySchema | None:
 def _run(schema: TableSchema, key: KeySchema) -> list[ColumnSchema]:
     """Its columns from the first on; all ascending or all descending, which is read backwards."""
     same = takewhile(lambda part: part.descending == key.parts[0].descending, key.parts)
-    found = (_whole(schema, part) for part in same)
-    return [column for column in takewhile(lambda one: one is not None, found) if column]
+    columns = (_whole(schema, part) for part in same)
+    return [column for column in takewhile(lambda column: column is not None, columns) if column]
 
 
 def _whole(schema: TableSchema, part: KeyPart) -> ColumnSchema | None:

@@ -64,8 +64,10 @@ def accounts(
     made = [write.intent for write in writes if write.intent.step != REPLAY]
     found = []
     for batch in batches:
-        own = [one for one in rows if one.batch == batch.id]
-        has = {one.table for one in made if one.first_batch <= batch.id <= one.last_batch}
+        own = [row for row in rows if row.batch == batch.id]
+        has = {
+            intent.table for intent in made if intent.first_batch <= batch.id <= intent.last_batch
+        }
         lacks = [one for one in own if one.table not in has and one.images]
         found.append(
             Account(
@@ -89,4 +91,4 @@ def _marks(batch: Batch, events: Sequence[TableEvent]) -> int:
 
 
 def _sum(rows: Iterable[CapturedRows]) -> RowCounts:
-    return sum((one.counts for one in rows), RowCounts())
+    return sum((row.counts for row in rows), RowCounts())

@@ -70,8 +70,8 @@ class KnownOfTables:
 
 def table_standings(known: KnownOfTables) -> dict[TableName, TableStanding]:
     """Of each table that has a state or is partial, and of no other."""
-    partial = {one.table: one for one in known.partial}
-    loading = {one.table: one for one in known.loading}
+    partial = {extent.table: extent for extent in known.partial}
+    loading = {progress.table: progress for progress in known.loading}
     differing = {proof.table: proof for proof in known.proofs if proof.differing}
     gaps = _open_gaps(known.gaps)
     return {

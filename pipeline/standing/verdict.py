@@ -203,8 +203,12 @@ def at_risk(source: str, room: Headroom, pause: timedelta | None) -> Verdict | N
 
 
 def _with_lake(standing: Standing, pause: timedelta | None) -> Verdict:
-    quarantined = [one for one in standing.quarantined if one.table not in standing.ordered_back]
-    faults = [one for one in quarantined if one.table not in standing.paused]
+    quarantined = [
+        quarantine
+        for quarantine in standing.quarantined
+        if quarantine.table not in standing.ordered_back
+    ]
+    faults = [quarantine for quarantine in quarantined if quarantine.table not in standing.paused]
     if faults:
         return Verdict(State.QUARANTINED, _quarantined(faults), faults[0].hint)
     if standing.astray:
@@ -218,7 +222,7 @@ def _with_lake(standing: Standing, pause: timedelta | None) -> Verdict:
         sentence = f"{_named(back)} {comes} back with the next run"
         return Verdict(State.BEHIND, sentence, run, Recovery.RETRY)
     if quarantined:
-        those = [one.table for one in quarantined]
+        those = [quarantine.table for quarantine in quarantined]
         verb = "is" if len(those) == 1 else "are"
         return Verdict(
             State.PAUSED,
@@ -261,8 +265,8 @@ def late(source: str, lag: Lag, pause: timedelta | None) -> Verdict | None:
 
 
 def _differing(wrong: Sequence[TableProof]) -> str:
-    names = _named(sorted({one.table for one in wrong}))
-    last = max(one.compared_at for one in wrong)
+    names = _named(sorted({proof.table for proof in wrong}))
+    last = max(proof.compared_at for proof in wrong)
     return f"rows of {names} differed from MySQL when last compared, {clock(last)}"
 
 
@@ -273,7 +277,7 @@ def _gaps(gaps: Sequence[Gap]) -> str:
 
 
 def _quarantined(quarantined: Sequence[Quarantine]) -> str:
-    names = _named([one.table for one in quarantined])
+    names = _named([quarantine.table for quarantine in quarantined])
     if len(quarantined) == 1:
         return f"{names}: quarantined at {quarantined[0].position}, {quarantined[0].reason}"
     return f"{len(quarantined)} tables are quarantined: {names}; the others go on"
@@ -282,7 +286,7 @@ def _quarantined(quarantined: Sequence[Quarantine]) -> str:
 def _partial(partial: Sequence[Extent]) -> str:
     if len(partial) == 1:
         return f"{partial[0].table} is {told(partial[0])}"
-    names = _named([one.table for one in partial])
+    names = _named([extent.table for extent in partial])
     return f"{len(partial)} tables are partial, see below: {names}"
 
 

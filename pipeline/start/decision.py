@@ -23,18 +23,18 @@ def decide_start(asked: Question) -> Start | Refusal:
     raise AssertionError("the last rule always applies")
 
 
-def compare_witness(expected: Witness, found: Witness | None) -> WitnessReading:
+def compare_witness(expected: Witness, witness: Witness | None) -> WitnessReading:
     """What was recorded beside what the log shows now; None if it shows no event there.
 
     The GTID is not compared: it stands in another event of the same transaction.
     """
-    if found is not None and replace(found, gtid=expected.gtid) == expected:
+    if witness is not None and replace(witness, gtid=expected.gtid) == expected:
         return WitnessReading.SAME
     return WitnessReading.DIFFERENT
 
 
 def compare_set(
-    kept: Sequence[SetWitness], found: Mapping[str, SetWitness]
+    kept: Sequence[SetWitness], witnesses: Mapping[str, SetWitness]
 ) -> tuple[SetReading, str]:
     """What was kept of the transactions read, the last one first, beside those that the log
     shows under the same GTIDs; the GTID of one that is another.
@@ -45,10 +45,12 @@ def compare_set(
     """
     if not kept:
         return SetReading.NOT_KEPT, ""
-    other = next((one.gtid for one in kept if found.get(one.gtid, one) != one), None)
+    other = next(
+        (witness.gtid for witness in kept if witnesses.get(witness.gtid, witness) != witness), None
+    )
     if other is not None:
         return SetReading.DIFFERENT, other
-    return (SetReading.SAME if kept[0].gtid in found else SetReading.PURGED), ""
+    return (SetReading.SAME if kept[0].gtid in witnesses else SetReading.PURGED), ""
 
 
 def recorded(

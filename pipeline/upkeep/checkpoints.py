@@ -32,22 +32,22 @@ class Checkpoint:
     size: int
 
 
-def superfluous(found: Sequence[Checkpoint], now: datetime) -> list[Checkpoint]:
+def superfluous(checkpoints: Sequence[Checkpoint], now: datetime) -> list[Checkpoint]:
     """Those that go; `found`: all there are, in any order."""
-    ordered = sorted(found, key=lambda one: one.version)
+    ordered = sorted(checkpoints, key=lambda one: one.version)
     gone = []
     kept: Checkpoint | None = None
-    for one in ordered[:-NEWEST]:
-        if kept is None or now - one.made_at < DAY or not _near(kept, one):
-            kept = one
+    for checkpoint in ordered[:-NEWEST]:
+        if kept is None or now - checkpoint.made_at < DAY or not _near(kept, checkpoint):
+            kept = checkpoint
         else:
-            gone.append(one)
+            gone.append(checkpoint)
     return gone
 
 
-def _near(kept: Checkpoint, one: Checkpoint) -> bool:
+def _near(kept: Checkpoint, checkpoint: Checkpoint) -> bool:
     """Whether versions behind it can as well be read from the one that is kept."""
     return (
-        kept.version // VERSIONS == one.version // VERSIONS
-        and timedelta() <= one.made_at - kept.made_at < DAY
+        kept.version // VERSIONS == checkpoint.version // VERSIONS
+        and timedelta() <= checkpoint.made_at - kept.made_at < DAY
     )

@@ -64,32 +64,32 @@ class UpkeepPlan:
     left: tuple[str, ...] = ()
 
 
-def decide(found: MirrorFiles, policy: UpkeepPolicy, doubt: str | None = None) -> UpkeepPlan:
+def decide(files: MirrorFiles, policy: UpkeepPolicy, doubt: str | None = None) -> UpkeepPlan:
     """`doubt`: why no clock can be trusted to delete by."""
     steps, left = [], []
-    for step in (_compact(found, policy), _purge(found, policy)):
+    for step in (_compact(files, policy), _purge(files, policy)):
         if step is None:
             continue
-        if found.free is None or found.free >= step.pile.bytes * _ROOM:
+        if files.free is None or files.free >= step.pile.bytes * _ROOM:
             steps.append(step)
         else:
             left.append(
                 f"{step.kind.value}: {step.pile.bytes >> 20} MiB would be rewritten, and the "
-                f"lake has room for {found.free >> 20} MiB; make room"
+                f"lake has room for {files.free >> 20} MiB; make room"
             )
-    if found.unneeded.files:
+    if files.unneeded.files:
         if doubt is None:
             steps.append(
                 UpkeepStep(
                     StepKind.VACUUM,
-                    found.unneeded,
-                    f"no version that is promised needs {_files(found.unneeded.files)}",
+                    files.unneeded,
+                    f"no version that is promised needs {_files(files.unneeded.files)}",
                 )
             )
         else:
-            left.append(f"{_files(found.unneeded.files)} that nothing needs stay: {doubt}")
-    if found.untold is not None:
-        left.append(found.untold)
+            left.append(f"{_files(files.unneeded.files)} that nothing needs stay: {doubt}")
+    if files.untold is not None:
+        left.append(files.untold)
     return UpkeepPlan(tuple(steps), tuple(left))
 
 
@@ -127,24 +127,24 @@ def _power(size: int) -> int:
     return 1 << max(size - 1, 0).bit_length()
 
 
-def _compact(found: MirrorFiles, policy: UpkeepPolicy) -> UpkeepStep | None:
-    target = target_bytes(sum(found.sizes), policy)
-    small = Pile.of([size for size in found.sizes if size < target // 2])
+def _compact(files: MirrorFiles, policy: UpkeepPolicy) -> UpkeepStep | None:
+    target = target_bytes(sum(files.sizes), policy)
+    small = Pile.of([size for size in files.sizes if size < target // 2])
     left = -(-small.bytes // target)
     if small.files < max(policy.small_files, 2) or left * 2 > small.files:
         return None
-    reason = f"{_files(small.files)} of {len(found.sizes)} are smaller than {target // 2 >> 10} KiB"
+    reason = f"{_files(small.files)} of {len(files.sizes)} are smaller than {target // 2 >> 10} KiB"
     return UpkeepStep(StepKind.COMPACT, small, reason, target, policy.deleted_share)
 
 
-def _purge(found: MirrorFiles, policy: UpkeepPolicy) -> UpkeepStep | None:
-    deleted, rows = found.deleted or 0, found.rows or 0
+def _purge(files: MirrorFiles, policy: UpkeepPolicy) -> UpkeepStep | None:
+    deleted, rows = files.deleted or 0, files.rows or 0
     if not deleted or not rows:
         return None
     if not policy.purge and deleted < rows * policy.deleted_share:
         return None
     reason = f"{deleted:,} of {rows:,} rows in the files are deleted"
-    return UpkeepStep(StepKind.PURGE, Pile.of(found.sizes), reason)
+    return UpkeepStep(StepKind.PURGE, Pile.of(files.sizes), reason)
 
 
 def _files(number: int) -> str:

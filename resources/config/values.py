@@ -126,11 +126,11 @@ _ADDRESS = re.compile(r"(?P<host>[\w.-]+|\[[0-9A-Fa-f:.]+\])(:(?P<port>\d{1,5}))
 
 def host_and_port(text: str) -> tuple[str, int]:
     """`"db2"`, `"db2:3307"`, `"[::1]:3307"` → host and port; ValueError for any other text."""
-    found = _ADDRESS.fullmatch(text)
-    port = int(found["port"] or 3306) if found else 0
-    if found is None or not 1 <= port <= 65_535:
+    match = _ADDRESS.fullmatch(text)
+    port = int(match["port"] or 3306) if match else 0
+    if match is None or not 1 <= port <= 65_535:
         raise ValueError(f"{text!r} is not a host, or a host and a port such as db2:3306")
-    return found["host"].strip("[]"), port
+    return match["host"].strip("[]"), port
 
 
 def address_text(text: str) -> str:

@@ -179,8 +179,10 @@ def _filled(table: Any, entry: Entry) -> Any:
     table.owner = table.owner or "lockstep"
     table.sd = ttypes.StorageDescriptor(
         cols=[
-            ttypes.FieldSchema(one.name.lower(), _type(one.type), one.comment[:_COMMENT_LENGTH])
-            for one in entry.columns
+            ttypes.FieldSchema(
+                column.name.lower(), _type(column.type), column.comment[:_COMMENT_LENGTH]
+            )
+            for column in entry.columns
         ],
         location=entry.location,
         inputFormat=_INPUT,

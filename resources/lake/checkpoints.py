@@ -25,14 +25,14 @@ def thinned(path: LakePath, now: datetime, *, delete: bool) -> Pile:
     with lake_errors(path):
         if not isinstance(log, ObjectPath) and not log.is_dir():
             return Pile()
-        found = [
+        checkpoints = [
             Checkpoint(int(named[1]), datetime.fromtimestamp(changed, UTC), size)
             for file, (size, changed) in data_files(log).items()
             if (named := _NAME.fullmatch(file)) is not None
         ]
-        gone = superfluous(found, now)
+        gone = superfluous(checkpoints, now)
         for one in gone if delete else ():
             name = f"{one.version:020d}.checkpoint.parquet"
             (log / name).unlink(missing_ok=True)
             (log / f".{name}.crc").unlink(missing_ok=True)
-    return Pile.of([one.size for one in gone])
+    return Pile.of([checkpoint.size for checkpoint in gone])

@@ -119,5 +119,7 @@ class FileClaims:
 def _holds_tables(folder: LakePath) -> bool:
     """Whether there is a Delta table in it, at any depth, that a Lockstep wrote to."""
     return any(
-        one.ours for table in delta_tables(folder) for one in islice(commits_back(table), _COMMITS)
+        commit.ours
+        for table in delta_tables(folder)
+        for commit in islice(commits_back(table), _COMMITS)
     )

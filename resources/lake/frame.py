@@ -19,45 +19,45 @@ if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructType
 
 
-def changes_frame(session: SparkSession, lake: LakePath, found: DeliveredTable) -> DataFrame:
+def changes_frame(session: SparkSession, lake: LakePath, table: DeliveredTable) -> DataFrame:
     """The row images of the files in no particular order; NULL where a file lacks a column.
 
     Files whose columns are the table's, or some of them, are read together.
     """
     plain: list[DeliveredPart] = []
     frames: list[DataFrame] = []
-    for number, part in enumerate(found.parts):
-        if _fits(found, number):
+    for number, part in enumerate(table.parts):
+        if _fits(table, number):
             plain.append(part)
         else:
-            frames.append(_converted(session, lake, found, number))
+            frames.append(_converted(session, lake, table, number))
     if plain or not frames:
-        frames.insert(0, _read(session, lake, plain, found.schema))
+        frames.insert(0, _read(session, lake, plain, table.schema))
     whole = frames[0]
     for frame in frames[1:]:
         whole = whole.unionByName(frame)
     return whole
 
 
-def _fits(found: DeliveredTable, number: int) -> bool:
+def _fits(table: DeliveredTable, number: int) -> bool:
     """Whether the part has no column under another name or type than the table."""
-    schema = found.parts[number].schema
+    schema = table.parts[number].schema
     return all(
         source is None or (source == column.name and schema.field(source).type == column.type)
-        for column in found.columns
+        for column in table.columns
         for source in [column.sources[number]]
     )
 
 
 def _converted(
-    session: SparkSession, lake: LakePath, found: DeliveredTable, number: int
+    session: SparkSession, lake: LakePath, table: DeliveredTable, number: int
 ) -> DataFrame:
     from pyspark.sql import functions as f
 
-    part = found.parts[number]
+    part = table.parts[number]
     frame = _read(session, lake, [part], part.schema)
     columns: list[Any] = []
-    for column in found.columns:
+    for column in table.columns:
         source = column.sources[number]
         value = f.lit(None) if source is None else f.col(quoted(source))
         columns.append(value.cast(spark_type(column.type)).alias(column.name))

@@ -60,10 +60,10 @@ def read_generations(
     return in_order(gathered([_read(generation) for generation in generations], columns))
 
 
-def _read(one: PublishedGeneration) -> pa.Table:
-    with lake_errors(one.path):
-        table = delta_table(one.path, one.delta_version)
-        return table.to_pyarrow_table(columns=one.schema.names).cast(one.schema)
+def _read(generation: PublishedGeneration) -> pa.Table:
+    with lake_errors(generation.path):
+        table = delta_table(generation.path, generation.delta_version)
+        return table.to_pyarrow_table(columns=generation.schema.names).cast(generation.schema)
 
 
 def generations_frame(
@@ -77,14 +77,14 @@ def generations_frame(
     from resources.lake.frame import spark_type
 
     frames: list[DataFrame] = []
-    for at, one in enumerate(generations):
+    for at, generation in enumerate(generations):
         chosen: list[Any] = []
         for column in columns:
             source = column.sources[at]
             value = f.lit(None) if source is None else f.col(quoted(source))
             chosen.append(value.cast(spark_type(column.type)).alias(column.name))
-        reader = session.read.format("delta").option("versionAsOf", one.delta_version)
-        frames.append(reader.load(str(one.path)).select(*chosen))
+        reader = session.read.format("delta").option("versionAsOf", generation.delta_version)
+        frames.append(reader.load(str(generation.path)).select(*chosen))
     whole = frames[0]
     for frame in frames[1:]:
         whole = whole.unionByName(frame)

@@ -134,10 +134,10 @@ def _ivy_jar() -> Path:
     spec = find_spec("pyspark")
     if spec is None or spec.origin is None:
         raise SetupIncomplete("pyspark is not installed", hint="install Lockstep again")
-    found = sorted((Path(spec.origin).parent / "jars").glob("ivy-*.jar"))
-    if not found:
+    paths = sorted((Path(spec.origin).parent / "jars").glob("ivy-*.jar"))
+    if not paths:
         raise SetupIncomplete("pyspark came without its jars", hint="install Lockstep again")
-    return found[0]
+    return paths[0]
 
 
 def _digest(path: Path) -> str | None:

@@ -205,8 +205,8 @@ _CONDITION = re.compile(r"\[([A-Z][A-Z0-9_.]+)\] ")
 
 def _condition_in(message: str) -> str | None:
     """Spark puts it in front of its sentence."""
-    found = _CONDITION.match(message)
-    return found[1] if found else None
+    match = _CONDITION.match(message)
+    return match[1] if match else None
 
 
 def _chain(outermost: JavaObject | None) -> list[JavaError]:

@@ -96,7 +96,7 @@ def java_command(
 
 
 def start_java(
-    command: Sequence[str], home: Path, settings: Mapping[str, str], told: Path, log: IO[bytes]
+    command: Sequence[str], home: Path, settings: Mapping[str, str], path: Path, log: IO[bytes]
 ) -> subprocess.Popen[bytes]:
     """Begin the process. It says where it listens in the file `told`, writes to `log` whatever
     else it says, does not hear Ctrl-C, as it is a group of its own, and ends when this process
@@ -114,7 +114,7 @@ def start_java(
         environment["LD_LIBRARY_PATH"] = library if not before else f"{library}:{before}"
     return subprocess.Popen(
         command,
-        env={**environment, _TOLD: str(told)},
+        env={**environment, _TOLD: str(path)},
         stdin=subprocess.PIPE,
         stdout=log,
         stderr=log,
@@ -122,7 +122,7 @@ def start_java(
     )
 
 
-def connected(process: subprocess.Popen[bytes], told: Path) -> JavaGateway | None:
+def connected(process: subprocess.Popen[bytes], path: Path) -> JavaGateway | None:
     """The way to talk to it, once it listens; None if it ended instead."""
     from py4j import java_gateway
     from pyspark.java_gateway import launch_gateway
@@ -131,11 +131,11 @@ def connected(process: subprocess.Popen[bytes], told: Path) -> JavaGateway | Non
     # raises what is told in our words. Its own logger can be heard by whoever wants to.
     java_gateway.logging = java_gateway.logger
     for _ in SPARK.tries():
-        if told.is_file():
+        if path.is_file():
             break
         if process.poll() is not None:
             return None
-    info = told.read_bytes()
+    info = path.read_bytes()
     port, length = struct.unpack_from("!ii", info)
     secret = info[8 : 8 + length].decode()
     launch: Callable[[], JavaGateway] = launch_gateway

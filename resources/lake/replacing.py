@@ -132,12 +132,12 @@ def _staying(path: LakePath, schema: pa.Schema) -> set[str]:
     """The write's columns that can hold what the mirror has under their names."""
     version = newest_version(path)
     assert version is not None, "there is a mirror"
-    have = {one.name.lower(): one.type for one in mirror_schema(path, version)}
+    have = {field.name.lower(): field.type for field in mirror_schema(path, version)}
     return {
-        one.name
-        for one in schema
-        if one.name.lower() in have
-        and type_change(have[one.name.lower()], one.type) is not TypeChange.REREAD
+        field.name
+        for field in schema
+        if field.name.lower() in have
+        and type_change(have[field.name.lower()], field.type) is not TypeChange.REREAD
     }
 
 

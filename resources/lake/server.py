@@ -77,23 +77,23 @@ def server_of(user: Mapping[str, str]) -> Server | None:
                 hint='add remote = "sc://127.0.0.1:15002" to [spark], or take token out',
             )
         return None
-    found = _URL.fullmatch(remote)
-    if found is None:
+    match = _URL.fullmatch(remote)
+    if match is None:
         # Its parameters may hold a secret: what is there is not told.
         raise ConfigurationError("remote under [spark] is no address of Spark Connect", hint=_HINT)
-    if ";session_id=" in found["more"].lower():
+    if ";session_id=" in match["more"].lower():
         raise ConfigurationError(
             "remote under [spark] names a session, and each write needs one of its own",
             hint="take session_id out of remote under [spark]",
         )
-    if ";token=" in found["more"].lower():
+    if ";token=" in match["more"].lower():
         raise ConfigurationError(
             "remote under [spark] holds a token",
             hint='write it by reference instead: token = "env:SPARK_TOKEN" under [spark]',
         )
-    if _DATABRICKS in found["host"].lower():
+    if _DATABRICKS in match["host"].lower():
         raise ConfigurationError(
-            f"{found['host']} is Databricks, whose Delta takes no log store of ours: a late run "
+            f"{match['host']} is Databricks, whose Delta takes no log store of ours: a late run "
             "could commit there",
             hint="let Spark run on this machine (take remote out of [spark]), or use a Spark "
             "server of yours: docs/spark.md",
@@ -103,4 +103,4 @@ def server_of(user: Mapping[str, str]) -> Server | None:
             '[spark] has both remote and "spark.master"',
             hint='take "spark.master" out: it is for whoever starts the server',
         )
-    return Server(found["host"], int(found["port"] or DEFAULT_PORT), found["more"], token)
+    return Server(match["host"], int(match["port"] or DEFAULT_PORT), match["more"], token)

@@ -159,7 +159,9 @@ def _left(path: LakePath, write: Replace, version: int) -> pa.Table:
         there = have.get(field.name.lower())
         fits = there is not None and type_change(there.type, field.type) is not TypeChange.REREAD
         columns.append(PartColumn(there.name, there.type) if there and fits else PartColumn())
-    if any(schema.field(at).name in write.key and one.absent for at, one in enumerate(columns)):
+    if any(
+        schema.field(at).name in write.key and column.absent for at, column in enumerate(columns)
+    ):
         return schema.empty_table()
     names = [column.source for column in columns if column.source is not None]
     rows = _columns(rows_at(path, names, version), columns, schema)

@@ -120,8 +120,8 @@ def _said(error: OSError) -> str:
 
 def _number_in(text: str) -> int | None:
     """The errno that delta-rs tells."""
-    found = _OS_ERROR.search(text)
-    return int(found[1]) if found else None
+    match = _OS_ERROR.search(text)
+    return int(match[1]) if match else None
 
 
 def unavailable(path: LakePath, number: int | None, what: str) -> LakeUnavailable:

@@ -44,15 +44,15 @@ class MirrorVersion:
     batch: int
 
 
-def opened(one: MirrorVersion) -> DeltaTable:
+def opened(version: MirrorVersion) -> DeltaTable:
     """`VersionGone` unless it is that version of that table, and all of it is there."""
     try:
-        table = delta_table(one.path, one.version)
-        why = _wrong(one.path, table, one.table_id, one.batch)
+        table = delta_table(version.path, version.version)
+        why = _wrong(version.path, table, version.table_id, version.batch)
     except (DeltaError, OSError) as error:
-        raise _gone(one, first_line(str(error)) or "its log is gone") from error
+        raise _gone(version, first_line(str(error)) or "its log is gone") from error
     if why is not None:
-        raise _gone(one, why)
+        raise _gone(version, why)
     return table
 
 
@@ -92,50 +92,52 @@ def _shows(path: LakePath, version: int) -> int:
     return 0 if said is None else max(said.get("batches", [0]))
 
 
-def version_rows(one: MirrorVersion) -> pa.Table:
+def version_rows(version: MirrorVersion) -> pa.Table:
     """All its rows, in no particular order. `ConfigurationError` where only Spark can read
     them."""
-    if needs_spark(one.path, opened(one)):
+    if needs_spark(version.path, opened(version)):
         raise ConfigurationError(
-            f"{one.path} has widened columns and rows marked as deleted: only Spark reads both",
+            f"{version.path} has widened columns and rows marked as deleted: only Spark reads both",
             hint="use .spark(session)",
         )
-    schema = mirror_schema(one.path, one.version)
+    schema = mirror_schema(version.path, version.version)
     try:
-        return pa.Table.from_batches(scanned(one.path, schema.names, one.version), schema)
+        return pa.Table.from_batches(scanned(version.path, schema.names, version.version), schema)
     except LakeUnavailable:
-        opened(one)
+        opened(version)
         raise
 
 
-def version_frame(session: SparkSession, one: MirrorVersion) -> DataFrame:
+def version_frame(session: SparkSession, version: MirrorVersion) -> DataFrame:
     """The same as a DataFrame of a session that knows Delta, whose refusal of old commits is
     switched off: Spark reads when the DataFrame is used."""
-    opened(one)
+    opened(version)
     session.conf.set(BY_AGE, "false")
-    return session.read.format("delta").option("versionAsOf", one.version).load(str(one.path))
-
-
-def _gone(one: MirrorVersion, why: str) -> VersionGone:
-    return VersionGone(
-        f"Version {one.version} of {one.path} cannot be read any more: {why}",
-        hint=f"{_earliest(one)}{_HINT}",
+    return (
+        session.read.format("delta").option("versionAsOf", version.version).load(str(version.path))
     )
 
 
-def _earliest(one: MirrorVersion) -> str:
+def _gone(version: MirrorVersion, why: str) -> VersionGone:
+    return VersionGone(
+        f"Version {version.version} of {version.path} cannot be read any more: {why}",
+        hint=f"{_earliest(version)}{_HINT}",
+    )
+
+
+def _earliest(version: MirrorVersion) -> str:
     """The earliest later place that the mirror can be read as of, in words; nothing where there is
     none. Versions go oldest first, so it is halved."""
-    newest = newest_version(one.path)
-    if newest is None or newest <= one.version or lacking(one.path, newest) is not None:
+    newest = newest_version(version.path)
+    if newest is None or newest <= version.version or lacking(version.path, newest) is not None:
         return ""
-    low, high = one.version + 1, newest
+    low, high = version.version + 1, newest
     while low < high:
         middle = (low + high) // 2
-        if lacking(one.path, middle) is None:
+        if lacking(version.path, middle) is None:
             high = middle
         else:
             low = middle + 1
-    commit = read_commit(one.path, high)
+    commit = read_commit(version.path, high)
     place = None if commit is None or commit.said is None else commit.said.get("position")
     return "" if place is None else f"the earliest place that it can be read as of is {place}; "

@@ -112,8 +112,8 @@ def read_members(column_type: str) -> tuple[str, ...]:
     )
 
 
-def _plain(found: re.Match[str]) -> str:
-    letter = found.group(1)
+def _plain(match: re.Match[str]) -> str:
+    letter = match.group(1)
     return "'" if letter is None else _CONTROLS.get(letter, letter)
 
 
@@ -132,8 +132,8 @@ def _length(listed: ListedColumn, kind: str, full: str) -> int | None:
         return listed.precision
     if kind in _TEMPORAL:
         return listed.fraction
-    if found := _DIMENSIONS.match(full):
-        return int(found[1])
+    if match := _DIMENSIONS.match(full):
+        return int(match[1])
     return listed.characters if kind in _LENGTHS else None
 
 
@@ -152,15 +152,15 @@ def _default(listed: ListedColumn, *, mariadb: bool) -> Default | None:
 
 def _constant(text: str) -> str | None:
     """The literal that an expression of MariaDB is, as text; None for any other."""
-    if found := _STRING.fullmatch(text):
-        return _ESCAPED.sub(_plain, found[1])
+    if match := _STRING.fullmatch(text):
+        return _ESCAPED.sub(_plain, match[1])
     return text if _NUMBER.fullmatch(text) or _CODED.fullmatch(text) else None
 
 
 def _expression(text: str) -> ExpressionDefault:
     """CURRENT_TIMESTAMP in one form, every other expression as the server prints it."""
-    found = _NOW.fullmatch(text.strip())
-    if found is None:
+    match = _NOW.fullmatch(text.strip())
+    if match is None:
         return ExpressionDefault(text)
-    digits = int(found[1] or 0)
+    digits = int(match[1] or 0)
     return ExpressionDefault(f"CURRENT_TIMESTAMP({digits})" if digits else "CURRENT_TIMESTAMP")

@@ -62,7 +62,9 @@ def with_values(cursor: Cursor, tables: Sequence[TableSchema]) -> tuple[TableSch
         cursor.execute(statement)
     told: dict[tuple[TableName, str], str] = {}
     for first in range(0, len(questions), _TABLES_AT_ONCE):
-        some = [one for many in questions[first : first + _TABLES_AT_ONCE] for one in many]
+        some = [
+            question for many in questions[first : first + _TABLES_AT_ONCE] for question in many
+        ]
         told.update(_answers(cursor, some))
     return tuple(_told(table, told) for table in tables)
 
@@ -101,14 +103,13 @@ def _answers(
             yield (question.table, question.column.name), text
 
 
-def _asked(one: _Question) -> str:
-    default = _selected(one.column, f"default(t.{quoted(one.column.name)})")
-    if one.column.nullable:
-        return (
-            f"(select {default} from (select 1) z left join {quoted_table(one.table)} t on false)"
-        )
+def _asked(question: _Question) -> str:
+    default = _selected(question.column, f"default(t.{quoted(question.column.name)})")
+    table = quoted_table(question.table)
+    if question.column.nullable:
+        return f"(select {default} from (select 1) z left join {table} t on false)"
     # NULL stands for the row that is not there, in a column that cannot be NULL.
-    return f"(select {default} from {quoted_table(one.table)} t limit 1)"
+    return f"(select {default} from {table} t limit 1)"
 
 
 def _selected(column: ColumnSchema, default: str) -> str:

@@ -26,6 +26,6 @@ class Dialect:
 def read_dialect(cursor: Cursor) -> Dialect:
     cursor.execute("select @@version")
     (version,) = cursor.fetchone() or ("",)
-    found = _NUMBER.match(str(version))
-    number = tuple(map(int, found.groups())) if found else (0, 0, 0)
+    match = _NUMBER.match(str(version))
+    number = tuple(map(int, match.groups())) if match else (0, 0, 0)
     return Dialect("mariadb" in str(version).lower(), number)

@@ -159,8 +159,8 @@ class HashedRead:
 
     def require_structure(self) -> None:
         expected = self.statement.structure
-        found = read_schemas(self.questions, [expected.name])
-        if not found or row_structure(found[0]).fingerprint != expected.fingerprint:
+        schemas = read_schemas(self.questions, [expected.name])
+        if not schemas or row_structure(schemas[0]).fingerprint != expected.fingerprint:
             raise StructureMoved(
                 f"{expected.name} was altered while it was read", hint="verify it again"
             )

@@ -127,11 +127,11 @@ def _columns(
     cursor: Cursor, scopes: Sequence[Scope], dialect: Dialect
 ) -> dict[TableName, list[ColumnSchema]]:
     question = _COLUMNS.replace("SRID", "null" if dialect.mariadb else "srs_id")
-    found: dict[TableName, list[ColumnSchema]] = {}
+    columnses: dict[TableName, list[ColumnSchema]] = {}
     for table, row in ask(cursor, question, scopes):
         column = read_column(ListedColumn(*row), mariadb=dialect.mariadb)
-        found.setdefault(table, []).append(column)
-    return found
+        columnses.setdefault(table, []).append(column)
+    return columnses
 
 
 def _keys(

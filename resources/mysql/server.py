@@ -141,13 +141,13 @@ class MySqlServer:
 
     def structure(self, table: TableName) -> TableStructure:
         with connect(self._settings) as connection, connection.cursor() as cursor:
-            found = _row_structures(cursor, [table])
-        if not found:
+            structures = _row_structures(cursor, [table])
+        if not structures:
             raise NothingMatches(
                 f"the source has no table {table}, or the account may not read it",
                 hint=f"grant SELECT on {table} to the account, or correct the name",
             )
-        return found[0]
+        return structures[0]
 
     def structures(self) -> list[TableStructure]:
         with connect(self._settings) as connection, connection.cursor() as cursor:
@@ -168,10 +168,10 @@ class MySqlServer:
                 return read_baseline(cursor, names)
             (table,) = names
             with explained(self._settings, table):
-                found = read_baseline(cursor, names)
-                if not found.tables:
+                baseline = read_baseline(cursor, names)
+                if not baseline.tables:
                     require_gone(cursor, table)
-                return found
+                return baseline
 
     def comments(self, tables: Collection[TableName]) -> dict[TableName, dict[str, str]]:
         with self._questions.cursor() as cursor:

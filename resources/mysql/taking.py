@@ -194,14 +194,14 @@ def require_built(
     """`StructureMoved` unless the table is built like that now; one that is given with its
     defaults and collations has these too. `rows_alone`: but for what no row that is there has to
     do with: defaults, visibility."""
-    found = read_schemas(cursor, [whole.name])
-    if not found:
+    schemas = read_schemas(cursor, [whole.name])
+    if not schemas:
         raise moved(whole.name, "it is not there any more")
-    now = row_structure(found[0])
+    now = row_structure(schemas[0])
     if now.fingerprint != whole.fingerprint:
         raise moved(whole.name, _difference(whole, now))
     if isinstance(table, TableSchema):
-        columns, expected = with_values(cursor, found)[0].columns, table.columns
+        columns, expected = with_values(cursor, schemas)[0].columns, table.columns
         if rows_alone:
             columns, expected = _of_rows(columns), _of_rows(expected)
         if columns != expected:

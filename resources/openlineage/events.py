@@ -147,8 +147,8 @@ def run_event(
         eventTime=moment.at.isoformat(),
         run=Run(run_id(place.source, moment.run), facets),
         job=Job(place.job_namespace, place.source, {"jobType": kind}),
-        inputs=[_read(place, one) for one in news.tables],
-        outputs=[written for one in news.tables for written in _written(place, one)],
+        inputs=[_read(place, table) for table in news.tables],
+        outputs=[written for table in news.tables for written in _written(place, table)],
         producer=f"urn:lockstep:{release}",
     )
     for facet in _facets(event):
@@ -186,71 +186,73 @@ def _lockstep(
     )
 
 
-def _read(place: Place, one: TableNews) -> InputDataset:
+def _read(place: Place, news: TableNews) -> InputDataset:
     """The source's table, as it is behind the run."""
     facets: dict[str, DatasetFacet] = {}
-    if one.schema is not None:
+    if news.schema is not None:
         facets["schema"] = schema_dataset.SchemaDatasetFacet(
             [
                 schema_dataset.SchemaDatasetFacetFields(
-                    column.name, written_type(column), one.comments.get(column.name), number
+                    column.name, written_type(column), news.comments.get(column.name), number
                 )
-                for number, column in enumerate(one.schema.columns, start=1)
+                for number, column in enumerate(news.schema.columns, start=1)
             ]
         )
-    if one.was is not None:
-        before = place.table(one.was.table)
+    if news.was is not None:
+        before = place.table(news.was.table)
         facets["lifecycleStateChange"] = _changed(_CHANGE.RENAME, before)
-    elif one.happened in _AT_THE_SOURCE:
-        facets["lifecycleStateChange"] = _changed(_AT_THE_SOURCE[one.happened])
-    rows = one.counts.total + one.read
+    elif news.happened in _AT_THE_SOURCE:
+        facets["lifecycleStateChange"] = _changed(_AT_THE_SOURCE[news.happened])
+    rows = news.counts.total + news.read
     told = input_statistics_input_dataset.InputStatisticsInputDatasetFacet(rows)
-    return InputDataset(*place.table(one.table), {"inputStatistics": told}, facets=facets)
+    return InputDataset(*place.table(news.table), {"inputStatistics": told}, facets=facets)
 
 
-def _written(place: Place, one: TableNews) -> Iterator[OutputDataset]:
+def _written(place: Place, news: TableNews) -> Iterator[OutputDataset]:
     """Its mirror and its changelog, or the mirror that is gone with it."""
-    mirror = place.stored(one.state.mirror)
-    if one.state.mirror_ended:
+    mirror = place.stored(news.state.mirror)
+    if news.state.mirror_ended:
         yield OutputDataset(*mirror, facets={"lifecycleStateChange": _changed(_CHANGE.DROP)})
         return
-    if one.merge is None:
+    if news.merge is None:
         return
     facets: dict[str, DatasetFacet] = {
-        "version": dataset_version_dataset.DatasetVersionDatasetFacet(str(one.merge.delta_version)),
+        "version": dataset_version_dataset.DatasetVersionDatasetFacet(
+            str(news.merge.delta_version)
+        ),
         "storage": storage_dataset.StorageDatasetFacet("delta", "parquet"),
     }
-    if one.schema is not None:
+    if news.schema is not None:
         facets["schema"] = schema_dataset.SchemaDatasetFacet(
             [
                 schema_dataset.SchemaDatasetFacetFields(
-                    name, sql_type(kind), one.comments.get(name), number
+                    name, sql_type(kind), news.comments.get(name), number
                 )
-                for number, (name, kind) in enumerate(one.merge.columns, start=1)
+                for number, (name, kind) in enumerate(news.merge.columns, start=1)
             ]
         )
-        facets["columnLineage"] = _columns(place, one)
-    change = _of_mirror(one)
+        facets["columnLineage"] = _columns(place, news)
+    change = _of_mirror(news)
     if change is not None:
         facets["lifecycleStateChange"] = change
-    rows = one.counts.total + one.read
+    rows = news.counts.total + news.read
     told = output_statistics_output_dataset.OutputStatisticsOutputDatasetFacet(rows)
     yield OutputDataset(*mirror, {"outputStatistics": told}, facets=facets)
-    if one.counts.total:
+    if news.counts.total:
         yield OutputDataset(
-            *place.stored(one.merge.changelog),
+            *place.stored(news.merge.changelog),
             facets={"storage": storage_dataset.StorageDatasetFacet("delta", "parquet")},
         )
 
 
 def _of_mirror(
-    one: TableNews,
+    news: TableNews,
 ) -> lifecycle_state_change_dataset.LifecycleStateChangeDatasetFacet | None:
     """A renamed table's mirror is made anew, or stays where it was: neither is a rename."""
-    if one.merge is not None and one.merge.delta_version == 0:
+    if news.merge is not None and news.merge.delta_version == 0:
         return _changed(_CHANGE.CREATE)
-    if one.was is None and one.happened in _IN_THE_LAKE:
-        return _changed(_IN_THE_LAKE[one.happened])
+    if news.was is None and news.happened in _IN_THE_LAKE:
+        return _changed(_IN_THE_LAKE[news.happened])
     return None
 
 
@@ -265,15 +267,15 @@ def _changed(
     return lifecycle_state_change_dataset.LifecycleStateChangeDatasetFacet(change, previous)
 
 
-def _columns(place: Place, one: TableNews) -> column_lineage_dataset.ColumnLineageDatasetFacet:
+def _columns(place: Place, news: TableNews) -> column_lineage_dataset.ColumnLineageDatasetFacet:
     """Each column is the source's of that name; one that the source dropped comes from nowhere."""
-    namespace, table = place.table(one.table)
+    namespace, table = place.table(news.table)
     same = column_lineage_dataset.Transformation("DIRECT", "IDENTITY")
     fields = {
         name: column_lineage_dataset.Fields(
             [column_lineage_dataset.InputField(namespace, table, column.name, [same])]
         )
-        for name, _ in (one.merge.columns if one.merge is not None else ())
-        if one.schema is not None and (column := one.schema.column(name)) is not None
+        for name, _ in (news.merge.columns if news.merge is not None else ())
+        if news.schema is not None and (column := news.schema.column(name)) is not None
     }
     return column_lineage_dataset.ColumnLineageDatasetFacet(fields)

@@ -129,16 +129,16 @@ def _record_prepared(step: Step, source: str, batch: int, record: CaptureRecord)
 def _record_set_witnesses(
     step: Step, source: str, batch: int, witnesses: Sequence[SetWitness]
 ) -> None:
-    for ordinal, one in enumerate(witnesses):
+    for ordinal, witness in enumerate(witnesses):
         step.run(
             "record_set_witness",
             source=source,
             batch=batch,
             ordinal=ordinal,
-            origin=one.origin,
-            gtid=one.gtid,
-            committed_at=one.committed_at,
-            digest=one.digest,
+            origin=witness.origin,
+            gtid=witness.gtid,
+            committed_at=witness.committed_at,
+            digest=witness.digest,
         )
 
 

@@ -34,7 +34,7 @@ class PostgresConsumers(Books):
                 batch=start if isinstance(start, int) else None,
             )
             made = [Consumer(**row) for row in step.all("consumers", source=source)]
-            return next(one for one in made if one.name == name)
+            return next(consumer for consumer in made if consumer.name == name)
 
     def drop_consumer(self, source: str, name: str, *, author: str, reason: str) -> None:
         with self._held(source, name) as (step, consumer):

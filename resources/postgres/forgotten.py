@@ -18,7 +18,7 @@ class PostgresForgotten(Books):
 
     def unfinished_notes(self, source: str) -> list[Forgotten]:
         notes = map(_note, self._all("notes_of_forgotten", source=source))
-        return [one for one in notes if not one.pruned]
+        return [forgotten for forgotten in notes if not forgotten.pruned]
 
     def holders(self, source: str) -> list[Holder]:
         return [Holder(**row) for row in self._all("holders", source=source)]

@@ -11,7 +11,7 @@ from resources.postgres.session import Books
 class PostgresRegistrations(Books):
     def registrations(self, source: str, catalog: str) -> dict[TableName, Registered]:
         rows = self._all("registrations", source=source, catalog=catalog)
-        found = (
+        entries = (
             Registered(
                 TableName(row["database"], row["name"]),
                 EntryName(row["schema_name"], row["table_name"]),
@@ -21,21 +21,21 @@ class PostgresRegistrations(Books):
             )
             for row in rows
         )
-        return {one.table: one for one in found}
+        return {entry.table: entry for entry in entries}
 
-    def note_registration(self, lease: Lease, catalog: str, one: Registered) -> None:
+    def note_registration(self, lease: Lease, catalog: str, entry: Registered) -> None:
         with self._step(lease) as step:
             step.run(
                 "note_registration",
                 source=lease.source,
                 catalog=catalog,
-                database=one.table.database,
-                name=one.table.name,
-                schema_name=one.name.schema,
-                table_name=one.name.table,
-                location=one.location,
-                content=one.content,
-                shows=one.shows,
+                database=entry.table.database,
+                name=entry.table.name,
+                schema_name=entry.name.schema,
+                table_name=entry.name.table,
+                location=entry.location,
+                content=entry.content,
+                shows=entry.shows,
             )
 
     def forget_registration(self, lease: Lease, catalog: str, table: TableName) -> None:

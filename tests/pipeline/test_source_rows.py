@@ -37,7 +37,7 @@ def told(log: Log, *, ring_bytes: int = 1 << 20, wanted: str = "") -> list[dict[
         SchemaTracker(NothingKnown()),
         Numbers(batch=3, base=100),
         Rules(lambda: NOW, lambda _: True, LakePolicies(), lambda _: None),
-        told=source,
+        source_rows=source,
     )
     buffer = a_buffer(
         wants=lambda table: segmenter.wanted(table) and table.name.startswith(wanted),

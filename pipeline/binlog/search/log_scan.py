@@ -104,8 +104,8 @@ class Look:
             if not self._refused:
                 break
             # Each time more, so that a log full of them is not read by as many dumps.
-            if (found := self._step_over(steps)) is not None:
-                yield found
+            if (stretch := self._step_over(steps)) is not None:
+                yield stretch
             steps = min(2 * steps, _MAX_STEPS)
             over = self.at >= self._end
         if self._whole and self.at < self._end:

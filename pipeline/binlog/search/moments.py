@@ -67,11 +67,11 @@ def find_last_end(
     dumps: Dumps, file: LogFile, end: Coordinates, *, tell: Tell | None = None
 ) -> Coordinates:
     """Where the last transaction of a file ends, up to `end`; its beginning without any."""
-    found = Coordinates(file, FIRST_OFFSET)
+    place = Coordinates(file, FIRST_OFFSET)
     look, _ = _within(dumps, file, end, tell)
     for stretch in look:
-        found = stretch.end(len(stretch.transactions) - 1)
-    return found
+        place = stretch.end(len(stretch.transactions) - 1)
+    return place
 
 
 def _within(
@@ -89,8 +89,8 @@ def _first(look: Look, end: Coordinates, moment: int) -> Coordinates | None:
         for stretch in stretches:
             late = np.flatnonzero(latest_commit_times(stretch.transactions) >= moment)
             if len(late):
-                found = stretch.begin(int(late[0]))
-                return found if found < end else None
+                place = stretch.begin(int(late[0]))
+                return place if place < end else None
     return None
 
 

@@ -101,13 +101,13 @@ def find_witnesses(
     for gtid in gtids:
         if number := behind(GtidSet.parse(gtid)):
             wanted.setdefault(number - 1, set()).add(gtid)
-    found: dict[str, SetWitness] = {}
+    witnesses: dict[str, SetWitness] = {}
     for number, those in wanted.items():
         start = Coordinates(files[number], FIRST_OFFSET)
         last = number + 1 == len(files)
         stop = end if last else Coordinates(files[number + 1], FIRST_OFFSET)
-        found |= _found(dumps, start, stop, those)
-    return found
+        witnesses |= _found(dumps, start, stop, those)
+    return witnesses
 
 
 def _found(

@@ -128,14 +128,14 @@ def read_xid(statement: str, at: Coordinates) -> Xid:
     """The XID of an XA statement as a server logs it: both parts in hex, all three there;
     `at` is where it stands. XA_PREPARE has 32 bits of the format id, so more count for
     nothing here; no server keeps two XIDs apart by their format ids."""
-    found = _XA.match(statement)
-    if found is None:
+    match = _XA.match(statement)
+    if match is None:
         raise DamagedEvent(
             f"an XA statement names no XID, at {at}: {statement[:80]!r}",
             hint="nothing was recorded; look at that place with mysqlbinlog",
         )
-    gtrid, bqual = (bytes.fromhex(found[part]) for part in ("gtrid", "bqual"))
-    return Xid(_signed(int(found["format"]) & 0xFFFFFFFF), gtrid, bqual)
+    gtrid, bqual = (bytes.fromhex(match[part]) for part in ("gtrid", "bqual"))
+    return Xid(_signed(int(match["format"]) & 0xFFFFFFFF), gtrid, bqual)
 
 
 _SAVEPOINT: Final = re.compile(
@@ -148,8 +148,8 @@ _SHARP_S: Final = "\N{LATIN SMALL LETTER SHARP S}"
 def savepoint_name(statement: str) -> str:
     """The name in SAVEPOINT `x` or ROLLBACK TO `x`, quotes included. Names that are one to
     the server, which compares them by utf8mb3_general_ci, are one here."""
-    found = _SAVEPOINT.match(statement)
-    name = unicodedata.normalize("NFD", found["name"].strip() if found else "")
+    match = _SAVEPOINT.match(statement)
+    name = unicodedata.normalize("NFD", match["name"].strip() if match else "")
     bare = "".join(letter for letter in name if not unicodedata.combining(letter))
     return bare.replace(_SHARP_S, "S").upper()
 

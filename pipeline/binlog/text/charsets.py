@@ -156,7 +156,7 @@ def _placed(
     error: UnicodeDecodeError, data: bytes, characters: Iterator[re.Match[bytes]]
 ) -> UnicodeDecodeError:
     """One character's error as an error of the whole: at the first that equals it."""
-    start, end = next(found.span() for found in characters if found[0] == error.object)
+    start, end = next(match.span() for match in characters if match[0] == error.object)
     return UnicodeDecodeError(error.encoding, data, start, end, error.reason)
 
 

@@ -167,12 +167,12 @@ def _as_set(identities: Integers, sources: Sequence[str]) -> GtidSet:
     return GtidSet.parse(",".join(parts))
 
 
-def together(one: GtidSet, other: GtidSet) -> GtidSet:
+def together(gtids: GtidSet, other: GtidSet) -> GtidSet:
     """What is in either; DamagedEvent if one is MySQL's and the other MariaDB's: no server
     writes both kinds of GTIDs into one log."""
-    if one and other and one.flavour != other.flavour:
+    if gtids and other and gtids.flavour != other.flavour:
         raise _mixed()
-    return one.union(other)
+    return gtids.union(other)
 
 
 def _mixed() -> DamagedEvent:

@@ -43,7 +43,9 @@ class LeaveOut:
         return replace(
             group,
             transactions=group.transactions[keep],
-            statements=tuple((int(number[at]), one) for at, one in group.statements if keep[at]),
+            statements=tuple(
+                (int(number[at]), query) for at, query in group.statements if keep[at]
+            ),
             blocks=_kept(group.blocks, keep, number),
             texts=group.texts.of(keep, number),
         )

@@ -53,11 +53,11 @@ def disagreement(work: Workplace, folder: Claim | Unclaimed | None = None) -> Lo
         lambda: work.ledger.pruned_through(source),
     )
     if error is None and isinstance(folder, Unclaimed) and not folder.empty:
-        found = parted(work)
-        if found:
+        tables = parted(work)
+        if tables:
             return ForeignCommit(
-                f"the ledger and the lake's folder {source} disagree: {found[0].why}",
-                hint=found[0].hint,
+                f"the ledger and the lake's folder {source} disagree: {tables[0].why}",
+                hint=tables[0].hint,
             )
     return error
 
@@ -84,9 +84,9 @@ def claim_up_to(work: Workplace, batch: Batch) -> None:
     know the batch is known to be behind."""
     folder = work.claims.read(work.source.name)
     assert isinstance(folder, Claim), "a run claims its folder before it publishes"
-    told = folder.at(batch)
-    if told != folder:
-        work.claims.write(told)
+    claim = folder.at(batch)
+    if claim != folder:
+        work.claims.write(claim)
 
 
 def _expects_tables(work: Workplace) -> bool:

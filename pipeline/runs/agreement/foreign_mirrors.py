@@ -40,7 +40,7 @@ def is_foreign(work: Workplace, folder: str) -> bool:
     """Whether there is a Delta table of which none of the newest commits is a Lockstep's."""
     if work.mirrors.version(folder) is None:
         return False
-    return not any(one.ours for one in islice(work.mirrors.history(folder), _COMMITS))
+    return not any(commit.ours for commit in islice(work.mirrors.history(folder), _COMMITS))
 
 
 def cure(table: TableName) -> str:

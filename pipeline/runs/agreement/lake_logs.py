@@ -57,10 +57,10 @@ def look_at(
 
     `TableError` for what concerns the table, `ForeignCommit` for what concerns the source.
     """
-    found = judged(work, state, looked, intent, replaced=replaced)
-    if isinstance(found, Passed):
-        return found.newest
-    raise _error(work, state, found)
+    relation = judged(work, state, looked, intent, replaced=replaced)
+    if isinstance(relation, Passed):
+        return relation.newest
+    raise _error(work, state, relation)
 
 
 def judged(
@@ -108,13 +108,13 @@ def judged_changelog(work: Workplace, folder: str, looked: int) -> Found:
 
 
 def changelog_error(
-    work: Workplace, folder: str, found: Found, table: TableName | None = None
+    work: Workplace, folder: str, relation: Found, table: TableName | None = None
 ) -> TableError | ForeignCommit | None:
     """`TableError` for what concerns a changelog's table, `ForeignCommit` for what concerns
     the source."""
     source = work.source.name
     go_on = f"`lockstep release {table} --reason …` goes on with the changelog as it is"
-    match found:
+    match relation:
         case Ahead(commit, ledger):
             return ahead(source, folder, commit, ledger, work.ledger.identity())
         case Behind(newest, expected):
@@ -147,17 +147,17 @@ def parted(work: Workplace) -> list[Parted]:
     intents = {intent.table: intent for intent in work.ledger.open_intents(source)}
     found = []
     for table, state in work.ledger.table_states(source).items():
-        one = judged(work, state, looked.get(state.mirror), intents.get(table))
-        if isinstance(one, Ahead | Behind) and not state.mirror_ended:
-            error = _error(work, state, one)
+        relation = judged(work, state, looked.get(state.mirror), intents.get(table))
+        if isinstance(relation, Ahead | Behind) and not state.mirror_ended:
+            error = _error(work, state, relation)
             found.append(Parted(table, str(error), error.hint))
     return found
 
 
 def changelogs_parted(work: Workplace) -> ForeignCommit | None:
     """Why some changelog, or table of the source's own, and the ledger tell different things."""
-    for folder, found in _changelogs_moved(work):
-        error = changelog_error(work, folder, found)
+    for folder, relation in _changelogs_moved(work):
+        error = changelog_error(work, folder, relation)
         if isinstance(error, ForeignCommit):
             return error
     return None
@@ -182,12 +182,12 @@ def moved(work: Workplace, looked: Mapping[str, int]) -> list[TableState]:
     ]
     known = {state.mirror: looked[state.mirror] for state in active if state.mirror in looked}
     others = work.mirrors.moved(known)
-    return [one for one in active if one.mirror not in known or one.mirror in others]
+    return [state for state in active if state.mirror not in known or state.mirror in others]
 
 
-def why(work: Workplace, state: TableState, found: Found) -> str:
+def why(work: Workplace, state: TableState, relation: Found) -> str:
     """What was found, in a sentence."""
-    return str(_error(work, state, found))
+    return str(_error(work, state, relation))
 
 
 def astray(work: Workplace) -> list[Parted]:
@@ -196,14 +196,14 @@ def astray(work: Workplace) -> list[Parted]:
     looked = work.ledger.looked(work.source.name)
     found = []
     for state in moved(work, looked):
-        one = judged(work, state, looked.get(state.mirror))
-        if isinstance(one, Behind | Foreign | Unknown):
-            error = _error(work, state, one)
+        relation = judged(work, state, looked.get(state.mirror))
+        if isinstance(relation, Behind | Foreign | Unknown):
+            error = _error(work, state, relation)
             found.append(Parted(state.table, str(error), error.hint))
     tables = _changelogs_of_active(work)
-    for folder, one in _changelogs_moved(work):
-        if folder in tables and isinstance(one, Behind | Foreign | Unknown):
-            refused = changelog_error(work, folder, one, tables[folder])
+    for folder, relation in _changelogs_moved(work):
+        if folder in tables and isinstance(relation, Behind | Foreign | Unknown):
+            refused = changelog_error(work, folder, relation, tables[folder])
             if isinstance(refused, TableError):
                 found.append(Parted(tables[folder], refused.reason, refused.hint))
     return found
@@ -219,9 +219,9 @@ def _changelogs_of_active(work: Workplace) -> dict[str, TableName]:
     }
 
 
-def _error(work: Workplace, state: TableState, found: Found) -> TableError | ForeignCommit:
+def _error(work: Workplace, state: TableState, relation: Found) -> TableError | ForeignCommit:
     mirror, table = state.mirror, state.table
-    match found:
+    match relation:
         case Ahead(commit, ledger):
             return ahead(work.source.name, mirror, commit, ledger, work.ledger.identity())
         case Behind(newest, expected):

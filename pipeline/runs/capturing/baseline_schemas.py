@@ -41,7 +41,7 @@ def quiet_baseline(work: Workplace, run_start: RunStart) -> tuple[Baseline, list
     for _ in STRUCTURES.tries():
         baseline = work.server.baseline()
         between = list(_statements_between(work, run_start, run_start.start.at, baseline.high))
-        if not any(_moves(one, baseline) for one in between):
+        if not any(_moves(statement, baseline) for statement in between):
             return baseline, between
     raise SourceMoving(
         "the structures of the source's tables kept changing while they were read",

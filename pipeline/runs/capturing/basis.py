@@ -50,7 +50,10 @@ def basis_of(
         batch,
         tables=tables_of(work, run_start.start, batch, active),
         structures=structures_at(work, run_start),
-        prepared={one.xid: one for one in work.ledger.open_prepared(work.source.name)},
+        prepared={
+            transaction.xid: transaction
+            for transaction in work.ledger.open_prepared(work.source.name)
+        },
     )
 
 

@@ -27,7 +27,7 @@ from pipeline.table import TableName
 
 class BatchCapture:
     """A batch that catches up captures the tables that come back in it; any other, all that
-    the patterns name. What is `told` and handed over, and `extents`, are an ordinary batch's.
+    the patterns name. `source_rows`, what is handed over, and `extents` are an ordinary batch's.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class BatchCapture:
         batch: Batch,
         taken_up: TakenUp,
         *,
-        told: SourceRows | None = None,
+        source_rows: SourceRows | None = None,
         handing_over: HandingOver | None = None,
         extents: Extents | None = None,
     ) -> None:
@@ -52,7 +52,7 @@ class BatchCapture:
             Numbers(batch.id, batch.base),
             Rules(basis.work.clock, captured, source.lake, basis.work.quarantine),
             taken_up,
-            told=told,
+            source_rows=source_rows,
             handing_over=handing_over,
             extents=extents,
         )

@@ -69,28 +69,28 @@ class ComingBack:
 
     def behind(self, logged: LoggedStatement) -> Iterator[tuple[Comeback, SchemaVersion]]:
         """Structures that a person gave and that hold behind this statement."""
-        for one in list(self._waiting.values()):
-            if one.low == logged.begin:
-                yield self._adopted(one, logged.end, logged)
+        for comeback in list(self._waiting.values()):
+            if comeback.low == logged.begin:
+                yield self._adopted(comeback, logged.end, logged)
 
     def reached(self, at: Coordinates | None) -> Iterator[tuple[Comeback, SchemaVersion]]:
         """Structures that hold before `at` and that a person gave (None: the log is over)."""
         for one in self._held:
             if one.version is not None and (at is None or one.low <= at):
                 self._structures.resume(one.version)
-        self._held = [one for one in self._held if at is not None and at < one.low]
+        self._held = [comeback for comeback in self._held if at is not None and at < comeback.low]
         for one in list(self._waiting.values()):
             if at is None or one.low < at:
                 yield self._adopted(one, one.low)
 
     def _adopted(
-        self, one: Comeback, at: Coordinates, logged: LoggedStatement | None = None
+        self, comeback: Comeback, at: Coordinates, logged: LoggedStatement | None = None
     ) -> tuple[Comeback, SchemaVersion]:
-        del self._waiting[one.table]
-        given, renames = one.order.schema, one.order.renames
+        del self._waiting[comeback.table]
+        given, renames = comeback.order.schema, comeback.order.renames
         assert given is not None, "only tables with a structure wait"
-        before, renaming, doubt = self._structures.last_known(one.table), False, None
-        stopped_by = self._stopped_by.get(one.table)
+        before, renaming, doubt = self._structures.last_known(comeback.table), False, None
+        stopped_by = self._stopped_by.get(comeback.table)
         if stopped_by is not None and stopped_by.rule != NOT_FOLLOWED:
             # Its columns have the names that the statement left.
             renames, doubt = (), None if stopped_by.action in GOES_ON else stopped_by.reason
@@ -101,8 +101,8 @@ class ComingBack:
             doubt = doubt or why_unclear(before, given, renames, renaming=renaming)
             origins = columns_from(before, given, renames)
         if doubt is not None:
-            self.doubts[one.table] = doubt
-        return one, self._structures.take_word(given, at, origins)
+            self.doubts[comeback.table] = doubt
+        return comeback, self._structures.take_word(given, at, origins)
 
 
 # -- structures that are recorded already --------------------------------------------------
@@ -130,10 +130,10 @@ class RecordedBefore:
         if table not in self._known:
             self._known[table] = self._ledger.schema_versions(self._source, table)
         told = schema_fingerprint(schema) if schema is not None else _without_schema(reason)
-        for one in reversed(self._known[table]):
-            same = one.since == since and one.fingerprint == told
-            if one.batch >= self._since and same and word in (None, one.columns_from):
-                return one
+        for version in reversed(self._known[table]):
+            same = version.since == since and version.fingerprint == told
+            if version.batch >= self._since and same and word in (None, version.columns_from):
+                return version
         self._others.add(table)
         return None
 

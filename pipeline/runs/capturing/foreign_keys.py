@@ -85,18 +85,18 @@ class References:
     def above(self, wanted: Callable[[TableName], bool]) -> frozenset[TableName]:
         """The tables, by their folded names, whose rows may take rows of a wanted table with
         them."""
-        found: set[TableName] = set()
+        tables: set[TableName] = set()
         grown = True
         while grown:
             new = {
                 parent
                 for parent, keys in self._keys.items()
-                if parent not in found
-                and any(self._fold(child) in found or wanted(child) for child, _ in keys)
+                if parent not in tables
+                and any(self._fold(child) in tables or wanted(child) for child, _ in keys)
             }
-            found |= new
+            tables |= new
             grown = bool(new)
-        return frozenset(found)
+        return frozenset(tables)
 
     def columns_of(self, parent: TableName) -> frozenset[str]:
         """Columns whose new values children take over, in lower case."""
@@ -127,21 +127,21 @@ class References:
 
 def _passed_on(parent: TableName, done: Harm, key: ForeignKey) -> Harm | None:
     """What a key makes of harm to the table it refers to; None: nothing."""
-    found, rule = Harm(), ""
+    harm, rule = Harm(), ""
     if done.deleted is not None and key.on_delete in _ACTS:
         rule = f"ON DELETE {key.on_delete}"
         if key.on_delete == "CASCADE":
-            found.deleted = done.deleted
+            harm.deleted = done.deleted
         else:
-            found.updated = {name.lower(): done.deleted for name in key.columns}
+            harm.updated = {name.lower(): done.deleted for name in key.columns}
     events = [done.updated[one.lower()] for one in key.referenced if one.lower() in done.updated]
     if events and key.on_update in _ACTS:
         rule = rule or f"ON UPDATE {key.on_update}"
-        found.add(Harm(updated={name.lower(): min(events) for name in key.columns}))
+        harm.add(Harm(updated={name.lower(): min(events) for name in key.columns}))
     if not rule:
         return None
-    found.reason = (
+    harm.reason = (
         f"rows of {parent} that it may refer to were changed, and the server does not log "
         f"what {rule} of {key.name} did"
     )
-    return found
+    return harm

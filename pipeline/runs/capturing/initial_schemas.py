@@ -73,7 +73,9 @@ def structures_behind(
 def known_at(work: Workplace, batch: Batch, at: Coordinates) -> KnownStructures:
     """What held at a place that the batch began or ended at."""
     ledger, source = work.ledger, work.source.name
-    then = {one.table: one for one in ledger.schemas_at(source, batch=batch.id, place=at)}
+    then = {
+        version.table: version for version in ledger.schemas_at(source, batch=batch.id, place=at)
+    }
     databases = tuple(ledger.databases_at(source, batch=batch.id, place=at))
     return Given(ledger, source, then, databases, ledger.last_versions(source))
 
@@ -87,19 +89,21 @@ def _covering(work: Workplace, run_start: RunStart) -> Batch | None:
     """The batch that read the start's place. A log that was reset has the same places again,
     but not the same witness."""
     start = run_start.start
-    found = work.ledger.batch_covering(work.source.name, start.server_uuid, start.at)
-    if found is None or found.end is None or found.witness is None:
+    batch = work.ledger.batch_covering(work.source.name, start.server_uuid, start.at)
+    if batch is None or batch.end is None or batch.witness is None:
         return None
-    cursor = Cursor(found.id, found.end, found.witness)
+    cursor = Cursor(batch.id, batch.end, batch.witness)
     same = read_witness_of(work, cursor, run_start.facts) is WitnessReading.SAME
-    return found if same else None
+    return batch if same else None
 
 
 def _from_history(
     ledger: Ledger, source: str, batch: Batch, at: Coordinates, folding: int
 ) -> SchemaTracker:
     """What held there; what is another now is recorded once more."""
-    then = {one.table: one for one in ledger.schemas_at(source, batch=batch.id, place=at)}
+    then = {
+        version.table: version for version in ledger.schemas_at(source, batch=batch.id, place=at)
+    }
     now = {schema.table: schema for schema in ledger.newest_schemas(source)}
     databases = tuple(ledger.databases_at(source, batch=batch.id, place=at))
     known = Given(ledger, source, then, databases, ledger.last_versions(source))

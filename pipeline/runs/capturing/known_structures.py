@@ -61,7 +61,11 @@ class Given:
         return [hold for hold in self.holds.values() if hold.knowledge is not Knowledge.DROPPED]
 
     def referring(self) -> Sequence[SchemaVersion]:
-        return [one for one in self.all() if one.schema is not None and one.schema.foreign_keys]
+        return [
+            version
+            for version in self.all()
+            if version.schema is not None and version.schema.foreign_keys
+        ]
 
     def versions(self, table: TableName) -> Sequence[SchemaVersion]:
         return self.ledger.schema_versions(self.source, table)

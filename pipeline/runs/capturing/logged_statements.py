@@ -26,8 +26,8 @@ _SURROGATES: Final = 0xDC00
 
 def facts_of(version: str, flavour: str, settings: Mapping[str, str]) -> ServerDialect:
     """What no event tells, from what the server said of itself."""
-    found = _VERSION.match(version)
-    major, minor, patch = map(int, found.groups()) if found else (9, 7, 4)
+    match = _VERSION.match(version)
+    major, minor, patch = map(int, match.groups()) if match else (9, 7, 4)
     return ServerDialect(
         version=major * 10_000 + minor * 100 + patch,
         flavour=flavour,

@@ -123,7 +123,7 @@ class HandingOver:
         """Asked once: while a batch is captured nobody else writes."""
         if self._books is None:
             ledger, source = self._work.ledger, self._work.source.name
-            alone = all(one.id == self._batch for one in ledger.unfinished(source))
+            alone = all(batch.id == self._batch for batch in ledger.unfinished(source))
             writes = {intent.table for intent in ledger.open_intents(source)}
             busy = frozenset(writes | ledger.pending(source).keys())
             self._books = _Books(alone, ledger.table_states(source), busy)

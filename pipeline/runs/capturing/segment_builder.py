@@ -49,12 +49,12 @@ class Segmenter:
         rules: Rules,
         taken_up: TakenUp | None = None,
         *,
-        told: SourceRows | None = None,
+        source_rows: SourceRows | None = None,
         handing_over: HandingOver | None = None,
         extents: Extents | None = None,
     ) -> None:
         self._tables = tables
-        self._told = told
+        self._source_rows = source_rows
         self._structures = structures
         self._captured = rules.captured
         self._numbers = numbers
@@ -112,8 +112,11 @@ class Segmenter:
         actions = self._following.changed(logged, followed)
         if self._watch.moved():
             self._ask_again()
-        if self._told is not None and self._told.statements < self._structures.statements:
-            self._told.statement(logged, followed, actions, self._numbers.last)
+        if (
+            self._source_rows is not None
+            and self._source_rows.statements < self._structures.statements
+        ):
+            self._source_rows.statement(logged, followed, actions, self._numbers.last)
 
     def reach(self, at: Coordinates | None) -> None:
         self._following.reach(at)
@@ -142,8 +145,8 @@ class Segmenter:
         if run.from_file:
             counted.rows[0] = self._tables.files.rows_in_parts
             self._tables.files.end_parts()
-        if self._told is not None:
-            self._told.transactions(run, marks, counted)
+        if self._source_rows is not None:
+            self._source_rows.transactions(run, marks, counted)
 
     def _put_block(
         self, run: TransactionGroup, block: Block, marks: TransactionMarks, counted: Counted
@@ -209,23 +212,23 @@ class Segmenter:
     def _lost(self, run: TransactionGroup, block: Block) -> dict[TableName, Lost]:
         """Captured tables that the server changed in this block without a word in the log."""
         maps, flavour = self._decoding.buffer.maps.known, self._decoding.flavour
-        found = self._watch.lost(run, block, maps, flavour)
-        for table in list(found):
-            if self.joining.waits(table) or not self._has_rows(found[table], block):
-                del found[table]
+        losses = self._watch.lost(run, block, maps, flavour)
+        for table in list(losses):
+            if self.joining.waits(table) or not self._has_rows(losses[table], block):
+                del losses[table]
             elif (low := self._following.lows.get(table)) is not None:
                 later = Block(block.data, block.events[behind(run, block.events, low)])
                 again = self._watch.lost(run, later, maps, flavour).get(table)
-                del found[table]
+                del losses[table]
                 if again is not None:
-                    found[table] = again
-        return found
+                    losses[table] = again
+        return losses
 
-    def _has_rows(self, one: Lost, block: Block) -> bool:
+    def _has_rows(self, loss: Lost, block: Block) -> bool:
         """Whether the lake may have rows of the table by then."""
-        if self._tables.known(one.table):
+        if self._tables.known(loss.table):
             return True
-        so_far = block.events[block.events[:, columns.TRANSACTION] <= one.transaction]
+        so_far = block.events[block.events[:, columns.TRANSACTION] <= loss.transaction]
         known = self._decoding.buffer.maps.known
         numbers = set(so_far[:, columns.MAP])
-        return any(known[int(number)].table == one.table for number in numbers)
+        return any(known[int(number)].table == loss.table for number in numbers)

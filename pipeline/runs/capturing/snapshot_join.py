@@ -54,8 +54,8 @@ class Joining:
             reread for reread in rereads if reread.load is not None and reread.load.followed
         ]
         self._lows = {reread.table: reread for reread in rereads if reread not in followed}
-        self._highs = {one.table: one for one in followed if one.complete}
-        self._partial = {one.table for one in followed}
+        self._highs = {reread.table: reread for reread in followed if reread.complete}
+        self._partial = {reread.table for reread in followed}
         self._structures = structures
         self.snapshots: list[SnapshotPart] = []
         self.followed: list[LoadFollowed] = []
@@ -74,41 +74,41 @@ class Joining:
     def passed(self, at: Coordinates | None) -> Iterator[Passed]:
         """Places up to `at` that were waited for (None: the log is over). A high is passed once
         all changes before it are numbered: they are up to the `at` of before."""
-        for table, one in list(self._lows.items()):
-            if at is None or one.low <= at:
+        for table, reread in list(self._lows.items()):
+            if at is None or reread.low <= at:
                 del self._lows[table]
-                yield self._low(one)
-        for table, one in list(self._highs.items()):
-            if at is None or (self._told is not None and one.high <= self._told):
+                yield self._low(reread)
+        for table, reread in list(self._highs.items()):
+            if at is None or (self._told is not None and reread.high <= self._told):
                 del self._highs[table]
                 self._partial.discard(table)
-                yield Passed(one, Reached.HIGH, self._structures.version(table))
+                yield Passed(reread, Reached.HIGH, self._structures.version(table))
         self._told = at
 
-    def _low(self, one: Reread) -> Passed:
-        if one.columns is not None:
-            return Passed(one, Reached.BOTH, self._structures.version(one.table))
-        if one.error is not None or one.schema is None:
-            return Passed(one, Reached.BOTH, None)
-        version = self._structures.adopt(one.schema, one.low)
-        if one.complete and one.low == one.high:
-            return Passed(one, Reached.BOTH, version)
-        self._partial.add(one.table)
-        if one.complete:
-            self._highs[one.table] = one
-        return Passed(one, Reached.LOW, version)
+    def _low(self, reread: Reread) -> Passed:
+        if reread.columns is not None:
+            return Passed(reread, Reached.BOTH, self._structures.version(reread.table))
+        if reread.error is not None or reread.schema is None:
+            return Passed(reread, Reached.BOTH, None)
+        version = self._structures.adopt(reread.schema, reread.low)
+        if reread.complete and reread.low == reread.high:
+            return Passed(reread, Reached.BOTH, version)
+        self._partial.add(reread.table)
+        if reread.complete:
+            self._highs[reread.table] = reread
+        return Passed(reread, Reached.LOW, version)
 
-    def begin(self, one: Reread, version: int, sequence: int) -> None:
+    def begin(self, reread: Reread, version: int, sequence: int) -> None:
         """The log of the table counts behind the change of that number."""
-        if one.load is not None:
-            self.followed.append(LoadFollowed(one.load.id, one.table, sequence, version))
+        if reread.load is not None:
+            self.followed.append(LoadFollowed(reread.load.id, reread.table, sequence, version))
 
-    def record(self, one: Reread, version: int, sequence: int) -> None:
+    def record(self, reread: Reread, version: int, sequence: int) -> None:
         """The table's rows belong behind the change of that number."""
-        if one.load is not None:
-            self.joined.append(LoadJoined(one.load.id, one.table))
-            self._whole.append(one.load.progress)
-        part = SnapshotPart(one.table, version, sequence, one.files, one.columns)
+        if reread.load is not None:
+            self.joined.append(LoadJoined(reread.load.id, reread.table))
+            self._whole.append(reread.load.progress)
+        part = SnapshotPart(reread.table, version, sequence, reread.files, reread.columns)
         self.snapshots.append(part)
 
     @property
@@ -116,12 +116,12 @@ class Joining:
         """What was read of the tables that are whole now."""
         return tuple(self._whole)
 
-    def place(self, one: Reread) -> tuple[int, int]:
+    def place(self, reread: Reread) -> tuple[int, int]:
         """Behind which change, of which version, the rows of a load belong."""
-        assert one.load is not None, "only loads are read in several places"
-        if one.load.followed is not None:
-            return one.load.followed.sequence, one.load.followed.version
-        (begun,) = (begun for begun in self.followed if begun.load == one.load.id)
+        assert reread.load is not None, "only loads are read in several places"
+        if reread.load.followed is not None:
+            return reread.load.followed.sequence, reread.load.followed.version
+        (begun,) = (begun for begun in self.followed if begun.load == reread.load.id)
         return begun.sequence, begun.version
 
 

@@ -112,9 +112,9 @@ class SourceRows:
         self._write()
         parts = []
         if self._statements:
-            told = self._open(SourceTable.DDL)
-            told.write(statement_rows(history, self._statements, batch=self._batch))
-            parts.append(SourcePart(SourceTable.DDL, told.close()))
+            writer = self._open(SourceTable.DDL)
+            writer.write(statement_rows(history, self._statements, batch=self._batch))
+            parts.append(SourcePart(SourceTable.DDL, writer.close()))
         if self._writer is not None:
             parts.append(SourcePart(SourceTable.TRANSACTIONS, self._writer.close()))
         return tuple(parts)

@@ -103,7 +103,7 @@ class Following:
         self.coming_back = ComingBack(taken_up.comebacks, structures)
         whole = [reread for reread in taken_up.rereads if reread.columns is None]
         self._busy = {reread.table for reread in taken_up.rereads} | self.coming_back.lows.keys()
-        self.lows = {one.table: one.low for one in whole} | self.coming_back.lows
+        self.lows = {reread.table: reread.low for reread in whole} | self.coming_back.lows
         """Where the rows of tables begin to count that are read from a place of their own."""
 
     def wanted(self, table: TableName) -> bool:
@@ -132,8 +132,8 @@ class Following:
                 if self._tables.known(table) or consequence.action not in _OF_KNOWN:
                     actions[table] = consequence
                 self._follow(table, consequence, logged)
-        for one, version in self.coming_back.behind(logged):
-            self._take_word(one, version)
+        for comeback, version in self.coming_back.behind(logged):
+            self._take_word(comeback, version)
         return actions
 
     def reach(self, at: Coordinates | None) -> None:
@@ -141,17 +141,17 @@ class Following:
         for back, given in self.coming_back.reached(at):
             self._take_word(back, given)
         for passed in self.joining.passed(at):
-            one, version = passed.reread, passed.version
-            if one.error is not None:
-                self.quarantine(one.table, one.low, in_vain(one.error, one.columns))
-            elif one.columns is not None:
-                self._completed(one, version)
+            reread, version = passed.reread, passed.version
+            if reread.error is not None:
+                self.quarantine(reread.table, reread.low, in_vain(reread.error, reread.columns))
+            elif reread.columns is not None:
+                self._completed(reread, version)
             elif passed.what is Reached.HIGH:
-                self._loaded(one, version)
+                self._loaded(reread, version)
             elif version is None:
-                self._gone(one)
+                self._gone(reread)
             else:
-                self._counts_from(one, version, passed.what)
+                self._counts_from(reread, version, passed.what)
 
     def rebuild(self, table: TableName, why: str) -> None:
         """Its mirror is written anew from its changelog. One that was quarantined or dropped
@@ -171,13 +171,13 @@ class Following:
 
     def end_at(self, lost: Mapping[TableName, Lost]) -> None:
         """Tables that lost rows which no log tells go no further, or are read anew."""
-        for table, one in lost.items():
+        for table, loss in lost.items():
             if not self._tables.wanted(table):
                 continue
             if self._rules.policies.foreign_keys is ForeignKeys.RESNAPSHOT:
-                self._reread(table, one.at, owed(one.reason))
+                self._reread(table, loss.at, owed(loss.reason))
             else:
-                self.quarantine(table, one.at, TableError(one.reason, hint=release_hint(table)))
+                self.quarantine(table, loss.at, TableError(loss.reason, hint=release_hint(table)))
 
     def _handed_over(self, followed: Followed) -> dict[TableName, Consequence]:
         """What followed for tables whose mirrors went with their names."""
@@ -197,76 +197,76 @@ class Following:
         self._wants_changed()
         return actions
 
-    def _follow(self, table: TableName, one: Consequence, logged: LoggedStatement) -> None:
-        version, kind = self._structures.version(table), _EVENTS.get(one.action)
-        quarantined = one.action is Action.QUARANTINED
-        if quarantined and one.rule != ENGINE_REFUSED and self.joining.is_read(table):
+    def _follow(self, table: TableName, consequence: Consequence, logged: LoggedStatement) -> None:
+        version, kind = self._structures.version(table), _EVENTS.get(consequence.action)
+        quarantined = consequence.action is Action.QUARANTINED
+        if quarantined and consequence.rule != ENGINE_REFUSED and self.joining.is_read(table):
             # Its structure may have been read behind the statement, and is read again.
-            self._reread(table, logged.end, owed(one.reason))
+            self._reread(table, logged.end, owed(consequence.reason))
         elif quarantined:
-            hint = engine_hint(table) if one.rule == ENGINE_REFUSED else release_hint(table)
-            self.quarantine(table, logged.begin, TableError(one.reason, hint=hint))
-        elif one.action is Action.REREAD:
-            remedy = Remedy.BACKFILL if one.rule == PER_ROW else Remedy.RESNAPSHOT
-            self._reread(table, logged.end, owed(one.reason, remedy))
+            hint = engine_hint(table) if consequence.rule == ENGINE_REFUSED else release_hint(table)
+            self.quarantine(table, logged.begin, TableError(consequence.reason, hint=hint))
+        elif consequence.action is Action.REREAD:
+            remedy = Remedy.BACKFILL if consequence.rule == PER_ROW else Remedy.RESNAPSHOT
+            self._reread(table, logged.end, owed(consequence.reason, remedy))
         elif kind is TableEventKind.CHANGED and self.joining.is_read(table):
             self._reread(table, logged.end, owed(ALTERED))
         elif kind is not None and version is not None:
-            if one.action in _OF_KNOWN and not self._tables.known(table):
+            if consequence.action in _OF_KNOWN and not self._tables.known(table):
                 return
             if kind is TableEventKind.TRUNCATED and version.schema is not None:
                 moments = logged.committed_at, logged.executed_at
                 mark = Mark(ChangeType.TRUNCATE, logged.begin, logged.gtid, *moments)
                 put_mark(self._tables, self._numbers, version, mark)
                 self._emptied = (*self._emptied, self._numbers.last)
-            self._happened(kind, version, one.reason)
+            self._happened(kind, version, consequence.reason)
 
-    def _completed(self, one: Reread, version: SchemaVersion | None) -> None:
+    def _completed(self, reread: Reread, version: SchemaVersion | None) -> None:
         """Columns were read of a table that goes on. One that was stopped before its place, or
         dropped, has no use for them."""
-        if version is not None and version.schema is not None and self.wanted(one.table):
-            self._happened(TableEventKind.CHANGED, version, one.why)
-        self.joining.record(one, one.version, self._numbers.last)
+        if version is not None and version.schema is not None and self.wanted(reread.table):
+            self._happened(TableEventKind.CHANGED, version, reread.why)
+        self.joining.record(reread, reread.version, self._numbers.last)
 
     def _reread(self, table: TableName, at: Coordinates, error: TableError) -> None:
         self._rules.on_quarantine(self._tables.quarantine_to_reread(table, at, error))
         self._wants_changed()
 
-    def _take_word(self, one: Comeback, version: SchemaVersion) -> None:
-        reason = f"{one.order.author} gave its structure"
+    def _take_word(self, comeback: Comeback, version: SchemaVersion) -> None:
+        reason = f"{comeback.order.author} gave its structure"
         self._happened(TableEventKind.CHANGED, version, reason)
 
-    def _counts_from(self, one: Reread, version: SchemaVersion, what: Reached) -> None:
+    def _counts_from(self, reread: Reread, version: SchemaVersion, what: Reached) -> None:
         """The log of a table counts again, over rows that are read, or are being read."""
         if what is Reached.LOW:
             self._tables.load_begins(version)
         else:
-            self._tables.loaded(one.table)
+            self._tables.loaded(reread.table)
         now = self._rules.clock()
-        mark = Mark(ChangeType.RESNAPSHOT, one.low, "", now, now)
+        mark = Mark(ChangeType.RESNAPSHOT, reread.low, "", now, now)
         put_mark(self._tables, self._numbers, version, mark)
-        self.joining.begin(one, version.version, self._numbers.last)
+        self.joining.begin(reread, version.version, self._numbers.last)
         if what is Reached.BOTH:
-            self._happened(TableEventKind.REREAD, version, one.why)
-            self.joining.record(one, version.version, self._numbers.last)
+            self._happened(TableEventKind.REREAD, version, reread.why)
+            self.joining.record(reread, version.version, self._numbers.last)
         self._wants_changed()
 
-    def _loaded(self, one: Reread, version: SchemaVersion | None) -> None:
+    def _loaded(self, reread: Reread, version: SchemaVersion | None) -> None:
         """All chunks of a table are read, and the log behind the last of them. One that was
         stopped, or dropped, meanwhile has no use for them."""
-        if version is None or not self._tables.loading(one.table):
+        if version is None or not self._tables.loading(reread.table):
             return
-        sequence, read = self.joining.place(one)
+        sequence, read = self.joining.place(reread)
         # What changes rows, or how they are told, has ended the load at its statement.
-        if version.version != read and not _same_rows(one.schema, version.schema):
-            self._reread(one.table, one.high, owed(ALTERED))
+        if version.version != read and not _same_rows(reread.schema, version.schema):
+            self._reread(reread.table, reread.high, owed(ALTERED))
             return
-        self._tables.loaded(one.table)
-        self._happened(TableEventKind.REREAD, version, one.why)
-        self.joining.record(one, read, sequence)
+        self._tables.loaded(reread.table)
+        self._happened(TableEventKind.REREAD, version, reread.why)
+        self.joining.record(reread, read, sequence)
 
-    def _gone(self, one: Reread) -> None:
-        version = self._structures.version(one.table)
+    def _gone(self, reread: Reread) -> None:
+        version = self._structures.version(reread.table)
         if version is not None:
             self._happened(TableEventKind.DROPPED, version, GONE)
 

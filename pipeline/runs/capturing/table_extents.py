@@ -44,13 +44,13 @@ def partial_tables(ledger: Ledger, source: str, patterns: TablePatterns) -> tupl
     """Tables of the source that the lake can have but a part of, and whose rows nobody is reading
     from the source."""
     reading = {load.table for load in ledger.open_loads(source)}
-    partial = (one for one in ledger.partial(source) if one.table not in reading)
-    return tuple(one for one in partial if patterns.matches(one.table))
+    partial = (extent for extent in ledger.partial(source) if extent.table not in reading)
+    return tuple(extent for extent in partial if patterns.matches(extent.table))
 
 
 def proven(work: Workplace, report: VerifyReport) -> frozenset[TableName]:
     """Partial tables that were found equal: they are whole, whatever the log tells of them."""
-    partial = {one.table for one in work.ledger.partial(work.source.name)}
+    partial = {extent.table for extent in work.ledger.partial(work.source.name)}
     return frozenset(
         table.table for table in report.tables if table.equal and table.table in partial
     )

@@ -75,9 +75,9 @@ class TableFiles:
 
     def begin(self, version: SchemaVersion, folder: str, schema: pa.Schema) -> CapturedTable:
         """Rows with these columns go into that folder of the lake."""
-        one = CapturedTable(version, folder, schema)
-        self._open[version.table, version.version] = one
-        return one
+        table = CapturedTable(version, folder, schema)
+        self._open[version.table, version.version] = table
+        return table
 
     def hold(self, one: CapturedTable, rows: pa.RecordBatch) -> None:
         """Keep rows until they are worth a row group, or memory runs short."""
@@ -93,23 +93,23 @@ class TableFiles:
 
     # -- transactions that come in parts ----------------------------------------------
 
-    def begin_part(self, one: CapturedTable) -> None:
+    def begin_part(self, table: CapturedTable) -> None:
         """What is held next may have to be taken back."""
-        if one.before is None:
-            self._write(one)
-            files = one.writer.cut() if one.writer is not None else 0
-            one.before = _Before(files, one.counts, one.first, one.last)
+        if table.before is None:
+            self._write(table)
+            files = table.writer.cut() if table.writer is not None else 0
+            table.before = _Before(files, table.counts, table.first, table.last)
 
     @property
     def rows_in_parts(self) -> int:
         """Rows of the transaction so far, without what was taken back."""
-        parts = ((one.counts, one.before) for one in self._open.values())
+        parts = ((table.counts, table.before) for table in self._open.values())
         return sum(all_.total - before.counts.total for all_, before in parts if before is not None)
 
     def end_parts(self) -> None:
         """The transaction is whole: nothing of it is taken back any more."""
-        for one in self._open.values():
-            one.before = None
+        for table in self._open.values():
+            table.before = None
 
     def take_back(self, table: TableName) -> None:
         """What the table wrote of it is not written."""
@@ -117,54 +117,56 @@ class TableFiles:
             if name == table and one.before is not None:
                 self._take_back(one, one.before)
 
-    def _take_back(self, one: CapturedTable, before: _Before) -> None:
-        self._let_go(one)
-        if one.writer is not None:
-            one.writer.drop(before.files)
-        one.counts, one.first, one.last = before.counts, before.first, before.last
-        one.before = None
+    def _take_back(self, table: CapturedTable, before: _Before) -> None:
+        self._let_go(table)
+        if table.writer is not None:
+            table.writer.drop(before.files)
+        table.counts, table.first, table.last = before.counts, before.first, before.last
+        table.before = None
 
     # -- files ------------------------------------------------------------------------
 
     def finish(self) -> tuple[Segment, ...]:
         """Write and close every file (durable), and name the segments."""
         segments = []
-        for (name, version), one in self._open.items():
-            self._write(one)
-            files = one.writer.close() if one.writer is not None else ()
+        for (name, version), table in self._open.items():
+            self._write(table)
+            files = table.writer.close() if table.writer is not None else ()
             if files:
-                segments.append(Segment(name, version, files, one.counts, one.first, one.last))
+                segments.append(
+                    Segment(name, version, files, table.counts, table.first, table.last)
+                )
         return tuple(segments)
 
-    def _write(self, one: CapturedTable) -> None:
-        if not one.held.batches:
+    def _write(self, table: CapturedTable) -> None:
+        if not table.held.batches:
             return
-        if one.writer is None:
-            one.writer = self._store.open(
-                one.folder,
+        if table.writer is None:
+            table.writer = self._store.open(
+                table.folder,
                 batch=self._batch,
-                schema_version=one.version.version,
-                schema=one.schema,
+                schema_version=table.version.version,
+                schema=table.schema,
                 updated=self.updated,
             )
-        one.writer.write(_together(one))
-        self._let_go(one)
+        table.writer.write(_together(table))
+        self._let_go(table)
 
-    def _let_go(self, one: CapturedTable) -> None:
-        self._held_bytes -= one.held.bytes
-        one.held.clear()
+    def _let_go(self, table: CapturedTable) -> None:
+        self._held_bytes -= table.held.bytes
+        table.held.clear()
 
 
-def _together(one: CapturedTable) -> pa.Table:
+def _together(table: CapturedTable) -> pa.Table:
     """The rows held; from the first image that leaves a column out, with what each has."""
-    count = len(one.schema)
-    one.more = max([one.more, *(len(batch.schema) - count for batch in one.held.batches)])
-    if not one.more:
-        return pa.Table.from_batches(one.held.batches, schema=one.schema)
-    names = [column.name for column in one.version.structure.columns]
-    schema = file_schema(one.schema, names, one.more)
+    count = len(table.schema)
+    table.more = max([table.more, *(len(batch.schema) - count for batch in table.held.batches)])
+    if not table.more:
+        return pa.Table.from_batches(table.held.batches, schema=table.schema)
+    names = [column.name for column in table.version.structure.columns]
+    schema = file_schema(table.schema, names, table.more)
     batches = []
-    for batch in one.held.batches:
+    for batch in table.held.batches:
         lacking = [pa.nulls(batch.num_rows, kind) for kind in schema.types[len(batch.schema) :]]
         batches.append(pa.RecordBatch.from_arrays([*batch.columns, *lacking], schema=schema))
     return pa.Table.from_batches(batches)

@@ -80,9 +80,9 @@ def differences(
 
 def _wrong(work: Workplace, cursor: Cursor, side: Side, part: RowShare) -> Wrong:
     hasher = side.hasher
-    with work.server.row_hashes(hasher.structure, part) as found:
-        source = together(pairs(keys, rows) for keys, rows in found.batches)
-        marks = found.marks
+    with work.server.row_hashes(hasher.structure, part) as hashes:
+        source = together(pairs(keys, rows) for keys, rows in hashes.batches)
+        marks = hashes.marks
     lake = side.mirror.pairs(hasher, part)
     if side.keyed:
         touch = FirstTouch(part)
@@ -94,8 +94,8 @@ def _wrong(work: Workplace, cursor: Cursor, side: Side, part: RowShare) -> Wrong
 
 
 def _read(work: Workplace, cursor: Cursor, side: Side, reader: TableReader) -> None:
-    for one in read_log(work, cursor, {side.table: reader}).values():
-        raise SourceMoving(one.reason, hint=one.hint)
+    for table in read_log(work, cursor, {side.table: reader}).values():
+        raise SourceMoving(table.reason, hint=table.hint)
 
 
 # -- the rows themselves -------------------------------------------------------------------
@@ -155,17 +155,17 @@ def told_rows(
 
 def _source_rows(work: Workplace, cursor: Cursor, side: Side, wanted: Hashes) -> pa.Table:
     """As they were at the cursor: what the log touched since is what it says it was."""
-    found = work.server.rows_by_hash(side.hasher.structure, set(wanted.tolist()))
+    rows = work.server.rows_by_hash(side.hasher.structure, set(wanted.tolist()))
     if not side.keyed:
-        return found.rows
+        return rows.rows
     before = BeforeReader(side.hasher, wanted)
     _read(work, cursor, side, before)
     if not before.was:
-        return found.rows
+        return rows.rows
     touched = np.array(list(before.was), np.uint64)
     left = [
         batch.filter(pa.array(~np.isin(side.hasher.keys(batch), touched)))
-        for batch in found.rows.to_batches()
+        for batch in rows.rows.to_batches()
     ]
     was = [row for row in before.was.values() if row is not None]
     return pa.Table.from_batches([*left, *was], side.hasher.schema)

@@ -114,9 +114,9 @@ class LogOfTables:
         """Nothing waits for a place."""
 
     def changed(self, logged: LoggedStatement, followed: Followed) -> None:
-        for table, one in consequences(followed, self._policies, logged).items():
-            if one.action is not Action.NOTHING and self.wanted(table):
-                self._leave(table, f"it was altered at {logged.begin}: {one.reason}")
+        for table, consequence in consequences(followed, self._policies, logged).items():
+            if consequence.action is not Action.NOTHING and self.wanted(table):
+                self._leave(table, f"it was altered at {logged.begin}: {consequence.reason}")
         if self._watch.moved():
             self._decoding.buffer.maps.ask_again()
 
@@ -161,8 +161,10 @@ class LogOfTables:
         self, run: TransactionGroup, block: Block
     ) -> list[tuple[TableName, Coordinates, str]]:
         maps, flavour = self._decoding.buffer.maps.known, self._decoding.flavour
-        found = self._watch.lost(run, block, maps, flavour)
-        return [(table, one.at, one.reason) for table, one in found.items() if self.wanted(table)]
+        losses = self._watch.lost(run, block, maps, flavour)
+        return [
+            (table, loss.at, loss.reason) for table, loss in losses.items() if self.wanted(table)
+        ]
 
     def _leave(self, table: TableName, reason: str, hint: str = "") -> None:
         cure = hint or AGAIN

@@ -70,9 +70,9 @@ def compared(report: VerifyReport) -> Iterator[Compared]:
             yield Compared(table.table, whole, proven, 0)
 
 
-def differing(one: TableDifference) -> int:
+def differing(difference: TableDifference) -> int:
     """Rows that one side has otherwise."""
-    return one.only_in_source + one.only_in_lake + one.different
+    return difference.only_in_source + difference.only_in_lake + difference.different
 
 
 def parts_of(work: Workplace, report: VerifyReport, author: str) -> list[PartOrder]:
@@ -80,10 +80,10 @@ def parts_of(work: Workplace, report: VerifyReport, author: str) -> list[PartOrd
     if work.server.facts().settings.get("binlog_row_image", "FULL").upper() != "FULL":
         return []
     orders = []
-    for one in report.tables:
-        if one.equal or one.where is None:
+    for table in report.tables:
+        if table.equal or table.where is None:
             continue
-        order = PartOrder(one.table, read_condition(one.where), author, WHY)
+        order = PartOrder(table.table, read_condition(table.where), author, WHY)
         with suppress(ConditionRefused):
             require_readable(work, order)
             orders.append(order)

@@ -72,15 +72,15 @@ def verify(
     clock = perf_counter()
     shown = what_the_lake_shows(work)
     compared = chosen(work, tables, shown.states)
-    found = compare(work, shown, compared, show_values=show_values)
-    return report(work, shown.cursor, found, perf_counter() - clock)
+    comparisons = compare(work, shown, compared, show_values=show_values)
+    return report(work, shown.cursor, comparisons, perf_counter() - clock)
 
 
 def compare(
     work: Workplace, shown: Shown, tables: Sequence[TableName], *, show_values: bool = False
 ) -> dict[TableName, Found]:
     """What is found of each table, given what the lake shows."""
-    found: dict[TableName, Found] = {}
+    comparisons: dict[TableName, Found] = {}
     summed: dict[TableName, Summed] = {}
     for done, table in enumerate(tables):
         work.progress.compare(done=done, total=len(tables), table=table)
@@ -88,31 +88,31 @@ def compare(
         if isinstance(one, Summed):
             summed[table] = one
         else:
-            found[table] = one
-    found.update(_carried(work, shown, summed))
+            comparisons[table] = one
+    comparisons.update(_carried(work, shown, summed))
     for table, sums in summed.items():
-        if table not in found:
+        if table not in comparisons:
             rows = partial(_by_rows, work, shown.cursor, sums, show_values=show_values)
-            found[table] = tried(table, rows)
-    return found
+            comparisons[table] = tried(table, rows)
+    return comparisons
 
 
 def report(
-    work: Workplace, cursor: Cursor, found: Mapping[TableName, Found], seconds: float
+    work: Workplace, cursor: Cursor, comparisons: Mapping[TableName, Found], seconds: float
 ) -> VerifyReport:
     """All that was found, by table."""
-    ordered = [found[table] for table in sorted(found)]
+    ordered = [comparisons[table] for table in sorted(comparisons)]
     return VerifyReport(
         cursor.batch,
         cursor.position,
-        tuple(one for one in ordered if isinstance(one, TableDifference)),
+        tuple(comparison for comparison in ordered if isinstance(comparison, TableDifference)),
         quarantined_tables(work),
         seconds,
-        tuple(one for one in ordered if isinstance(one, NotCompared)),
+        tuple(comparison for comparison in ordered if isinstance(comparison, NotCompared)),
         tuple(
-            NotCompared(one.table, one.reason, one.hint)
-            for one in ordered
-            if isinstance(one, Unfollowed)
+            NotCompared(comparison.table, comparison.reason, comparison.hint)
+            for comparison in ordered
+            if isinstance(comparison, Unfollowed)
         ),
     )
 
@@ -154,24 +154,24 @@ def _carried(
 ) -> dict[TableName, Found]:
     """Tables that are equal, and those that the log cannot be followed of."""
     cursor = shown.cursor
-    found: dict[TableName, Found] = {}
+    comparisons: dict[TableName, Found] = {}
     readers: dict[TableName, SumReader] = {}
     for table, one in summed.items():
         if _moved(cursor, one.source):
             readers[table] = SumReader(one.side.hasher, _carrying(one, shown))
         elif one.lake == one.source.sum:
-            found[table] = one.told(Proof.EXACT, _place(cursor))
+            comparisons[table] = one.told(Proof.EXACT, _place(cursor))
     if not readers:
-        return found
-    found.update(read_log(work, cursor, readers))
+        return comparisons
+    comparisons.update(read_log(work, cursor, readers))
     for table, reader in readers.items():
         reader.carried.finish()
         place = reader.carried.found
-        if table in found or reader.partial or place is None:
+        if table in comparisons or reader.partial or place is None:
             continue
         proof = Proof.EXACT if reader.carried.exact else Proof.PREFIX
-        found[table] = summed[table].told(proof, place)
-    return found
+        comparisons[table] = summed[table].told(proof, place)
+    return comparisons
 
 
 def _carrying(one: Summed, shown: Shown) -> Carried:

@@ -68,25 +68,25 @@ def verify_sample(
     names = chosen(work, tables, shown.states)
     if most_tables is not None and len(names) > most_tables:
         names = sorted(chance.sample(names, most_tables))
-    found: dict[TableName, Found] = {}
+    comparisons: dict[TableName, Found] = {}
     sampled: dict[TableName, Sampled] = {}
     for table in names:
         one = tried(table, partial(_sampled, work, shown, table, rows, chance))
         if isinstance(one, Sampled):
             sampled[table] = one
         else:
-            found[table] = one
+            comparisons[table] = one
     touched = {table: FirstTouch(RowShare()) for table in sampled}
     readers = {
-        table: TouchReader(one.side.hasher, touched[table]) for table, one in sampled.items()
+        table: TouchReader(sample.side.hasher, touched[table]) for table, sample in sampled.items()
     }
     if readers:
-        found.update(read_log(work, shown.cursor, readers))
+        comparisons.update(read_log(work, shown.cursor, readers))
     for table, one in sampled.items():
-        if table not in found:
+        if table not in comparisons:
             told = partial(_compared, one, touched[table], shown.cursor, show_values=show_values)
-            found[table] = tried(table, told)
-    return report(work, shown.cursor, found, perf_counter() - clock)
+            comparisons[table] = tried(table, told)
+    return report(work, shown.cursor, comparisons, perf_counter() - clock)
 
 
 def _sampled(
@@ -138,7 +138,7 @@ def _by_values(work: Workplace, side: Side, rows: int, chance: Random) -> Sample
     wanted = _keys(side, [*source.to_batches(), begun])
     values = {*source.column(first).to_pylist(), *begun.column(0).to_pylist()}
     single = pa.types.is_string(keys.field(0).type) or pa.types.is_integer(keys.field(0).type)
-    spans = [Span(one, one) for one in sorted(values)] if single else []
+    spans = [Span(value, value) for value in sorted(values)] if single else []
 
     def ours(batch: pa.RecordBatch) -> npt.NDArray[np.bool_]:
         return np.asarray(np.isin(side.hasher.keys(batch), wanted))
@@ -173,16 +173,16 @@ def _keys(side: Side, batches: Iterable[pa.RecordBatch]) -> Hashes:
 
 
 def _compared(
-    one: Sampled, touched: FirstTouch, cursor: Cursor, *, show_values: bool
+    sample: Sampled, touched: FirstTouch, cursor: Cursor, *, show_values: bool
 ) -> TableDifference:
-    side = one.side
-    source, lake = (_pairs(side, rows) for rows in (one.source, one.lake))
+    side = sample.side
+    source, lake = (_pairs(side, rows) for rows in (sample.source, sample.lake))
     keys = {*source["key"].tolist(), *lake["key"].tolist()}
     among = touched.among(keys)
     wrong = among.wrong(source, lake)
-    known = {key: row for key, row in by_key(side, one.source).items() if key not in among.was}
-    told = told_rows(side, wrong, known, by_key(side, one.lake), show_values=show_values)
-    rows = tuple(told)
+    known = {key: row for key, row in by_key(side, sample.source).items() if key not in among.was}
+    differences = told_rows(side, wrong, known, by_key(side, sample.lake), show_values=show_values)
+    rows = tuple(differences)
     return TableDifference(
         side.table,
         len(source),

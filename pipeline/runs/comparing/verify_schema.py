@@ -91,7 +91,7 @@ def verify_schema(work: Workplace) -> SchemaVerification:
         folded=folded,
         compared=len(versions) - len(unseen),
         differing=tuple(differing),
-        unknown=tuple(one for one in known if one.knowledge is Knowledge.UNKNOWN),
+        unknown=tuple(version for version in known if version.knowledge is Knowledge.UNKNOWN),
         unseen=tuple(unseen),
         seconds=perf_counter() - clock,
     )
@@ -182,14 +182,14 @@ def _now(work: Workplace, run_start: RunStart) -> tuple[Baseline, SchemaTracker]
 def _differing(
     work: Workplace, baseline: Baseline, versions: dict[TableName, SchemaVersion | None]
 ) -> Iterator[Disagreement]:
-    found = {one.name: one for one in baseline.tables}
-    for name, table in sorted(found.items()):
+    schemas = {schema.name: schema for schema in baseline.tables}
+    for name, table in sorted(schemas.items()):
         version = versions[name]
         sentences = _sentences(version, table)
         if sentences:
             number = None if version is None else version.version
             yield Disagreement(baseline.high, sentences, name, number)
-    for name in _missing(found.keys(), versions):
+    for name in _missing(schemas.keys(), versions):
         version = versions[name]
         if version is not None and work.source.patterns.matches(name):
             told = "it is in the history, and the server does not show it"

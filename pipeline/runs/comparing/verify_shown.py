@@ -59,7 +59,7 @@ def what_the_lake_shows(work: Workplace) -> Shown:
                 f"the lake shows nothing of {source} yet", hint=f"`lockstep run --source {source}`"
             )
         states = ledger.table_states(source)
-        versions = {table: work.mirrors.version(one.mirror) for table, one in states.items()}
+        versions = {table: work.mirrors.version(state.mirror) for table, state in states.items()}
         waiting = frozenset(ledger.pending(source))
         loading = frozenset(load.table for load in ledger.open_loads(source))
         batches = ledger.unfinished(source)

@@ -69,7 +69,7 @@ def _foreseen(work: Workplace, proposed: Override) -> Choice:
         raise decision.error
     return Choice(
         proposed,
-        abandoned=tuple(one.batch.id for one in abandoned),
+        abandoned=tuple(abandonment.batch.id for abandonment in abandoned),
         position=proposal.run_start.start if proposal.run_start else None,
         follows=cursor.position if cursor else None,
         continuity=decision.continuity,

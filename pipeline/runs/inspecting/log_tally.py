@@ -135,11 +135,11 @@ class Tally:
         """A statement of the log, and what it would do."""
         found = consequences(followed, self._policies, logged)
         told = []
-        for table, one in found.items():
+        for table, consequence in found.items():
             if not self._patterns.matches(table) or not self._captured.wanted(table):
                 continue
-            told.append(f"{table}: {one.action}, {one.reason}")
-            self._tell(table, one, logged)
+            told.append(f"{table}: {consequence.action}, {consequence.reason}")
+            self._tell(table, consequence, logged)
         why = followed.not_understood
         stops = why is not None and why.may_touch is None
         if len(self.statements) < STATEMENTS:
@@ -151,14 +151,16 @@ class Tally:
         else:
             self.more_statements += 1
 
-    def _tell(self, table: TableName, one: Consequence, logged: LoggedStatement) -> None:
-        if one.action is Action.QUARANTINED:
-            self._quarantine(table, logged.begin, TableError(one.reason, hint=release_hint(table)))
-        elif one.action in (Action.CREATE, Action.EMPTY):
+    def _tell(self, table: TableName, consequence: Consequence, logged: LoggedStatement) -> None:
+        if consequence.action is Action.QUARANTINED:
+            self._quarantine(
+                table, logged.begin, TableError(consequence.reason, hint=release_hint(table))
+            )
+        elif consequence.action in (Action.CREATE, Action.EMPTY):
             self.replaced.add(table)
-        elif one.action is Action.REREAD:
+        elif consequence.action is Action.REREAD:
             self.replaced.add(table)
-            self.rereads[table] = one.reason
+            self.rereads[table] = consequence.reason
             self._decoding.buffer.maps.drop(table)
 
     def put(self, run: TransactionGroup) -> None:
@@ -218,8 +220,8 @@ class Tally:
 
     def _add(self, seen: _Seen, rows: Integers) -> None:
         rows += seen.rows
-        for table, found in seen.tables.items():
-            self.tables[table] = self.tables.get(table, TableTally()) + found
+        for table, tally in seen.tables.items():
+            self.tables[table] = self.tables.get(table, TableTally()) + tally
 
     def _take_transactions(
         self, run: TransactionGroup, rows: Integers, ours: npt.NDArray[np.bool_]

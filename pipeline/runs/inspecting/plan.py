@@ -106,7 +106,10 @@ def make_plan(work: Workplace) -> Plan:
         refusal = error
     lease = work.ledger.lease(work.source.name)
     return Plan(
-        abandoned=tuple(f"batch {one.batch.id} is abandoned: {one.why}" for one in abandoned),
+        abandoned=tuple(
+            f"batch {abandonment.batch.id} is abandoned: {abandonment.why}"
+            for abandonment in abandoned
+        ),
         waiting=_waiting(work, abandoned),
         start=start,
         reading=reading,
@@ -141,10 +144,12 @@ def _loads(work: Workplace, run_start: RunStart) -> dict[TableName, PlannedLoad]
         return {}
     new = new_tables(work, run_start)
     estimates = work.server.estimated_rows(new) if new else {}
-    found = {table: PlannedLoad(one.why, 0, estimates.get(table)) for table, one in new.items()}
+    loads = {
+        table: PlannedLoad(reason.why, 0, estimates.get(table)) for table, reason in new.items()
+    }
     for load in work.ledger.open_loads(work.source.name):
-        found[load.table] = PlannedLoad(load.reason, load.rows, load.progress.estimated)
-    return dict(sorted(found.items()))
+        loads[load.table] = PlannedLoad(load.reason, load.rows, load.progress.estimated)
+    return dict(sorted(loads.items()))
 
 
 def next_start(work: Workplace) -> PlannedStart:
@@ -170,7 +175,7 @@ def _looked(work: Workplace, abandoned: list[Abandonment]) -> StartProposal:
 def cursor_after(work: Workplace, abandoned: Sequence[Abandonment]) -> Cursor | None:
     """The captured cursor once these batches are gone."""
     newest = work.ledger.captured_cursor(work.source.name)
-    gone = {one.batch.id for one in abandoned}
+    gone = {abandonment.batch.id for abandonment in abandoned}
     if newest is None or newest.batch not in gone:
         return newest
     left = [
@@ -198,7 +203,7 @@ def _start(work: Workplace, proposal: StartProposal) -> PlannedStart:
 
 
 def _waiting(work: Workplace, abandoned: Sequence[Abandonment]) -> dict[int, tuple[TableName, ...]]:
-    gone = {one.batch.id for one in abandoned}
+    gone = {abandonment.batch.id for abandonment in abandoned}
     pending = work.ledger.pending(work.source.name)
     return {
         batch.id: tuple(table for table, batches in pending.items() if batch.id in batches)

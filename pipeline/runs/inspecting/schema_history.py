@@ -86,7 +86,7 @@ def show_schema(
             f"{versions[0].since}",
             hint=f"`lockstep schema {table}` lists the versions there are",
         )
-    return ShownSchema(table, next(one for one in told if one.version == found), told)
+    return ShownSchema(table, next(version for version in told if version.version == found), told)
 
 
 def unknown_table(table: TableName, known: Iterable[TableName], where: str) -> NothingMatches:
@@ -106,20 +106,20 @@ def unknown_table(table: TableName, known: Iterable[TableName], where: str) -> N
 def _at(
     ledger: Ledger,
     source: str,
-    told: Sequence[ToldVersion],
+    versions: Sequence[ToldVersion],
     place: Place,
     work: Callable[[], Workplace],
 ) -> SchemaVersion | None:
-    table = told[0].version.table
+    table = versions[0].version.table
     match place:
         case Latest():
-            return told[-1].version
+            return versions[-1].version
         case AtCoordinates(at):
             return _at_coordinates(ledger, source, table, at, _servers(ledger, source))
         case AtMoment(moment):
-            return _at_moment(ledger, source, told, moment, work)
+            return _at_moment(ledger, source, versions, moment, work)
         case AfterGtids(gtids):
-            return _after(ledger, source, told, gtids)
+            return _after(ledger, source, versions, gtids)
         case OfRun(run):
             batch = ledger.captured_by(source, run)
             if batch is None or batch.end is None:
@@ -158,33 +158,33 @@ def _at_coordinates(
 def _at_moment(
     ledger: Ledger,
     source: str,
-    told: Sequence[ToldVersion],
+    versions: Sequence[ToldVersion],
     moment: datetime,
     work: Callable[[], Workplace],
 ) -> SchemaVersion | None:
     """What the statements committed before it made, in the order they were read. Behind the
     last transaction that was read the server is asked whether there are more."""
-    began = _began(ledger, source, told)
+    began = _began(ledger, source, versions)
     if began is not None and moment < began:
         raise SchemaUnknownAt(
-            f"{source}: the history of {told[0].version.table} begins at {began.isoformat()}, "
+            f"{source}: the history of {versions[0].version.table} begins at {began.isoformat()}, "
             f"after {moment.isoformat()}",
-            hint=f"`lockstep schema {told[0].version.table}` lists the versions there are",
+            hint=f"`lockstep schema {versions[0].version.table}` lists the versions there are",
         )
-    found = (ledger.reaching(source, server, moment) for server in _servers(ledger, source))
-    reached = [_reached(batch, moment) for batch in found if batch is not None]
+    batches = (ledger.reaching(source, server, moment) for server in _servers(ledger, source))
+    reached = [_reached(batch, moment) for batch in batches if batch is not None]
     if not reached:
         if _quiet(ledger, source, moment, work()):
-            return told[-1].version
+            return versions[-1].version
         raise _never_read(source, f"nothing committed at or after {moment.isoformat()} was read")
 
-    def before(one: ToldVersion) -> bool:
-        if one.version.batch > min(reached):
+    def before(version: ToldVersion) -> bool:
+        if version.version.batch > min(reached):
             return False
-        committed = one.statement.committed_at if one.statement is not None else None
+        committed = version.statement.committed_at if version.statement is not None else None
         return committed is None or committed < moment
 
-    return _last(takewhile(before, told))
+    return _last(takewhile(before, versions))
 
 
 def _reached(batch: Batch, moment: datetime) -> int:
@@ -194,19 +194,21 @@ def _reached(batch: Batch, moment: datetime) -> int:
     return batch.id - before
 
 
-def _began(ledger: Ledger, source: str, told: Sequence[ToldVersion]) -> datetime | None:
+def _began(ledger: Ledger, source: str, versions: Sequence[ToldVersion]) -> datetime | None:
     """The first moment that the history is known to reach back to; None where a statement
     made the table, and nothing was known of it before."""
-    if told[0].statement is not None:
-        return told[0].statement.committed_at
+    if versions[0].statement is not None:
+        return versions[0].statement.committed_at
     batches = ledger.batches(source, limit=_BATCHES)
-    first = next((batch for batch in batches if batch.id == told[0].version.batch), None)
+    first = next((batch for batch in batches if batch.id == versions[0].version.batch), None)
     if first is None:
         return None
     if first.start.committed_at is not None:
         return first.start.committed_at
     known = [first.created_at, None if first.end is None else first.end.committed_at]
-    known += [one.statement.committed_at for one in told if one.statement is not None]
+    known += [
+        version.statement.committed_at for version in versions if version.statement is not None
+    ]
     return min(one for one in known if one is not None)
 
 
@@ -221,7 +223,7 @@ def _quiet(ledger: Ledger, source: str, moment: datetime, work: Workplace) -> bo
 
 
 def _after(
-    ledger: Ledger, source: str, told: Sequence[ToldVersion], gtids: GtidSet
+    ledger: Ledger, source: str, versions: Sequence[ToldVersion], gtids: GtidSet
 ) -> SchemaVersion | None:
     """What the statements of the set made; and what was found where a batch began that
     begins inside the set."""
@@ -231,18 +233,20 @@ def _after(
 
     batches = {batch.id: batch for batch in ledger.batches(source, limit=_BATCHES)}
 
-    def before(one: ToldVersion) -> bool:
-        if one.statement is not None:
-            return bool(one.statement.gtid) and gtids.contains(GtidSet.parse(one.statement.gtid))
-        batch = batches.get(one.version.batch)
+    def before(version: ToldVersion) -> bool:
+        if version.statement is not None:
+            return bool(version.statement.gtid) and gtids.contains(
+                GtidSet.parse(version.statement.gtid)
+            )
+        batch = batches.get(version.version.batch)
         return batch is None or gtids.contains(batch.start.gtid_set)
 
-    return _last(takewhile(before, told))
+    return _last(takewhile(before, versions))
 
 
 def _last(told: Iterable[ToldVersion]) -> SchemaVersion | None:
-    found = list(told)
-    return found[-1].version if found else None
+    versions = list(told)
+    return versions[-1].version if versions else None
 
 
 def _never_read(source: str, why: str) -> LockstepError:

@@ -87,9 +87,9 @@ class SpanReport:
         """By name; the rows of `before` are not among them."""
         numbers = {batch.id for batch in self.batches}
         rows: dict[TableName, list[CapturedRows]] = {}
-        for one in self.rows:
-            if one.batch in numbers:
-                rows.setdefault(one.table, []).append(one)
+        for row in self.rows:
+            if row.batch in numbers:
+                rows.setdefault(row.table, []).append(row)
         written = {write.intent.table: write for write in self.writes}
         proofs: dict[TableName, TableProof] = {}
         for proof in self.proofs:
@@ -150,7 +150,7 @@ def report_of_span(ledger: Ledger, source: str, span: Span, now: datetime) -> Sp
             f"{span.since} lies before what is known{but_known(ledger, source)}",
             hint=f"`--from {end.at}` or `--from earliest` begins with the first that is",
         )
-    batches = tuple(one for one in batches if one.id > pruned)
+    batches = tuple(batch for batch in batches if batch.id > pruned)
     if not batches:
         raise SpanRefused(
             f"{source}: nothing was committed from {span}",
@@ -171,7 +171,7 @@ def _report(
     plotted = before[0].id if before else first
     done = [batch for batch in batches if batch.state is BatchState.ACKNOWLEDGED]
     rows = ledger.rows_within(source, plotted, last)
-    tables = {one.table for one in rows}
+    tables = {row.table for row in rows}
     return SpanReport(
         source=source,
         about=about,
@@ -183,7 +183,7 @@ def _report(
         changes=tuple(_changes(ledger, source, ledger.events_within(source, first, last))),
         shown=version_set_of(ledger, source, done[-1]) if done else None,
         stopped=quarantines_of(ledger.table_states(source)),
-        proofs=tuple(one for one in ledger.proofs(source) if one.table in tables),
+        proofs=tuple(proof for proof in ledger.proofs(source) if proof.table in tables),
     )
 
 

@@ -85,7 +85,9 @@ def stand(
         gaps=tuple(ledger.gaps(source)),
         overlaps=overlaps(batches),
         quarantined=quarantines_of(states),
-        paused=frozenset(t for t, one in states.items() if one.condition is TableCondition.PAUSED),
+        paused=frozenset(
+            t for t, state in states.items() if state.condition is TableCondition.PAUSED
+        ),
         ordered_back=frozenset(order.table for order in ledger.open_orders(source)),
         partial=partial_tables(ledger, source, patterns),
         decisions=tuple(decisions),
@@ -115,7 +117,7 @@ def distance(work: Workplace, now: datetime) -> tuple[Lag, Headroom | None]:
 
 
 def _astray(work: Workplace) -> tuple[Quarantine, ...]:
-    return tuple(Quarantine(one.table, one.why, one.hint, "") for one in astray(work))
+    return tuple(Quarantine(table.table, table.why, table.hint, "") for table in astray(work))
 
 
 def _since(

@@ -168,7 +168,7 @@ def _known_now(ledger: Ledger, source: str, folding: int) -> ServerSchema:
     for database in ledger.databases(source):
         if database.schema is not None:
             schema = schema.with_database(database.schema)
-    known = (one.schema for one in ledger.newest_schemas(source))
+    known = (version.schema for version in ledger.newest_schemas(source))
     tables = {schema.fold(table.name): table for table in known if table is not None}
     return replace(schema, tables=tables)
 

@@ -96,8 +96,8 @@ def _news(
     return TableNews(
         states[table],
         merges[-1] if merges else None,
-        sum((one.counts for one in merges), RowCounts()),
-        sum(one.read for one in merges),
+        sum((merge.counts for merge in merges), RowCounts()),
+        sum(merge.read for merge in merges),
         event.kind if event is not None else None,
         states.get(was) if was is not None else None,
     )

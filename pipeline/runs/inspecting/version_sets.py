@@ -92,8 +92,8 @@ def _ends_of(ledger: Ledger, source: str, lacks: Sequence[MissingTable]) -> dict
     numbers = [lack.together for lack in lacks if lack.together is not None]
     if not numbers:
         return {}
-    found = ledger.live_batches(source, min(numbers), max(numbers))
-    return {one.id: _end(one) for one in found if one.id in numbers}
+    batches = ledger.live_batches(source, min(numbers), max(numbers))
+    return {batch.id: _end(batch) for batch in batches if batch.id in numbers}
 
 
 def _end(batch: Batch) -> Position:
@@ -110,15 +110,15 @@ def chosen(source: str, batches: Sequence[Batch], place: Place | None) -> Batch:
         raise VersionSetUnknown(
             f"{source}: nothing was acknowledged yet", hint=f"`lockstep run --source {source}`"
         )
-    found = _chosen(batches, place)
-    if found is None:
+    batch = _chosen(batches, place)
+    if batch is None:
         first, last = _end(batches[0]), _end(batches[-1])
         raise VersionSetUnknown(
             f"{source}: no versions show {place}; they begin at {_told(first)} and end at "
             f"{_told(last)}",
             hint=f"`lockstep versions --list --source {source}` lists the newest",
         )
-    return found
+    return batch
 
 
 def _told(position: Position) -> str:
@@ -163,7 +163,7 @@ def _at(batches: Sequence[Batch], at: Coordinates) -> Batch | None:
     covering = [batch for batch in batches if _covers(batch, at)]
     if not covering:
         return None
-    ending = [one for one in covering if _end(one).at == at]
+    ending = [batch for batch in covering if _end(batch).at == at]
     if ending:
         same = _end(ending[-1])
         return _last([batch for batch in batches if _end(batch) == same])
@@ -187,8 +187,8 @@ def _in_file(batches: Sequence[Batch], file: LogFile, moment: datetime) -> Batch
         for batch in batches
         if _end(batch).server_uuid == server and _end(batch).at.file.base == file.base
     ]
-    before = [one for one in there if _end(one).at.file.number < file.number]
-    within = [one for one in there if _end(one).at.file == file and _by(one, moment)]
+    before = [batch for batch in there if _end(batch).at.file.number < file.number]
+    within = [batch for batch in there if _end(batch).at.file == file and _by(batch, moment)]
     return _last([*before, *within])
 
 
@@ -204,16 +204,16 @@ def _having(batches: Sequence[Batch], gtids: GtidSet) -> Batch | None:
 # -- what is missing ------------------------------------------------------------------------
 
 
-def explained(ledger: Ledger, source: str, one: MissingTable) -> MissingVersion:
+def explained(ledger: Ledger, source: str, missing: MissingTable) -> MissingVersion:
     """Why a table has no version as of a batch, in words."""
-    return _explained(one, _ends_of(ledger, source, [one]))
+    return _explained(missing, _ends_of(ledger, source, [missing]))
 
 
-def _explained(one: MissingTable, ends: dict[int, Position]) -> MissingVersion:
-    reason, hint = _WORDS[one.why]
-    end = ends.get(one.together or 0)
-    told = {"table": one.table, "batch": one.together, "place": end}
-    return MissingVersion(one.table, reason.format(**told), hint.format(**told))
+def _explained(missing: MissingTable, ends: dict[int, Position]) -> MissingVersion:
+    reason, hint = _WORDS[missing.why]
+    end = ends.get(missing.together or 0)
+    told = {"table": missing.table, "batch": missing.together, "place": end}
+    return MissingVersion(missing.table, reason.format(**told), hint.format(**told))
 
 
 _WORDS: Final = {

@@ -54,20 +54,22 @@ def new_tables(work: Workplace, run_start: RunStart) -> dict[TableName, LoadReas
     there = [
         table.name for table in work.server.tables() if work.source.patterns.matches(table.name)
     ]
-    new = [one for one in there if one not in known and one not in loads]
+    new = [table for table in there if table not in known and table not in loads]
     cursor = work.ledger.captured_cursor(source)
     if cursor is not None:
         batch, place = cursor.batch, cursor.position.at
-        found = {one: work.ledger.schema_at(source, one, batch=batch, place=place) for one in new}
-        new = [one for one in new if found[one] is not None]
+        versions = {
+            table: work.ledger.schema_at(source, table, batch=batch, place=place) for table in new
+        }
+        new = [table for table in new if versions[table] is not None]
     kept_out = foreign_mirrors(work, new)
-    return dict.fromkeys((one for one in new if one not in kept_out), LoadReason(OLDER))
+    return dict.fromkeys((table for table in new if table not in kept_out), LoadReason(OLDER))
 
 
 def order_new(work: Workplace, lease: Lease, run_start: RunStart) -> None:
     """Have new tables read by a later run; nothing is captured of them until then."""
-    for table, one in new_tables(work, run_start).items():
-        work.ledger.order_load(lease, table, author=one.author, reason=one.why)
+    for table, reason in new_tables(work, run_start).items():
+        work.ledger.order_load(lease, table, author=reason.author, reason=reason.why)
 
 
 def give_up(work: Workplace, lease: Lease, load: Load, why: str) -> None:
@@ -81,7 +83,7 @@ def kept_loads(
 ) -> tuple[dict[TableName, Load], dict[TableName, LoadReason]]:
     """Open loads that go on; the others are given up, and begin again unless their tables
     stopped."""
-    found, again = dict[TableName, Load](), dict[TableName, LoadReason]()
+    loads, again = dict[TableName, Load](), dict[TableName, LoadReason]()
     for load in work.ledger.open_loads(work.source.name):
         gap = load.followed is not None and _gap_since(work, run_start, load.followed.batch)
         uuid = run_start.facts.server_uuid
@@ -90,7 +92,7 @@ def kept_loads(
             folder = snapshot_path(work.source.name, load.table)
             why = next(iter(work.segments.damaged(folder, load.files)), None)
         if why is None:
-            found[load.table] = load
+            loads[load.table] = load
             continue
         give_up(work, lease, load, why)
         state = states.get(load.table)
@@ -98,7 +100,7 @@ def kept_loads(
             again[load.table] = LoadReason(load.reason, load.author)
             if load.rows:
                 work.progress.note(f"{load.table} is read from the beginning again: {why}")
-    return found, again
+    return loads, again
 
 
 def _gap_since(work: Workplace, run_start: RunStart, batch: int) -> bool:
@@ -113,4 +115,4 @@ def lost_tables(run_start: RunStart, states: Mapping[TableName, TableState]) -> 
     """Tables that cannot go on by the log, since part of it was purged unread."""
     if run_start.decision.rule is not StartRule.TABLES_READ_AGAIN:
         return set()
-    return {table for table, one in states.items() if one.condition in GOING}
+    return {table for table, state in states.items() if state.condition in GOING}

@@ -47,14 +47,16 @@ def load_tables(
     for table, state in states.items():
         if state.condition is TableCondition.LOADING and table not in kept:
             asked.setdefault(table, LoadReason("what was read of it no longer counts"))
-    loads = [one for one in kept.values() if work.source.patterns.matches(one.table)]
-    for table, one in asked.items():
+    loads = [load for load in kept.values() if work.source.patterns.matches(load.table)]
+    for table, reason in asked.items():
         if table not in kept:
-            loads.append(work.ledger.order_load(lease, table, author=one.author, reason=one.why))
+            loads.append(
+                work.ledger.order_load(lease, table, author=reason.author, reason=reason.why)
+            )
     if loads and room.short is not None:
         work.progress.note(f"{room.short}\nhint: `{CURE}`")
     read = _loaded(work, lease, run_start, loads, until, room.piece_seconds)
-    done = {one.table for one in read}
+    done = {reread.table for reread in read}
     # They may not go on behind the gap.
     left = [load for load in loads if load.table in lost and load.table not in done]
     waits = TableBusy("its turn to be read from the source has not come yet", hint=_AGAIN)
@@ -76,13 +78,13 @@ def _loaded(
     until: float,
     piece_seconds: float,
 ) -> list[Reread]:
-    found: dict[TableName, Reread] = {}
+    rereads: dict[TableName, Reread] = {}
     later = set[TableName]()
     for _ in TABLE_READ.tries():
-        waiting = [one for one in loads if one.table not in found.keys() | later]
+        waiting = [load for load in loads if load.table not in rereads.keys() | later]
         if not waiting:
             break
-        ready = _begun(work, lease, run_start, waiting, found)
+        ready = _begun(work, lease, run_start, waiting, rereads)
         moved = []
         reader = ChunkReader(
             work, lease, ready, start=run_start.start.at, until=until, piece_seconds=piece_seconds
@@ -93,14 +95,14 @@ def _loaded(
                 reason, author = read.load.reason, read.load.author
                 again = {"author": author, "reason": reason}
                 moved.append(work.ledger.order_load(lease, read.load.table, **again))
-            elif (told := _told(work, lease, read)) is not None:
-                found[read.load.table] = told
+            elif (reread := _told(work, lease, read)) is not None:
+                rereads[read.load.table] = reread
             else:
                 later.add(read.load.table)
         loads = moved
     altered = TableBusy("it kept being altered while it was read", hint=_AGAIN)
-    left = [one for one in loads if one.table not in found.keys() | later]
-    return [*found.values(), *_unread(work, left, altered)]
+    left = [load for load in loads if load.table not in rereads.keys() | later]
+    return [*rereads.values(), *_unread(work, left, altered)]
 
 
 def _unread(work: Workplace, loads: Sequence[Load], why: TableBusy) -> list[Reread]:
@@ -108,7 +110,7 @@ def _unread(work: Workplace, loads: Sequence[Load], why: TableBusy) -> list[Rere
     if not loads:
         return []
     head = work.server.facts().head
-    return [Reread(one.table, one.reason, None, head, head, error=why) for one in loads]
+    return [Reread(load.table, load.reason, None, head, head, error=why) for load in loads]
 
 
 _AGAIN = owed("", Remedy.RESNAPSHOT).hint
@@ -119,7 +121,7 @@ def _begun(
     lease: Lease,
     run_start: RunStart,
     loads: Sequence[Load],
-    found: dict[TableName, Reread],
+    rereads: dict[TableName, Reread],
 ) -> list[Load]:
     """Loads whose chunks can be read: those that were begun before, and those that begin now.
     What cannot be read is `found`."""
@@ -127,11 +129,11 @@ def _begun(
     if not fresh:
         return list(loads)
     estimates = work.server.estimated_rows([one.table for one in fresh])
-    baselines = _baselines(work, fresh, found)
+    baselines = _baselines(work, fresh, rereads)
     for load in fresh:
         baseline = baselines.get(load.table)
         if baseline is None:
-            if load.table in found:
+            if load.table in rereads:
                 give_up(work, lease, load, "it cannot be read")
             continue
         schema = next((table for table in baseline.tables if table.name == load.table), None)
@@ -140,7 +142,7 @@ def _begun(
             error = None
             if refused is not None:
                 error = TableError(refused, hint=engine_hint(load.table))
-            found[load.table] = Reread(
+            rereads[load.table] = Reread(
                 load.table, load.reason, schema, baseline.low, baseline.high, error=error
             )
             give_up(work, lease, load, refused or "it is gone")
@@ -148,7 +150,7 @@ def _begun(
         if baseline.low < run_start.start.at:
             busy = TableBusy("transactions that are in the log are not committed yet", hint=_AGAIN)
             head = baseline.high
-            found[load.table] = Reread(load.table, load.reason, schema, head, head, error=busy)
+            rereads[load.table] = Reread(load.table, load.reason, schema, head, head, error=busy)
             continue
         uuid = run_start.facts.server_uuid
         reading = LoadBasis(schema, uuid, baseline.low, estimates.get(load.table))
@@ -159,7 +161,7 @@ def _begun(
 
 
 def _baselines(
-    work: Workplace, loads: Sequence[Load], found: dict[TableName, Reread]
+    work: Workplace, loads: Sequence[Load], rereads: dict[TableName, Reread]
 ) -> dict[TableName, Baseline]:
     """All tables in one round of questions; one by one where that fails."""
     names = [load.table for load in loads]
@@ -170,14 +172,14 @@ def _baselines(
             pass
         else:
             there = {table.name for table in baseline.tables}
-            told = dict.fromkeys((name for name in names if name in there), baseline)
+            baselines = dict.fromkeys((name for name in names if name in there), baseline)
             rest = [load for load in loads if load.table not in there]
-            return told | _one_by_one(work, rest, found)
-    return _one_by_one(work, loads, found)
+            return baselines | _one_by_one(work, rest, rereads)
+    return _one_by_one(work, loads, rereads)
 
 
 def _one_by_one(
-    work: Workplace, loads: Sequence[Load], found: dict[TableName, Reread]
+    work: Workplace, loads: Sequence[Load], rereads: dict[TableName, Reread]
 ) -> dict[TableName, Baseline]:
     told = {}
     for load in loads:
@@ -187,7 +189,7 @@ def _one_by_one(
             continue
         except TableError as error:
             head = work.server.facts().head
-            found[load.table] = Reread(load.table, load.reason, None, head, head, error=error)
+            rereads[load.table] = Reread(load.table, load.reason, None, head, head, error=error)
     return told
 
 

@@ -141,17 +141,17 @@ def _read(work: Workplace, order: PartOrder, state: TableState) -> PartRead:
     try:
         with work.server.rows_where(
             schema, order.condition, most_seconds=work.source.snapshot.seconds
-        ) as found:
-            _require_behind(work, found.rows.low)
-            read = _taken(work, order, found, hasher, rows)
+        ) as snapshot:
+            _require_behind(work, snapshot.rows.low)
+            read = _taken(work, order, snapshot, hasher, rows)
             mirror = Mirror(work, state.mirror, work.mirrors.version(state.mirror))
             unnamed, left = unaskable(schema, key), 0
             asked = _not_read(mirror, order, hasher, read)
             if unnamed is None:
-                _put_gone(mirror, order, hasher, _absent(found, hasher, asked), gone)
+                _put_gone(mirror, order, hasher, _absent(snapshot, hasher, asked), gone)
             else:
                 left = sum(batch.num_rows for batch in asked)
-            low, high = found.rows.low, max(found.rows.high, work.server.facts().head)
+            low, high = snapshot.rows.low, max(snapshot.rows.high, work.server.facts().head)
     except BaseException:
         rows.close()
         gone.close()
@@ -162,12 +162,12 @@ def _read(work: Workplace, order: PartOrder, state: TableState) -> PartRead:
 def _built_as_shown(work: Workplace, state: TableState) -> TableSchema:
     """The table's structure now, which is the one that its mirror shows."""
     table = state.table
-    found = [one for one in work.server.baseline([table]).tables if one.name == table]
+    schemas = [schema for schema in work.server.baseline([table]).tables if schema.name == table]
     assert state.mirror_version is not None, "it is required"
     shown = work.ledger.schema_version(work.source.name, table, state.mirror_version).schema
-    if not found or shown is None or row_structure(found[0]) != row_structure(shown):
+    if not schemas or shown is None or row_structure(schemas[0]) != row_structure(shown):
         raise RowsNotRead(f"{table} was altered since the last run", hint=AGAIN.format(table))
-    return found[0]
+    return schemas[0]
 
 
 def _key(schema: TableSchema) -> tuple[str, ...]:
@@ -193,11 +193,11 @@ def _require_behind(work: Workplace, low: Coordinates) -> None:
 
 
 def _taken(
-    work: Workplace, order: PartOrder, found: ConditionSnapshot, hasher: RowHasher, rows: Waiting
+    work: Workplace, order: PartOrder, snapshot: ConditionSnapshot, hasher: RowHasher, rows: Waiting
 ) -> Hashes:
     """The rows of the condition, put away; the hashes of their keys."""
     hashes = [np.zeros(0, np.uint64)]
-    for batch in found.rows.batches:
+    for batch in snapshot.rows.batches:
         rows.put(batch)
         hashes.append(hasher.keys(batch))
     work.progress.note(f"{order.table}: rows read where {order.condition.text}: {rows.rows:,}")
@@ -230,11 +230,13 @@ def _not_read(
     return kept
 
 
-def _absent(found: ConditionSnapshot, hasher: RowHasher, asked: Sequence[pa.RecordBatch]) -> Hashes:
+def _absent(
+    snapshot: ConditionSnapshot, hasher: RowHasher, asked: Sequence[pa.RecordBatch]
+) -> Hashes:
     """Which of these keys have no row at the source."""
     absent = [np.zeros(0, np.uint64)]
     for batch in asked:
-        there = [hasher.keys(keys) for keys in found.by_keys(batch)]
+        there = [hasher.keys(keys) for keys in snapshot.by_keys(batch)]
         absent.append(np.setdiff1d(hasher.keys(batch), np.concatenate([absent[0], *there])))
     return np.concatenate(absent)
 

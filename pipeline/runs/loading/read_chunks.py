@@ -128,9 +128,9 @@ class ChunkReader:
         """One that is planned and not read, or a new one."""
         if not reading.goes_on:
             return None
-        for one in reading.load.unread:
-            if one.number not in reading.under_way:
-                return one
+        for chunk in reading.load.unread:
+            if chunk.number not in reading.under_way:
+                return chunk
         if reading.load.planned:
             return None
         try:
@@ -246,6 +246,6 @@ class ChunkReader:
     def _tell(self, *, at_once: bool = False) -> None:
         """Of those that are being read, and those that just ended."""
         if at_once or perf_counter() - self._told_at >= TELL_SECONDS:
-            told = (one.load.progress for one in self._readings if one.load.chunks)
+            told = (reading.load.progress for reading in self._readings if reading.load.chunks)
             self._work.progress.load(tuple(told))
             self._told_at = perf_counter()

@@ -170,8 +170,8 @@ def _require_snapshot(work: Workplace, task: Task) -> None:
     """Rows that a batch read from the source go when it is acknowledged."""
     needed = {task.plan.snapshot, task.plan.completion} - {None}
     for batch in task.batches if needed else ():
-        found = work.ledger.snapshots(work.source.name, batch.id)
-        if batch.state is BatchState.ACKNOWLEDGED and not needed.isdisjoint(found):
+        parts = work.ledger.snapshots(work.source.name, batch.id)
+        if batch.state is BatchState.ACKNOWLEDGED and not needed.isdisjoint(parts):
             raise owed("what was read of it was not merged in time")
 
 
@@ -199,8 +199,8 @@ def _lineage(
 def parts_within(work: Workplace, table: TableName, first: int, last: int) -> list[BatchPart]:
     """What the captured batches from one to another have of a table, oldest first."""
     return [
-        BatchPart(one.batch, one.segments, one.events, one.snapshot)
-        for one in work.ledger.contents(work.source.name, table, first, last)
+        BatchPart(content.batch, content.segments, content.events, content.snapshot)
+        for content in work.ledger.contents(work.source.name, table, first, last)
     ]
 
 
@@ -210,7 +210,7 @@ def _versions(
     """From the version that the mirror shows, or the first that matters, to the last."""
     table = state.table
     history = work.ledger.schema_versions(work.source.name, table)
-    numbers = [one.version for one in history]
+    numbers = [version.version for version in history]
     first = plan.first
     if first is None and after >= 0:
         # Ledgers of before kept no such number: their tables never changed.
@@ -230,10 +230,10 @@ def versions_between(
 def _known(
     work: Workplace, history: Sequence[SchemaVersion], first: int, final: int
 ) -> Sequence[SchemaVersion]:
-    numbers = [one.version for one in history]
+    numbers = [version.version for version in history]
     between = history[numbers.index(first) : numbers.index(final) + 1]
     between = in_force(between, _catching_up(work, between))
-    known = [one for one in between if one.knowledge is Knowledge.KNOWN]
+    known = [version for version in between if version.knowledge is Knowledge.KNOWN]
     if not known or len(known) < len(between):
         raise owed(f"its structure was not known between version {first} and {final}")
     return known
@@ -244,8 +244,8 @@ def _catching_up(work: Workplace, versions: Sequence[SchemaVersion]) -> set[int]
     if not out_of_order(versions):
         return set()
     first, last = versions[0].batch, versions[-1].batch
-    found = work.ledger.live_batches(work.source.name, first, last)
-    return {batch.id for batch in found if batch.catches_up}
+    batches = work.ledger.live_batches(work.source.name, first, last)
+    return {batch.id for batch in batches if batch.catches_up}
 
 
 def folders_of(

@@ -24,8 +24,8 @@ def lacking_of(work: Workplace) -> Mapping[TableName, list[Batch]]:
     known = {batch.id: batch for batch in work.ledger.unfinished(source)}
     missed = {number for numbers in pending.values() for number in numbers} - known.keys()
     if missed:
-        found = work.ledger.live_batches(source, min(missed), max(missed))
-        known |= {batch.id: batch for batch in found}
+        batches = work.ledger.live_batches(source, min(missed), max(missed))
+        known |= {batch.id: batch for batch in batches}
     return {table: [known[number] for number in pending[table]] for table in sorted(pending)}
 
 

@@ -93,7 +93,7 @@ def _facts(work: Workplace, job: Job, parts: Sequence[SegmentPart]) -> Facts:
         keyed=bool(job.key),
         soft=job.lineage.policies.deletes == Deletes.SOFT,
         replaces=job.task.plan.replaces,
-        partial=any(one.part.present is not None for one in parts),
+        partial=any(part.part.present is not None for part in parts),
         images=sum(file.images for part in parts for file in part.files),
         unpacked=sum(work.segments.unpacked(part.folder, part.files) for part in parts),
         inserts_only=only_inserts(segment.counts for segment in job.task.plan.segments),

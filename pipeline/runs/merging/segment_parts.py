@@ -70,7 +70,9 @@ def segment_parts(work: Workplace, job: Job) -> tuple[SegmentPart, ...]:
 
 def _by_kind(job: Job) -> Iterator[tuple[int, bool, tuple[SegmentFile, ...]]]:
     for version in job.task.plan.versions:
-        segments = (one for one in job.task.plan.segments if one.schema_version == version)
+        segments = (
+            segment for segment in job.task.plan.segments if segment.schema_version == version
+        )
         files = [file for segment in segments for file in segment.files]
         for partial in (False, True):
             some = tuple(file for file in files if file.partial is partial)

@@ -100,7 +100,7 @@ def staged_rows(
     context. `soft`: rows of it may be marked as deleted."""
     own = mirrors.schema(mirror, version)
     marks = soft and DELETED_AT.name in own.names
-    schema = pa.schema([one for one in own if not (marks and one.name == DELETED_AT.name)])
+    schema = pa.schema([field for field in own if not (marks and field.name == DELETED_AT.name)])
     there: list[str] = []
     gone: list[str] = []
     try:
@@ -227,8 +227,8 @@ def _emptied_at(origin: Origin, first: Batch) -> datetime | None:
 def _batches(aside: Workplace, origin: Origin) -> tuple[Batch, ...]:
     ends = origin.parts[0].batch, origin.parts[-1].batch
     numbers = {part.batch for part in origin.parts}
-    found = aside.ledger.live_batches(aside.source.name, *ends)
-    return tuple(batch for batch in found if batch.id in numbers)
+    batches = aside.ledger.live_batches(aside.source.name, *ends)
+    return tuple(batch for batch in batches if batch.id in numbers)
 
 
 def _state(aside: Workplace, origin: Origin) -> TableState:

@@ -61,16 +61,16 @@ class Origin:
     @property
     def images(self) -> int:
         """At most so many row images are read."""
-        return sum(file.images for one in self.plan.segments for file in one.files)
+        return sum(file.images for segment in self.plan.segments for file in segment.files)
 
 
 def origin_at(work: Workplace, table: TableName, cut: Cut) -> Origin:
     """The nearest. `PastRefused` where there is none."""
     parts = parts_at(work, table, cut)
     require_there(work, table, cut, parts)
-    found = work.ledger.mirror_versions(work.source.name, table, cut.before)
+    versions = work.ledger.mirror_versions(work.source.name, table, cut.before)
     reasons = []
-    for base in readable(work, found):
+    for base in readable(work, versions):
         try:
             return _from_version(work, table, cut, base, parts)
         except TableError as error:
@@ -97,8 +97,8 @@ def live_origin(work: Workplace, table: TableName, cut: Cut, own: pa.Schema) -> 
         return _with_columns(_from_changelog(work, table, cut, parts), own)
     except TableError as error:
         reasons.append(error.reason)
-    found = work.ledger.mirror_versions(work.source.name, table, cut.before)
-    for base in reversed(tuple(readable(work, found))):
+    versions = work.ledger.mirror_versions(work.source.name, table, cut.before)
+    for base in reversed(tuple(readable(work, versions))):
         if not any(part.batch > base.batch for part in parts):
             break
         try:
@@ -128,8 +128,10 @@ def parts_at(work: Workplace, table: TableName, cut: Cut) -> list[BatchPart]:
     last = parts[-1]
     left = replace(
         last,
-        segments=tuple(one for one in last.segments if one.first_sequence <= cut.sequence),
-        events=tuple(one for one in last.events if _lies_before(one, cut)),
+        segments=tuple(
+            segment for segment in last.segments if segment.first_sequence <= cut.sequence
+        ),
+        events=tuple(event for event in last.events if _lies_before(event, cut)),
     )
     return [*parts[:-1], *([left] if left.segments or left.events else [])]
 
@@ -167,7 +169,7 @@ def _from_changelog(
 ) -> Origin:
     source = work.source.name
     gaps = [gap.batch for gap in work.ledger.gaps(source) if gap.batch <= cut.batch.id]
-    overlaps = [one.id for one in work.ledger.overlaps(source) if one.id <= cut.batch.id]
+    overlaps = [batch.id for batch in work.ledger.overlaps(source) if batch.id <= cut.batch.id]
     settling = [event for part in parts for event in part.events if event.kind in SETTLES]
     if _came_since(work, table, cut, settling[-1].version if settling else 0):
         raise TableError("its rows came with it from another name", hint="")

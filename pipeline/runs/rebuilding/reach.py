@@ -32,11 +32,13 @@ def require_there(work: Workplace, table: TableName, cut: Cut, parts: Sequence[B
             f"the lake has no table {table}", hint="`lockstep tables` lists those it has"
         )
     asked = {cut.before, cut.batch.id} - {0}
-    for one in (lack for batch in sorted(asked) for lack in ledger.missing_versions(source, batch)):
-        if one.table == table and one.why in _STOPPED:
-            told = explained(ledger, source, one)
+    for missing in (
+        lack for batch in sorted(asked) for lack in ledger.missing_versions(source, batch)
+    ):
+        if missing.table == table and missing.why in _STOPPED:
+            gap = explained(ledger, source, missing)
             raise PastRefused(
-                f"{table} cannot be made as of {cut}: {told.reason}", hint=earliest(work, table)
+                f"{table} cannot be made as of {cut}: {gap.reason}", hint=earliest(work, table)
             )
     held = ledger.schema_at(source, table, batch=cut.batch.id, place=cut.at)
     if held is not None and held.knowledge is Knowledge.DROPPED:
@@ -50,24 +52,24 @@ def require_there(work: Workplace, table: TableName, cut: Cut, parts: Sequence[B
         )
 
 
-def readable(work: Workplace, found: Sequence[ShownVersion]) -> Iterator[ShownVersion]:
+def readable(work: Workplace, versions: Sequence[ShownVersion]) -> Iterator[ShownVersion]:
     """Those whose log and files are there, newest first: where one is gone, so are those of its
     folder before it."""
     gone: set[str] = set()
-    for one in found:
-        if one.entry.mirror in gone:
+    for version in versions:
+        if version.entry.mirror in gone:
             continue
-        if _is_gone(work, one):
-            gone.add(one.entry.mirror)
+        if _is_gone(work, version):
+            gone.add(version.entry.mirror)
         else:
-            yield one
+            yield version
 
 
-def _is_gone(work: Workplace, one: ShownVersion) -> bool:
+def _is_gone(work: Workplace, version: ShownVersion) -> bool:
     """Whether a version cannot be read any more, or is not the one that was written."""
-    entry = one.entry
+    entry = version.entry
     why = work.mirrors.lacking(
-        entry.mirror, entry.delta_version, table_id=entry.table_id, batch=one.batch
+        entry.mirror, entry.delta_version, table_id=entry.table_id, batch=version.batch
     )
     return why is not None
 
@@ -76,8 +78,8 @@ def earliest(work: Workplace, table: TableName) -> str:
     """The earliest place that works, in words."""
     ledger, source = work.ledger, work.source.name
     cursor = ledger.acknowledged_cursor(source)
-    found = [] if cursor is None else ledger.mirror_versions(source, table, cursor.batch)
-    there = tuple(readable(work, found))
+    versions = [] if cursor is None else ledger.mirror_versions(source, table, cursor.batch)
+    there = tuple(readable(work, versions))
     if not there:
         return f"`lockstep versions` tells of {table}"
     [batch] = ledger.live_batches(source, there[-1].batch, there[-1].batch)

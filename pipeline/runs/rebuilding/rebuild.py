@@ -151,7 +151,7 @@ def _live(work: Workplace, table: TableName) -> _Live:
             f"the mirror of {table} was made with another `deletes` than is configured now",
             hint=reload_hint(table),
         )
-    own = pa.schema([one for one in shown if not (soft and one.name == DELETED_AT.name)])
+    own = pa.schema([field for field in shown if not (soft and field.name == DELETED_AT.name)])
     [last] = work.ledger.live_batches(source, cursor.batch, cursor.batch)
     return _Live(state, own, soft, last)
 

@@ -120,9 +120,9 @@ def _apart(work: Workplace) -> list[tuple[TableState, str]]:
     for table, state in work.ledger.table_states(source).items():
         if state.condition is TableCondition.DROPPED:
             continue
-        one = judged(work, state, looked.get(state.mirror), intents.get(table))
-        if isinstance(one, Ahead | Behind):
-            found.append((state, why(work, state, one)))
+        relation = judged(work, state, looked.get(state.mirror), intents.get(table))
+        if isinstance(relation, Ahead | Behind):
+            found.append((state, why(work, state, relation)))
     return found
 
 

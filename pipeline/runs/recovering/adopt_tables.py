@@ -60,13 +60,13 @@ class Compared:
 def compare_tables(work: Workplace, tables: Sequence[TableName]) -> Compared:
     """Writes nothing. `SourceMoving` before the first run, and while batches wait."""
     shown = what_the_lake_shows(work)
-    found: dict[TableName, Found] = {}
+    comparisons: dict[TableName, Found] = {}
     candidates: dict[TableName, Candidate] = {}
     for table in tables:
         try:
             candidates[table] = _candidate(work, shown, table)
         except TableError as error:
-            found[table] = NotCompared(table, error.reason, error.hint)
+            comparisons[table] = NotCompared(table, error.reason, error.hint)
     with_them = replace(
         shown,
         states={
@@ -78,13 +78,13 @@ def compare_tables(work: Workplace, tables: Sequence[TableName]) -> Compared:
             **{candidate.table: candidate.version for candidate in candidates.values()},
         },
     )
-    found.update(compare(work, with_them, sorted(candidates)))
+    comparisons.update(compare(work, with_them, sorted(candidates)))
     equal = [
         candidates[table]
-        for table, one in sorted(found.items())
-        if isinstance(one, TableDifference) and one.equal
+        for table, comparison in sorted(comparisons.items())
+        if isinstance(comparison, TableDifference) and comparison.equal
     ]
-    return Compared(shown.cursor, found, tuple(equal))
+    return Compared(shown.cursor, comparisons, tuple(equal))
 
 
 def adopt_tables(
@@ -125,7 +125,7 @@ def _candidate(work: Workplace, shown: Shown, table: TableName) -> Candidate:
         raise TableError(f"its structure at {at} is not known", hint=instead)
     wanted = arrow_schema(row_structure(schema.schema))
     have = work.mirrors.schema(state.mirror, version)
-    mine = {one.name: one.type for one in have if one.name != DELETED_AT.name}
+    mine = {field.name: field.type for field in have if field.name != DELETED_AT.name}
     other = sorted(
         {one.name for one in wanted if mine.get(one.name) != one.type}
         | mine.keys() - {*wanted.names}

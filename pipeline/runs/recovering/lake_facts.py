@@ -89,8 +89,8 @@ def gather(work: Workplace) -> Gathered:
         elif not changelog and (found := mirror_facts(folder, commits)) is not None:
             mirrors.append(found)
             highest = max([highest, *_numbers(commits)])
-    each = tuple(_published(one, listed) for one in newest_of_each(mirrors))
-    bare = _unmirrored(listed, {one.table for one in each})
+    each = tuple(_published(mirror, listed) for mirror in newest_of_each(mirrors))
+    bare = _unmirrored(listed, {mirror.table for mirror in each})
     facts = LakeFacts(_owner(work), tuple(told), each, bare, frozenset(void))
     return Gathered(facts, tuple(listed), folders, highest)
 
@@ -123,14 +123,18 @@ def _unmirrored(
     listed: Iterable[Listed], mirrored: Collection[TableName]
 ) -> tuple[tuple[TableName, int], ...]:
     first: dict[TableName, int] = {}
-    for one in listed:
-        if isinstance(one.table, TableName) and one.table not in mirrored and one.batches:
-            begins = min(one.batches)
-            first[one.table] = min(begins, first.get(one.table, begins))
+    for changelog in listed:
+        if (
+            isinstance(changelog.table, TableName)
+            and changelog.table not in mirrored
+            and changelog.batches
+        ):
+            begins = min(changelog.batches)
+            first[changelog.table] = min(begins, first.get(changelog.table, begins))
     return tuple(sorted(first.items()))
 
 
 def _published(mirror: MirrorFacts, listed: Sequence[Listed]) -> MirrorFacts:
     """With what its changelogs have."""
-    own = (one.batches for one in listed if one.table == mirror.table)
+    own = (changelog.batches for changelog in listed if changelog.table == mirror.table)
     return replace(mirror, published=frozenset().union(*own))

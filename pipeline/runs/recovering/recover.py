@@ -67,19 +67,21 @@ def recover(work: Workplace, lease: Lease, *, author: str, behind: int | None = 
         return Recovery(None)
     basis = _basis(work, behind)
     held = partial(work.ledger.require_held, lease)
-    told = _told(basis)
-    assert told.plan is not None, "nothing is done yet"
-    adopted, refused = restore_mirrors(work, told.plan.adopted, held)
-    looked = basis.gathered.folders | {one.mirror.folder: version for one, version in adopted}
+    recovery = _told(basis)
+    assert recovery.plan is not None, "nothing is done yet"
+    adopted, refused = restore_mirrors(work, recovery.plan.adopted, held)
+    looked = basis.gathered.folders | {
+        adoption.mirror.folder: version for adoption, version in adopted
+    }
     looked |= cut_changelogs(work, basis.gathered, basis.plan.told, held)
-    reloads = (*told.reloads, *refused)
+    reloads = (*recovery.reloads, *refused)
     # Before the batch: once that is recorded, the next try does no more than end.
     for table, why in reloads:
         work.ledger.order_load(lease, table, author=author, reason=why)
     work.ledger.note_looked(lease, looked)
     record(work, lease, basis, adopted, author)
     _end(work, lease)
-    return replace(told, reloads=reloads)
+    return replace(recovery, reloads=reloads)
 
 
 def _basis(work: Workplace, behind: int | None) -> Basis:
@@ -120,20 +122,26 @@ def _basis(work: Workplace, behind: int | None) -> Basis:
 
 def _told(basis: Basis) -> Recovery:
     structures, plan = basis.structures, basis.plan
-    adopted = tuple(one for one in plan.adopted if one.mirror.table in structures.adopted)
-    gone = tuple(one.mirror for one in plan.adopted if one.mirror.table in structures.gone)
+    adopted = tuple(
+        adoption for adoption in plan.adopted if adoption.mirror.table in structures.adopted
+    )
+    gone = tuple(
+        adoption.mirror for adoption in plan.adopted if adoption.mirror.table in structures.gone
+    )
     doubts = (*plan.doubts, *_mixed(basis))
     plan = replace(plan, adopted=adopted, left=(*plan.left, *gone), doubts=doubts)
-    cut = tuple(one.folder for one in basis.gathered.listed if one.above(plan.told.batch))
+    cut = tuple(
+        changelog.folder for changelog in basis.gathered.listed if changelog.above(plan.told.batch)
+    )
     return Recovery(plan, structures.reloads, cut)
 
 
 def _mixed(basis: Basis) -> Iterator[str]:
-    for one in basis.gathered.listed:
-        if any(batch_of(file) is None for file in one.files):
+    for changelog in basis.gathered.listed:
+        if any(batch_of(file) is None for file in changelog.files):
             yield (
-                f"somebody else wrote files to {one.folder}: nothing says when its rows came, so "
-                "all of them stay"
+                f"somebody else wrote files to {changelog.folder}: nothing says when its rows came"
+                ", so all of them stay"
             )
 
 

@@ -27,42 +27,42 @@ def restore_mirrors(
     """Each table that is taken over, with the Delta version of its mirror; and those of which
     that was refused, and why."""
     done, refused = [], []
-    for one in adopted:
-        version, folder = one.mirror.newest, one.mirror.folder
-        if one.restored:
-            words = restamped(one.shown.words, WriteKind.RESTORE, restored=one.version)
-            work.progress.note(f"{folder} shows version {one.version} once more")
+    for adoption in adopted:
+        version, folder = adoption.mirror.newest, adoption.mirror.folder
+        if adoption.restored:
+            words = restamped(adoption.shown.words, WriteKind.RESTORE, restored=adoption.version)
+            work.progress.note(f"{folder} shows version {adoption.version} once more")
             try:
-                version = work.mirrors.restore(folder, one.version, words, held)
+                version = work.mirrors.restore(folder, adoption.version, words, held)
             except TableError as error:
-                refused.append((one.mirror.table, error.reason))
+                refused.append((adoption.mirror.table, error.reason))
                 continue
-        done.append((one, version))
+        done.append((adoption, version))
     return done, refused
 
 
 def cut_changelogs(work: Workplace, gathered: Gathered, told: Told, held: Held) -> dict[str, int]:
     """What is behind the batch is listed no more; the versions of what was changed."""
     found = {}
-    for one in gathered.listed:
-        if not one.above(told.batch):
+    for changelog in gathered.listed:
+        if not changelog.above(told.batch):
             continue
         files = [
             SegmentFile(file, 0, size, "")
-            for file, size in one.files.items()
+            for file, size in changelog.files.items()
             if (batch_of(file) or 0) <= told.batch
         ]
-        work.progress.note(f"{one.folder} lists what there was at {told.at}")
+        work.progress.note(f"{changelog.folder} lists what there was at {told.at}")
         done = work.changelog.restate(
-            one.folder,
-            app_id=_app_id(work, gathered, one),
+            changelog.folder,
+            app_id=_app_id(work, gathered, changelog),
             batch=told.batch,
             files=files,
-            words=_restated(work, one, told),
+            words=_restated(work, changelog, told),
             held=held,
         )
         if done.delta_version is not None:
-            found[one.folder] = done.delta_version
+            found[changelog.folder] = done.delta_version
     return found
 
 

@@ -45,11 +45,11 @@ def _sequence(work: Workplace, basis: Basis) -> int:
     if told.cursor is not None:
         return told.cursor.sequence
     highest = 0
-    for one in basis.gathered.listed:
-        version = work.mirrors.version(one.folder)
-        if isinstance(one.table, SourceTable) or version is None:
+    for changelog in basis.gathered.listed:
+        version = work.mirrors.version(changelog.folder)
+        if isinstance(changelog.table, SourceTable) or version is None:
             continue
-        for rows in work.mirrors.rows(one.folder, ["_sequence"], version):
+        for rows in work.mirrors.rows(changelog.folder, ["_sequence"], version):
             highest = max(highest, pc.max(rows.column(0)).as_py() or 0)
     return highest
 
@@ -70,7 +70,7 @@ def record(
         "batch": plan.told.batch,
         "of_ledger": plan.told.ledger,
         "highest_batch": plan.batch,
-        "adopted": [str(one.mirror.table) for one, _ in adopted],
+        "adopted": [str(adoption.mirror.table) for adoption, _ in adopted],
         "read_again": [str(table) for table, _ in basis.structures.reloads],
         "doubts": list(plan.doubts),
     }
@@ -79,8 +79,8 @@ def record(
     start: Position = placed.position
     batch = ledger.begin_batch(lease, start, predecessor=None, start_decision=decision.id)
     handovers = [
-        _handover(work, one, version, basis.structures.generation(one.mirror.table))
-        for one, version in adopted
+        _handover(work, adoption, version, basis.structures.generation(adoption.mirror.table))
+        for adoption, version in adopted
     ]
     record = CaptureRecord(
         end=start,
@@ -95,18 +95,18 @@ def record(
         history=History((), basis.structures.versions, basis.structures.databases),
         handovers=tuple(handovers),
         extents=tuple(
-            Extent(one.mirror.table, plan.told.partial[one.mirror.table])
-            for one, _ in adopted
-            if one.mirror.table in plan.told.partial
+            Extent(adoption.mirror.table, plan.told.partial[adoption.mirror.table])
+            for adoption, _ in adopted
+            if adoption.mirror.table in plan.told.partial
         ),
         scope=work.source.patterns,
     )
     ledger.record_capture(lease, batch.id, record)
 
 
-def _handover(work: Workplace, one: Adopted, version: int, generation: int) -> Handover:
+def _handover(work: Workplace, adoption: Adopted, version: int, generation: int) -> Handover:
     """`generation`: of the changelog."""
-    mirror = one.mirror
+    mirror = adoption.mirror
     changelog = changelog_path(work.source.name, mirror.table, generation)
     before = TableState(
         mirror.table,

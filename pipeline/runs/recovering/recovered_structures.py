@@ -53,7 +53,11 @@ def structures_of(work: Workplace, gathered: Gathered, plan: Plan, placed: Place
     touched = touched_between(between, list(now))
     there = {name for name in now if name not in touched or not touched[name].created}
     there |= {name for name, found in touched.items() if not found.created}
-    wanted = {one.mirror.table: one for one in plan.adopted if one.mirror.table in there}
+    wanted = {
+        adoption.mirror.table: adoption
+        for adoption in plan.adopted
+        if adoption.mirror.table in there
+    }
     versions, unknown = [], set[TableName]()
     for name in sorted(there):
         schema = now.get(name) if name not in touched else None
@@ -61,7 +65,7 @@ def structures_of(work: Workplace, gathered: Gathered, plan: Plan, placed: Place
             schema = _kept(work, gathered, plan, wanted[name])
         unknown |= {name} if schema is None else set()
         version = _version(name, schema, placed.told.at)
-        changelogs = [one for one in gathered.listed if one.table == name]
+        changelogs = [changelog for changelog in gathered.listed if changelog.table == name]
         generation = _generation(work, changelogs, version, plan.told.batch)
         versions.append(replace(version, generation=generation))
     adopted = {name for name in wanted if name not in unknown}
@@ -76,7 +80,7 @@ def structures_of(work: Workplace, gathered: Gathered, plan: Plan, placed: Place
     databases = tuple(
         DatabaseVersion(database.name, at, database) for database in baseline.databases
     )
-    gone = frozenset(one.mirror.table for one in plan.adopted) - there
+    gone = frozenset(adoption.mirror.table for adoption in plan.adopted) - there
     return Structures(tuple(versions), databases, frozenset(adopted), gone, reloads)
 
 
@@ -111,15 +115,15 @@ def _generation(
     return number
 
 
-def _kept(work: Workplace, gathered: Gathered, plan: Plan, one: Adopted) -> TableSchema | None:
+def _kept(work: Workplace, gathered: Gathered, plan: Plan, adoption: Adopted) -> TableSchema | None:
     """The newest structure that the lake keeps of a table up to the batch."""
     keys = [(told.batch, told.structures) for told in gathered.facts.told if told.structures]
-    keys += [(shown.last, shown.structure) for shown in one.mirror.shown if shown.structure]
+    keys += [(shown.last, shown.structure) for shown in adoption.mirror.shown if shown.structure]
     for batch, key in sorted(keys, reverse=True):
         if batch > plan.told.batch or key is None:
             continue
         for schema in work.claims.structures(work.source.name, key) or ():
-            if schema.name == one.mirror.table:
+            if schema.name == adoption.mirror.table:
                 return schema
     return None
 
@@ -131,9 +135,9 @@ def _unfit(
 ) -> Iterator[TableName]:
     """Tables whose mirrors cannot be read as of that version, or lack a column of it."""
     schemas = {one.table: one.schema for one in versions}
-    for name, one in adopted.items():
+    for name, adoption in adopted.items():
         schema = schemas[name]
-        folder, version = one.mirror.folder, one.version
+        folder, version = adoption.mirror.folder, adoption.version
         if work.mirrors.lacking(folder, version) is not None or schema is None:
             yield name
             continue

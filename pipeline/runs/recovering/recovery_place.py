@@ -75,15 +75,15 @@ def _placed(work: Workplace, told: Told, facts: ServerFacts) -> Placed:
         raise StartUnreachable(
             "the server lacks transactions that were read", hint="`lockstep check`"
         )
-    found = find_place(work, cursor.gtids, facts)
+    proven = find_place(work, cursor.gtids, facts)
     position = Position(told.at, cursor.gtids, cursor.server)
-    return Placed(told, position, cursor.witness, True, _begun(told, found, facts))
+    return Placed(told, position, cursor.witness, True, _begun(told, proven, facts))
 
 
 def _at_place(work: Workplace, told: Told, facts: ServerFacts) -> Placed:
-    found = find_place(work, told.at, facts)
-    cursor, witness = told.cursor, found.witness
-    if found.at != told.at or witness is None:
+    proven = find_place(work, told.at, facts)
+    cursor, witness = told.cursor, proven.witness
+    if proven.at != told.at or witness is None:
         raise StartUnreachable("no transaction ends there", hint="`lockstep check`")
     if cursor is not None:
         if compare_witness(cursor.witness, witness) is WitnessReading.DIFFERENT:
@@ -92,9 +92,9 @@ def _at_place(work: Workplace, told: Told, facts: ServerFacts) -> Placed:
                 hint="`lockstep check`",
             )
         witness = cursor.witness
-    gtids = found.gtid_set if cursor is None or cursor.gtids is None else cursor.gtids
+    gtids = proven.gtid_set if cursor is None or cursor.gtids is None else cursor.gtids
     position = Position(told.at, gtids, facts.server_uuid)
-    return Placed(told, position, witness, _by_gtid(cursor, facts), _begun(told, found, facts))
+    return Placed(told, position, witness, _by_gtid(cursor, facts), _begun(told, proven, facts))
 
 
 def _by_gtid(cursor: CursorSaid | None, facts: ServerFacts) -> bool:
@@ -102,8 +102,8 @@ def _by_gtid(cursor: CursorSaid | None, facts: ServerFacts) -> bool:
     return trusted and facts.gtid_mode == "ON"
 
 
-def _begun(told: Told, found: ProvenPosition, facts: ServerFacts) -> RunStart:
+def _begun(told: Told, proven: ProvenPosition, facts: ServerFacts) -> RunStart:
     reason = f"the lake shows {told.at}"
-    decision = Start(StartRule.RESUME_SAME_SERVER, reason, found.at)
-    start = Position(found.at, found.gtid_set, facts.server_uuid)
-    return RunStart(decision, 0, start, found.witness, facts, leave_out=found.leave_out)
+    decision = Start(StartRule.RESUME_SAME_SERVER, reason, proven.at)
+    start = Position(proven.at, proven.gtid_set, facts.server_uuid)
+    return RunStart(decision, 0, start, proven.witness, facts, leave_out=proven.leave_out)

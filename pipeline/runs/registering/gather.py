@@ -56,9 +56,11 @@ def gather(work: Workplace, registry: Registry, *, every: bool = False) -> Gathe
     states = ledger.table_states(source)
     there = {table: state for table, state in states.items() if _there(state)}
     names, left = _named(registry, source, there, registered)
-    dropped = {t for t, one in states.items() if one.condition is TableCondition.DROPPED}
+    dropped = {t for t, state in states.items() if state.condition is TableCondition.DROPPED}
     unnamed = there.keys() - names.keys()
-    gone = [one for one in registered if one in dropped or one in unnamed or one not in states]
+    gone = [
+        table for table in registered if table in dropped or table in unnamed or table not in states
+    ]
     due = [
         table
         for table, name in names.items()
@@ -95,7 +97,7 @@ def stand(ledger: Ledger, source: str, registry: Registry) -> Standing:
         for table, name in names.items()
         if _differs(registered.get(table), there[table], name, registry.catalog)
     ]
-    made = sum(1 for one in registered.values() if one.content is not None)
+    made = sum(1 for entry in registered.values() if entry.content is not None)
     return Standing(registry.catalog.identity, made, tuple(sorted(waiting)), tuple(left))
 
 
@@ -113,10 +115,10 @@ def _statements(work: Workplace, seen: int) -> tuple[int, list[str]]:
     """The newest statement, and the texts of those behind `seen`, in small letters."""
     texts: list[str] = []
     while True:
-        found = work.ledger.schema_statements(work.source.name, limit=_STATEMENTS, after=seen)
-        texts += [one.text.lower() for one in found]
-        seen = max((one.id for one in found), default=seen)
-        if len(found) < _STATEMENTS:
+        statements = work.ledger.schema_statements(work.source.name, limit=_STATEMENTS, after=seen)
+        texts += [statement.text.lower() for statement in statements]
+        seen = max((statement.id for statement in statements), default=seen)
+        if len(statements) < _STATEMENTS:
             return seen, texts
 
 

@@ -78,7 +78,7 @@ class _Books:
 def _kept(work: Workplace, lease: Lease, registry: Registry) -> _Books:
     ledger, catalog = work.ledger, registry.catalog.identity
     return _Books(
-        note=lambda one: ledger.note_registration(lease, catalog, one),
+        note=lambda entry: ledger.note_registration(lease, catalog, entry),
         forget=lambda table: ledger.forget_registration(lease, catalog, table),
         up_to=lambda statement: ledger.note_registered_up_to(lease, catalog, statement),
     )

@@ -77,16 +77,16 @@ def stopped_at(work: Workplace, order: TableOrder) -> StoppedAt:
     before = None if held is None else held.schema
     if held is not None and before is None:
         earlier = ledger.schema_versions(source, order.table)
-        known = [one.schema for one in earlier if one.version < held.version]
+        known = [version.schema for version in earlier if version.version < held.version]
         before = next((one for one in reversed(known) if one is not None), None)
-    found = [
+    statements = [
         statement
         for statement in recorded_statements(ledger, source)
         if statement.begin == stopped.at
     ]
-    if not found:
+    if not statements:
         return StoppedAt(before)
-    logged = logged_statement(found[-1])
+    logged = logged_statement(statements[-1])
     schema = ServerSchema(lower_case_table_names=logged.context.facts.lower_case_table_names)
     for database in ledger.databases_at(source, batch=stopped.batch, place=stopped.at):
         if database.schema is not None:

@@ -87,16 +87,16 @@ def returns_of(work: Workplace, orders: Sequence[TableOrder]) -> ReturnPlan:
     What is read from the source belongs before an end of the log that nobody knew when the
     run began: a run whose end a person fixed leaves such a table to the next one without.
     """
-    found = _returns_of(work, orders)
+    plan = _returns_of(work, orders)
     if work.source.until is None:
-        return found
+        return plan
     waits = {
         table: way.why
-        for table, way in found.besides.items()
+        for table, way in plan.besides.items()
         if isinstance(way, ReadAgain | Backfill)
     }
     if not waits:
-        return found
+        return plan
     kept = [order for order in orders if order.table not in waits]
     return replace(_returns_of(work, kept), waits=waits)
 
@@ -188,20 +188,26 @@ def _with_prepared(
     at_end = span.batch.end is not None and span.start.at == span.batch.end.at
     begin = span.batch.id + at_end
     ended = _ended(work, begin, cursor.batch)
-    earliest = min((one.batch for one in ended), default=begin)
+    earliest = min((transaction.batch for transaction in ended), default=begin)
     if earliest >= begin:
         return span, {}
     before = work.ledger.live_batches(source, earliest, span.batch.id)
-    if any(one.predecessor is None and not one.catches_up for one in before[1:]):
+    if any(batch.predecessor is None and not batch.catches_up for batch in before[1:]):
         return None
     first = Span(before[0], before[0].start, None, span.low)
     ended += _ended(work, earliest, begin - 1)
-    return first, {one.xid: replace(one, file=None) for one in ended if one.batch < earliest}
+    return first, {
+        transaction.xid: replace(transaction, file=None)
+        for transaction in ended
+        if transaction.batch < earliest
+    }
 
 
 def _ended(work: Workplace, begin: int, end: int) -> list[Prepared]:
     batches = work.ledger.live_batches(work.source.name, begin, end)
-    return [one for batch in batches for one in work.ledger.ended_prepared(batch.id)]
+    return [
+        transaction for batch in batches for transaction in work.ledger.ended_prepared(batch.id)
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,7 +249,7 @@ class TablesResumed:
         back = cls(tuple(orders), ways)
         if not fixed:
             return back
-        return replace(back, orders=tuple(one for one in orders if one not in back.read))
+        return replace(back, orders=tuple(order for order in orders if order not in back.read))
 
 
 def _way_back(

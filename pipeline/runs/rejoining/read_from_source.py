@@ -26,11 +26,11 @@ def read_from_source(
     if work.source.until is not None:
         order_new(work, lease, run_start)
         return []  # they wait for a run whose end nobody fixed
-    columns = [one for one in back.read if isinstance(back.ways[one.table], Backfill)]
-    found, whole = reread_columns(
+    columns = [order for order in back.read if isinstance(back.ways[order.table], Backfill)]
+    rereads, whole = reread_columns(
         work, columns, batch.id, lambda order, schema: enough(work, order, schema)
     )
-    done = {one.table for one in found}
+    done = {reread.table for reread in rereads}
     wanted = {
         order.table: LoadReason(
             whole.get(order.table) or back.why.get(order.table) or order.reason or order.kind.value,
@@ -39,4 +39,4 @@ def read_from_source(
         for order in back.read
         if order.table not in done
     }
-    return [*found, *load_tables(work, lease, run_start, new_tables(work, run_start) | wanted)]
+    return [*rereads, *load_tables(work, lease, run_start, new_tables(work, run_start) | wanted)]

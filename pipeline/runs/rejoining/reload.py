@@ -29,7 +29,7 @@ def origin_of(work: Workplace, state: TableState, *, files: bool = True) -> Orig
     changelog's are looked at, byte by byte."""
     source, table = work.source.name, state.table
     gone = work.ledger.forgotten(source)
-    found = reload_origin(
+    origin = reload_origin(
         parts_of(work, table),
         adopted=state.adopted is not None,
         gaps=[gap.batch for gap in work.ledger.gaps(source)],
@@ -37,23 +37,23 @@ def origin_of(work: Workplace, state: TableState, *, files: bool = True) -> Orig
         tried=state.behind,
         forgotten=0 if gone is None else gone.through,
     )
-    if isinstance(found, FromSource):
-        return found
-    why = _not_followed(work, table, found) or (_damage(work, table, found) if files else None)
-    return found if why is None else FromSource(why)
+    if isinstance(origin, FromSource):
+        return origin
+    why = _not_followed(work, table, origin) or (_damage(work, table, origin) if files else None)
+    return origin if why is None else FromSource(why)
 
 
-def _not_followed(work: Workplace, table: TableName, found: FromChangelog) -> str | None:
+def _not_followed(work: Workplace, table: TableName, origin: FromChangelog) -> str | None:
     """Why its rows of then cannot be told in the columns of today."""
     history = work.ledger.schema_versions(work.source.name, table)
     if not history or history[-1].knowledge is not Knowledge.KNOWN:
         return "its present structure is not known"
     try:
-        versions = versions_between(work, table, found.version, history[-1].version)
+        versions = versions_between(work, table, origin.version, history[-1].version)
         line = lineage(versions, work.source.lake, moments=moments_of(work, versions))
     except TableError as error:
         return error.reason
-    written = {segment.schema_version for part in found.parts for segment in part.segments}
+    written = {segment.schema_version for part in origin.parts for segment in part.segments}
     if line.reread or line.asked:
         return (*line.reread, f"values of {', '.join(line.asked)} are not in it")[0]
     known = {version.version for version in versions}
@@ -62,10 +62,10 @@ def _not_followed(work: Workplace, table: TableName, found: FromChangelog) -> st
     return None
 
 
-def _damage(work: Workplace, table: TableName, found: FromChangelog) -> str | None:
+def _damage(work: Workplace, table: TableName, origin: FromChangelog) -> str | None:
     """What of the changelog is missing, or is not what was written."""
     wrong: list[str] = []
-    for part in found.parts:
+    for part in origin.parts:
         for segment in part.segments:
             version = work.ledger.schema_version(work.source.name, table, segment.schema_version)
             folder = changelog_path(work.source.name, table, version.generation)

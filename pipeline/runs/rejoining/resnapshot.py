@@ -84,14 +84,14 @@ def reread_columns(
     """Read new columns of tables by key; their values are durable in files of the batch. And the
     tables of which all must be read, each with the reason. `wanted`: what is enough of a table,
     asked once its structure is known."""
-    found, whole = list[Reread](), dict[TableName, str]()
+    rereads, whole = list[Reread](), dict[TableName, str]()
     for order in orders:
-        one = _columns_of(work, order, batch, wanted)
-        if one is None:
+        reread = _columns_of(work, order, batch, wanted)
+        if reread is None:
             whole[order.table] = order.reason or order.kind.value
         else:
-            found.append(one)
-    return found, whole
+            rereads.append(reread)
+    return rereads, whole
 
 
 def _columns_of(
@@ -126,14 +126,14 @@ def _columns_of(
     return None
 
 
-def _read(work: Workplace, one: Reread, schema: TableSchema, batch: int) -> Reread:
+def _read(work: Workplace, reread: Reread, schema: TableSchema, batch: int) -> Reread:
     if why := why_refused(schema.engine):
-        raise TableError(why, hint=engine_hint(one.table))
-    names = ", ".join(one.columns or ())
-    work.progress.note(f"{one.table} is read from the source, only {names} by key: {one.why}")
-    with work.server.snapshot(schema, one.columns) as rows:
+        raise TableError(why, hint=engine_hint(reread.table))
+    names = ", ".join(reread.columns or ())
+    work.progress.note(f"{reread.table} is read from the source, only {names} by key: {reread.why}")
+    with work.server.snapshot(schema, reread.columns) as rows:
         writer = work.segments.open(
-            snapshot_path(work.source.name, one.table),
+            snapshot_path(work.source.name, reread.table),
             batch=batch,
             schema_version=0,
             schema=rows.schema,
@@ -144,4 +144,4 @@ def _read(work: Workplace, one: Reread, schema: TableSchema, batch: int) -> Rere
         except (TableError, StructureMoved):
             writer.drop(0)
             raise
-        return replace(one, low=rows.low, high=rows.high, files=writer.close())
+        return replace(reread, low=rows.low, high=rows.high, files=writer.close())

@@ -66,7 +66,11 @@ def lineage_of(work: Workplace, state: TableState, plan: MergePlan) -> ColumnLin
 
 def with_fresh(part: BatchPart, fresh: Sequence[SegmentFound]) -> BatchPart:
     """With the files that are to stand in the place of others."""
-    told = {(one.table, one.schema_version): one.fresh for one in fresh if one.batch == part.batch}
+    told = {
+        (segment.table, segment.schema_version): segment.fresh
+        for segment in fresh
+        if segment.batch == part.batch
+    }
     segments = (
         replace(segment, files=told.get((segment.table, segment.schema_version), segment.files))
         for segment in part.segments
@@ -85,7 +89,7 @@ def kinds_of(
     """`waiting`: files that are in the scratch folder."""
     scratch = ScratchStore(work.segments, work.source.name)
     for version in plan.versions:
-        segments = (one for one in plan.segments if one.schema_version == version)
+        segments = (segment for segment in plan.segments if segment.schema_version == version)
         files = tuple(file for segment in segments for file in segment.files)
         if any(file.partial for file in files):
             raise TableError(

@@ -59,7 +59,7 @@ def heal(
     scratch folder still. What concerns the table alone is told and never raised."""
     try:
         with for_one_table("compare its rows"):
-            replaced = [one for one in fresh if one.replaced]
+            replaced = [segment for segment in fresh if segment.replaced]
             mirror = MirrorComparison.of(work, table, span, replaced)
             if mirror is None:
                 return Healed(table)

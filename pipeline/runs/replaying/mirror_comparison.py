@@ -93,9 +93,9 @@ class MirrorComparison:
             return None
         plan = plan_merge([with_fresh(part, fresh) for part in parts])
         ranges = tuple(
-            (one.base, one.base + one.changes)
-            for one in span
-            if one.base + one.changes > plan.above
+            (batch.base, batch.base + batch.changes)
+            for batch in span
+            if batch.base + batch.changes > plan.above
         )
         if not plan.segments or not ranges or plan.dropped:
             return None
@@ -113,8 +113,8 @@ class MirrorComparison:
                 "its mirror was made with another `deletes` than is configured now",
                 hint=reload_hint(table),
             )
-        own = pa.schema([one for one in shown if not (soft and one.name == DELETED_AT.name)])
-        waiting = frozenset(file for one in fresh for file in one.fresh)
+        own = pa.schema([field for field in shown if not (soft and field.name == DELETED_AT.name)])
+        waiting = frozenset(file for segment in fresh for file in segment.fresh)
         kinds = tuple(kinds_of(work, plan, line, own, table, waiting))
         marks = ("_committed_at",) if soft else ()
         fold = Fold(own, key, tuple(kind.part for kind in kinds), marks)

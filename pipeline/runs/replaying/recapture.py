@@ -72,12 +72,12 @@ def _recaptured(work: Workplace, batch: Batch, facts: SpanFacts) -> Recaptured |
     then = _as_then(work, batch)
     recorded = ledger.segments(batch.id)
     events = ledger.table_events(source, batch.id)
-    captured = {one.table for one in recorded} | {event.table for event in events}
+    captured = {segment.table for segment in recorded} | {event.table for event in events}
     tables = CapturedTables(
         ScratchStore(work.segments, source),
         source=source,
         batch=batch.id,
-        states=_states_then(work, [one for one in captured if facts.firsts[one] < batch.id]),
+        states=_states_then(work, [table for table in captured if facts.firsts[table] < batch.id]),
         updated=_says_updated(work, recorded),
     )
     basis = Basis(
@@ -143,13 +143,13 @@ def _says_updated(work: Workplace, recorded: Sequence[Segment]) -> bool:
 
 
 def _told_otherwise(
-    batch: Batch, changes: int, recorded: Sequence[Segment], found: Sequence[Segment]
+    batch: Batch, changes: int, recorded: Sequence[Segment], segments: Sequence[Segment]
 ) -> str | None:
     if changes != batch.changes:
         return f"the log has {changes} changes now where {batch.changes} were captured"
     before, after = (
-        {(one.table, one.schema_version): _numbers(one) for one in some}
-        for some in (recorded, found)
+        {(segment.table, segment.schema_version): _numbers(segment) for segment in some}
+        for some in (recorded, segments)
     )
     for key in sorted(before.keys() | after.keys()):
         if before.get(key) != after.get(key):
@@ -157,22 +157,22 @@ def _told_otherwise(
     return None
 
 
-def _numbers(one: Segment) -> tuple[object, ...]:
-    images = sum(file.images for file in one.files)
-    return one.counts, one.first_sequence, one.last_sequence, images
+def _numbers(segment: Segment) -> tuple[object, ...]:
+    images = sum(file.images for file in segment.files)
+    return segment.counts, segment.first_sequence, segment.last_sequence, images
 
 
 def _happened_otherwise(
-    recorded: Sequence[TableEvent], found: Sequence[TableEvent], *, learnt: bool
+    recorded: Sequence[TableEvent], events: Sequence[TableEvent], *, learnt: bool
 ) -> str | None:
     if learnt:
         return "its statements would give structures that are not in the recorded history"
     before, after = (
         [
-            (one.table, one.kind, one.sequence, one.version, one.place)
-            for one in sorted(some, key=lambda one: one.table)
-            if one.kind is not TableEventKind.REBUILT
+            (event.table, event.kind, event.sequence, event.version, event.place)
+            for event in sorted(some, key=lambda one: one.table)
+            if event.kind is not TableEventKind.REBUILT
         ]
-        for some in (recorded, found)
+        for some in (recorded, events)
     )
     return None if before == after else "its statements would do something else to the tables"

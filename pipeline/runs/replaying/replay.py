@@ -90,14 +90,14 @@ def replay(
         details = None if commit else Details(show_values=show_values)
         comparison = SegmentComparison(work, only, details)
         reading = _Reading(work, only, SpanFacts.of(work, chosen.batches), comparison)
-        read = [reading.batch(one) for one in chosen.batches]
+        read = [reading.batch(batch) for batch in chosen.batches]
         found = [segment for _, _, segments in read for segment in segments]
         revision = revise.begin(work, lease, found) if commit else None
         if revision is not None:
             revise.carry_out(work, lease, revision)
         mirrors = []
         for done, table in enumerate(chosen.tables, start=1):
-            fresh = () if commit else [one for one in found if one.table == table]
+            fresh = () if commit else [segment for segment in found if segment.table == table]
             mirrors.append(heal(work, lease, table, chosen.batches, fresh=fresh, details=details))
             work.progress.merge(done=done, total=len(chosen.tables), table=table)
     finally:
@@ -106,7 +106,9 @@ def replay(
     counts = _revisions(work, chosen)
     report = ReplayReport(
         span,
-        tuple(BatchReplayed(one, why, some, counts.get(one.id, 0)) for one, why, some in read),
+        tuple(
+            BatchReplayed(batch, why, some, counts.get(batch.id, 0)) for batch, why, some in read
+        ),
         chosen.tables,
         tuple(mirrors),
         chosen.early,
@@ -136,7 +138,7 @@ class _Reading:
         """Why the log does not tell it again, if it does not; and what was found of it."""
         work, only = self.work, self.only
         segments = work.ledger.segments(batch.id)
-        if not any(only is None or one.table in only for one in segments):
+        if not any(only is None or segment.table in only for segment in segments):
             return batch, None, ()
         read = recapture(work, batch, self.facts)
         why = read.why if isinstance(read, AsRecorded) else None
@@ -162,7 +164,9 @@ def _decision(report: ReplayReport) -> Decision:
         {
             "batches": [first.id, last.id],
             "as_recorded": [batch.batch.id for batch in report.batches if batch.as_recorded],
-            "replaced": [f"{one.batch} {one.table} v{one.schema_version}" for one in replaced],
+            "replaced": [
+                f"{segment.batch} {segment.table} v{segment.schema_version}" for segment in replaced
+            ],
             "mirrors": {
                 str(mirror.table): mirror.wrong for mirror in report.mirrors if mirror.wrong
             },

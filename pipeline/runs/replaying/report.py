@@ -41,7 +41,7 @@ class ReplayReport:
 
     @property
     def segments(self) -> tuple[SegmentFound, ...]:
-        return tuple(found for batch in self.batches for found in batch.segments)
+        return tuple(segment for batch in self.batches for segment in batch.segments)
 
     @property
     def differs(self) -> bool:
@@ -54,4 +54,4 @@ class ReplayReport:
     def left(self) -> tuple[SegmentFound, ...]:
         """Damaged files that nothing could be put in the place of."""
         damaged = (segment for segment in self.segments if segment.standing is Standing.DAMAGED)
-        return tuple(one for one in damaged if not one.replaced)
+        return tuple(segment for segment in damaged if not segment.replaced)

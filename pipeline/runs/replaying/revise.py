@@ -25,16 +25,18 @@ from pipeline.schema.history import SchemaVersion
 from pipeline.segment import Segment, SegmentFile, written_for
 
 
-def begin(work: Workplace, lease: Lease, found: Sequence[SegmentFound]) -> Revision | None:
+def begin(work: Workplace, lease: Lease, segments: Sequence[SegmentFound]) -> Revision | None:
     """Commit to the files that are to be replaced; None where none is."""
-    wanted = [one for one in found if one.replaced]
+    wanted = [segment for segment in segments if segment.replaced]
     if not wanted:
         return None
     return work.ledger.begin_revision(
         lease,
         [
-            RevisedSegment(one.batch, one.table, one.schema_version, revised(one.fresh))
-            for one in wanted
+            RevisedSegment(
+                segment.batch, segment.table, segment.schema_version, revised(segment.fresh)
+            )
+            for segment in wanted
         ],
     )
 

@@ -126,8 +126,8 @@ class SegmentComparison:
             self.work.source.name, segment.table, segment.schema_version
         )
         key = () if version.schema is None else merge_key(version.schema)
-        spelled = changelog_names([one.name for one in version.structure.columns])
-        own = dict(zip((one.name for one in version.structure.columns), spelled, strict=True))
+        spelled = changelog_names([column.name for column in version.structure.columns])
+        own = dict(zip((column.name for column in version.structure.columns), spelled, strict=True))
         shown = ("_sequence", *(own[name] for name in key))
         count, columns, rows = 0, dict[str, None](), list[RowDifference]()
         for ending in range(len(ENDINGS)):
@@ -149,11 +149,11 @@ class SegmentComparison:
             )
         return replace(found, wrong=count, columns=tuple(columns), rows=tuple(rows))
 
-    def _same_content(self, folder: str, one: Segment, other: Segment) -> bool:
+    def _same_content(self, folder: str, segment: Segment, other: Segment) -> bool:
         """Images that leave columns out are in files of their own."""
         return all(
             same_rows(
-                self.work.segments.pieces(folder, files_with(one.files, ending)),
+                self.work.segments.pieces(folder, files_with(segment.files, ending)),
                 self._scratch.pieces(folder, files_with(other.files, ending)),
             )
             for ending in range(len(ENDINGS))

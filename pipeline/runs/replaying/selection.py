@@ -42,16 +42,16 @@ def select(work: Workplace, span: Span, only: frozenset[TableName] | None = None
     early = str(chain[-1].end) if ends_early(span, chain) else None
     if not batches:
         return Selection((), early, ())
-    found = work.ledger.tables_within(work.source.name, batches[0].id, batches[-1].id)
-    return Selection(batches, early, tuple(sorted(found if only is None else found & only)))
+    tables = work.ledger.tables_within(work.source.name, batches[0].id, batches[-1].id)
+    return Selection(batches, early, tuple(sorted(tables if only is None else tables & only)))
 
 
 def require_merged(work: Workplace) -> None:
     """`BatchesWait` unless all that was captured is acknowledged."""
     waiting = [
-        one
-        for one in work.ledger.unfinished(work.source.name)
-        if one.state is not BatchState.CAPTURING
+        batch
+        for batch in work.ledger.unfinished(work.source.name)
+        if batch.state is not BatchState.CAPTURING
     ]
     if waiting:
         raise BatchesWait(
@@ -66,7 +66,7 @@ def _kept(work: Workplace, span: Span, batches: tuple[Batch, ...]) -> tuple[Batc
     the span begins before them."""
     gone = work.ledger.forgotten(work.source.name)
     if gone is None or not begins_before(span, batches, gone.through, gone.end):
-        return tuple(one for one in batches if gone is None or one.id > gone.through)
+        return tuple(batch for batch in batches if gone is None or batch.id > gone.through)
     raise SpanRefused(
         f"{span.since} lies before the changes that are kept: {gone.told}",
         hint=f"`--from {gone.end.at}` or `--from earliest` begins with the first that is kept",

@@ -76,8 +76,8 @@ class SpanFacts:
         for file in (batch.start.at.file, batch.end.at.file):
             if file not in there:
                 return f"its log is gone from the server ({file})"
-        told = (self._witness(one) for one in (self.speaks.get(batch.id, batch), batch))
-        if all(reading is not WitnessReading.SAME for reading in told):
+        readings = (self._witness(one) for one in (self.speaks.get(batch.id, batch), batch))
+        if all(reading is not WitnessReading.SAME for reading in readings):
             return "the server's log is not the one that it read"
         return None
 

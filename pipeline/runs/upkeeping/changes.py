@@ -71,11 +71,22 @@ def plan_changes(work: Workplace, keep: timedelta | None, promised: timedelta) -
     now, lease = ledger.clock(), ledger.lease(source)
     held = None if lease is None else lease.beat_at or lease.taken_at
     doubt = doubt_of(Clocks(work.clock(), now, None, held), keep or promised)
-    unlist = tuple(one for one in notes if one.unlisted_at is None)
+    unlist = tuple(forgotten for forgotten in notes if forgotten.unlisted_at is None)
     old = now - promised
-    there = tuple(one for one in notes if one.unlisted_at is not None and not one.deleted)
-    delete = tuple(one for one in there if one.unlisted_at is not None and one.unlisted_at < old)
-    prune = (*(one for one in notes if one.deleted), *(delete if doubt is None else ()))
+    there = tuple(
+        forgotten
+        for forgotten in notes
+        if forgotten.unlisted_at is not None and not forgotten.deleted
+    )
+    delete = tuple(
+        forgotten
+        for forgotten in there
+        if forgotten.unlisted_at is not None and forgotten.unlisted_at < old
+    )
+    prune = (
+        *(forgotten for forgotten in notes if forgotten.deleted),
+        *(delete if doubt is None else ()),
+    )
     gone = [*_sizes(work, delete)] if doubt is None else []
     plan = ChangesPlan(left=doubt, unlisted=Pile.of([*_sizes(work, unlist)]), deleted=Pile.of(gone))
     if doubt is not None:
@@ -115,9 +126,9 @@ def let_go(work: Workplace, due: Due, holder: str) -> ChangesPlan:
             plan = replace(plan, through=None, left=noted, unlisted=Pile())
         else:
             unlist = tuple(
-                one
-                for one in work.ledger.unfinished_notes(work.source.name)
-                if one.unlisted_at is None
+                forgotten
+                for forgotten in work.ledger.unfinished_notes(work.source.name)
+                if forgotten.unlisted_at is None
             )
     for note in unlist:
         _unlisted(work, note)

@@ -87,7 +87,7 @@ def plan_upkeep(
 ) -> list[TableUpkeep]:
     """For each table that has a mirror, or each of `only`; reads logs, writes nothing."""
     books = Books.read(work)
-    mirrored = {t: one for t, one in books.states.items() if one.mirror_version is not None}
+    mirrored = {t: state for t, state in books.states.items() if state.mirror_version is not None}
     wanted = mirrored if only is None else only
     return [
         _planned(work, lake, policy, books, mirrored[table])
@@ -105,12 +105,12 @@ def _planned(
         kept = kept_of(work, lake, books, state)
         if isinstance(kept, str):
             return TableUpkeep(state.table, state.mirror, UpkeepPlan(), why=kept)
-        found = lake.files(state.mirror, work.clock())
+        files = lake.files(state.mirror, work.clock())
         newest = lake.commit(kept.mirror, kept.version)
         moment = None if newest is None else newest.committed_at
         clocks = Clocks(work.clock(), books.clock, moment, books.held)
-        plan = decide(found, policy, doubt_of(clocks, lake.keep))
-        return TableUpkeep(state.table, state.mirror, plan, found, kept)
+        plan = decide(files, policy, doubt_of(clocks, lake.keep))
+        return TableUpkeep(state.table, state.mirror, plan, files, kept)
     except TableError as error:
         return TableUpkeep(state.table, state.mirror, UpkeepPlan(), why=error.reason)
 
@@ -125,10 +125,10 @@ def kept_of(work: Workplace, lake: MirrorUpkeep, books: Books, state: TableState
     settled = work.ledger.last_settled(work.source.name, app_id)
     if settled is None or settled.delta_version < (state.adopted or 0):
         return "nothing was written to it since it was taken over"
-    found = judged(work, state, books.looked.get(state.mirror))
-    if not isinstance(found, Passed) or found.newest is None:
+    relation = judged(work, state, books.looked.get(state.mirror))
+    if not isinstance(relation, Passed) or relation.newest is None:
         return "its log has a commit that is not Lockstep's; the next run reports it"
-    return _kept(lake, books, state, settled, found.newest)
+    return _kept(lake, books, state, settled, relation.newest)
 
 
 def _kept(

@@ -66,18 +66,18 @@ def altered(
     convert = _converted_to(table, plan, schema, context)
     charset = _charset(table, plan, convert, context)
     engine = plan.options.engine or table.engine
-    written = [one.column for one in plan.defined]
+    written = [change.column for change in plan.defined]
     if convert is not None:
-        written = [beside_convert(one, charset, convert, context) for one in written]
+        written = [beside_convert(column, charset, convert, context) for column in written]
     new = resolve_columns(written, charset, context)
     placed = placed_columns(table, plan, new, convert, context)
     defined = {column.name.lower() for column in new}
-    kept = {one.name.lower() for one in table.columns if not one.nullable} - defined
-    columns = with_timestamps((one.column for one in placed), defined, context)
+    kept = {column.name.lower() for column in table.columns if not column.nullable} - defined
+    columns = with_timestamps((placement.column for placement in placed), defined, context)
     names = {
-        one.before.lower(): one.column.name
-        for one in placed
-        if one.before is not None and one.before != one.column.name
+        placement.before.lower(): placement.column.name
+        for placement in placed
+        if placement.before is not None and placement.before != placement.column.name
     }
     keys = kept_keys(table, plan, placed)
     pending, references = split(tuple(plan.elements), context)
@@ -100,7 +100,7 @@ def altered(
         partitioned=_or(plan.options.partitioned, table.partitioned),
         system_versioned=_or(plan.options.system_versioned, table.system_versioned),
     )
-    return Altered(after, names, tuple(one.before for one in placed))
+    return Altered(after, names, tuple(placement.before for placement in placed))
 
 
 def _check_rename(

@@ -68,9 +68,9 @@ def planned(table: TableSchema, clauses: tuple[Clause, ...]) -> Plan:
     for clause in clauses:
         _sort(clause, table, plan)
     placed = {
-        one.column.name.lower()
-        for one in plan.defined
-        if isinstance(one, AddColumn) or one.after is not None
+        change.column.name.lower()
+        for change in plan.defined
+        if isinstance(change, AddColumn) or change.after is not None
     }
     for name in plan.altered:
         if name not in placed and (table.column(name) is None or name in plan.dropped):
@@ -181,18 +181,18 @@ def _drop_key(name: str | None, if_exists: bool, table: TableSchema, plan: Plan)
     plan.dropped_keys.add(folded)
 
 
-def merged(one: WrittenOptions, other: WrittenOptions) -> WrittenOptions:
+def merged(options: WrittenOptions, other: WrittenOptions) -> WrittenOptions:
     """What either gives; the other wins."""
     given = {
         name: value
         for name in WrittenOptions.__dataclass_fields__
         if (value := getattr(other, name)) is not None
     }
-    return replace(one, **given)
+    return replace(options, **given)
 
 
 def _has(table: TableSchema, name: str, plan: Plan) -> bool:
-    added = any(one.column.name.lower() == name.lower() for one in plan.defined)
+    added = any(change.column.name.lower() == name.lower() for change in plan.defined)
     return added or table.column(name) is not None
 
 

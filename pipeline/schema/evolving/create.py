@@ -85,7 +85,7 @@ def created(change: CreateTable, schema: ServerSchema, context: StatementContext
         engine,
         options.row_format,
         bool(options.partitioned),
-        bool(options.system_versioned) or any(one.versioned for one in written),
+        bool(options.system_versioned) or any(column.versioned for column in written),
     )
     return _referring_to_itself(replace(table, foreign_keys=found))
 

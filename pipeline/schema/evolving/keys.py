@@ -57,7 +57,7 @@ def _without_prefixes(key: WrittenKey, columns: Mapping[str, ColumnSchema]) -> t
 
 def _over_texts(key: WrittenKey, columns: Mapping[str, ColumnSchema]) -> bool:
     found = [columns.get((part.column or "").lower()) for part in key.parts]
-    return any(one is not None and one.type in TEXTS for one in found)
+    return any(column is not None and column.type in TEXTS for column in found)
 
 
 def _is_spatial(key: KeySchema, columns: Mapping[str, ColumnSchema]) -> bool:
@@ -86,13 +86,13 @@ def _needed(pending: Sequence[WrittenKey], facts: ServerDialect) -> list[Written
     return [key for at, key in enumerate(pending) if at not in ignored]
 
 
-def _redundant(one: WrittenKey, other: WrittenKey, facts: ServerDialect) -> bool:
+def _redundant(key: WrittenKey, other: WrittenKey, facts: ServerDialect) -> bool:
     """Whether one of the two is generated and begins the other. MySQL needs it ascending."""
-    if one.generated:
-        both = other.generated and len(one.parts) > len(other.parts)
-        generated, kept = (other, one) if both else (one, other)
+    if key.generated:
+        both = other.generated and len(key.parts) > len(other.parts)
+        generated, kept = (other, key) if both else (key, other)
     elif other.generated:
-        generated, kept = other, one
+        generated, kept = other, key
     else:
         return False
     if len(generated.parts) > len(kept.parts) or kept.kind in _WITHOUT_PARTS:

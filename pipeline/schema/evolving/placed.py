@@ -49,16 +49,16 @@ def placed_columns(
     """The columns in their order: all that stay in their places, then each new and each moved
     one goes where its clause says, in the order of the clauses."""
     changes = {
-        one.old.lower(): column
-        for one, column in zip(plan.defined, new, strict=True)
-        if isinstance(one, ChangeColumn)
+        change.old.lower(): column
+        for change, column in zip(plan.defined, new, strict=True)
+        if isinstance(change, ChangeColumn)
     }
     unsized = {
-        one.old.lower()
-        for one in plan.defined
-        if isinstance(one, ChangeColumn)
-        and one.column.type.name in TEXTS + BLOBS
-        and not one.column.type.sized
+        change.old.lower()
+        for change in plan.defined
+        if isinstance(change, ChangeColumn)
+        and change.column.type.name in TEXTS + BLOBS
+        and not change.column.type.sized
     }
     columns: list[Placed] = []
     for column in table.columns:
@@ -77,10 +77,10 @@ def placed_columns(
             moved = _taken_out(columns, one.column.name)
             after = replace(moved, column=_defined(moved.column, plan, context))
             _place(columns, after, one.after)
-    if len({one.column.name.lower() for one in columns}) != len(columns):
+    if len({placement.column.name.lower() for placement in columns}) != len(columns):
         raise CannotFollow("two columns would have one name")
     first = table.columns[0]
-    places = [place for place, one in enumerate(columns) if one.before == first.name]
+    places = [place for place, placement in enumerate(columns) if placement.before == first.name]
     if _made_by_server(first) and any(places):
         raise CannotFollow("the server does not say whether a column goes before its own key")
     return columns
@@ -113,7 +113,7 @@ def _place(columns: list[Placed], column: Placed, after: str | None) -> None:
     elif after == FIRST:
         columns.insert(0, column)
     else:
-        names = [one.column.name.lower() for one in columns]
+        names = [placement.column.name.lower() for placement in columns]
         if after.lower() not in names:
             raise CannotFollow(f"a column goes after {after}, which is not there")
         columns.insert(names.index(after.lower()) + 1, column)
@@ -172,7 +172,14 @@ def _kept_part(part: KeyPart, table: TableSchema, placed: list[Placed]) -> KeyPa
     if part.column is None:
         return part
     folded = part.column.lower()
-    found = next((one for one in placed if (one.before or one.column.name).lower() == folded), None)
+    found = next(
+        (
+            placement
+            for placement in placed
+            if (placement.before or placement.column.name).lower() == folded
+        ),
+        None,
+    )
     if found is None:
         return None
     after = found.column

@@ -90,8 +90,8 @@ def _referenced(reference: WrittenReference, parent: TableSchema | None) -> tupl
 
 
 def _number(name: str, table: str) -> int:
-    found = re.fullmatch(re.escape(table) + r"_ibfk_(\d+)", name, re.IGNORECASE)
-    return int(found[1]) if found else 0
+    match = re.fullmatch(re.escape(table) + r"_ibfk_(\d+)", name, re.IGNORECASE)
+    return int(match[1]) if match else 0
 
 
 def renamed_names(

@@ -42,8 +42,8 @@ def read_key(reader: StatementReader) -> WrittenKey | WrittenReference | None:
         if_not_exists = reader.if_not_exists()
         index = None if reader.sees_symbol("(") else reader.name()
         columns = reader.names()
-        found = replace(read_reference(columns, reader), name=name, index=index)
-        return replace(found, if_not_exists=if_not_exists)
+        reference = replace(read_reference(columns, reader), name=name, index=index)
+        return replace(reference, if_not_exists=if_not_exists)
     if reader.accept("PRIMARY"):
         reader.expect("KEY")
         if_not_exists = reader.if_not_exists()
@@ -117,17 +117,17 @@ def read_reference(columns: tuple[str, ...], reader: StatementReader) -> Written
     reader.expect("REFERENCES")
     table = reader.table(database="")
     referenced = reader.names() if reader.sees_symbol("(") else ()
-    found = WrittenReference(columns, table, referenced)
+    reference = WrittenReference(columns, table, referenced)
     while True:
         if reader.accept("MATCH"):
             reader.next()
         elif reader.accept("ON", "DELETE"):
-            found = replace(found, on_delete=_action(reader))
+            reference = replace(reference, on_delete=_action(reader))
         elif reader.sees("ON", "UPDATE") and reader.peek(2).keyword in (*_ACTIONS, "SET", "NO"):
             reader.at += 2
-            found = replace(found, on_update=_action(reader))
+            reference = replace(reference, on_update=_action(reader))
         else:
-            return found
+            return reference
 
 
 def _action(reader: StatementReader) -> str:

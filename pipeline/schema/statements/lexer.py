@@ -91,10 +91,10 @@ def tokens(text: str, context: StatementContext) -> Iterator[Token]:
             yield Token("symbol", ".", at, at + 1)
             at += 1
             continue
-        if last == "." and (found := _AFTER_DOT.match(text, at)):
-            last = found[0]
-            yield Token("word", found[0], at, found.end())
-            at = behind_name = found.end()
+        if last == "." and (match := _AFTER_DOT.match(text, at)):
+            last = match[0]
+            yield Token("word", match[0], at, match.end())
+            at = behind_name = match.end()
             continue
         if text[at] in "'\"`":
             token = _quoted(text, at, context)
@@ -107,24 +107,24 @@ def tokens(text: str, context: StatementContext) -> Iterator[Token]:
             yield body
             at, last, behind_name = body.end, "x", -1
             continue
-        found = place.match(text, at)
-        if found is None:
+        match = place.match(text, at)
+        if match is None:
             raise CannotRead(f"{text[at]!r} at {at}")
-        match found.lastgroup:
+        match match.lastgroup:
             case "space" | "line":
-                at = found.end()
+                at = match.end()
             case "comment":
-                at = _close(text, found.end())
+                at = _close(text, match.end())
             case "open":
-                at, entered = _enter(text, found, context)
+                at, entered = _enter(text, match, context)
                 opened += entered
             case "close" if opened:
                 opened -= 1
-                at = found.end()
+                at = match.end()
             case "close":
                 raise CannotRead(f"a comment that did not begin ends at {at}")
             case _:
-                token = _plain(text, found, context)
+                token = _plain(text, match, context)
                 last = token.text if token.kind == "symbol" else "x"
                 yield token
                 at = token.end
@@ -133,20 +133,20 @@ def tokens(text: str, context: StatementContext) -> Iterator[Token]:
         raise CannotRead("an executable comment is not closed")
 
 
-def _enter(text: str, found: re.Match[str], context: StatementContext) -> tuple[int, bool]:
+def _enter(text: str, match: re.Match[str], context: StatementContext) -> tuple[int, bool]:
     """Behind the beginning of an executable comment, or behind all of it."""
-    maria = found["maria"] is not None
+    maria = match["maria"] is not None
     if maria and not context.facts.mariadb:
-        return _close(text, found.end(), nested=True), False
-    version = _VERSION.match(text, found.end())
+        return _close(text, match.end(), nested=True), False
+    version = _VERSION.match(text, match.end())
     if version is None:
-        return found.end(), True
+        return match.end(), True
     number = int(version[0])
     skipped = number > context.facts.version
     if context.facts.mariadb and not maria:
         skipped = skipped or number in _MYSQL_ALONE
     if skipped:
-        return _close(text, found.end(), nested=True), False
+        return _close(text, match.end(), nested=True), False
     return version.end(), True
 
 
@@ -154,11 +154,11 @@ def _close(text: str, at: int, *, nested: bool = False) -> int:
     """Behind a comment that is left out. In an executable one another may stand."""
     depth = 1
     while depth:
-        found = _COMMENT_END.search(text, at) if nested else _CLOSE.search(text, at)
-        if found is None:
+        match = _COMMENT_END.search(text, at) if nested else _CLOSE.search(text, at)
+        if match is None:
             raise CannotRead("a comment is not closed")
-        depth += -1 if found[0] == "*/" else 1
-        at = found.end()
+        depth += -1 if match[0] == "*/" else 1
+        at = match.end()
     return at
 
 
@@ -193,20 +193,20 @@ def _dollar_quoted(text: str, at: int, context: StatementContext) -> Token | Non
     routines and libraries); None where none begins."""
     if text[at] != "$" or context.facts.mariadb or context.facts.version < _DOLLARS_SINCE:
         return None
-    found = _DOLLARS.match(text, at)
-    return found and Token("string", found["body"], at, found.end())
+    match = _DOLLARS.match(text, at)
+    return match and Token("string", match["body"], at, match.end())
 
 
-def _plain(text: str, found: re.Match[str], context: StatementContext) -> Token:
-    at, end = found.span()
-    match found.lastgroup:
+def _plain(text: str, match: re.Match[str], context: StatementContext) -> Token:
+    at, end = match.span()
+    match match.lastgroup:
         case "hex":
-            return Token("hex", found["hexed"] or found["bare_hex"] or "", at, end)
+            return Token("hex", match["hexed"] or match["bare_hex"] or "", at, end)
         case "bits":
-            return Token("bits", found["bit"] or found["bare_bits"] or "", at, end)
+            return Token("bits", match["bit"] or match["bare_bits"] or "", at, end)
         case "national":
             string = _quoted(text, end, context)
             return Token("string", string.text, at, string.end, "utf8mb3")
         case "number" | "word" | "variable" | "symbol":
-            return Token(str(found.lastgroup), found[0], at, end)
-    raise CannotRead(f"{found[0]!r} at {at}")
+            return Token(str(match.lastgroup), match[0], at, end)
+    raise CannotRead(f"{match[0]!r} at {at}")

@@ -50,10 +50,10 @@ def read_type(reader: StatementReader) -> WrittenType:
     if not word:
         raise reader.unexpected("a data type")
     reader.next()
-    found = _numeric(word, reader) or _string(word, reader) or _other(word, reader)
-    if found is None:
+    type_ = _numeric(word, reader) or _string(word, reader) or _other(word, reader)
+    if type_ is None:
         raise CannotRead(f"the data type {word} is not known")
-    return found
+    return type_
 
 
 def _numeric(word: str, reader: StatementReader) -> WrittenType | None:
@@ -125,8 +125,8 @@ def _string(word: str, reader: StatementReader) -> WrittenType | None:
     name = word.lower()
     if name in _TEXTS:
         length = _length(reader) if name == "text" else None
-        found = WrittenType(name, length=length, sized=length is not None)
-        return _attributes(_compressed(found, reader), reader)
+        type_ = WrittenType(name, length=length, sized=length is not None)
+        return _attributes(_compressed(type_, reader), reader)
     if name in _BLOBS:
         length = _length(reader) if name == "blob" else None
         return _compressed(WrittenType(name, length=length, sized=length is not None), reader)
@@ -173,9 +173,9 @@ def _length(reader: StatementReader, default: int | None = None) -> int | None:
 def _count(reader: StatementReader) -> int:
     """A length; what stands behind a point in it is passed, as servers do: decimal(19.5)."""
     token = reader.peek()
-    if token.kind == "number" and (found := _POINTED.fullmatch(token.text)):
+    if token.kind == "number" and (match := _POINTED.fullmatch(token.text)):
         reader.next()
-        return int(found[1] or 0)
+        return int(match[1] or 0)
     return reader.integer()
 
 
@@ -188,13 +188,13 @@ def _digits(reader: StatementReader) -> tuple[int | None, int | None]:
     return precision, scale
 
 
-def _signs(found: WrittenType, reader: StatementReader) -> WrittenType:
+def _signs(type_: WrittenType, reader: StatementReader) -> WrittenType:
     while word := reader.accept_any("UNSIGNED", "SIGNED", "ZEROFILL"):
         if word != "SIGNED":
-            found = replace(found, unsigned=True)
+            type_ = replace(type_, unsigned=True)
         if word == "ZEROFILL":
-            found = replace(found, zerofill=True)
-    return found
+            type_ = replace(type_, zerofill=True)
+    return type_
 
 
 def _member(reader: StatementReader) -> Constant:
@@ -219,27 +219,27 @@ def _national(name: str, reader: StatementReader) -> WrittenType:
     return replace(national, binary=reader.accept("BINARY"))
 
 
-def _compressed(found: WrittenType, reader: StatementReader) -> WrittenType:
+def _compressed(type_: WrittenType, reader: StatementReader) -> WrittenType:
     """MariaDB's COMPRESSED stands behind the length, before or after a character set."""
     if not reader.context.facts.mariadb or not reader.accept("COMPRESSED"):
-        return found
+        return type_
     if reader.accept_symbol("="):
         reader.word_or_string()
-    return replace(found, compressed=True)
+    return replace(type_, compressed=True)
 
 
-def _attributes(found: WrittenType, reader: StatementReader) -> WrittenType:
+def _attributes(type_: WrittenType, reader: StatementReader) -> WrittenType:
     """CHARACTER SET, ASCII, UNICODE, BYTE, BINARY, in MySQL's order or the other."""
     while True:
         if reader.charset_word():
-            found = replace(found, charset=reader.word_or_string())
+            type_ = replace(type_, charset=reader.word_or_string())
         elif reader.accept("ASCII"):
-            found = replace(found, charset="latin1")
+            type_ = replace(type_, charset="latin1")
         elif reader.accept("UNICODE"):
-            found = replace(found, charset="ucs2")
+            type_ = replace(type_, charset="ucs2")
         elif reader.accept("BYTE"):
-            found = replace(found, charset="binary")
+            type_ = replace(type_, charset="binary")
         elif reader.accept("BINARY"):
-            found = replace(found, binary=True)
+            type_ = replace(type_, binary=True)
         else:
-            return _compressed(found, reader)
+            return _compressed(type_, reader)
