@@ -103,9 +103,10 @@ def lake(request: pytest.FixtureRequest, tmp_path: Path, spark: SparkProcess) ->
 CONNECT = pytest.param("connect", marks=pytest.mark.soak)
 
 
-@pytest.fixture(params=["memory", "disk", "queries", "compiled", CONNECT])
+@pytest.fixture(params=["memory", "disk", "compiled", CONNECT])
 def any_lake(request: pytest.FixtureRequest, tmp_path: Path, spark: SparkProcess) -> Lake:
-    """`lake`, and those that Spark writes by queries: be the rows few or many, be it a server."""
+    """`lake`, and those that Spark writes by queries, which it compiles as it does those of many
+    rows; be it a server."""
     if request.param == "connect":
         return disk_lake(tmp_path, request.getfixturevalue("connect"), in_memory=False)
     return lake_of(request.param, tmp_path, spark)

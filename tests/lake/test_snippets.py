@@ -42,8 +42,8 @@ def test_what_is_printed_reads_the_table(name: str, tmp_path: Path, spark: Spark
         else "'delta.enableDeletionVectors' = 'true'"
     )
     for statement in (
-        f"create table {table} (id int, v int) using delta tblproperties ({properties})",
-        f"insert into {table} values (1, 10), (2, 20), (3, 30)",
+        f"create table {table} using delta tblproperties ({properties}) as "
+        "select * from values (1, 10), (2, 20), (3, 30) as t (id, v)",
         *(statement.format(t=table) for statement in statements),
         f"insert into {table} values (4, 40)",
     ):

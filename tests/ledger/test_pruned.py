@@ -47,7 +47,7 @@ from tests.ledger.servers import Stand, run
 
 NOTES = TableName("shop", "notes")
 TABLES = (ORDERS, STOCK)
-RUNS = 30
+RUNS = 20
 BY_GTID = 6
 """The only one of these that could be resumed by GTIDs."""
 _END = 1 << 60
@@ -267,7 +267,7 @@ def test_what_is_kept_is_told_as_before(stand: Stand, source: str, seed: int, st
     and runs and consumers go on."""
     past = Past(stand.ledger, stand, source, Random(seed), stops)
     pruned = went = 0
-    while pruned < 3:
+    while pruned < 2:
         for _ in range(RUNS):
             past.run()
         through = past.forget()

@@ -86,10 +86,12 @@ def images_by_select(batches: Sequence[pa.RecordBatch]) -> dict[str, Rows]:
 
 
 def one_of_each() -> list[ValueCase]:
-    """Of the columns that begin with the same word, the first case."""
+    """Of those whose columns have one type, however long, the first case; and all others."""
     found: dict[tuple[str, tuple[str, ...]], ValueCase] = {}
     for case in value_cases():
-        found.setdefault((" ".join(case.columns.split()[:2]), case.servers), case)
+        first, kind, *_ = case.columns.split()
+        alike = kind.partition("(")[0] if first == "v0" else case.name
+        found.setdefault((alike, case.servers), case)
     return list(found.values())
 
 

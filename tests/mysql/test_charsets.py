@@ -16,7 +16,6 @@ from pymysql.cursors import Cursor
 from pipeline.binlog.text.charset_tables import SINGLE_BYTE
 from pipeline.binlog.text.charsets import CHARACTER_SETS, single_byte, text_decoder
 from pipeline.binlog.text.twins import has_twins, twins
-from pipeline.schema.collations import character_set
 from tests.fix_mysql import MySqlStand
 
 Limits = tuple[int, int]
@@ -185,16 +184,3 @@ def test_the_own_code_of_every_character(asked: Asked, charset: str) -> None:
 
 def _utf8(text: str) -> str:
     return f"convert(x'{text.encode().hex()}' using utf8mb4)"
-
-
-def test_every_collation_number(asked: Asked) -> None:
-    """The numbers in a log mean what the server that wrote it says."""
-    query = {
-        "mysql": "select id, character_set_name from information_schema.collations",
-        "mariadb": """
-            select id, character_set_name
-              from information_schema.collation_character_set_applicability
-        """,
-    }[asked.name]
-    listed = asked.rows(query)
-    assert {number: character_set(number) for number, _ in listed} == dict(listed)

@@ -36,7 +36,6 @@ BOTH = (
     "create table made (a int, b int as (a + 1), c int as (a * 2) stored, d varchar(9) as "
     "(concat(a, '\\'x')), key (c))",
     "create table parts (a int primary key) partition by hash (a) partitions 3",
-    "create table compressed (a int primary key) row_format = compressed",
     "create table `a``b.c %s {where} é` (`x``y` int primary key, `select` enum('a''b','c\\\\d',"
     "' unsigned'), `π` set('x','y') character set latin1) default character set cp1251",
     "create table myisam (a int) engine = myisam",
@@ -63,6 +62,8 @@ MYSQL = (
     "set session sql_generate_invisible_primary_key = on",
     "create table own_key (a int)",
     "set session sql_generate_invisible_primary_key = off",
+    "create table compressed (a int primary key) row_format = compressed "
+    "tablespace = innodb_file_per_table",
     "create table more_defaults (a json default (json_array()), b blob default ('x'), "
     "c char(36) default (uuid()))",
 )
@@ -75,6 +76,7 @@ MARIADB = (
     "generated always as row end, period for system_time (s, e)) with system versioning",
     "create table long_unique (a text, unique key (a))",
     "create sequence numbers",
+    "create table compressed (a int primary key) row_format = compressed",
 )
 
 
@@ -126,7 +128,7 @@ def test_every_table_is_what_another_reader_says(shop: Shop) -> None:
     told = shop.told()
     found = {t.name: comparable(t) for t in shop.source.baseline().tables}
     found = {name: table for name, table in found.items() if name.database == shop.database}
-    assert len(found) > 200
+    assert len(found) > 160
     assert sorted(map(str, found)) == sorted(map(str, told))
     for name, table in told.items():
         known = _without_misreading(table)

@@ -6,7 +6,6 @@ import pytest
 
 from pipeline.binlog.rows.table_map import read_structure
 from pipeline.errors import TableError
-from pipeline.schema.collations import character_set
 from pipeline.table import TableName
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server, table_maps
@@ -113,9 +112,3 @@ def test_minimal_metadata_is_said(mysql: MySqlStand, database: str) -> None:
     (raw,) = table_maps(source, start, TableName(database, "t"))
     with pytest.raises(TableError, match="MINIMAL"):
         read_structure(raw)
-
-
-def test_every_collation_of_the_server_is_known(mysql: MySqlStand) -> None:
-    """The numbers in the log mean what the server says they mean."""
-    listed = mysql.rows("select id, character_set_name from information_schema.collations")
-    assert {i: character_set(i) for i, _ in listed} == dict(listed)

@@ -10,7 +10,7 @@ from typing import Any
 
 FOLDER = Path(__file__).parents[1] / "cases" / "values"
 SERVERS = ("mysql", "mariadb")
-COLUMNS = 8
+COLUMNS = 16
 """Side by side in a table: of types that differ in a number alone."""
 
 
@@ -57,10 +57,15 @@ def _cases(file: Path) -> Iterator[ValueCase]:
 
 
 def _side_by_side(case: dict[str, Any]) -> Iterator[list[str]]:
-    """What `{n}` stands for in the columns of each of the case's tables."""
+    """What `{n}` stands for in the columns of each of the case's tables: of one whose words are
+    listed together, one of them in each; else one of `each` in all `times`."""
     each = case.get("each", [""])
     if not all(isinstance(n, int) for n in each) or "times" in case:
-        yield from ([str(n)] * int(_filled(str(case.get("times", 1)), str(n))) for n in each)
+        for n in each:
+            if isinstance(n, list):
+                yield n
+            else:
+                yield [str(n)] * int(_filled(str(case.get("times", 1)), str(n)))
         return
     numbers = list(range(each[0], each[1] + 1)) if len(each) == 2 else each
     for first in range(0, len(numbers), COLUMNS):

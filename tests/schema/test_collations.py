@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from pipeline.schema.collations import (
+    character_set,
     charset_of,
     collation_name,
     default_collation,
@@ -26,6 +27,9 @@ def test_mysql(mysql: MySqlStand) -> None:
         int(one): (collation_name(int(one)), charset_of(collation_name(int(one)) or ""))
         for one, _, _ in rows
     }
+    assert {one: character_set(one) for one, *_ in rows} == {
+        one: charset for one, _, charset in rows
+    }
     sets = mysql.rows(
         "select character_set_name, default_collate_name, maxlen"
         " from information_schema.character_sets"
@@ -37,15 +41,18 @@ def test_mysql(mysql: MySqlStand) -> None:
 
 
 def test_mariadb(mariadb: MySqlStand) -> None:
-    """MariaDB's numbers and names, those of UCA 14.0.0 among them."""
+    """MariaDB's numbers, names and character sets, those of UCA 14.0.0 among them."""
     rows = mariadb.rows(
-        "select id, full_collation_name"
+        "select id, full_collation_name, character_set_name"
         " from information_schema.collation_character_set_applicability"
     )
     assert len(rows) > 1000
     wrong = {
         (int(one), _full(name), collation_name(int(one), "mariadb"))
-        for one, name in rows
+        for one, name, _ in rows
         if _full(name) != collation_name(int(one), "mariadb")
     }
     assert set() == wrong
+    assert {one: character_set(one) for one, *_ in rows} == {
+        one: charset for one, _, charset in rows
+    }
