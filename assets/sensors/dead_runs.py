@@ -27,14 +27,14 @@ def dead_run_sensor(settings: Settings, open_site: OpenSite) -> dg.SensorDefinit
     )
     @evaluated
     def look(context: dg.SensorEvaluationContext) -> dg.SkipReason:
-        runses = {source: runs_under_way(context.instance, source) for source in sources}
-        runses = {source: runs for source, runs in runses.items() if runs}
-        if not runses:
+        runs_of_sources = {source: runs_under_way(context.instance, source) for source in sources}
+        runs_of_sources = {source: runs for source, runs in runs_of_sources.items() if runs}
+        if not runs_of_sources:
             return dg.SkipReason("No run is under way.")
         reported: list[str] = []
         try:
             with open_site() as adapters:
-                for source, runs in runses.items():
+                for source, runs in runs_of_sources.items():
                     lease = adapters.ledger().lease(source)
                     dead = report_dead(context.instance, runs, lease, datetime.now(UTC))
                     tell_of_dead(settings, context.instance, source, dead, context.log.warning)

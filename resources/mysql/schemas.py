@@ -127,11 +127,11 @@ def _columns(
     cursor: Cursor, scopes: Sequence[Scope], dialect: Dialect
 ) -> dict[TableName, list[ColumnSchema]]:
     question = _COLUMNS.replace("SRID", "null" if dialect.mariadb else "srs_id")
-    columnses: dict[TableName, list[ColumnSchema]] = {}
+    columns_of_tables: dict[TableName, list[ColumnSchema]] = {}
     for table, row in ask(cursor, question, scopes):
         column = read_column(ListedColumn(*row), mariadb=dialect.mariadb)
-        columnses.setdefault(table, []).append(column)
-    return columnses
+        columns_of_tables.setdefault(table, []).append(column)
+    return columns_of_tables
 
 
 def _keys(
