@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from functools import cache
 from typing import TYPE_CHECKING, NoReturn
 
 from lockstep import options
@@ -39,7 +40,9 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     return make_parser().parse_args(arguments)
 
 
+@cache
 def make_parser() -> argparse.ArgumentParser:
+    """One for all commands of a process, and of those that are forked from it."""
     shared = _Parser(add_help=False)
     shared.add_argument(
         "--config",

@@ -27,7 +27,7 @@ settings.load_profile("lockstep")
 
 
 TOGETHER = {
-    "commands that begin warm": ("tests/e2e/",),
+    "commands that begin warm": ("tests/catalogs/", "tests/e2e/"),
     "commands that meet others": (
         "tests/e2e/test_objects",
         "tests/e2e/test_together",
@@ -44,7 +44,7 @@ TOGETHER = {
         )
     ),
     "Spark": (
-        "tests/catalogs/",
+        "tests/catalogs/test_connect",
         "tests/consumers/",
         "tests/e2e/test_connect",
         "tests/e2e/test_dagster",

@@ -47,9 +47,9 @@ ROWS = pa.table(
 COLUMNS = tuple(EntryColumn(field.name, sql_type(field.type)) for field in ROWS.schema)
 
 
-@pytest.fixture(params=["memory", "hive", "spark", "connect", "unity"])
+@pytest.fixture(params=["memory", "hive", "spark", "unity"])
 def catalog(request: pytest.FixtureRequest, tmp_path: Path) -> Catalog:
-    """Of a lake in `tmp_path`."""
+    """Of a lake in `tmp_path`; one more is in `test_connect`."""
 
     def locate(mirror: str) -> str:
         return (tmp_path / mirror).as_uri()
@@ -59,8 +59,6 @@ def catalog(request: pytest.FixtureRequest, tmp_path: Path) -> Catalog:
             return HiveCatalog(request.getfixturevalue("metastore"), locate)
         case "spark":
             return SparkCatalog(request.getfixturevalue("hive_spark"), "spark_catalog", locate)
-        case "connect":
-            return SparkCatalog(request.getfixturevalue("connect"), "spark_catalog", locate)
         case "unity":
             address = request.getfixturevalue("unity")
             Rest(urlsplit(address)).post("/catalogs", {"name": (name := f"lake_{uuid4().hex}")})

@@ -183,6 +183,7 @@ def test_a_dropped_consumer_holds_nothing_back(billing: Shop) -> None:
     assert lockstep.list_consumers(billing.source, config=billing.config) == []
 
 
+BATCHES = 12
 _WORKER = """
 import sys, lockstep
 with lockstep.consume(sys.argv[1], "billing", config=sys.argv[2]) as consumer:
@@ -195,7 +196,7 @@ with lockstep.consume(sys.argv[1], "billing", config=sys.argv[2]) as consumer:
 
 def test_two_processes_of_one_name(billing: Shop) -> None:
     """Each row goes to one of them; the acknowledgements in order may be a third one's."""
-    for number in range(30):
+    for number in range(BATCHES):
         billing.batch({ORDERS: inserts(number)})
     command = [sys.executable, "-c", _WORKER, billing.source, str(billing.config)]
     root = Path(__file__).resolve().parents[2]
@@ -217,7 +218,7 @@ def test_two_processes_of_one_name(billing: Shop) -> None:
         said += worker.communicate(timeout=60)[0].splitlines()
         assert worker.returncode == 0
     given = sorted(tuple(map(int, line.split())) for line in said)
-    assert [number for _, number in given] == list(range(30))
+    assert [number for _, number in given] == list(range(BATCHES))
     with lockstep.consume(billing.source, "billing", config=billing.config) as consumer:
         for delivery, _ in given:
             consumer.ack(delivery)

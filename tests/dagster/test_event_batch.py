@@ -12,13 +12,16 @@ from dagster._serdes import serialize_value
 from sqlalchemy import event
 from sqlalchemy.engine import Engine
 
-from assets.event_batch import EVENTS, at_once
+from assets import event_batch
+from assets.event_batch import at_once
 from assets.event_text import remembering
 from assets.hints import evaluated
 from assets.home import dagster_home, open_instance
 from tests.dagster.place import QUIET
 
-TABLES = EVENTS + 50
+TABLES = 50
+SHARING = 40
+"""Events of one commit: one is full, and one is not."""
 
 
 @contextmanager
@@ -71,6 +74,7 @@ def test_events_are_told_in_few_commits(tmp_path: Path, monkeypatch: pytest.Monk
     """The log of a run is the same, what was told before an error included; each table's last
     event is known; the storage is as it was before."""
     monkeypatch.delenv("DAGSTER_HOME", raising=False)
+    monkeypatch.setattr(event_batch, "EVENTS", SHARING)
     with open_instance(dagster_home(tmp_path)) as instance:
         single, many = told(instance, nullcontext())
         batched, few = told(instance, at_once(instance))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
 import pytest
@@ -11,12 +12,15 @@ import pytest
 from assets.catalogue import CatalogueEntry, read_catalogue
 from assets.names import SOURCE_TAG, SourceNames, lease_tag
 from pipeline.batch import BatchState
+from pipeline.changes.layout import path_part
+from pipeline.position import Coordinates
 from pipeline.table import TableName
 from resources.mysql.connection import ConnectionSettings
 from resources.mysql.server import MySqlServer
 from tests.dagster.place import Stand, settings_for, stand_for
 from tests.fix_mysql import MySqlStand
 from tests.mysql.logged import head
+from tests.twins.mirrors import MemoryMirrors
 
 TABLES = ("a", "b", "order items")
 NAMES = SourceNames("shop")
@@ -47,6 +51,13 @@ def materialized(result: dg.ExecuteInProcessResult) -> set[dg.AssetKey | None]:
     return made - {NAMES.replayed}
 
 
+def acknowledged(stand: Stand) -> Coordinates:
+    """The place up to which the ledger is done."""
+    cursor = stand.adapters.books.acknowledged_cursor("shop")
+    assert cursor is not None
+    return cursor.position.at
+
+
 def steps(*names: str) -> set[dg.AssetKey]:
     return {dg.AssetKey(["shop", name]) for name in names}
 
@@ -61,17 +72,25 @@ def entries(database: str) -> tuple[CatalogueEntry, ...]:
 def test_a_run_materializes_what_changed_and_only_that(
     stand: Stand, mysql: MySqlStand, database: str
 ) -> None:
-    """One changed table of three: three steps and one table, then an idle run: no table.
-    Both acknowledge."""
+    """One changed table of three: three steps and one table, then an idle run: no table, and the
+    position stays; it moves with changes of tables that nobody captures. All acknowledge."""
     mysql.execute("insert into a values (1, 1), (2, 2)", database=database)
     first = stand.run()
     assert first.success
     assert materialized(first) == {*ALL_STEPS, key(database, "a")}
-    idle = stand.run()
-    assert idle.success
-    assert materialized(idle) == ALL_STEPS
+    elsewhere = mysql.fresh_name()
+    for traffic in ((), (f"create database {elsewhere}", f"drop database {elsewhere}")):
+        before = acknowledged(stand)
+        mysql.execute(*traffic)
+        idle = stand.run()
+        assert idle.success
+        assert materialized(idle) == ALL_STEPS
+        record = stand.records[-1]
+        assert record.captured is not None
+        assert (record.captured.rows, record.captured.end.at) == (0, acknowledged(stand))
+        assert (acknowledged(stand) != before) == bool(traffic)
     assert stand.adapters.books.unfinished("shop") == []
-    assert [record.acknowledged is not None for record in stand.records] == [True, True]
+    assert all(record.acknowledged is not None for record in stand.records)
 
 
 def test_a_tables_metadata_tells_the_run(stand: Stand, mysql: MySqlStand, database: str) -> None:
@@ -231,3 +250,87 @@ def test_a_run_makes_its_tables_known(stand: Stand, mysql: MySqlStand, database:
     stand.run()
     known = read_catalogue(stand.adapters.settings.state_folder, "shop")
     assert [one.table for one in known] == [TableName(database, "order items")]
+
+
+AWKWARD = (
+    "order lines",
+    "täble",
+    "t$1",
+    "a/b",
+    "a__b",
+    "b-c",
+    "b_c",
+    "T",
+    "t",
+    "quo`te",
+    "=41",
+    "_x",
+)
+
+
+def test_awkward_names(stand: Stand, mysql: MySqlStand, database: str) -> None:
+    """No name meets another or is lost on the way, whether a run or a click merges its table."""
+    quoted = ["`{}`".format(name.replace("`", "``")) for name in AWKWARD]
+    mysql.execute(
+        *(f"create table {name} (id int primary key, v int)" for name in quoted),
+        *(f"insert into {name} values ({n}, 0)" for n, name in enumerate(quoted)),
+        database=database,
+    )
+    keys = {key(database, name) for name in AWKWARD}
+    assert len(keys) == len(AWKWARD)
+    assert materialized(stand.run()) == {*ALL_STEPS, *keys}
+    mysql.execute(*(f"update {name} set v = id + 1" for name in quoted), database=database)
+    known = read_catalogue(stand.adapters.settings.state_folder, "shop")
+    stand.click(known, NAMES.captured)
+    assert materialized(stand.click(known, *keys)) == keys
+    assert materialized(stand.run()) == ALL_STEPS
+    for number, name in enumerate(AWKWARD):
+        mirror = stand.adapters.lake.tables[f"shop/{database}/{path_part(name)}"][-1]
+        assert mirror.rows.to_pylist() == [{"id": number, "v": number + 1}]
+
+
+def test_a_failing_table_leaves_the_others_their_commits(
+    stand: Stand, mysql: MySqlStand, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of several tables merged at a time one fails: the others are settled and told of, and the
+    next run merges the one that failed, with the same version."""
+    mysql.execute(*(f"insert into `{t}` values (1, 1)" for t in TABLES), database=database)
+    write: Callable[..., Any] = MemoryMirrors.write
+
+    def failing(self: MemoryMirrors, one: Any, *more: Any) -> Any:
+        if one.target.mirror.endswith("/b"):
+            raise OSError("the disk is on fire")
+        return write(self, one, *more)
+
+    books = stand.adapters.books
+    with monkeypatch.context() as patched:
+        patched.setattr(MemoryMirrors, "write", failing)
+        assert not stand.run().success
+    told = {
+        table: stand.instance.get_latest_materialization_event(key(database, table))
+        for table in TABLES
+    }
+    assert [table for table, event in told.items() if event is None] == ["b"]
+    assert isinstance(stand.records[-1].defect, OSError)
+    (intent,) = books.open_intents("shop")
+    assert intent.table == TableName(database, "b")
+    assert materialized(stand.run()) == {*ALL_STEPS, key(database, "b")}
+    settled = books.last_settled("shop", intent.app_id)
+    assert settled is not None
+    assert settled.intent == intent
+
+
+def test_zero_dates_are_null_and_counted(stand: Stand, mysql: MySqlStand, database: str) -> None:
+    """What a policy softens is never silent."""
+    mysql.execute(
+        "set sql_mode = ''",
+        "create table dated (id int primary key, d date)",
+        "insert into dated values (1, '0000-00-00'), (2, '2024-00-01'), (3, null)",
+        database=database,
+    )
+    stand.run()
+    (record,) = stand.records
+    assert record.captured is not None
+    assert record.captured.softened == {f"{database}.dated.d": 2}
+    rows = stand.adapters.lake.tables[f"shop/{database}/dated"][-1].rows
+    assert rows["d"].to_pylist() == [None] * 3

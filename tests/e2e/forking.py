@@ -46,6 +46,7 @@ def import_everything() -> None:
             if not found.name.endswith("__main__"):
                 importlib.import_module(found.name)
     importlib.import_module("resources.mysql.rehearsal").rehearse()
+    importlib.import_module("lockstep.grammar").make_parser()
     with suppress(JavaMissing):
         java_or_refuse(os.environ)  # which asks a Java for its version, once a process
 

@@ -35,8 +35,9 @@ CASES = [
     ("after merge, before acknowledge", f"{LEDGER}.acknowledge", "before", 1),
     ("after acknowledge", f"{LEDGER}.acknowledge", "after", 1),
 ]
-IN_THE_SOAK = (0, 3, 4, 5, 10)
-"""Those that are much like another; `make soak` has them too."""
+IN_THE_SOAK = (0, 1, 3, 4, 5, 6, 10)
+"""Those that are much like another, and two that other tests have: before the ledger knows in
+`test_objects` and `test_engine`, before any commit in `test_waiting`. `make soak` has all."""
 
 TABLES = ("crash.a", "crash.b")
 

@@ -1,16 +1,14 @@
-"""Runs through Dagster on real servers: what is logged, what is acknowledged.
+"""Runs and clicks through Dagster where ledger and lake are real.
 
-One project and one Spark for the module; each test writes its own tables and looks at
-the run that follows.
+Does not: what is logged, checked and acknowledged: `tests/dagster`, with both in memory.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import dagster as dg
 import pytest
@@ -21,7 +19,6 @@ from assets.execute import execute
 from assets.home import dagster_home, open_instance
 from assets.names import SourceNames
 from assets.sessions import RunRecord
-from pipeline.batch import BatchState
 from pipeline.runs.comparing.verify_rows import verify
 from pipeline.runs.context import Unwatched
 from pipeline.table import TableName
@@ -34,6 +31,13 @@ from tests.fix_mysql import MySqlStand
 
 DATABASE = "dagster_runs"
 NAMES = SourceNames("shop")
+AWKWARD = ["order täble$1", "a/b=41", "_x", "T", "t"]
+"""Spaces and letters that a path cannot have, what looks like a partition or like nobody's file,
+and names of one spelling: `tests/dagster/test_runs.py` has more, for a lake without files."""
+
+
+def _key(table: str) -> dg.AssetKey:
+    return NAMES.table(TableName(DATABASE, table))
 
 
 @dataclass
@@ -43,29 +47,25 @@ class Place:
     settings: Settings
     adapters: Adapters
     instance: dg.DagsterInstance
-    mysql: MySqlStand
 
     def run(self) -> RunRecord:
         return execute(
             self.settings, "shop", adapters=self.adapters, instance=self.instance, watcher=None
         )
 
-    def materialized(self) -> dict[str, Any]:
-        """Tables with a materialization in the newest run, and its metadata."""
+    def tables(self) -> set[dg.AssetKey]:
+        """Those that the newest run materialized."""
         run = self.instance.get_runs(limit=1)[0]
         logs = self.instance.all_logs(run.run_id, of_type=dg.DagsterEventType.ASSET_MATERIALIZATION)
-        found = [entry.asset_materialization for entry in logs]
-        return {"/".join(one.asset_key.path): one.metadata for one in found if one is not None}
-
-    def tables(self) -> list[str]:
-        return [key for key in self.materialized() if "." in key]
+        found = {one.asset_key for entry in logs if (one := entry.asset_materialization)}
+        return found & set(map(_key, AWKWARD))
 
     def equal(self, *tables: str) -> bool:
         names = [TableName(DATABASE, table) for table in tables]
         report = verify(self.adapters.workplace("shop", Unwatched()), names)
         return all(one.equal for one in report.tables)
 
-    def click(self, *tables: str, acknowledged: bool = False) -> bool:
+    def click(self, *tables: str) -> bool:
         """Materialize chosen mirrors as the page would; whether the run succeeded."""
         catalogue = {"shop": read_catalogue(self.settings.state_folder, "shop")}
         adapters = self.adapters
@@ -78,136 +78,52 @@ class Place:
                 return None
 
         definitions = build(self.settings, catalogue, Kept)
-        keys = [NAMES.table(TableName(DATABASE, table)) for table in tables]
-        if acknowledged:
-            keys.append(NAMES.acknowledged)
         job = definitions.resolve_implicit_global_asset_job_def()
         return job.execute_in_process(
-            instance=self.instance, asset_selection=keys, raise_on_error=False
+            instance=self.instance,
+            asset_selection=[_key(table) for table in tables],
+            raise_on_error=False,
         ).success
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def place(
-    mysql: MySqlStand, spark: SparkProcess, tmp_path_factory: pytest.TempPathFactory
+    mysql: MySqlStand, spark: SparkProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Place]:
-    """The module's project, with three tables and one run behind it. Its Spark is this process's,
-    which goes on behind it."""
+    """A project that no run has seen. Its Spark is this process's, which goes on behind it."""
     logging.getLogger("dagster").setLevel(logging.CRITICAL)
     start = head(mysql)
-    mysql.execute(
-        f"create database {DATABASE}",
-        *(f"create table {DATABASE}.{t} (id int primary key, v varchar(20))" for t in "abc"),
-        *(f"insert into {DATABASE}.{t} values (1, 'one')" for t in "abc"),
-    )
-    folder: Path = tmp_path_factory.mktemp("dagster") / "project"
+    mysql.execute(f"create database {DATABASE}")
+    folder = tmp_path / "project"
     Project.made(folder, port=mysql.port, tables=[f"{DATABASE}.*"], start=start)
-    monkey = pytest.MonkeyPatch()
-    monkey.setenv("LOCKSTEP_TEST_PASSWORD", mysql.server.password)
-    monkey.delenv("DAGSTER_HOME", raising=False)
-    monkey.setattr(room, "SparkProcess", lambda *_, **__: spark)
-    monkey.setattr(spark, "stop", lambda: None)
+    monkeypatch.setenv("LOCKSTEP_TEST_PASSWORD", mysql.server.password)
+    monkeypatch.delenv("DAGSTER_HOME", raising=False)
+    monkeypatch.setattr(room, "SparkProcess", lambda *_, **__: spark)
+    monkeypatch.setattr(spark, "stop", lambda: None)
     settings = load_settings(folder / "lockstep.toml")
     home = dagster_home(settings.state_folder)
     with Adapters(settings, on_warning=print) as adapters, open_instance(home) as instance:
-        made = Place(settings, adapters, instance, mysql)
-        made.run()
-        yield made
-    monkey.undo()
+        yield Place(settings, adapters, instance)
 
 
-def position(record: RunRecord) -> str:
-    assert record.error is None, record.error
-    assert record.defect is None, record.defect
+def test_awkward_names(place: Place, mysql: MySqlStand) -> None:
+    """No name breaks the location, meets another, or is lost on the way: made by a run, merged by a
+    click, and acknowledged by the run behind it."""
+    mysql.execute(
+        *(f"create table {DATABASE}.`{name}` (id int primary key)" for name in AWKWARD),
+        *(f"insert into {DATABASE}.`{name}` values ({n})" for n, name in enumerate(AWKWARD)),
+    )
+    place.run()
+    assert len(place.tables()) == len(AWKWARD)
+    mysql.execute(*(f"update {DATABASE}.`{name}` set id = id + 100" for name in AWKWARD))
+    _only_capture(place)
+    assert place.click(*AWKWARD)
+    assert len(place.tables()) == len(AWKWARD)
+    record = place.run()
+    assert (record.error, record.defect) == (None, None)
     assert record.acknowledged is not None
-    return str(record.acknowledged.position)
-
-
-def test_an_idle_run_acknowledges(place: Place) -> None:
-    """Nothing to read: no table is logged, every step succeeds, the position stays."""
-    before = position(place.run())
-    record = place.run()
-    assert record.captured is not None
-    assert (record.captured.batch, place.tables(), position(record)) == (None, [], before)
-
-
-def test_foreign_traffic_moves_the_position(place: Place) -> None:
-    """Changes of tables nobody captures still move the acknowledged position."""
-    before = position(place.run())
-    place.mysql.execute(
-        "create database if not exists elsewhere",
-        "create table if not exists elsewhere.t (id int primary key)",
-        "insert into elsewhere.t values (1)",
-        "delete from elsewhere.t",
-    )
-    record = place.run()
-    assert record.captured is not None
-    assert record.captured.rows == 0
-    assert position(record) != before
-    assert position(record) == str(record.captured.end.at)
-
-
-def test_only_changed_tables_are_logged(place: Place) -> None:
-    """One table of three changed: one materialization, with what a person wants to know."""
-    place.mysql.execute(f"update {DATABASE}.b set v = 'two'")
-    record = place.run()
-    assert record.merged is not None
-    assert place.tables() == [f"shop/{DATABASE}.b"]
-    metadata = place.materialized()[f"shop/{DATABASE}.b"]
-    assert metadata["rows updated"].value == 1
-    assert place.equal("a", "b", "c")
-
-
-def test_a_table_quarantined_holds_nobody(place: Place) -> None:
-    """The others go on, the position moves, and the check says which and why."""
-    place.mysql.execute(
-        f"create table {DATABASE}.odd (id int primary key, j json)",
-        f"update {DATABASE}.a set v = 'three'",
-        f"insert into {DATABASE}.odd values (1, json_object('a', 1, 'b', repeat('x', 50)))",
-        "set session binlog_row_value_options = PARTIAL_JSON",
-        f"update {DATABASE}.odd set j = json_set(j, '$.a', 2)",
-    )
-    record = place.run()
-    end = position(record)
-    assert record.captured is not None
-    assert end == str(record.captured.end.at)
-    assert place.tables() == [f"shop/{DATABASE}.a"]
-    assert record.acknowledged is not None
-    (quarantined,) = record.acknowledged.quarantined
-    assert (str(quarantined.table), "PARTIAL_JSON" in quarantined.reason) == (
-        f"{DATABASE}.odd",
-        True,
-    )
-    assert place.equal("a", "b", "c")
-
-
-def test_zero_dates_are_null_and_counted(place: Place) -> None:
-    """What a policy softens is never silent."""
-    with place.mysql.connect(DATABASE) as connection, connection.cursor() as cursor:
-        cursor.execute("set sql_mode = ''")
-        cursor.execute("create table dated (id int primary key, d date)")
-        cursor.execute("insert into dated values (1, '0000-00-00'), (2, '2024-00-01'), (3, null)")
-    record = place.run()
-    assert record.captured is not None
-    assert record.captured.softened == {f"{DATABASE}.dated.d": 2}
-    assert place.equal("dated")
-
-
-def test_a_click_acknowledges_nothing_that_is_not_merged(place: Place) -> None:
-    """A mirror clicked together with `acknowledged` merges itself alone; the ledger waits."""
-    before = position(place.run())
-    place.mysql.execute(f"update {DATABASE}.a set v = 'x'", f"update {DATABASE}.c set v = 'y'")
-    captured = _only_capture(place)
-    assert place.click("a", acknowledged=True)
-    ledger = place.adapters.ledger()
-    states = {batch.id: batch.state for batch in ledger.unfinished("shop")}
-    assert states == {captured: BatchState.CAPTURED}
-    cursor = ledger.acknowledged_cursor("shop")
-    assert cursor is not None
-    assert str(cursor.position) == before
-    assert list(ledger.pending("shop")) == [TableName(DATABASE, "c")]
-    assert position(place.run()) != before
-    assert place.equal("a", "b", "c")
+    assert place.tables() == set()
+    assert place.equal(*AWKWARD)
 
 
 def _only_capture(place: Place) -> int:
@@ -219,65 +135,3 @@ def _only_capture(place: Place) -> int:
         report = capture(work, lease)
     assert report.batch is not None
     return report.batch
-
-
-AWKWARD = [
-    "order items",
-    "täble",
-    "t$1",
-    "a/b",
-    "a__b",
-    "b-c",
-    "b_c",
-    "T",
-    "t",
-    "quo`te",
-    "=41",
-    "_x",
-]
-
-
-def test_awkward_names(place: Place) -> None:
-    """No name breaks the location, meets another, or is lost on the way."""
-    quoted = [name.replace("`", "``") for name in AWKWARD]
-    place.mysql.execute(
-        *(f"create table {DATABASE}.`{name}` (id int primary key)" for name in quoted),
-        *(f"insert into {DATABASE}.`{name}` values ({n})" for n, name in enumerate(quoted)),
-    )
-    place.run()
-    assert len(place.tables()) == len(AWKWARD)
-    assert place.equal(*AWKWARD)
-    place.mysql.execute(*(f"update {DATABASE}.`{name}` set id = id + 100" for name in quoted))
-    _only_capture(place)
-    assert place.click(*AWKWARD)
-    assert len(place.tables()) == len(AWKWARD)
-    position(place.run())
-    assert place.equal(*AWKWARD)
-
-
-def test_a_failing_table_leaves_the_others_their_commits(
-    place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Of several tables merged at a time one fails: the others are settled and told of, and the
-    next run merges the one that failed, with the same version."""
-    place.mysql.execute(*(f"update {DATABASE}.{t} set v = 'again'" for t in "abc"))
-    mirrors = place.adapters.lake().mirrors
-    write: Callable[..., Any] = type(mirrors).write
-
-    def failing(self: Any, one: Any, *more: Any) -> Any:
-        if one.target.mirror.endswith("/b"):
-            raise OSError("the disk is on fire")
-        return write(self, one, *more)
-
-    monkeypatch.setattr(type(mirrors), "write", failing)
-    record = place.run()
-    assert isinstance(record.defect, OSError)
-    assert sorted(place.tables()) == [f"shop/{DATABASE}.{one}" for one in "ac"]
-    (intent,) = place.adapters.ledger().open_intents("shop")
-    assert intent.table == TableName(DATABASE, "b")
-    monkeypatch.undo()
-    record = place.run()
-    position(record)
-    assert place.equal("a", "b", "c")
-    commit = mirrors.recorded(f"shop/{DATABASE}/b", intent.app_id, intent.txn_version)
-    assert commit is not None

@@ -24,8 +24,8 @@ KILLS = [
     (f"{LEDGER}.record_capture", "before"),
     ("resources.lake.changelog:DeltaChangelog.publish", "after"),
     ("resources.lake.mirror:SparkMirrors.write", "after"),
-    (f"{LEDGER}.acknowledge", "before"),
 ]
+"""Behind what a run has in the store; the others are in `test_crash`."""
 ALL = ("--from", "earliest", "--to", "latest")
 
 
@@ -38,12 +38,12 @@ def project(
     warm: WarmProcess,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Project:
-    """Three tables that the first run reads, in a lake below a prefix."""
+    """Two tables that the first run reads, in a lake below a prefix."""
     monkeypatch.setenv("LAKE_KEY", "tests")
     mysql.execute(
         f"use {database}",
-        *(f"create table {t} (id int primary key, s varchar(40))" for t in "abc"),
-        *(f"insert into {t} values (1, 'one'), (2, 'two'), (3, 'three')" for t in "abc"),
+        *(f"create table {t} (id int primary key, s varchar(40))" for t in "ab"),
+        *(f"insert into {t} values (1, 'one'), (2, 'two'), (3, 'three')" for t in "ab"),
     )
     return made(tmp_path / "project", mysql, database, object_store, warm)
 
@@ -57,10 +57,6 @@ def made(
     lake = f'path = "{store.faulty_prefix()}"\n{store.toml()}'
     file.write_text(file.read_text().replace('path = "lake"\n', lake))
     return project
-
-
-def equal(project: Project) -> bool:
-    return all(one["equal"] for one in project.json("verify")["sources"]["shop"]["tables"].values())
 
 
 def test_a_lake_of_objects(mysql: MySqlStand, database: str, project: Project) -> None:
@@ -83,15 +79,17 @@ def test_a_lake_of_objects(mysql: MySqlStand, database: str, project: Project) -
         rows = told[f"{database}.{table}"].arrow().sort_by("id").to_pylist()
         there = mysql.rows(f"select id, s from {database}.{table} order by id")
         assert [tuple(row.values()) for row in rows] == there
-    assert equal(project)
     told = project.json("replay", *ALL, "--compare")
     assert all(one["mirror"]["wrong"] == 0 for one in told["tables"].values())
     forget(project)
     project.run("recover", "--yes")
-    mysql.execute(f"delete from {database}.c where id = 3")
+    mysql.execute(f"delete from {database}.b where id >= 3")
     project.run("run")
-    assert equal(project)
-    snippets = project.json("read", f"{database}.c")["snippets"]
+    told = project.json("verify")["sources"]["shop"]["tables"]
+    assert {name: one["equal"] for name, one in told.items()} == {
+        f"{database}.{table}": True for table in "ab"
+    }
+    snippets = project.json("read", f"{database}.b")["snippets"]
     assert "LAKE_KEY" in snippets["Spark"]
     assert pasted(snippets["delta-rs"]) == ["1", "2"]
 
@@ -104,10 +102,10 @@ WATCHED = 2
 def test_requests_are_counted(
     mysql: MySqlStand, database: str, tmp_path: Path, project: Project, object_store: ObjectStore
 ) -> None:
-    """A run tells, and the ledger keeps, what the store saw of Lockstep and of Spark. With six
-    tables of which one changed it is what it was with three, but that each is watched; so it is
+    """A run tells, and the ledger keeps, what the store saw of Lockstep and of Spark. With four
+    tables of which one changed it is what it was with two, but that each is watched; so it is
     with delta-rs, which tells nothing."""
-    faults, more = Faults(object_store.faulty_port), [f"t{number}" for number in range(3)]
+    faults, more = Faults(object_store.faulty_port), ("c", "d")
 
     def counted(project: Project) -> dict[str, int]:
         for _ in range(3):  # the first reads the tables, the second deletes what that staged
@@ -147,7 +145,7 @@ def test_requests_do_not_grow(
         project.run("run")
         asked = faults.requests()[before:]
         counts.append(len(asked))
-        assert len([one for one in asked if f"/shop/{database}/c/" in one]) <= 2
+        assert len([one for one in asked if f"/shop/{database}/b/" in one]) <= 2
     assert counts[-1] < max(counts) < 400
 
 

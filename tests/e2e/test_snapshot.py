@@ -3,7 +3,6 @@ or not."""
 
 from __future__ import annotations
 
-import json
 import re
 import shlex
 from collections.abc import Iterator
@@ -17,7 +16,17 @@ from tests.e2e.warm import REPOSITORY, WarmProcess
 from tests.fix_mysql import MySqlStand
 
 DATABASE = "older"
-TABLES = {f"{DATABASE}.{name}" for name in ("customers", "orders", "lines", "notes", "nothing")}
+ROWS = {
+    f"{DATABASE}.{name}": rows
+    for name, rows in {
+        "customers": 15_000,
+        "orders": 3000,
+        "lines": 3000,
+        "notes": 3,
+        "nothing": 0,
+    }.items()
+}
+TABLES = set(ROWS)
 LEDGER = "resources.postgres.ledger:PostgresLedger"
 
 
@@ -50,22 +59,6 @@ def project(mysql: MySqlStand, tmp_path: Path, warm: WarmProcess) -> Iterator[Pr
         extra=extra,
     )
     mysql.execute(f"drop database {DATABASE}")
-
-
-def test_one_run_and_the_lake_equals_it(project: Project, mysql: MySqlStand) -> None:
-    told = _told(project.run("run", "--json"))
-    assert told["loaded"] == {
-        f"{DATABASE}.customers": 15_000,
-        f"{DATABASE}.orders": 3000,
-        f"{DATABASE}.lines": 3000,
-        f"{DATABASE}.notes": 3,
-        f"{DATABASE}.nothing": 0,
-    }
-    assert (told["loading"], told["partial"], told["quarantined"]) == ({}, [], [])
-    assert project.proven() == TABLES
-    mysql.execute(f"update {DATABASE}.customers set v = -1 where id < 5")
-    project.run("run")
-    assert project.proven() == TABLES
 
 
 def test_killed_while_it_reads(project: Project, mysql: MySqlStand) -> None:
@@ -104,8 +97,12 @@ def secretly(mysql: MySqlStand, *statements: str) -> None:
     mysql.execute("set sql_log_bin = 0", f"use {DATABASE}", *statements)
 
 
-def test_how_to_read_tables_as_it_is_written(project: Project, mysql: MySqlStand) -> None:
-    """The commands of docs/snapshot.md. What is only foreseen is read by nobody."""
+def test_how_to_read_and_to_verify_tables_as_it_is_written(
+    project: Project, mysql: MySqlStand
+) -> None:
+    """One run, and the lake equals the database; then the commands of docs/snapshot.md, and those
+    of docs/verify.md, rows changed without a word in the log before each that repairs. What is only
+    foreseen is read by nobody."""
     plan = project.json("plan")["sources"]["shop"]
     assert set(plan["loads"]) == TABLES
     time, space = plan["loads_take"]
@@ -120,18 +117,16 @@ def test_how_to_read_tables_as_it_is_written(project: Project, mysql: MySqlStand
                 "delete from orders where id = 1501",
             )
         told.append(project.json(*words))
-    assert set(told[0]["sources"]["shop"]["loaded"]) == TABLES
+    first = told[0]["sources"]["shop"]
+    assert first["loaded"] == ROWS
+    assert (first["loading"], first["partial"], first["quarantined"]) == ({}, [], [])
     assert [one["loaded"] for one in told[1:3]] == [{}, {orders: 3000}]
     assert [set(one["tables"]) for one in told[3:5]] == [TABLES, {orders}]
     assert told[5]["refreshed"] == {orders: {"read": 2256, "gone": 1, "left": 0}}
     assert project.proven() == TABLES
     project.run("snapshot", f"{DATABASE}.notes", "--where", "v = 'one'", expect=2)
     project.run("snapshot", orders, "--where", "id = 1; drop table x", expect=2)
-
-
-def test_how_to_verify_as_it_is_written(project: Project, mysql: MySqlStand) -> None:
-    """The commands of docs/verify.md; rows change without a word in the log before each that
-    repairs."""
+    mysql.execute(f"update {DATABASE}.customers set v = -1 where id < 5")
     project.run("run")
     codes = []
     for words in typed("verify.md"):
@@ -144,7 +139,3 @@ def test_how_to_verify_as_it_is_written(project: Project, mysql: MySqlStand) -> 
         codes.append((words[0], project.run(*words, expect=None).returncode))
     equal, unproven, differs = ("verify", 0), ("verify", 3), ("verify", 4)
     assert codes == [equal, equal, equal, unproven, differs, differs, ("run", 0), equal]
-
-
-def _told(done: Any) -> Any:
-    return json.loads(done.stdout)["sources"]["shop"]

@@ -46,6 +46,8 @@ class Source(Protocol):
     name: str
     tables: Sequence[str]
     start: str
+    rounds: int
+    """Batches of its history, behind the first one."""
 
     def server(self) -> SourceServer: ...
 
@@ -66,6 +68,7 @@ class Made:
     name: str = "shop"
     tables: Sequence[str] = ("t",)
     start: str = "earliest"
+    rounds: int = 2
 
     def server(self) -> Any:
         return self.fake
@@ -94,6 +97,7 @@ class Real:
     name: str
     tables: Sequence[str] = ("keyed", "bare", "late")
     start: str = ""
+    rounds: int = 3
 
     def __post_init__(self) -> None:
         self.start = str(head(self.stand))  # What other tests wrote before is not read.
@@ -106,7 +110,7 @@ class Real:
         return server(self.stand)
 
     def write(self, round_: int) -> None:
-        if round_ == ROUNDS:
+        if round_ == self.rounds:
             self.stand.execute(f"create table {self.name}.late (id int primary key, v int)")
         which = {1: ("keyed", "bare"), 2: ("keyed",)}.get(round_, self.tables)
         for table in which:
@@ -121,10 +125,6 @@ class Real:
 
     def branched(self) -> Real:
         return self
-
-
-ROUNDS = 3
-"""Batches of a history."""
 
 
 def books_of(books: MemoryBooks) -> MemoryBooks:
@@ -248,9 +248,9 @@ def make_history(source: Source) -> History:
     history = History(source, Follower(source.server(), [f"{source.name}.*"], start=source.start))
     history.keep("nothing")
     history.run()
-    for number in range(ROUNDS):
+    for left in reversed(range(source.rounds)):
         history.write()
-        history.run(wrongly=number == 1)
+        history.run(wrongly=left == 1)
     history.replay()
     return history
 

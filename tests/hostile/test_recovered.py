@@ -264,14 +264,18 @@ class _CutOff(Exception):
 @pytest.mark.parametrize("call", ["record_capture", "note_looked", "mark_merged", "acknowledge"])
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_what_was_cut_off_is_done_by_the_next(history: History, call: str, when: str) -> None:
-    """Wherever it ends: what it does again it does once."""
+    """Wherever it ends: what it does again it does once. Runs that are undone are, too."""
     unmerged = next(
         number
         for number, one in enumerate(history.moments)
         if one.step == "published" and number > len(history.moments) // 2
     )
-    history = history.branched()
-    follower = without_ledger(history, unmerged)
+    for moment, behind in ((unmerged, None), (-1, 2)):
+        cut_off(history.branched(), moment, behind, call, when)
+
+
+def cut_off(history: History, moment: int, behind: int | None, call: str, when: str) -> None:
+    follower = without_ledger(history, moment)
     make = getattr(MemoryLedger, call)
 
     def cut(self: MemoryLedger, *given: object, **named: object) -> object:
@@ -286,9 +290,9 @@ def test_what_was_cut_off_is_done_by_the_next(history: History, call: str, when:
     books = follower.ledger.books
     follower.ledger = Cut(follower.work().clock, books)
     with follower.ledger.lock(SOURCE, "test", None) as lease, pytest.raises(_CutOff):
-        recover(follower.work(), lease, author="somebody")
+        recover(follower.work(), lease, author="somebody", behind=behind)
     follower.ledger = MemoryLedger(follower.work().clock, books)
-    recovered(follower)
+    recovered(follower, behind)
     history.write()
     follower.run()
     require_equal(history, follower)

@@ -21,7 +21,6 @@ from pipeline.runs.agreement.claim import disagreement
 from pipeline.runs.recovering.adopt import KIND, adopt
 from tests.fix_mysql import MySqlStand
 from tests.hostile.histories import (
-    ROUNDS,
     History,
     Made,
     Real,
@@ -105,7 +104,7 @@ def test_all_pairs_of_moments(history: History) -> None:
         for number in numbers
         if not any(moments[number].has_lake_of(before) for before in moments[:number])
     ]
-    assert ROUNDS * 2 < len(lakes) < len(moments)
+    assert history.source.rounds * 2 < len(lakes) < len(moments)
     tried(history, list(product(numbers, lakes)))
 
 

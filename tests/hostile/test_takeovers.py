@@ -11,7 +11,6 @@ import shutil
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -68,8 +67,10 @@ EXAMPLE = (
 )
 
 
-@pytest.fixture
-def project(mysql: MySqlStand, tmp_path: Path, warm: WarmProcess) -> Iterator[Project]:
+@pytest.fixture(scope="module")
+def begun(
+    mysql: MySqlStand, tmp_path_factory: pytest.TempPathFactory, warm: WarmProcess
+) -> Project:
     """A project after its first run; then a column went and another came in its name."""
     start = head(mysql)
     mysql.execute(
@@ -80,7 +81,7 @@ def project(mysql: MySqlStand, tmp_path: Path, warm: WarmProcess) -> Iterator[Pr
         "insert into taken.plain values (1, 1), (2, 2), (3, 3)",
     )
     made = Project.made(
-        tmp_path / "project",
+        tmp_path_factory.mktemp("taken") / "project",
         port=mysql.port,
         tables=["taken.*"],
         start=start,
@@ -89,8 +90,12 @@ def project(mysql: MySqlStand, tmp_path: Path, warm: WarmProcess) -> Iterator[Pr
     )
     made.run("run")
     mysql.execute(*EXAMPLE)
-    yield made
-    mysql.execute("drop database taken")
+    return made
+
+
+@pytest.fixture
+def project(begun: Project, tmp_path: Path) -> Project:
+    return begun.copied(tmp_path / "project")
 
 
 @pytest.mark.parametrize(
