@@ -49,11 +49,11 @@ def doing() -> int:
         known = "wave" in sys.modules
         importlib.import_module("wave")
         return int(known)
-    sys.stdout.write(f"{os.getpid()}\n")
-    sys.stdout.flush()
-    if what == "die":
-        os.kill(os.getpid(), signal.SIGSEGV)
     try:
+        sys.stdout.write(f"{os.getpid()}\n")
+        sys.stdout.flush()
+        if what == "die":
+            os.kill(os.getpid(), signal.SIGSEGV)
         time.sleep(60)
     except KeyboardInterrupt:
         return 130
