@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from pipeline.runs.context import Progress
-from pipeline.snapshot.progress import Progress as LoadProgress
+from pipeline.snapshot.progress import LoadProgress
 from pipeline.table import TableName
 
 SECONDS_BETWEEN = 10.0

@@ -114,10 +114,10 @@ class RunEvents:
         """Made where it is sent: to follow references may fail."""
 
         def moment() -> Moment:
-            from resources.openlineage.events import Moment, Place
+            from resources.openlineage.events import DatasetPlace, Moment
 
             source, lake = self._settings.source(self._record.source), self._settings.lake_path()
-            place = Place(
+            place = DatasetPlace(
                 self._namespace,
                 source.name,
                 source.host(),

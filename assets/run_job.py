@@ -25,7 +25,7 @@ from assets.names import SOURCE_TAG, UNTIL_TAG, WAITS_TAG, is_own_job, job_name
 from assets.progress import LoggedProgress
 from assets.runs import SESSIONS, run_assets
 from assets.sensors.schedules import OpenSite
-from assets.sessions import RunRecord, RunSession, Sessions
+from assets.sessions import RunRecord, RunSession, RunSessions
 from pipeline.decisions import Lease, LeaseView
 from pipeline.errors import ConfigurationError, LockstepError
 from pipeline.places import Place, parse_end
@@ -77,7 +77,7 @@ def sessions_resource(
 
     @dg.resource(description="The source's lock and everything a step works through.")
     @evaluated
-    def sessions(context: dg.InitResourceContext) -> Iterator[Sessions]:
+    def sessions(context: dg.InitResourceContext) -> Iterator[RunSessions]:
         instance, run = context.instance, context.run
         if instance is None or run is None or context.log is None:
             raise dg.DagsterInvariantViolationError("sessions are for Dagster runs only")
@@ -129,7 +129,7 @@ def sessions_resource(
 
         told: dict[str, RunEvents] = {}
         with open_site() as adapters:
-            opened = Sessions(make)
+            opened = RunSessions(make)
             try:
                 yield opened
             finally:

@@ -36,7 +36,7 @@ from assets.pages.steps import (
     requests_metadata,
 )
 from assets.report_news import note_page
-from assets.sessions import RunSession, Sessions
+from assets.sessions import RunSession, RunSessions
 from assets.table_news import note_tables, structure_news
 from pipeline.decisions import Lease
 from pipeline.errors import LockstepError
@@ -64,7 +64,7 @@ Step = Callable[[dg.AssetExecutionContext], dg.MaterializeResult[Any]]
 def session_of(
     context: dg.AssetExecutionContext | dg.AssetCheckExecutionContext, source: str
 ) -> RunSession:
-    sessions: Sessions = getattr(context.resources, SESSIONS)
+    sessions: RunSessions = getattr(context.resources, SESSIONS)
     return sessions.of(source)
 
 

@@ -224,7 +224,7 @@ def may_be_retried(error: LockstepError) -> bool:
 
 
 @dataclass(slots=True)
-class Sessions:
+class RunSessions:
     """The sessions of one Dagster run, one per source it touches."""
 
     make: Callable[[str], RunSession]

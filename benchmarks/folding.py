@@ -26,7 +26,7 @@ from benchmarks.resident import processor_seconds, resident_sizes
 from pipeline.changes.fold import Fold
 from pipeline.changes.layout import MARKS
 from pipeline.changes.strategy import buckets_for
-from pipeline.ports.mirror_writes import Append, Merge, PartColumn, StagedFiles, Target
+from pipeline.ports.mirror_writes import Append, Merge, MirrorTarget, PartColumn, StagedFiles
 from pipeline.runs.merging.folding import staged_fold
 from pipeline.runs.merging.segment_parts import SegmentPart
 from pipeline.segment import SegmentFile
@@ -149,7 +149,9 @@ def fold_and_merge(folder: Path) -> dict[str, Any]:
         for files in json.loads((folder / "files.json").read_text())
     )
     paths = tuple(room.mirrors.path(f"{FOLDER}/{file.path}") for file in inserts)
-    room.mirrors.write(Append(Target(MIRROR, SCHEMA, "bench", 1, ""), (StagedFiles(paths, OWN),)))
+    room.mirrors.write(
+        Append(MirrorTarget(MIRROR, SCHEMA, "bench", 1, ""), (StagedFiles(paths, OWN),))
+    )
     part = StagedFiles((), OWN)
     buckets = buckets_for(
         sum(file.images for file in updates), room.segments.unpacked(FOLDER, updates)
@@ -159,7 +161,7 @@ def fold_and_merge(folder: Path) -> dict[str, Any]:
     begin = _clocks()
     with staged_fold(room, "bench", fold, parts, buckets) as staged:
         middle = _clocks()
-        target = Target(MIRROR, SCHEMA, "bench", 2, "")
+        target = MirrorTarget(MIRROR, SCHEMA, "bench", 2, "")
         room.mirrors.write(Merge(target, ("id",), staged.changes, staged.bounds))
         end = _clocks()
     room.close()

@@ -22,7 +22,13 @@ from pipeline.decisions import Decision, Lease
 from pipeline.gtid import GtidSet
 from pipeline.ports.ledger import Ledger
 from pipeline.position import Coordinates, LogFile, Position, Witness
-from pipeline.schema.history import DatabaseVersion, History, Knowledge, Origin, SchemaVersion
+from pipeline.schema.history import (
+    DatabaseVersion,
+    History,
+    Knowledge,
+    SchemaVersion,
+    VersionOrigin,
+)
 from pipeline.schema.model import (
     ColumnSchema,
     DatabaseSchema,
@@ -165,7 +171,7 @@ def _version(table: TableName, number: int) -> SchemaVersion:
         charset="utf8mb4",
         collation="utf8mb4_0900_ai_ci",
     )
-    origin = Origin.BASELINE if number == 1 else Origin.TABLE_MAP
+    origin = VersionOrigin.BASELINE if number == 1 else VersionOrigin.TABLE_MAP
     since = _place((number - 1) * _STEP)
     return SchemaVersion(table, number, since, Knowledge.KNOWN, origin, schema)
 

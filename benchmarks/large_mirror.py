@@ -27,9 +27,9 @@ from pipeline.ports.mirror_writes import (
     Append,
     FoldedChanges,
     Merge,
+    MirrorTarget,
     PartColumn,
     StagedFiles,
-    Target,
 )
 from resources.lake.mirror import SparkMirrors
 from resources.lake.paths import LakePath
@@ -151,5 +151,5 @@ def _rows(keys: np.ndarray, kind: str, number: int) -> pa.Table:
     return table.append_column("_change_type", pa.array([kind] * len(keys)))
 
 
-def _target(number: int) -> Target:
-    return Target("bench", SCHEMA, "bench", number, f"write {number}")
+def _target(number: int) -> MirrorTarget:
+    return MirrorTarget("bench", SCHEMA, "bench", number, f"write {number}")

@@ -32,7 +32,7 @@ from pipeline.runs.merge import merge
 from pipeline.runs.upkeeping.changes import let_go, plan_changes
 from resources.adapters import Adapters
 from resources.config import load_settings
-from resources.postgres.connection import Target, connect
+from resources.postgres.connection import LedgerAddress, connect
 from tests.twins.lake import MemoryLake
 from tests.twins.mirrors import MemoryMirrors
 
@@ -131,7 +131,7 @@ def _line(
 def _rows(project: Path) -> tuple[int, int]:
     """Of batches and of leases, in the embedded ledger."""
     data = next((project / ".lockstep").rglob("postmaster.pid")).parent
-    target = Target(f"host='{data}' user=postgres dbname=postgres", "the ledger")
+    target = LedgerAddress(f"host='{data}' user=postgres dbname=postgres", "the ledger")
     with closing(connect(target)) as ledger, ledger.cursor() as cursor:
         cursor.execute(
             "select (select count(*) from lockstep.batches), (select count(*) from lockstep.leases)"

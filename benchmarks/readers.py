@@ -25,10 +25,10 @@ from pipeline.ports.mirror_writes import (
     Append,
     FoldedChanges,
     Merge,
+    MirrorTarget,
     MirrorWrite,
     PartColumn,
     StagedFiles,
-    Target,
 )
 from resources.lake.mirror import SparkMirrors
 from resources.lake.session import SparkProcess
@@ -115,5 +115,5 @@ def _changes(keys: np.ndarray, kind: str, number: int) -> pa.Table:
     return table.append_column("_change_type", pa.array([kind] * len(keys)))
 
 
-def _target(number: int, readers: Readers) -> Target:
-    return Target("bench", SCHEMA, "bench", number, f"write {number}", readers=readers)
+def _target(number: int, readers: Readers) -> MirrorTarget:
+    return MirrorTarget("bench", SCHEMA, "bench", number, f"write {number}", readers=readers)

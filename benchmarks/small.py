@@ -24,10 +24,10 @@ from pipeline.ports.mirror_writes import (
     Append,
     FoldedChanges,
     Merge,
+    MirrorTarget,
     MirrorWrite,
     PartColumn,
     StagedFiles,
-    Target,
 )
 from resources.lake.mirror import SparkMirrors
 from resources.lake.session import SparkProcess
@@ -106,7 +106,7 @@ def _seconds(
         [pa.array([kind] * len(ids)), *arrays], names=["_change_type", *schema.names]
     )
     files = (mirrors.stage("small", changes),)
-    target = Target(mirror, schema, "bench", 1 if mode == "append" else 2, "")
+    target = MirrorTarget(mirror, schema, "bench", 1 if mode == "append" else 2, "")
     write: MirrorWrite = Append(
         target, (StagedFiles(files, tuple(PartColumn(f.name, f.type) for f in schema)),)
     )

@@ -26,10 +26,10 @@ from pipeline.ports.mirror_writes import (
     Append,
     FoldedChanges,
     Merge,
+    MirrorTarget,
     MirrorWrite,
     PartColumn,
     StagedFiles,
-    Target,
 )
 from pipeline.upkeep.decide import decide
 from pipeline.upkeep.facts import UpkeepPolicy
@@ -114,7 +114,7 @@ def _write(mirrors: SparkMirrors, name: str, number: int, *, adds: bool) -> Mirr
         {"_change_type": ["insert" if adds or number == 1 else "update_postimage"] * ROWS, **values}
     )
     files = (mirrors.stage("upkeep", rows),)
-    target = Target(name, _SCHEMA, "bench", number, "")
+    target = MirrorTarget(name, _SCHEMA, "bench", number, "")
     if adds or number == 1:
         columns = tuple(PartColumn(field.name, field.type) for field in _SCHEMA)
         return Append(target, (StagedFiles(files, columns),))

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from lockstep import exits
 from lockstep.report import counted, error_json, rounded
-from pipeline.runs.registering.gather import Standing
+from pipeline.runs.registering.gather import CatalogStanding
 from pipeline.runs.registering.outcome import CatalogReport, Deed
 
 _WOULD: Final = {
@@ -93,7 +93,7 @@ def catalog_json(report: CatalogReport | None) -> dict[str, Any] | None:
     }
 
 
-def standing_lines(standing: Standing) -> Iterator[str]:
+def standing_lines(standing: CatalogStanding) -> Iterator[str]:
     """By what the ledger knows."""
     told = f"  catalog: {counted(standing.registered, 'table')} registered"
     if standing.waiting:
@@ -105,7 +105,7 @@ def standing_lines(standing: Standing) -> Iterator[str]:
     yield told
 
 
-def standing_json(standing: Standing) -> dict[str, Any]:
+def standing_json(standing: CatalogStanding) -> dict[str, Any]:
     return {
         "catalog": standing.catalog,
         "registered": standing.registered,

@@ -99,15 +99,15 @@ def forked_run(given: Sequence[str]) -> int | None:
     with suppress(LockstepError):
         parsed = parse(given)
         if parsed.command == "run":
-            from lockstep.forkserver.client import Declined, Ended, Lost, ask_for_run
+            from lockstep.forkserver.client import ForkDeclined, ForkEnded, ForkLost, ask_for_run
 
             match ask_for_run(_config(parsed).parent / ".lockstep"):
-                case Ended(code):
+                case ForkEnded(code):
                     return code
-                case Declined(reason):
+                case ForkDeclined(reason):
                     note = f"`lockstep spark serve` did not start this run: {reason}"
                     return main(given, lambda context: context.note(note))
-                case Lost():
+                case ForkLost():
                     return main(given, _lost)
     return None
 

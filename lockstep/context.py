@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from lockstep.grammar import UsageError
-from lockstep.log import JsonLog, LoggedProgress
+from lockstep.log import JsonLog, ProgressLines
 from lockstep.streams import Streams
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ class CommandContext:
         """What shows how far a run of the source is: on the terminal, in the log, or both."""
         from lockstep.progress import LiveProgress, Together
 
-        logged = LoggedProgress(self.log, source)
+        logged = ProgressLines(self.log, source)
         if self.log.instead:
             yield logged
             return

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, TextIO
 from pipeline.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from pipeline.snapshot.progress import Progress as LoadProgress
+    from pipeline.snapshot.progress import LoadProgress
     from pipeline.table import TableName
 
 FORMATS: Final = ("text", "json")
@@ -72,7 +72,7 @@ class JsonLog:
             handler.handle(record)
 
 
-class LoggedProgress:
+class ProgressLines:
     """`pipeline.runs.context.Progress` as lines: each table that is merged, each note, and each
     other step once in ten seconds."""
 

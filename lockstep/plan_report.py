@@ -14,7 +14,7 @@ from lockstep.report import (
     show_quarantined,
     show_table,
 )
-from pipeline.runs.inspecting.plan import Plan, PlannedStart
+from pipeline.runs.inspecting.plan import PlannedStart, RunPlan
 from pipeline.runs.inspecting.plan_reading import PlannedReading
 from pipeline.runs.rejoining.log_reach import ReturnPlan
 from pipeline.runs.rejoining.rejoin import Backfill, CatchUp, ReadAgain, Rebuild
@@ -23,7 +23,7 @@ from pipeline.standing.verdict import clock
 _GTIDS: Final = 120
 
 
-def plan_json(plan: Plan) -> dict[str, Any]:
+def plan_json(plan: RunPlan) -> dict[str, Any]:
     """`error` is there where the run would not go through, as `run` has it."""
     return {
         "abandoned": list(plan.abandoned),
@@ -125,7 +125,7 @@ def _reading_json(reading: PlannedReading) -> dict[str, Any]:
     }
 
 
-def show_plan(context: CommandContext, source: str, plan: Plan) -> None:
+def show_plan(context: CommandContext, source: str, plan: RunPlan) -> None:
     for line in _lines(source, plan):
         context.say(line)
     reading = plan.reading
@@ -161,7 +161,7 @@ def show_plan(context: CommandContext, source: str, plan: Plan) -> None:
         show_quarantined(context, reading.quarantined)
 
 
-def _lines(source: str, plan: Plan) -> Iterator[str]:
+def _lines(source: str, plan: RunPlan) -> Iterator[str]:
     if plan.refusal is not None:
         yield f"{source}: the next run would be refused: {plan.refusal.message}"
         yield f"  hint: {plan.refusal.hint}"

@@ -10,7 +10,7 @@ from rich.progress import BarColumn, TaskID, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bars
 
 from pipeline.runs.context import Progress
-from pipeline.snapshot.progress import Progress as LoadProgress
+from pipeline.snapshot.progress import LoadProgress
 from pipeline.table import TableName
 
 

@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from pipeline.consumers import Consumer
-    from pipeline.recovery.facts import Plan
-    from pipeline.runs.recovering.recover import Recovery
+    from pipeline.recovery.facts import RecoveryPlan
+    from pipeline.runs.recovering.recover import RecoveryOutcome
 
 
-def recovery_json(done: Recovery) -> dict[str, Any]:
+def recovery_json(done: RecoveryOutcome) -> dict[str, Any]:
     plan = done.plan
     if plan is None:
         return {"position": None, "tables": {}, "read_again": {}, "cut": [], "doubts": []}
@@ -39,7 +39,7 @@ def recovery_json(done: Recovery) -> dict[str, Any]:
 
 
 def recovery_lines(
-    source: str, done: Recovery, plan: Plan, readers: Sequence[Consumer]
+    source: str, done: RecoveryOutcome, plan: RecoveryPlan, readers: Sequence[Consumer]
 ) -> Iterator[str]:
     yield (
         f"{source}: the ledger goes on after batch {plan.told.batch} of the ledger "

@@ -11,15 +11,15 @@ from typing import Any, Final
 
 from lockstep import exits
 from lockstep.context import CommandContext
-from pipeline.replay.rows import RowDifference
+from pipeline.replay.rows import ReplayDifference
 from pipeline.runs.replaying.heal import Healed
 from pipeline.runs.replaying.report import BatchReplayed, ReplayReport
-from pipeline.runs.replaying.segments_found import SegmentFound, Standing
+from pipeline.runs.replaying.segments_found import SegmentFound, SegmentStanding
 
 _SHOWN: Final = 20
 """So many rows that differ are shown of a table or file; JSON has more of them."""
 
-_RIGHT: Final = (Standing.SAME, Standing.UNTOLD)
+_RIGHT: Final = (SegmentStanding.SAME, SegmentStanding.UNTOLD)
 
 
 def exit_code(report: ReplayReport) -> int:
@@ -56,7 +56,7 @@ def _lines(report: ReplayReport, *, planned: bool) -> Iterator[str]:
         yield "nothing is read or written (--dry-run)"
         return
     for segment in report.segments:
-        if segment.standing in (Standing.DIFFERENT, Standing.DAMAGED):
+        if segment.standing in (SegmentStanding.DIFFERENT, SegmentStanding.DAMAGED):
             yield _segment_line(segment, committed=report.committed)
             yield from _rows(segment.rows, segment.wrong)
     for healed in report.mirrors:
@@ -66,7 +66,7 @@ def _lines(report: ReplayReport, *, planned: bool) -> Iterator[str]:
         yield "nothing was written (--compare)"
 
 
-def _rows(rows: Sequence[RowDifference], count: int) -> Iterator[str]:
+def _rows(rows: Sequence[ReplayDifference], count: int) -> Iterator[str]:
     """Some rows that differ, and how many more there are."""
     for row in rows[:_SHOWN]:
         columns = f" ({', '.join(row.columns)})" if row.columns else ""
@@ -153,7 +153,7 @@ def _segment_json(segment: SegmentFound) -> dict[str, Any]:
     }
 
 
-def _row_json(row: RowDifference) -> dict[str, Any]:
+def _row_json(row: ReplayDifference) -> dict[str, Any]:
     told: dict[str, Any] = {"kind": row.kind, "key": row.key, "columns": list(row.columns)}
     if row.told is not None:
         told |= {"told": row.told, "shown": row.shown}

@@ -14,7 +14,7 @@ from pipeline.changes.extents import cure, told
 from pipeline.errors import LockstepError
 from pipeline.position import Position
 from pipeline.segment import RowCounts
-from pipeline.snapshot.progress import Progress
+from pipeline.snapshot.progress import LoadProgress
 from pipeline.table_state import Extent, Quarantine
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def partial_json(tables: Iterable[Extent]) -> list[dict[str, Any]]:
     ]
 
 
-def loading_json(tables: Iterable[Progress]) -> dict[str, dict[str, Any]]:
+def loading_json(tables: Iterable[LoadProgress]) -> dict[str, dict[str, Any]]:
     """Tables whose rows are being read from the source: rows so far, and what is left."""
     return {
         str(table.table): {

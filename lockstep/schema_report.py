@@ -16,7 +16,7 @@ from pipeline.schema.column_words import (
     written_reference,
     written_type,
 )
-from pipeline.schema.history import Knowledge, Origin, SchemaStatement
+from pipeline.schema.history import Knowledge, SchemaStatement, VersionOrigin
 from pipeline.schema.model import ColumnSchema, TableSchema
 from pipeline.schema.model_json import schema_to_json
 from pipeline.schema.shown import first_words
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     from pipeline.schema.refold import Disagreement
 
 _ORIGINS = {
-    Origin.BASELINE: "read from the server",
-    Origin.STATEMENT: "by a statement",
-    Origin.TABLE_MAP: "from the log, beside its rows",
-    Origin.CARRIED: "an older version applies again",
-    Origin.PERSON: "given by a person",
+    VersionOrigin.BASELINE: "read from the server",
+    VersionOrigin.STATEMENT: "by a statement",
+    VersionOrigin.TABLE_MAP: "from the log, beside its rows",
+    VersionOrigin.CARRIED: "an older version applies again",
+    VersionOrigin.PERSON: "given by a person",
 }
 _UNSEEN = 5
 

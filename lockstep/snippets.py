@@ -18,7 +18,7 @@ from pipeline.changes.generations import SharedColumn
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class OpenedTable:
     """A Delta table to be read: its absolute path and its columns."""
 
     path: str
@@ -107,7 +107,9 @@ def table_snippets(path: str, features: Collection[str] = ()) -> dict[str, str]:
     }
 
 
-def together_snippets(tables: Sequence[Opened], columns: Sequence[SharedColumn]) -> dict[str, str]:
+def together_snippets(
+    tables: Sequence[OpenedTable], columns: Sequence[SharedColumn]
+) -> dict[str, str]:
     """For several that are read as one relation: `columns` have a source in each."""
     if len(tables) == 1:
         return table_snippets(tables[0].path)
@@ -123,7 +125,7 @@ def lockstep_snippet(source: str, table: str) -> str:
     return f"import lockstep\nlockstep.read_changelog({source!r}, {table!r}).arrow()"
 
 
-def _spark(tables: Sequence[Opened], columns: Sequence[SharedColumn]) -> str:
+def _spark(tables: Sequence[OpenedTable], columns: Sequence[SharedColumn]) -> str:
     parts = []
     for at, table in enumerate(tables):
         chosen = _chosen(table.schema, columns, at, _SPARK)
@@ -135,7 +137,7 @@ def _spark(tables: Sequence[Opened], columns: Sequence[SharedColumn]) -> str:
     return "\n    ".join(["(", first, *(f".unionAll({other})" for other in others)]) + "\n)"
 
 
-def _delta_rs(tables: Sequence[Opened], columns: Sequence[SharedColumn]) -> str:
+def _delta_rs(tables: Sequence[OpenedTable], columns: Sequence[SharedColumn]) -> str:
     registered = "".join(
         f'\n    .register("g{at}", DeltaTable({table.path!r}))' for at, table in enumerate(tables)
     )
@@ -153,7 +155,7 @@ def _delta_rs(tables: Sequence[Opened], columns: Sequence[SharedColumn]) -> str:
     )
 
 
-def _duckdb(tables: Sequence[Opened], columns: Sequence[SharedColumn]) -> str:
+def _duckdb(tables: Sequence[OpenedTable], columns: Sequence[SharedColumn]) -> str:
     selects = [
         f"select {', '.join(_chosen(table.schema, columns, at, _DUCKDB))}\n"
         f"from {_scanned(table.path)}"

@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from pipeline.intent import Intent, SettledWrite
-from pipeline.lake_commit import FileAction, LakeCommit, Look
+from pipeline.lake_commit import FileAction, LakeCommit, LogAbove
 
 NEUTRAL: Final = frozenset(
     {
@@ -123,7 +123,7 @@ class Expected:
         return max(settled if self.looked is None else self.looked, self.begun)
 
 
-def judge(look: Look, expected: Expected, *, replaced: bool = False) -> Found:
+def judge(look: LogAbove, expected: Expected, *, replaced: bool = False) -> Found:
     """What a mirror's log shows above `expected.since`. `replaced`: all its rows are about to
     be written anew, so what somebody else did to them does not matter."""
     if (look.newest if look.newest is not None else -1) < expected.version:
@@ -184,7 +184,7 @@ def _other(commit: LakeCommit, ledger: str) -> Ahead | None:
 
 
 def judge_changelog(
-    look: Look,
+    look: LogAbove,
     looked: int | None,
     ledger: str,
     positions: Mapping[int, str],

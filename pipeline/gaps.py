@@ -38,7 +38,7 @@ CLOSING: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Happened:
+class ClosingEvent:
     """What happened to a table in an acknowledged batch: an event of `CLOSING`, or, without
     a kind, that its mirror went to the table `taker`."""
 
@@ -111,7 +111,7 @@ def _reached(proven: Proven, start: Position) -> bool:
 
 
 def with_closed(
-    gap: Gap, happened: Iterable[Happened], equal: Mapping[str, datetime] = MappingProxyType({})
+    gap: Gap, happened: Iterable[ClosingEvent], equal: Mapping[str, datetime] = MappingProxyType({})
 ) -> Gap:
     """The gap with those of its tables that are whole again; `happened` in the order of the
     log, whatever else it tells of; `equal`: as `found_equal` tells."""

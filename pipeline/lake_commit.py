@@ -68,7 +68,7 @@ class FileAction:
 
 
 @dataclass(frozen=True, slots=True)
-class Altered:
+class MetadataChange:
     """What a commit changed of a table besides its files: whether its columns, and the names
     of properties. `columns` None: nobody can tell."""
 
@@ -87,7 +87,7 @@ class LakeCommit:
     transactions: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
     adds: tuple[FileAction, ...] = ()
     removes: tuple[FileAction, ...] = ()
-    altered: Altered | None = None
+    altered: MetadataChange | None = None
 
     @property
     def said(self) -> Mapping[str, Any] | None:
@@ -110,7 +110,7 @@ class LakeCommit:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class LogAbove:
     """A table's log above a version. `newest`: None where there is no table. `base`: the
     commit of that version, if the log still has it. `commits`: those above, ascending, without
     a hole; `missing`: the first one that the log has no file of, although later ones exist."""

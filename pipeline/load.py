@@ -26,7 +26,7 @@ from pipeline.schema.model import TableSchema
 from pipeline.segment import SegmentFile
 from pipeline.snapshot.bounds import Range
 from pipeline.snapshot.keys import chunk_key
-from pipeline.snapshot.progress import Progress
+from pipeline.snapshot.progress import LoadProgress
 from pipeline.table import TableName
 from pipeline.table_state import TableCondition, TableState
 
@@ -65,7 +65,7 @@ class LoadBasis:
 
 
 @dataclass(frozen=True, slots=True)
-class Followed:
+class FollowedFrom:
     """From where on the log of a table that is loading is captured: behind the change `sequence`
     of a batch, under that version of its structure."""
 
@@ -103,7 +103,7 @@ class Load:
     reason: str
     ordered_at: datetime
     reading: LoadBasis | None = None
-    followed: Followed | None = None
+    followed: FollowedFrom | None = None
     chunks: tuple[Chunk, ...] = ()
 
     @property
@@ -155,9 +155,9 @@ class Load:
         )
 
     @property
-    def progress(self) -> Progress:
+    def progress(self) -> LoadProgress:
         estimated = None if self.reading is None else self.reading.estimated_rows
-        return Progress(self.table, self.rows, estimated, self.seconds, self.complete)
+        return LoadProgress(self.table, self.rows, estimated, self.seconds, self.complete)
 
     @property
     def files(self) -> tuple[SegmentFile, ...]:

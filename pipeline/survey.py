@@ -28,7 +28,7 @@ class Answering:
 
 
 @dataclass(frozen=True, slots=True)
-class Replica:
+class RegisteredReplica:
     """A replica of this server, as it registered."""
 
     server_id: int
@@ -65,7 +65,7 @@ class SurveyedTable:
 
 
 @dataclass(frozen=True, slots=True)
-class ForeignKey:
+class SurveyedForeignKey:
     """A foreign key. The actions are None where the account may not see them."""
 
     name: str
@@ -114,12 +114,12 @@ class Survey:
     loopback: bool
     clock_ahead: timedelta
     read_at: datetime
-    replicas: tuple[Replica, ...] = ()
+    replicas: tuple[RegisteredReplica, ...] = ()
     dumps: int = 0
     channels: tuple[Channel, ...] = ()
     filters: LogFilters = LogFilters()
     tables: tuple[SurveyedTable, ...] = ()
-    foreign_keys: tuple[ForeignKey, ...] = ()
+    foreign_keys: tuple[SurveyedForeignKey, ...] = ()
     odd_sessions: tuple[OddSession, ...] = ()
     read_from: ReadReplica | None = None
     unanswered: frozenset[str] = frozenset()

@@ -20,7 +20,7 @@ import pytest
 
 from pipeline.retries import SPARK
 from resources.lake.remote import RemoteSpark
-from resources.lake.server import Server
+from resources.lake.server import SparkServer
 from tests.e2e.project import environment
 from tests.uncompiled import UNCOMPILED
 
@@ -31,7 +31,7 @@ _REMOTE = "SPARK_CONNECT_MODE_ENABLED"
 class ConnectServer:
     """Where it is, and its process."""
 
-    server: Server
+    server: SparkServer
     process: subprocess.Popen[bytes]
 
     def toml(self) -> str:
@@ -45,7 +45,7 @@ class ConnectServer:
 
 def serve(folder: Path) -> ConnectServer:
     """Begin one in an empty folder; it answers."""
-    server = Server("127.0.0.1", free_port(), token="of-tests")
+    server = SparkServer("127.0.0.1", free_port(), token="of-tests")
     folder.mkdir(parents=True, exist_ok=True)
     more = "".join(f'"{name}" = "{value}"\n' for name, value in UNCOMPILED.items())
     (folder / "lockstep.toml").write_text(

@@ -37,7 +37,7 @@ class Bar:
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class RowsBar:
     """Rows of neighbouring batches, in percent of the highest column: `deleted` at the bottom,
     then `updated`, `inserted` and `read`. `own`: of the run that is told of."""
 
@@ -63,7 +63,7 @@ def waterfall(batches: Sequence[Batch], writes: Sequence[SettledWrite]) -> tuple
 
 def rows_over_time(
     batches: Sequence[Batch], rows: Iterable[CapturedRows], own: frozenset[int]
-) -> tuple[tuple[Column, ...], int]:
+) -> tuple[tuple[RowsBar, ...], int]:
     """A column for each batch, or for so many neighbours that all find room; and how many rows
     the highest of them stands for."""
     by_batch: dict[int, list[CapturedRows]] = {}
@@ -75,7 +75,7 @@ def rows_over_time(
     highest = max((counts.total + read for counts, read in sums), default=0)
     scale = 100 / max(highest, 1)
     columns = [
-        Column(
+        RowsBar(
             label=f"{_told(group)}: {counts.inserted:,} inserted, {counts.updated:,} updated, "
             f"{counts.deleted:,} deleted, {read:,} read from the source",
             read=read * scale,

@@ -10,7 +10,7 @@ from lockstep import exits, report
 from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import UsageError, place_argument
 from lockstep.snippets import (
-    Opened,
+    OpenedTable,
     lockstep_snippet,
     refusals,
     table_snippets,
@@ -159,7 +159,7 @@ def describe_changes(
 
     changelog = whole_changelog(ledger, lake.absolute(), source, table)
     opened = [
-        Opened(str(generation.path), generation.schema) for generation in changelog.generations
+        OpenedTable(str(generation.path), generation.schema) for generation in changelog.generations
     ]
     snippets = together_snippets(opened, changelog.columns)
     return {

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from pipeline.consumers import Consumer
-    from pipeline.runs.recovering.recover import Recovery
+    from pipeline.runs.recovering.recover import RecoveryOutcome
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
@@ -53,7 +53,7 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
 
 
 def _lines(
-    source: str, done: Recovery, given: argparse.Namespace, readers: Sequence[Consumer]
+    source: str, done: RecoveryOutcome, given: argparse.Namespace, readers: Sequence[Consumer]
 ) -> Iterator[str]:
     if done.plan is None:
         yield f"{source}: the ledger is made from the lake already; it has yet to claim the folder"

@@ -15,7 +15,7 @@ from pipeline.errors import NothingMatches
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from pipeline.ports.source import SourceTable
+    from pipeline.ports.source import ListedTable
     from pipeline.runs.context import Workplace
 
 WHY = partial_snapshot.WHY
@@ -58,7 +58,7 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
             before = rows
 
 
-def _chosen(work: Workplace, patterns: Sequence[str]) -> list[SourceTable]:
+def _chosen(work: Workplace, patterns: Sequence[str]) -> list[ListedTable]:
     """The source's tables that the patterns name, of those that are captured."""
     from pipeline.tables import TablePatterns
 
@@ -74,8 +74,8 @@ def _chosen(work: Workplace, patterns: Sequence[str]) -> list[SourceTable]:
 
 
 def _waiting(
-    context: CommandContext, work: Workplace, chosen: Sequence[SourceTable]
-) -> list[SourceTable]:
+    context: CommandContext, work: Workplace, chosen: Sequence[ListedTable]
+) -> list[ListedTable]:
     """Those that are not being read already."""
     reading = {load.table for load in work.ledger.open_loads(work.source.name) if load.reading}
     for one in chosen:
@@ -84,7 +84,7 @@ def _waiting(
     return [table for table in chosen if table.name not in reading]
 
 
-def _foresee(context: CommandContext, work: Workplace, tables: Sequence[SourceTable]) -> None:
+def _foresee(context: CommandContext, work: Workplace, tables: Sequence[ListedTable]) -> None:
     from pipeline.runs.inspecting.plan import PlannedLoad, loads_take
 
     if not tables:
@@ -96,5 +96,5 @@ def _foresee(context: CommandContext, work: Workplace, tables: Sequence[SourceTa
         context.say(f"  {sentence}")
 
 
-def _json(tables: Iterable[SourceTable]) -> dict[str, Any]:
+def _json(tables: Iterable[ListedTable]) -> dict[str, Any]:
     return {str(table.name): {"estimated_rows": table.rows} for table in tables}

@@ -14,7 +14,7 @@ from pipeline.retries import a_tenth
 
 if TYPE_CHECKING:
     from pipeline.runs.context import Workplace
-    from pipeline.runs.registering.gather import Standing
+    from pipeline.runs.registering.gather import CatalogStanding
     from resources.adapters import Adapters
 
 
@@ -63,7 +63,7 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     return Outcome(exits.most_serious(codes), {"sources": payload})
 
 
-def catalog_standing(adapters: Adapters, source: str) -> Standing | None:
+def catalog_standing(adapters: Adapters, source: str) -> CatalogStanding | None:
     """What the ledger knows of entries; None where mirrors are not registered, or where [catalog]
     is wrong, which `lockstep check` tells of."""
     from pipeline.runs.registering.gather import stand

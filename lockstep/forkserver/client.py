@@ -35,25 +35,25 @@ _FORWARDED: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class ForkEnded:
     """The run was a fork, and ended with this code."""
 
     code: int
 
 
 @dataclass(frozen=True, slots=True)
-class Declined:
+class ForkDeclined:
     """There is a process that forks runs, and this one is not for it. `reason` follows a colon."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
-class Lost:
+class ForkLost:
     """The run was a fork, and was killed with the process that it came from."""
 
 
-def ask_for_run(state_folder: Path) -> Ended | Declined | Lost | None:
+def ask_for_run(state_folder: Path) -> ForkEnded | ForkDeclined | ForkLost | None:
     """None where no process forks runs for this project, or a standard stream is closed. A run that
     a signal killed ends this process by the same."""
     folder = state_folder / "spark"
@@ -71,19 +71,19 @@ def ask_for_run(state_folder: Path) -> Ended | Declined | Lost | None:
             channel.send(connection, {"surroundings": surroundings(*folders), "folders": folders})
             answer = channel.receive(connection)
             if answer is None or "declined" in answer:
-                return Declined(answer["declined"] if answer else "it is ending")
+                return ForkDeclined(answer["declined"] if answer else "it is ending")
             connection.settimeout(None)
             _send_command(connection)
         except OSError as error:
-            return Declined(f"it does not answer ({error.strerror or 'no word for 2 seconds'})")
+            return ForkDeclined(f"it does not answer ({error.strerror or 'no word for 2 seconds'})")
         with _forwarding(connection):
             told = _ending(connection)
     if told is None:
-        return Lost()
+        return ForkLost()
     if "signal" in told:
         signal.signal(told["signal"], signal.SIG_DFL)
         os.kill(os.getpid(), told["signal"])
-    return Ended(told["code"])
+    return ForkEnded(told["code"])
 
 
 def _is_open(descriptor: int) -> bool:

@@ -105,13 +105,13 @@ def serve(folder: Path, ended: int, main: Main) -> None:
             Path(address).chmod(0o600)
         listener.listen()
         try:
-            Server(listener, ended, main).serve()
+            ForkServer(listener, ended, main).serve()
         finally:
             with suppress(OSError), channel.address(folder) as address:
                 Path(address).unlink()
 
 
-class Server:
+class ForkServer:
     """Forks of this process, each for one connection. `ended` can be read, or is closed at its
     other end, when no more are wanted."""
 

@@ -15,13 +15,13 @@ import pyarrow as pa
 
 from pipeline.changes.widening import TypeChange, type_change
 from pipeline.schema.fills import StatementMoment, fill_of
-from pipeline.schema.history import Origin, SchemaVersion
+from pipeline.schema.history import SchemaVersion, VersionOrigin
 from pipeline.schema.model import TableSchema
 from pipeline.schema.row_keys import key_candidates
 from pipeline.schema.rows import row_structure
 from pipeline.schema.types import arrow_schema
 
-_FOUND: Final = (Origin.CARRIED, Origin.BASELINE)
+_FOUND: Final = (VersionOrigin.CARRIED, VersionOrigin.BASELINE)
 """Recorded where a start goes back, or on elsewhere: the table is what it was before unless
 its rows are built in another way. A table that is made anew says so by an event."""
 

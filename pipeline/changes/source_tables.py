@@ -23,7 +23,7 @@ from pipeline.changes.marks import TransactionMarks
 from pipeline.schema.consequences import Consequence
 from pipeline.schema.evolving.effects import DatabaseEffect, Renamed
 from pipeline.schema.history import History, SchemaStatement, SchemaVersion
-from pipeline.schema.logged import Followed, LoggedStatement
+from pipeline.schema.logged import FollowedStatement, LoggedStatement
 from pipeline.schema.sentences import sentence
 from pipeline.segment import SourceTable
 from pipeline.table import TableName
@@ -173,7 +173,7 @@ class PlacedStatement:
     followed for captured tables."""
 
     logged: LoggedStatement
-    followed: Followed
+    followed: FollowedStatement
     actions: Mapping[TableName, Consequence]
     sequence: int
 
@@ -244,7 +244,7 @@ def _tables(placed: PlacedStatement, versions: Iterable[SchemaVersion]) -> list[
     ]
 
 
-def _effects(followed: Followed) -> Iterable[tuple[TableName, str]]:
+def _effects(followed: FollowedStatement) -> Iterable[tuple[TableName, str]]:
     """What happened to each table, in the history's words."""
     if followed.not_understood is not None:
         for table in followed.not_understood.may_touch or ():

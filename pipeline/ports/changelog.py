@@ -11,7 +11,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from pipeline.lake_commit import Look
+from pipeline.lake_commit import LogAbove
 from pipeline.ports.held import Held, unasked
 from pipeline.segment import SegmentFile
 
@@ -74,7 +74,7 @@ class Changelog(Protocol):
         """The files that the table lists, each with its size in bytes; None where there is no
         table."""
 
-    def look(self, folder: str, above: int) -> Look:
+    def look(self, folder: str, above: int) -> LogAbove:
         """As for mirrors: the log above a version."""
 
     def revise(

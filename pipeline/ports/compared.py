@@ -19,7 +19,7 @@ from pipeline.table import TableStructure
 
 
 @dataclass(frozen=True, slots=True)
-class Marks:
+class ReadMarks:
     """Where the log was around a consistent read.
 
     Whatever was committed before `low` (the transactions of `low_set`) is in what was read, and
@@ -39,7 +39,7 @@ class SourceSum:
     """A table's rows, summed by the server."""
 
     sum: RowSum
-    marks: Marks
+    marks: ReadMarks
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,15 +47,15 @@ class SourceHashes:
     """A table's rows, a pair of hashes each: of its key, of all of it. `batches` can be read
     once; in no particular order."""
 
-    marks: Marks
+    marks: ReadMarks
     batches: Iterator[tuple[Hashes, Hashes]]
 
 
 @dataclass(frozen=True, slots=True)
-class SourceRows:
+class ComparedRows:
     """Some of a table's rows, columns typed by `schema.types`."""
 
-    marks: Marks
+    marks: ReadMarks
     rows: pa.Table
 
 
@@ -64,7 +64,7 @@ class SourceSample:
     """Stretches of a table's rows in the order of its key: of each, where it was to begin, and
     its rows."""
 
-    marks: Marks
+    marks: ReadMarks
     starts: tuple[tuple[Any, ...], ...]
     rows: tuple[pa.Table, ...]
 
@@ -82,7 +82,7 @@ class ComparedServer(Protocol):
     ) -> AbstractContextManager[SourceHashes]:
         """Those of a part of the rows, one by one; raises as `row_sum`."""
 
-    def rows_by_hash(self, structure: TableStructure, keys: Collection[int]) -> SourceRows:
+    def rows_by_hash(self, structure: TableStructure, keys: Collection[int]) -> ComparedRows:
         """The rows whose keys have these hashes, a few hundred of them; raises as `row_sum`."""
 
     def sample(

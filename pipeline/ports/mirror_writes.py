@@ -49,7 +49,7 @@ class StagedFiles:
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class MirrorTarget:
     """The mirror that is written, and what the commit says of itself.
 
     `schema`: the mirror's columns, without `_deleted_at`. `app_id`, `txn_version`: the
@@ -95,7 +95,7 @@ class FoldedChanges:
 class Append:
     """The inserted row images of `parts` become new rows of a mirror without marked ones."""
 
-    target: Target
+    target: MirrorTarget
     parts: tuple[StagedFiles, ...]
 
     @property
@@ -116,7 +116,7 @@ class Merge:
     have `_sequence` then.
     """
 
-    target: Target
+    target: MirrorTarget
     key: tuple[str, ...]
     changes: FoldedChanges
     bounds: tuple[tuple[str, str, str], ...] = ()
@@ -140,7 +140,7 @@ class Merge:
 class Count:
     """The row images of `parts` come to and go from a mirror without a key: copies are counted."""
 
-    target: Target
+    target: MirrorTarget
     parts: tuple[StagedFiles, ...]
 
     @property
@@ -154,7 +154,7 @@ class Replace:
     other columns than before. Nothing of either: no rows. What changes lack is in the snapshot's
     row. Where deletes are "soft", rows that are gone stay and are marked with `moment`."""
 
-    target: Target
+    target: MirrorTarget
     key: tuple[str, ...]
     snapshot: tuple[StagedFiles, ...] = ()
     changes: FoldedChanges = FoldedChanges()
@@ -169,7 +169,7 @@ class Replace:
 class Recount:
     """The same without a key: the copies of `snapshot` are counted, and the row images on top."""
 
-    target: Target
+    target: MirrorTarget
     parts: tuple[StagedFiles, ...] = ()
     snapshot: tuple[StagedFiles, ...] = ()
 

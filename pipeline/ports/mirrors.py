@@ -14,11 +14,11 @@ from uuid import UUID
 import pyarrow as pa
 
 from pipeline.keeping import Retention
-from pipeline.lake_commit import LakeCommit, Look
+from pipeline.lake_commit import LakeCommit, LogAbove
 from pipeline.policies import Readers
 from pipeline.ports.held import Held, unasked
 from pipeline.ports.mirror_writes import MirrorStep, MirrorWrite
-from pipeline.proof.sampling import Span
+from pipeline.proof.sampling import ValueRange
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +146,7 @@ class Mirrors(Protocol):
         """Of mirrors with the version at which each was looked at, those that do not end there, as
         far as two file names tell, whatever the log's length."""
 
-    def look(self, mirror: str, above: int) -> Look:
+    def look(self, mirror: str, above: int) -> LogAbove:
         """The mirror's log above a version: reads the commits since then, and the version's."""
 
     def rows(self, mirror: str, columns: Sequence[str], version: int) -> Iterator[pa.RecordBatch]:
@@ -159,7 +159,7 @@ class Mirrors(Protocol):
         columns: Sequence[str],
         version: int,
         column: str,
-        spans: Sequence[Span],
+        spans: Sequence[ValueRange],
     ) -> Iterator[pa.RecordBatch]:
         """At least those of the rows whose `column`, of whole numbers or text, lies in one of the
         spans; others too where it is no less work to leave them out."""

@@ -181,7 +181,7 @@ class SourceServer(ComparedServer, Protocol):
     def prepared(self) -> frozenset[Xid]:
         """XA transactions that are prepared now; none where the account may not ask."""
 
-    def tables(self) -> list[SourceTable]:
+    def tables(self) -> list[ListedTable]:
         """All base tables this account can see, system databases left out, sorted."""
 
     def engines(self) -> dict[TableName, str]:
@@ -284,7 +284,7 @@ class SourceServer(ComparedServer, Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class SourceTable:
+class ListedTable:
     """A base table of the source, for looking at: rows are the server's estimate."""
 
     name: TableName

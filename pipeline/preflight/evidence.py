@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from pipeline.keeping import KEEP, Retention
-from pipeline.ports.source import ServerFacts, SourceTable
+from pipeline.ports.source import ListedTable, ServerFacts
 from pipeline.source_plan import SnapshotPlan
 from pipeline.survey import Survey, SurveyedTable
 from pipeline.table import TableName, TableStructure
@@ -26,7 +26,7 @@ class Known:
     flavour: str
     version: str
     settings: Mapping[str, str]
-    tables: Sequence[SourceTable]
+    tables: Sequence[ListedTable]
     patterns: TablePatterns
     known: Collection[TableName] = ()
     quarantined: Collection[TableName] = ()
@@ -35,7 +35,7 @@ class Known:
     def of(
         cls,
         server: ServerFacts | Survey,
-        tables: Sequence[SourceTable],
+        tables: Sequence[ListedTable],
         patterns: TablePatterns,
         states: Mapping[TableName, TableState],
     ) -> Known:

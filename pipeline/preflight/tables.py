@@ -18,7 +18,7 @@ from pipeline.engines import engine_of
 from pipeline.preflight.account import account_name
 from pipeline.preflight.evidence import SourceEvidence
 from pipeline.preflight.findings import CheckRule, Fault, Fine, Verdict
-from pipeline.survey import ForeignKey
+from pipeline.survey import SurveyedForeignKey
 from pipeline.table import TableName
 
 TOPIC: Final = "the tables"
@@ -103,12 +103,12 @@ def _unseen_parents(looked: SourceEvidence, captured: Collection[TableName]) -> 
         )
 
 
-def _may_act(key: ForeignKey) -> bool:
+def _may_act(key: SurveyedForeignKey) -> bool:
     actions = (key.on_update, key.on_delete)
     return None in actions or any(action in _ACTIONS for action in actions)
 
 
-def _cascade(key: ForeignKey) -> str:
+def _cascade(key: SurveyedForeignKey) -> str:
     if key.on_delete is None or key.on_update is None:
         return f"foreign key {key.name}: the account may not see whether it changes rows"
     acts = [
@@ -119,7 +119,7 @@ def _cascade(key: ForeignKey) -> str:
     return f"foreign key {key.name} ({', '.join(acts)}) changes rows with no row events"
 
 
-def _cascade_cure(looked: SourceEvidence, key: ForeignKey) -> str | None:
+def _cascade_cure(looked: SourceEvidence, key: SurveyedForeignKey) -> str | None:
     if key.on_delete is None or key.on_update is None:
         table = f"`{key.child.database}`.`{key.child.name}`"
         return f"GRANT REFERENCES ON {table} TO {account_name(looked)};"

@@ -109,7 +109,7 @@ class FirstTouch:
 
 
 @dataclass(slots=True)
-class Tally:
+class RowTally:
     """How often the log added each row of a part of a table without a key. `before`: up to the
     low mark of the source's read; `since`: what the sums behind it were, one after the other."""
 

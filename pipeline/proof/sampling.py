@@ -25,7 +25,7 @@ STRETCH: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class ValueRange:
     """Values of a column from `low` to `high`, both included."""
 
     low: Any
@@ -64,18 +64,18 @@ def some_of(batches: Iterable[pa.RecordBatch], count: int, chance: Random) -> li
     return [values for _, values in kept]
 
 
-def covered(starts: Sequence[int], rows: Sequence[pa.Table], column: str) -> list[Span]:
+def covered(starts: Sequence[int], rows: Sequence[pa.Table], column: str) -> list[ValueRange]:
     """What stretches cover of a key that is a whole number. `rows`: those of each stretch."""
     found = []
     for start, one in zip(starts, rows, strict=True):
         values = one.column(column)
         short = one.num_rows < STRETCH
         high = _most(values.type) if short else int(pc.max(values).as_py())
-        found.append(Span(start, high))
+        found.append(ValueRange(start, high))
     return found
 
 
-def inside(values: pa.Array, spans: Sequence[Span]) -> pa.Array:
+def inside(values: pa.Array, spans: Sequence[ValueRange]) -> pa.Array:
     """Which values lie in one of the spans."""
     found = pa.array(np.zeros(len(values), np.bool_))
     for span in spans:

@@ -28,7 +28,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
-from pipeline.recovery.facts import Adopted, LakeFacts, MirrorFacts, Plan, Shown, Told
+from pipeline.recovery.facts import Adopted, LakeFacts, MirrorFacts, RecoveryPlan, ShownBatch, Told
 from pipeline.table import TableName
 
 NEAR: Final = 8
@@ -50,7 +50,7 @@ class _At:
 
 def decide(
     facts: LakeFacts, reached: Callable[[Told], bool], behind: int | None = None
-) -> Plan | None:
+) -> RecoveryPlan | None:
     """The best batch that the source's log reaches; None where it reaches none, or there is none.
     `reached` is asked for one batch after another, the best first. `behind`: the batch that a
     person named."""
@@ -65,7 +65,7 @@ def decide(
     best = next((one for one in found if reached(one.told)), None)
     if best is None:
         return None
-    return Plan(
+    return RecoveryPlan(
         best.told,
         best.adopted,
         best.reloads,
@@ -171,7 +171,7 @@ def _as_of(facts: LakeFacts, told: Told) -> _At:
     return _At(told, tuple(adopted), tuple(reloads), tuple(left))
 
 
-def _exact(facts: LakeFacts, mirror: MirrorFacts, batch: int) -> Shown | None:
+def _exact(facts: LakeFacts, mirror: MirrorFacts, batch: int) -> ShownBatch | None:
     """The mirror's newest version that shows the end of the batch and nothing else."""
     shown = next((one for one in mirror.shown if one.last <= batch), None)
     if shown is None or any(shown.last < one <= batch for one in _touching(facts, mirror)):

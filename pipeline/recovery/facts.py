@@ -48,7 +48,7 @@ class Told:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ShownBatch:
     """A Delta version of a mirror that shows the end of batch `last`, by that ledger's word: what
     its commit says is `words`. `structure`: the key of the table's structure there."""
 
@@ -70,7 +70,7 @@ class MirrorFacts:
     table: TableName
     folder: str
     newest: int
-    shown: tuple[Shown, ...] = ()
+    shown: tuple[ShownBatch, ...] = ()
     begins: frozenset[int] = frozenset()
     published: frozenset[int] = frozenset()
     generation: int = 1
@@ -97,7 +97,7 @@ class Adopted:
     newest once more."""
 
     mirror: MirrorFacts
-    shown: Shown
+    shown: ShownBatch
 
     @property
     def version(self) -> int:
@@ -109,7 +109,7 @@ class Adopted:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class RecoveryPlan:
     """Where a new ledger goes on: behind batch `told.batch`. `reloads`: tables that must be read
     from the source, and why; `left`: those whose mirrors stay as they are because the source had
     dropped them. `batch`: the highest number in the lake. `doubts`: what the lake does not

@@ -15,7 +15,7 @@ from pipeline.foreign_commits import foreign
 from pipeline.gtid import GtidSet
 from pipeline.lake_commit import LakeCommit, WriteKind
 from pipeline.position import Coordinates, Witness
-from pipeline.recovery.facts import CursorSaid, MirrorFacts, Shown, Told
+from pipeline.recovery.facts import CursorSaid, MirrorFacts, ShownBatch, Told
 from pipeline.table import TableName
 
 _APPLICATION: Final = re.compile(
@@ -81,9 +81,9 @@ class _Log:
 
     table: TableName | None = None
     generation: int = 0
-    now: Shown | None = None
+    now: ShownBatch | None = None
     foreign: bool = False
-    shown: list[Shown] = field(default_factory=list)
+    shown: list[ShownBatch] = field(default_factory=list)
     begins: set[int] = field(default_factory=set)
     told: dict[int, Told] = field(default_factory=dict)
 
@@ -111,7 +111,7 @@ class _Log:
             return
         self._shows(commit, restored=restored)
 
-    def _same(self, commit: LakeCommit, before: Shown | None) -> None:
+    def _same(self, commit: LakeCommit, before: ShownBatch | None) -> None:
         """The rows of a version once more. Where the log does not go back to that one, this commit
         tells what it did."""
         if before is not None:
@@ -142,7 +142,7 @@ class _Log:
         if self.foreign:
             return
         words = commit.user_metadata or ""
-        self.now = Shown(commit.delta_version, last, told.ledger, structure, words)
+        self.now = ShownBatch(commit.delta_version, last, told.ledger, structure, words)
         self.shown.append(self.now)
 
     def _go_back(self, last: int) -> None:

@@ -59,7 +59,7 @@ def wrong_rows(
 
 
 @dataclass(frozen=True, slots=True)
-class RowDifference:
+class ReplayDifference:
     """A row that the lake has otherwise: how, its key as text, and the columns that differ, where
     both have the row. `told`: what its newest change says, `shown`: what the lake has, as text by
     column; None unless values were asked for."""
@@ -79,7 +79,7 @@ def row_differences(
     compared: Sequence[str],
     soft: bool,
     show_values: bool,
-) -> Iterator[RowDifference]:
+) -> Iterator[ReplayDifference]:
     """What is wrong with the rows of these changes, all of which `wrong_rows` found."""
     present = is_present(wrong.column("_change_type")).to_numpy()
     names = [*compared, *([DELETED_AT.name] if soft else [])]
@@ -107,7 +107,7 @@ def difference(
     key: Mapping[str, Any],
     *,
     show_values: bool,
-) -> RowDifference:
+) -> ReplayDifference:
     """Of one row as it should be and as it is."""
     columns: tuple[str, ...] = ()
     kind = MISSING if shown is None else SURPLUS
@@ -119,7 +119,7 @@ def difference(
         {} if row is None else {name: repr(row[name]) for name in columns or row if name in row}
         for row in (told, shown)
     ]
-    return RowDifference(
+    return ReplayDifference(
         kind,
         ", ".join(f"{name}={value!r}" for name, value in key.items()),
         columns,

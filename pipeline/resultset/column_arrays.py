@@ -20,7 +20,7 @@ from pipeline.resultset.decimals import decimals
 from pipeline.resultset.forms import Definition
 from pipeline.resultset.moments import dates, moments, times
 from pipeline.resultset.numbers import bits, floats, integers, years
-from pipeline.resultset.packets import Ending, Rows, broken
+from pipeline.resultset.packets import Ending, ResultRows, broken
 from pipeline.resultset.strings import binaries, geometries, texts, vectors
 from pipeline.resultset.walk import Answers, walk
 from pipeline.schema.types import arrow_type
@@ -66,7 +66,7 @@ READ_BY: Final[Mapping[str, Callable[[Column, Answers], pa.Array]]] = MappingPro
 )
 
 
-class Batches:
+class ResultBatches:
     """The rows of one result as batches, read once; `ending` says then how it ended.
 
     `sequence`: the number of the first row's packet. A batch has at most `most_rows` rows (fewer
@@ -89,7 +89,7 @@ class Batches:
         self._forms = np.array([each.size for each in definitions], np.int64)
         self._schema = pa.schema([(each.name, arrow_type(each)) for each in columns])
         most_rows = max(min(most_rows, _FEWEST_ROWS), min(most_rows, _MOST_CELLS // len(columns)))
-        self._rows = Rows(sequence=sequence, most_rows=most_rows, most_bytes=most_bytes)
+        self._rows = ResultRows(sequence=sequence, most_rows=most_rows, most_bytes=most_bytes)
         self._at = np.empty((len(columns), most_rows), np.int32)
         self._size = np.empty((len(columns), most_rows), np.int32)
 

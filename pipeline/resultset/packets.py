@@ -43,7 +43,7 @@ _LEAST_ERROR_BYTES: Final = 3
 _AT, _HEAD_BYTES, _HEAD_VALUE, _LEFT, _CONTINUED, _SEQUENCE, _PUT, _ROWS = range(8)
 
 
-class Outcome(IntEnum):
+class ReadOutcome(IntEnum):
     """Why the loop came back."""
 
     MORE = 0
@@ -58,7 +58,7 @@ class Outcome(IntEnum):
     """What no server sends."""
 
 
-_MORE, _FULL, _ROOM, _OTHER, _WRONG = (int(outcome) for outcome in Outcome)
+_MORE, _FULL, _ROOM, _OTHER, _WRONG = (int(outcome) for outcome in ReadOutcome)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ def memory(least: int, better: int) -> Bytes:
     return np.empty(max(least, better), np.uint8)
 
 
-class Rows:
+class ResultRows:
     """The rows of a result, so many at a time: at most `most_rows`, and none that begins behind
     `most_bytes`. `sequence`: the number of the first packet."""
 
@@ -121,13 +121,13 @@ class Rows:
         """
         while self.ending is None:
             match _unpack(self._piece, self._state, self.data, self.starts, self._most_bytes):
-                case Outcome.MORE:
+                case ReadOutcome.MORE:
                     return False
-                case Outcome.FULL:
+                case ReadOutcome.FULL:
                     return True
-                case Outcome.ROOM:
+                case ReadOutcome.ROOM:
                     self._grow()
-                case Outcome.OTHER:
+                case ReadOutcome.OTHER:
                     self.ending = self._other()
                 case _:
                     raise broken("a packet is not the next one, or no row")

@@ -38,7 +38,7 @@ from pipeline.runs.gaps import tables_touched
 from pipeline.start.decision import compare_set, compare_witness, decide_start, recorded
 from pipeline.start.question import (
     Question,
-    Reached,
+    ReachedPlace,
     Refusal,
     SetReading,
     Start,
@@ -152,7 +152,7 @@ def _facts(work: Workplace, cursor: Cursor | None) -> ServerFacts:
     return facts
 
 
-def _reach(work: Workplace, override: Override, facts: ServerFacts) -> Reached | LockstepError:
+def _reach(work: Workplace, override: Override, facts: ServerFacts) -> ReachedPlace | LockstepError:
     try:
         return resolve_start(work, parse_place(override.place), facts)
     except LockstepError as error:

@@ -33,7 +33,7 @@ from pipeline.runs.capturing.segment_builder import Segmenter
 from pipeline.runs.capturing.table_changes import TakenUp
 from pipeline.runs.context import Workplace
 from pipeline.runs.rejoining.log_reach import ReturnPlan
-from pipeline.runs.rejoining.rejoin import Backfill, ReadAgain, Rebuild, Span
+from pipeline.runs.rejoining.rejoin import Backfill, LogSpan, ReadAgain, Rebuild
 from pipeline.runs.repair import discard
 from pipeline.runs.reports import CaptureReport
 from pipeline.runs.reread import owed
@@ -137,7 +137,7 @@ def _caught_up(
     return capture.report(record, began=clock)
 
 
-def begun_at(first: Span, facts: ServerFacts, cursor: Cursor, reason: str) -> RunStart:
+def begun_at(first: LogSpan, facts: ServerFacts, cursor: Cursor, reason: str) -> RunStart:
     """The reading's beginning, as any other run's."""
     start = Start(
         StartRule.RESUME_SAME_SERVER,

@@ -13,7 +13,7 @@ from time import sleep
 from typing import TYPE_CHECKING, NoReturn, Protocol
 
 from pipeline.batch import Requests
-from pipeline.snapshot.progress import Progress as LoadProgress
+from pipeline.snapshot.progress import LoadProgress
 from pipeline.source_plan import SourcePlan
 from pipeline.table import TableName
 from pipeline.table_state import Quarantine

@@ -30,7 +30,7 @@ from pipeline.position import Coordinates, Witness
 from pipeline.runs.context import Workplace
 from pipeline.runs.find_moment import first_in_file, first_since, telling
 from pipeline.runs.known_batches import RUNS, no_such_run
-from pipeline.start.question import Reached, Since, Where
+from pipeline.start.question import ReachedPlace, Since, Where
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +59,13 @@ def find_place(work: Workplace, where: Where, facts: ServerFacts) -> ProvenPosit
     raise AssertionError(f"{where} is no place")
 
 
-def resolve_start(work: Workplace, place: Place, facts: ServerFacts) -> Reached:
+def resolve_start(work: Workplace, place: Place, facts: ServerFacts) -> ReachedPlace:
     """Where a chosen start lies on the server, in a form that a cursor compares with."""
     where = where_of(work, place, facts)
     proven = find_place(work, where, facts)
     if isinstance(where, GtidSet):
-        return Reached(where, where)
-    return Reached(proven.at, proven.gtid_set)
+        return ReachedPlace(where, where)
+    return ReachedPlace(proven.at, proven.gtid_set)
 
 
 def where_of(work: Workplace, place: Place, facts: ServerFacts) -> Where:

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from pipeline.changes.layout import DELETED_AT
 from pipeline.proof.hashes import Hashes, RowHasher, RowShare, RowSum
 from pipeline.proof.rows import Pairs, pairs, together
-from pipeline.proof.sampling import Span
+from pipeline.proof.sampling import ValueRange
 from pipeline.runs.context import Workplace
 
 
@@ -30,7 +30,7 @@ class Mirror:
     version: int | None
 
     def batches(
-        self, schema: pa.Schema, column: str = "", spans: Sequence[Span] = ()
+        self, schema: pa.Schema, column: str = "", spans: Sequence[ValueRange] = ()
     ) -> Iterator[pa.RecordBatch]:
         """Its rows as that schema has them; with spans, at least those whose `column` lies in one
         of them. A column that the mirror lacks is NULL in it, and so a difference."""

@@ -18,7 +18,7 @@ from pipeline.position import Position
 from pipeline.proof.prefixes import Prefix
 from pipeline.proof.proven import Proof
 from pipeline.segment import RowCounts
-from pipeline.snapshot.progress import Progress as LoadProgress
+from pipeline.snapshot.progress import LoadProgress
 from pipeline.table import TableName
 from pipeline.table_state import Extent, Quarantine
 

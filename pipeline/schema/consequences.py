@@ -25,7 +25,7 @@ from pipeline.schema.happened import (
     key_changed,
     values_changed,
 )
-from pipeline.schema.logged import Followed, LoggedStatement
+from pipeline.schema.logged import FollowedStatement, LoggedStatement
 from pipeline.schema.zones import zone_of
 from pipeline.table import TableName
 
@@ -255,7 +255,7 @@ def decided(event: Happened, policies: LakePolicies) -> Consequence:
 
 
 def consequences(
-    followed: Followed, policies: LakePolicies, logged: LoggedStatement
+    followed: FollowedStatement, policies: LakePolicies, logged: LoggedStatement
 ) -> Mapping[TableName, Consequence]:
     """What follows from one statement, per table. Of several effects on one table the
     weightiest counts, but for a name that changes hands: there the last."""

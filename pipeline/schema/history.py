@@ -7,7 +7,7 @@ A version holds from its place on: the place behind the statement that made it, 
 what was read from the server, the place the reading belongs to. Versions are ordered by
 (batch, file number, offset, version): batches ascend along the log, and where a start is
 not behind the batch before it, the versions that hold there are recorded once more
-(`Origin.CARRIED`). So nothing is ever deleted, and a table's newest version is always the
+(`VersionOrigin.CARRIED`). So nothing is ever deleted, and a table's newest version is always the
 one that the next batch begins with.
 """
 
@@ -35,7 +35,7 @@ class Knowledge(StrEnum):
     UNKNOWN = "unknown"
 
 
-class Origin(StrEnum):
+class VersionOrigin(StrEnum):
     """Where a version comes from."""
 
     BASELINE = "baseline"
@@ -66,7 +66,7 @@ class SchemaVersion:
     version: int
     since: Coordinates
     knowledge: Knowledge
-    origin: Origin
+    origin: VersionOrigin
     schema: TableSchema | None = None
     columns_from: tuple[str | None, ...] | None = None
     statement: int | None = None

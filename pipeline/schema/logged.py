@@ -43,7 +43,7 @@ class LoggedStatement:
 
 
 @dataclass(frozen=True, slots=True)
-class Followed:
+class FollowedStatement:
     """What a statement did. `not_understood`: nothing is known of what it did, to the
     tables it names, or to any (`may_touch` None). `kind`: of the statement, None for one that
     changes no structure."""
@@ -53,7 +53,7 @@ class Followed:
     kind: StatementKind | None = None
 
 
-def recorded_statement(logged: LoggedStatement, followed: Followed) -> SchemaStatement:
+def recorded_statement(logged: LoggedStatement, followed: FollowedStatement) -> SchemaStatement:
     """What the history keeps of it."""
     outcome = "followed"
     if followed.not_understood is not None:
@@ -76,7 +76,7 @@ def recorded_statement(logged: LoggedStatement, followed: Followed) -> SchemaSta
     )
 
 
-def reasons(followed: Followed) -> Iterator[tuple[TableName, str]]:
+def reasons(followed: FollowedStatement) -> Iterator[tuple[TableName, str]]:
     """Why structures are unknown now; keyed as the statement names the tables."""
     if followed.not_understood is not None:
         for table in followed.not_understood.may_touch or ():

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from itertools import pairwise
 
-from pipeline.schema.history import Origin, SchemaVersion
+from pipeline.schema.history import SchemaVersion, VersionOrigin
 
 
 def out_of_order(versions: Sequence[SchemaVersion]) -> bool:
@@ -42,7 +42,9 @@ def in_force(
 def _holds_before(version: SchemaVersion, own: SchemaVersion) -> bool:
     """A person's word at the very place of a version goes on from it."""
     goes_on = (
-        own.origin is Origin.PERSON and version.schema is not None and version.since == own.since
+        own.origin is VersionOrigin.PERSON
+        and version.schema is not None
+        and version.since == own.since
     )
     return goes_on or _is_before(version, own)
 

@@ -28,7 +28,7 @@ _NEVER: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
+class RecordedBatch:
     """What a live batch recorded. `databases`: those there were where it began, None where
     it went on behind the batch before; `whole`: it began with all tables that the server
     had, and with no others."""
@@ -83,7 +83,9 @@ class _Known:
         return 0 if version is None else version.version
 
 
-def refold(batches: Iterable[Recorded], *, lower_case_table_names: int) -> Iterator[Disagreement]:
+def refold(
+    batches: Iterable[RecordedBatch], *, lower_case_table_names: int
+) -> Iterator[Disagreement]:
     """What comes out otherwise than it is recorded, in the order of the log. `batches`: in
     the order they were read."""
     known, tables = _Known(), set[TableName]()
@@ -102,7 +104,7 @@ def refold(batches: Iterable[Recorded], *, lower_case_table_names: int) -> Itera
             known.ever.setdefault(version.table, []).append(version)
 
 
-def _batch(recorded: Recorded, known: _Known, folding: int) -> Iterator[Disagreement]:
+def _batch(recorded: RecordedBatch, known: _Known, folding: int) -> Iterator[Disagreement]:
     made: dict[int, dict[TableName, SchemaVersion]] = {}
     versions: list[SchemaVersion] = []
     for version in recorded.versions:

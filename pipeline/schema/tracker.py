@@ -19,11 +19,17 @@ from pipeline.schema.history import (
     DatabaseVersion,
     History,
     Knowledge,
-    Origin,
     SchemaStatement,
     SchemaVersion,
+    VersionOrigin,
 )
-from pipeline.schema.logged import Followed, LoggedStatement, origins, reasons, recorded_statement
+from pipeline.schema.logged import (
+    FollowedStatement,
+    LoggedStatement,
+    origins,
+    reasons,
+    recorded_statement,
+)
 from pipeline.schema.model import ServerSchema, TableSchema
 from pipeline.schema.rows import schema_of
 from pipeline.schema.statements.changes import Irrelevant, NotUnderstood
@@ -137,7 +143,7 @@ class SchemaTracker:
         schema = schema_of(structure)
         if self._schema is not None:
             self._schema = self._schema.with_table(schema)
-        return self._versions.record(structure.name, schema, at, Origin.TABLE_MAP)
+        return self._versions.record(structure.name, schema, at, VersionOrigin.TABLE_MAP)
 
     def begin_with(
         self, versions: Iterable[SchemaVersion], databases: Iterable[DatabaseVersion]
@@ -164,12 +170,12 @@ class SchemaTracker:
         nobody knew of it."""
         schema = None if version is None else version.schema
         reason = None if version is None else version.reason
-        self._versions.record(table, schema, at, Origin.CARRIED, reason=reason)
+        self._versions.record(table, schema, at, VersionOrigin.CARRIED, reason=reason)
 
     def adopt(self, schema: TableSchema, at: Coordinates) -> SchemaVersion:
         """What the server was found to have at a place."""
         self._schema = self.whole().with_table(schema)
-        return self._versions.record(schema.name, schema, at, Origin.BASELINE)
+        return self._versions.record(schema.name, schema, at, VersionOrigin.BASELINE)
 
     def take_word(
         self, schema: TableSchema, at: Coordinates, columns_from: ColumnsFrom | None
@@ -178,7 +184,7 @@ class SchemaTracker:
         of before; None where it does not go on with its rows."""
         self._schema = self.whole().with_table(schema)
         return self._versions.record(
-            schema.name, schema, at, Origin.PERSON, columns_from=columns_from
+            schema.name, schema, at, VersionOrigin.PERSON, columns_from=columns_from
         )
 
     def resume(self, version: SchemaVersion) -> None:
@@ -190,19 +196,19 @@ class SchemaTracker:
 
     # -- statements --------------------------------------------------------------------
 
-    def take(self, logged: LoggedStatement) -> Followed:
+    def take(self, logged: LoggedStatement) -> FollowedStatement:
         """Follow a statement."""
         read = read_change(logged.text, logged.context)
         if isinstance(read, Irrelevant):
-            return Followed()
+            return FollowedStatement()
         before = self.whole()
         if isinstance(read, NotUnderstood):
             after = forget(before, read.may_touch or ())
-            followed = Followed(not_understood=read, kind=kind_of(read))
+            followed = FollowedStatement(not_understood=read, kind=kind_of(read))
         else:
             done = evolve(before, read, logged.context)
             after = done.schema
-            followed = Followed(done.effects, kind=kind_of(read[0]))
+            followed = FollowedStatement(done.effects, kind=kind_of(read[0]))
         self._statements.append(recorded_statement(logged, followed))
         self._schema = self._caught_up(after, logged.end)
         number = len(self._statements) - 1
@@ -222,7 +228,7 @@ class SchemaTracker:
         self,
         before: ServerSchema,
         after: ServerSchema,
-        followed: Followed,
+        followed: FollowedStatement,
         at: Coordinates,
         statement: int,
     ) -> None:
@@ -243,7 +249,7 @@ class SchemaTracker:
                 key if either is None else either.name,
                 new,
                 at,
-                Origin.STATEMENT,
+                VersionOrigin.STATEMENT,
                 columns_from=origin if new is not None and old is not None else None,
                 statement=statement,
                 reason=why.get(key, "not followed") if is_unknown else None,

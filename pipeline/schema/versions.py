@@ -14,8 +14,8 @@ from pipeline.position import Coordinates
 from pipeline.schema.history import (
     DatabaseVersion,
     Knowledge,
-    Origin,
     SchemaVersion,
+    VersionOrigin,
 )
 from pipeline.schema.model import TableSchema
 from pipeline.table import TableName
@@ -122,7 +122,7 @@ class Versions:
         table: TableName,
         schema: TableSchema | None,
         since: Coordinates,
-        origin: Origin,
+        origin: VersionOrigin,
         *,
         columns_from: ColumnsFrom | None = None,
         statement: int | None = None,
@@ -132,7 +132,7 @@ class Versions:
         old = self._current.get(table)
         if old is not None and old.schema is not None:
             self._before[table] = old.schema
-        word = columns_from if origin is Origin.PERSON else None
+        word = columns_from if origin is VersionOrigin.PERSON else None
         told = self._recorded and self._recorded(table, since, schema, reason, word)
         if told:
             self._current[table] = told
@@ -168,10 +168,10 @@ def told_by_log(versions: Iterable[SchemaVersion]) -> bool:
     account of it, which tells no defaults."""
     told = False
     for version in versions:
-        if version.origin is Origin.TABLE_MAP:
+        if version.origin is VersionOrigin.TABLE_MAP:
             told = True
-        elif version.origin in (Origin.BASELINE, Origin.PERSON) or (
-            version.origin is Origin.STATEMENT and version.columns_from is None
+        elif version.origin in (VersionOrigin.BASELINE, VersionOrigin.PERSON) or (
+            version.origin is VersionOrigin.STATEMENT and version.columns_from is None
         ):
             told = False
     return told

@@ -17,7 +17,7 @@ _DAY: Final = 86_400
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class LoadProgress:
     """`done` rows of a table in `seconds` of reading; `estimated`: rows that it has, as its server
     guesses (None: it does not). The guess of a server may be far off either way."""
 

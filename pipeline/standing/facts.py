@@ -12,7 +12,7 @@ from pipeline.gaps import Gap
 from pipeline.ports.source import ServerFacts
 from pipeline.position import ServerLineage
 from pipeline.proof.proven import TableProof
-from pipeline.snapshot.progress import Progress
+from pipeline.snapshot.progress import LoadProgress
 from pipeline.start.question import Refusal, Start
 from pipeline.table import TableName
 from pipeline.table_state import Extent, Quarantine
@@ -105,7 +105,7 @@ class Standing:
     batches: tuple[Batch, ...] = ()
     lake: LockstepError | None = None
     astray: tuple[Quarantine, ...] = ()
-    loading: tuple[Progress, ...] = ()
+    loading: tuple[LoadProgress, ...] = ()
     proofs: tuple[TableProof, ...] = ()
 
     @property

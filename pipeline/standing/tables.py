@@ -14,7 +14,7 @@ from typing import assert_never
 from pipeline.changes.extents import cure, told
 from pipeline.gaps import Gap
 from pipeline.proof.proven import TableProof
-from pipeline.snapshot.progress import Progress
+from pipeline.snapshot.progress import LoadProgress
 from pipeline.table import TableName
 from pipeline.table_state import Extent, TableCondition, TableState
 
@@ -63,7 +63,7 @@ class KnownOfTables:
 
     states: Mapping[TableName, TableState]
     partial: Sequence[Extent] = ()
-    loading: Sequence[Progress] = ()
+    loading: Sequence[LoadProgress] = ()
     gaps: Sequence[Gap] = ()
     proofs: Sequence[TableProof] = ()
 
@@ -96,7 +96,7 @@ def _standing(
     table: TableName,
     state: TableState | None,
     differing: TableProof | None,
-    loading: Progress | None,
+    loading: LoadProgress | None,
     gap: Gap | None,
     partial: Extent | None,
 ) -> TableStanding:
@@ -127,7 +127,7 @@ def _standing(
     return TableStanding(table, TableHealth.FOLLOWING, "it follows the source")
 
 
-def _stopped(state: TableState, loading: Progress | None) -> TableStanding | None:
+def _stopped(state: TableState, loading: LoadProgress | None) -> TableStanding | None:
     """What its state says; None where it is active."""
     table, reason, hint = state.table, state.reason or "", state.hint or ""
     place = state.position or (str(state.stopped.at) if state.stopped is not None else "")

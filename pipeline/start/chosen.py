@@ -14,7 +14,7 @@ from pipeline.start import refusals
 from pipeline.start.question import (
     Answer,
     Question,
-    Reached,
+    ReachedPlace,
     SetReading,
     Start,
     StartRule,
@@ -24,13 +24,13 @@ from pipeline.start.resumed import rewritten
 
 
 def unreachable(asked: Question) -> Answer:
-    if asked.override is None or isinstance(asked.reached, Reached):
+    if asked.override is None or isinstance(asked.reached, ReachedPlace):
         return None
     return refusals.chosen_unreachable(asked.override, asked.reached)
 
 
 def behind(asked: Question) -> Answer:
-    if asked.override is None or not isinstance(asked.reached, Reached):
+    if asked.override is None or not isinstance(asked.reached, ReachedPlace):
         return None
     if asked.cursor is None or _between(asked, asked.cursor, asked.reached) is not None:
         return None
@@ -39,7 +39,7 @@ def behind(asked: Question) -> Answer:
 
 def choose(asked: Question) -> Answer:
     choice, reached = asked.override, asked.reached
-    if choice is None or not isinstance(reached, Reached):
+    if choice is None or not isinstance(reached, ReachedPlace):
         return None
     reason = f"{choice.author} chose {choice.place}: {choice.reason}"
     cursor = asked.cursor
@@ -55,7 +55,7 @@ def choose(asked: Question) -> Answer:
     )
 
 
-def _between(asked: Question, cursor: Cursor, reached: Reached) -> Continuity | None:
+def _between(asked: Question, cursor: Cursor, reached: ReachedPlace) -> Continuity | None:
     """What lies between a cursor and a chosen place; None if the place is behind it. What
     cannot be shown to be contiguous is a gap: in a history that was rewritten the same
     GTIDs may name other transactions."""

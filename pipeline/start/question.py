@@ -70,7 +70,7 @@ class StartRule(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Reached:
+class ReachedPlace:
     """Where an operator's choice lies on this server: at a place with so much executed
     before it, or after a set."""
 
@@ -95,7 +95,7 @@ class Question:
     configured: Place | None = None
     policies: StartPolicies = field(default_factory=StartPolicies)
     override: Override | None = None
-    reached: Reached | LockstepError | None = None
+    reached: ReachedPlace | LockstepError | None = None
     known: SetReading = SetReading.NOT_KEPT
     reused: str = ""
     loading: Coordinates | None = None

@@ -17,7 +17,7 @@ from deltalake.exceptions import CommitFailedError, TableNotFoundError
 from deltalake.transaction import AddAction, RemoveAction
 
 from pipeline.errors import CommitConflict, ForeignCommit, LakeUnavailable
-from pipeline.lake_commit import Look, same_files, same_write
+from pipeline.lake_commit import LogAbove, same_files, same_write
 from pipeline.ports.changelog import Published, Restated, is_revised
 from pipeline.ports.held import Held, unasked
 from pipeline.retries import PUBLISH
@@ -91,7 +91,7 @@ class DeltaChangelog:
             table = _opened(path)
             return None if table is None else listed_files(table)
 
-    def look(self, folder: str, above: int) -> Look:
+    def look(self, folder: str, above: int) -> LogAbove:
         return look(self._lake / folder, above)
 
     def revise(

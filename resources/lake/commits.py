@@ -18,7 +18,7 @@ import pyarrow as pa
 from deltalake.exceptions import DeltaError
 
 from pipeline.errors import LakeUnavailable
-from pipeline.lake_commit import Altered, FileAction, LakeCommit, Look
+from pipeline.lake_commit import FileAction, LakeCommit, LogAbove, MetadataChange
 from resources.lake.delta_log import actions, checkpointed, commit_file, newest_version
 from resources.lake.paths import LakePath
 from resources.lake.scan import mirror_schema
@@ -32,7 +32,7 @@ def ends_at(table: LakePath, version: int) -> bool:
         return there and not commit_file(table, version + 1).is_file()
 
 
-def look(table: LakePath, above: int) -> Look:
+def look(table: LakePath, above: int) -> LogAbove:
     """The log above a version (-1: from the beginning), and the commit of that version."""
     base = read_commit(table, above) if above >= 0 else None
     commits = list(_commits(table, above + 1))
@@ -42,11 +42,11 @@ def look(table: LakePath, above: int) -> Look:
         # Nothing under these names: the log ends before, was cleaned up, or there is none.
         newest = newest_version(table)
         missing = above + 1 if newest is not None and newest > above else None
-        return Look(newest, None, (), missing)
+        return LogAbove(newest, None, (), missing)
     behind = checkpointed(table)
     missing = last + 1 if behind is not None and behind > last else None
     newest = last if missing is None else newest_version(table)
-    return Look(newest, base, tuple(found), missing)
+    return LogAbove(newest, base, tuple(found), missing)
 
 
 def commits_back(table: LakePath) -> Iterator[LakeCommit]:
@@ -94,7 +94,7 @@ def _parsed(version: int, text: str) -> LakeCommit:
             case "remove":
                 removes.append(_file(found))
             case "metaData" | "protocol" | "domainMetadata":
-                altered = Altered(None)
+                altered = MetadataChange(None)
     moment = info.get("inCommitTimestamp", info.get("timestamp"))
     return LakeCommit(
         version,
@@ -159,9 +159,9 @@ def _rows_before(table: LakePath, version: int) -> Mapping[str, int]:
     return {row["path"]: row["num_records"] for row in rows if row["num_records"] is not None}
 
 
-def _altered(table: LakePath, version: int) -> Altered:
+def _altered(table: LakePath, version: int) -> MetadataChange:
     if version == 0:
-        return Altered(None)
+        return MetadataChange(None)
     try:
         with lake_errors(table):
             before = delta_table(table, version - 1).metadata().configuration
@@ -169,5 +169,5 @@ def _altered(table: LakePath, version: int) -> Altered:
         names = {name for name in {*before, *after} if before.get(name) != after.get(name)}
         columns = mirror_schema(table, version - 1) != mirror_schema(table, version)
     except (DeltaError, LakeUnavailable, OSError):
-        return Altered(None)
-    return Altered(columns, tuple(sorted(names)))
+        return MetadataChange(None)
+    return MetadataChange(columns, tuple(sorted(names)))

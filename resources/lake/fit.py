@@ -12,7 +12,7 @@ from typing import Final
 from pipeline.errors import ConfigurationError
 from resources.lake.log_store import SETTINGS
 from resources.lake.paths import LakePath, ObjectPath
-from resources.lake.server import Server
+from resources.lake.server import SparkServer
 from resources.lake.settings import EXTENSION, JOINED
 
 OLDEST: Final = 4
@@ -20,7 +20,9 @@ OLDEST: Final = 4
 _ANY: Final = "spark.delta.logStore.class"
 
 
-def require_fit(server: Server, version: str, there: Mapping[str, str], lake: LakePath) -> None:
+def require_fit(
+    server: SparkServer, version: str, there: Mapping[str, str], lake: LakePath
+) -> None:
     """`ConfigurationError` for a Spark that is too old, or that writes the lake's logs by another
     store; `there` are a new session's settings."""
     if int(version.partition(".")[0]) < OLDEST:

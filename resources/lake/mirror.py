@@ -28,10 +28,10 @@ from pipeline.ports.held import Held, unasked
 from pipeline.ports.mirror_writes import (
     Append,
     MirrorStep,
+    MirrorTarget,
     MirrorWrite,
     Recount,
     Replace,
-    Target,
 )
 from pipeline.ports.mirrors import MirrorCommit
 from resources.lake.altering import (
@@ -52,7 +52,7 @@ from resources.lake.folders import remove_folder, remove_table
 from resources.lake.mirror_rows import MirrorRows
 from resources.lake.paths import LakePath
 from resources.lake.pin import Head, behind, head_of
-from resources.lake.sessions import Sessions
+from resources.lake.sessions import SparkSessions
 from resources.lake.sizes import size_in, size_of
 from resources.lake.small import in_memory, rows_of_write
 from resources.lake.spark import Spark
@@ -90,7 +90,7 @@ class SparkMirrors(MirrorRows):
         in_memory: bool = True,
         keep: timedelta = KEEP,
     ) -> None:
-        super().__init__(lake, staging=Staging(staging), sessions=Sessions(spark), few=few)
+        super().__init__(lake, staging=Staging(staging), sessions=SparkSessions(spark), few=few)
         self._files = lake
         self._spark = spark
         self._in_memory = in_memory
@@ -147,7 +147,7 @@ class SparkMirrors(MirrorRows):
             self._make_durable(target.mirror)
         return replace(done, scale=chosen.reason)
 
-    def _done(self, target: Target) -> MirrorCommit | None:
+    def _done(self, target: MirrorTarget) -> MirrorCommit | None:
         """The commit of an earlier try, or of the one at hand."""
         done = self.recorded(target.mirror, target.app_id, target.txn_version)
         return None if done is None else _ours(target, done)
@@ -295,7 +295,7 @@ def _there(table: LakePath, commit: MirrorCommit | None) -> MirrorCommit:
     return commit
 
 
-def _ours(target: Target, commit: MirrorCommit) -> MirrorCommit:
+def _ours(target: MirrorTarget, commit: MirrorCommit) -> MirrorCommit:
     if not same_write(commit.user_metadata, target.user_metadata):
         raise ForeignCommit(
             f"Version {commit.delta_version} of {target.mirror} carries transaction "

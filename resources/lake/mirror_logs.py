@@ -14,7 +14,7 @@ import pyarrow as pa
 from deltalake.exceptions import DeltaError
 
 from pipeline.keeping import Retention
-from pipeline.lake_commit import LakeCommit, Look
+from pipeline.lake_commit import LakeCommit, LogAbove
 from pipeline.policies import Readers
 from pipeline.ports.mirrors import MirrorCommit, MirrorSize
 from resources.lake.checksums import configuration
@@ -86,7 +86,7 @@ class MirrorLogs:
         with self._about(mirror) as path:
             return ends_at(path, version)
 
-    def look(self, mirror: str, above: int) -> Look:
+    def look(self, mirror: str, above: int) -> LogAbove:
         with self._about(mirror) as path:
             return look(path, above)
 

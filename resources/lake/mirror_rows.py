@@ -11,12 +11,12 @@ import pyarrow as pa
 from deltalake import DeltaTable
 
 from pipeline.changes.strategy import Size, scale
-from pipeline.proof.sampling import Span
+from pipeline.proof.sampling import ValueRange
 from resources.lake.java_errors import spark_errors
 from resources.lake.mirror_logs import MirrorLogs
 from resources.lake.paths import LakePath
 from resources.lake.scan import mirror_schema, near, needs_spark, scanned, staged_rows
-from resources.lake.sessions import Sessions
+from resources.lake.sessions import SparkSessions
 from resources.lake.sizes import size_of
 from resources.lake.staging import Staging
 from resources.lake.storage import delta_table
@@ -26,7 +26,9 @@ from resources.lake.writing import copy_rows
 class MirrorRows(MirrorLogs):
     """`few`: up to which size a mirror has few rows (`changes.strategy`)."""
 
-    def __init__(self, lake: LakePath, *, staging: Staging, sessions: Sessions, few: Size) -> None:
+    def __init__(
+        self, lake: LakePath, *, staging: Staging, sessions: SparkSessions, few: Size
+    ) -> None:
         super().__init__(lake)
         self._staging = staging
         self._sessions = sessions
@@ -45,7 +47,7 @@ class MirrorRows(MirrorLogs):
         columns: Sequence[str],
         version: int,
         column: str,
-        spans: Sequence[Span],
+        spans: Sequence[ValueRange],
     ) -> Iterator[pa.RecordBatch]:
         with self._about(mirror) as path:
             if needs_spark(path, delta_table(path, version)):

@@ -16,9 +16,9 @@ from pipeline.ports.mirror_writes import (
     Append,
     FoldedChanges,
     Merge,
+    MirrorTarget,
     PartColumn,
     StagedFiles,
-    Target,
 )
 from resources.lake.mirror import SparkMirrors
 from resources.lake.session import SparkProcess
@@ -57,7 +57,7 @@ def _write(mirrors: SparkMirrors) -> None:
             [pa.array([change] * len(ids)), pa.array(ids, pa.int64()), *empty],
             names=["_change_type", *_COLUMNS.names],
         )
-        target = Target("rehearsal", _COLUMNS, "rehearsal", number, "")
+        target = MirrorTarget("rehearsal", _COLUMNS, "rehearsal", number, "")
         files = (mirrors.stage("rehearsal", changes),)
         if change == "insert":
             mirrors.write(Append(target, (StagedFiles(files, own),)))

@@ -31,7 +31,7 @@ from resources.lake.fit import missing, require_fit, unlike
 from resources.lake.paths import LakePath, ObjectPath
 from resources.lake.remote_errors import leave_telling_to_us, refusal
 from resources.lake.s3a import store_settings
-from resources.lake.server import Server
+from resources.lake.server import SparkServer
 from resources.lake.sessions import FOR_FEW
 from resources.lake.starting import Starting
 from resources.lake.visible import require_visible
@@ -77,7 +77,7 @@ class RemoteSpark:
     java = False
 
     def __init__(
-        self, server: Server, user: Mapping[str, str], *, lake: LakePath, staging: Path
+        self, server: SparkServer, user: Mapping[str, str], *, lake: LakePath, staging: Path
     ) -> None:
         self._server = server
         self._user = {key: value for key, value in user.items() if key.startswith("spark.")}

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from pipeline.changes.layout import DELETED_AT, changelog_names
 from pipeline.changes.widening import TypeChange, type_change
-from pipeline.ports.mirror_writes import Replace, StagedFiles, Target
+from pipeline.ports.mirror_writes import MirrorTarget, Replace, StagedFiles
 from resources.lake.counting import net_changes, with_changes
 from resources.lake.delta_log import newest_version
 from resources.lake.looking_up import looked_up
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _MOMENT = DELETED_AT.type
 
 
-def present_rows(changes: DataFrame, target: Target) -> DataFrame:
+def present_rows(changes: DataFrame, target: MirrorTarget) -> DataFrame:
     """The rows that folded changes or inserts leave of themselves."""
     from pyspark.sql import functions as f
 
@@ -97,7 +97,7 @@ def recounted(
     return named_rows(with_changes(there, net, columns), names)
 
 
-def _with_mark(rows: DataFrame, target: Target) -> DataFrame:
+def _with_mark(rows: DataFrame, target: MirrorTarget) -> DataFrame:
     from pyspark.sql import functions as f
 
     if not target.soft:

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable, QueryBuilder
 from deltalake.exceptions import DeltaError
 
-from pipeline.proof.sampling import Span
+from pipeline.proof.sampling import ValueRange
 from resources.lake.checksums import has_no_vectors
 from resources.lake.files import in_files
 from resources.lake.paths import LakePath
@@ -48,7 +48,7 @@ _MOST = (1 << 63) - 1
 """The statistics of files tell no greater value of a column of whole numbers."""
 
 
-def near(column: str, spans: Sequence[Span]) -> str:
+def near(column: str, spans: Sequence[ValueRange]) -> str:
     """The condition that a column of whole numbers or text lies in one of the spans; of numbers
     that 64 bits do not hold, all of them."""
     name = _quoted(column)

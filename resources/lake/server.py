@@ -30,7 +30,7 @@ _HINT: Final = "correct remote under [spark] in lockstep.toml, as in sc://spark.
 
 
 @dataclass(frozen=True, slots=True)
-class Server:
+class SparkServer:
     """A server of Spark Connect. `more` are parameters of its URL, each with `;` in front."""
 
     host: str
@@ -67,7 +67,7 @@ class Server:
         return f"sc://{host}:{self.port}/{more}"
 
 
-def server_of(user: Mapping[str, str]) -> Server | None:
+def server_of(user: Mapping[str, str]) -> SparkServer | None:
     """The server that the `[spark]` table names; None for a Spark of this machine."""
     remote, token = user.get("remote"), user.get("token")
     if remote is None:
@@ -103,4 +103,4 @@ def server_of(user: Mapping[str, str]) -> Server | None:
             '[spark] has both remote and "spark.master"',
             hint='take "spark.master" out: it is for whoever starts the server',
         )
-    return Server(match["host"], int(match["port"] or DEFAULT_PORT), match["more"], token)
+    return SparkServer(match["host"], int(match["port"] or DEFAULT_PORT), match["more"], token)

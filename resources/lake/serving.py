@@ -27,14 +27,14 @@ from resources.lake.java import java_or_refuse
 from resources.lake.launch import java_command, spark_home
 from resources.lake.log_store import log_store_jar
 from resources.lake.paths import LakePath, ObjectPath
-from resources.lake.server import Server, server_of
+from resources.lake.server import SparkServer, server_of
 from resources.lake.session import settings_in
 
 MAIN: Final = "org.apache.spark.sql.connect.service.SparkConnectServer"
 _SPARK_ITSELF: Final = "spark-internal"
 
 
-def server_to_start(user: Mapping[str, str]) -> Server:
+def server_to_start(user: Mapping[str, str]) -> SparkServer:
     """What `[spark]` says of it; `ConfigurationError` unless it is for this machine alone, and asks
     who comes for a token: whoever gets a session may do there what this account may."""
     server = server_of(user)
@@ -58,7 +58,7 @@ def server_to_start(user: Mapping[str, str]) -> Server:
     return server
 
 
-def require_free(server: Server) -> None:
+def require_free(server: SparkServer) -> None:
     """`ConfigurationError` where somebody listens there already."""
     with suppress(OSError), socket.create_connection(("127.0.0.1", server.port), 5):
         raise ConfigurationError(
@@ -112,7 +112,7 @@ def become_server(
         raise SetupIncomplete(f"{command[0]} does not start", hint="see JAVA_HOME") from error
 
 
-def _hold(lock: Path, server: Server) -> None:
+def _hold(lock: Path, server: SparkServer) -> None:
     """Until Java ends, which inherits the open file."""
     lock.parent.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o600)
@@ -125,7 +125,7 @@ def _hold(lock: Path, server: Server) -> None:
     os.set_inheritable(descriptor, True)
 
 
-def _served(server: Server) -> dict[str, str]:
+def _served(server: SparkServer) -> dict[str, str]:
     assert server.token is not None
     return {
         "spark.connect.grpc.binding.address": "127.0.0.1",

@@ -32,7 +32,7 @@ FOR_FEW: Final = {
 }
 
 
-class Sessions:
+class SparkSessions:
     """Those of one Spark; who writes to another lake of it takes from the same ones."""
 
     def __init__(self, spark: Spark) -> None:

@@ -23,10 +23,10 @@ from pipeline.ports.mirror_writes import (
     Append,
     FoldedChanges,
     Merge,
+    MirrorTarget,
     MirrorWrite,
     PartColumn,
     StagedFiles,
-    Target,
 )
 from resources.lake.altering import APP_ID, TXN_VERSION, stamped
 from resources.lake.delta_log import newest_version
@@ -123,7 +123,7 @@ class _Trial:
         change = pa.table({"_change_type": ["insert"], "id": [number]})
         with lake_errors(self._table):
             files = (self._staged.stage("trial", change),)
-        target = Target("t", _SCHEMA, "lockstep-trial", number, "")
+        target = MirrorTarget("t", _SCHEMA, "lockstep-trial", number, "")
         if number == 1:
             return Append(target, (StagedFiles(files, (PartColumn("id", pa.int64()),)),))
         return Merge(target, ("id",), FoldedChanges(files))

@@ -30,7 +30,7 @@ from resources.lake.java_errors import spark_errors
 from resources.lake.needed import data_files, unneeded
 from resources.lake.paths import LakePath, ObjectPath
 from resources.lake.pin import behind, head_of
-from resources.lake.sessions import Sessions
+from resources.lake.sessions import SparkSessions
 from resources.lake.sizes import shown_by
 from resources.lake.spark import Spark
 from resources.lake.statement import quoted
@@ -48,7 +48,7 @@ class SparkUpkeep:
 
     def __init__(self, lake: LakePath, *, spark: Spark, keep: timedelta) -> None:
         self._lake = lake
-        self._sessions = Sessions(spark)
+        self._sessions = SparkSessions(spark)
         self._keep = keep
 
     @property

@@ -19,12 +19,12 @@ from pipeline.ports.mirror_writes import (
     Append,
     Count,
     Merge,
+    MirrorTarget,
     MirrorWrite,
     Recount,
     Replace,
     Rewrite,
     StagedFiles,
-    Target,
 )
 from resources.lake.completing import completed
 from resources.lake.counting import merge_source, net_changes, repeated
@@ -120,7 +120,7 @@ def _merge_into(session: SparkSession, changes: DataFrame, write: Merge, path: L
 
 def _count(
     session: SparkSession,
-    target: Target,
+    target: MirrorTarget,
     parts: Sequence[StagedFiles],
     path: LakePath,
     staging: Staging,

@@ -28,7 +28,7 @@ from pipeline.binlog.transactions.buffer import TransactionBuffer
 from pipeline.binlog.transactions.unkept import NoSpool
 from pipeline.ports.source import Received
 from pipeline.position import Coordinates, LogFile
-from pipeline.resultset.column_arrays import Batches
+from pipeline.resultset.column_arrays import ResultBatches
 from pipeline.resultset.forms import Definition
 from pipeline.schema.types import arrow_schema
 from pipeline.table import Column, TableName, TableStructure
@@ -125,7 +125,7 @@ def _rehearse_result() -> None:
     made = bytes([len(nulls), 0, 0, 0]) + nulls + b"\x05\0\0\1\xfe\0\0\2\0"
     piece = Received(np.frombuffer(made, np.uint8).copy(), 0, len(made))
     columns, definitions = zip(*_RESULT, strict=True)
-    list(Batches(columns, definitions, [piece], sequence=0))
+    list(ResultBatches(columns, definitions, [piece], sequence=0))
 
 
 def _wire() -> bytes:

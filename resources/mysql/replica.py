@@ -35,7 +35,7 @@ from resources.mysql.dialect import read_dialect
 from resources.mysql.reader import explained
 from resources.mysql.select import prepare_session
 from resources.mysql.server_pressure import source_load
-from resources.mysql.watermarks import Mark, high_mark, low_mark, read_value
+from resources.mysql.watermarks import Watermark, high_mark, low_mark, read_value
 
 _FILTERS: Final = re.compile(r"Replicate_(Do|Ignore|Wild|Rewrite)_\w+")
 _WAITS: Final = 1
@@ -43,7 +43,7 @@ _WAITS: Final = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Since:
+class TableSince:
     """A table that is read as new as a place of the source's log, at least."""
 
     table: TableName
@@ -55,7 +55,7 @@ class Replica:
 
     def __init__(self, source: ConnectionSettings, at: ConnectionSettings) -> None:
         self._source, self._at = source, at
-        self._marks: dict[Since, Mark] = {}
+        self._marks: dict[TableSince, Watermark] = {}
 
     @contextmanager
     def chunk(
@@ -109,14 +109,14 @@ class Replica:
             return ReadReplica(_name(self._at), error.message, error.hint)
         return ReadReplica(_name(self._at))
 
-    def _end(self) -> Mark:
+    def _end(self) -> Watermark:
         with connect(self._source) as connection, connection.cursor() as cursor:
             return high_mark(cursor, read_dialect(cursor))
 
-    def _caught_up(self, table: TableName, since: Coordinates | None) -> Mark:
+    def _caught_up(self, table: TableName, since: Coordinates | None) -> Watermark:
         """A place of the source's log, not before `since`, before which the replica lacks nothing.
         `TableBusy` while it does; `ServerSettings` where it may not be read at all."""
-        if since is not None and (known := self._marks.get(Since(table, since))) is not None:
+        if since is not None and (known := self._marks.get(TableSince(table, since))) is not None:
             return known
         with (
             connect(self._source) as ours,
@@ -130,7 +130,7 @@ class Replica:
             self._await(replica, low.executed)
             self._require_nothing_more(source, replica)
         if since is not None:
-            self._marks[Since(table, since)] = low
+            self._marks[TableSince(table, since)] = low
         return low
 
     def _require_followed(self, source: Cursor, replica: Cursor) -> None:

@@ -17,7 +17,7 @@ import numpy as np
 from pymysql.cursors import Cursor
 
 from pipeline.errors import StructureMoved, TableError
-from pipeline.ports.compared import Marks, SourceHashes, SourceSum
+from pipeline.ports.compared import ReadMarks, SourceHashes, SourceSum
 from pipeline.proof.canonical import expression
 from pipeline.proof.hashes import BYTES, MODULUS, RowShare, RowSum
 from pipeline.schema.rows import row_structure
@@ -33,7 +33,7 @@ from resources.mysql.schemas import read_schemas
 from resources.mysql.select import BEGIN, quoted, quoted_table
 from resources.mysql.warnings import read_warnings, warning_count
 from resources.mysql.watcher import watched
-from resources.mysql.watermarks import Mark, high_mark, low_mark, read_value, snapshot_place
+from resources.mysql.watermarks import Watermark, high_mark, low_mark, read_value, snapshot_place
 
 _SNAPSHOTS: Final = frozenset({"innodb", "rocksdb", "tokudb"})
 """Engines that show their rows as of the snapshot; the others as of the statement."""
@@ -125,14 +125,14 @@ class HashedRead:
     snapshots: bool
     ordered: bool
 
-    def ask(self, sql: str) -> Marks:
+    def ask(self, sql: str) -> ReadMarks:
         """Run the statement between its marks; the table keeps its structure from here on."""
         marks = self.begin()
         self.cursor.execute(sql)
         self.require_structure()
         return marks
 
-    def begin(self) -> Marks:
+    def begin(self) -> ReadMarks:
         """The marks around a snapshot; the table's structure is to be required once a statement
         on it runs."""
         low = low_mark(self.questions, self.dialect)
@@ -143,7 +143,7 @@ class HashedRead:
             low = high = replace(low, at=place)
         return _marks(low, high, ordered=self.ordered)
 
-    def ended(self, marks: Marks) -> Marks:
+    def ended(self, marks: ReadMarks) -> ReadMarks:
         """Once all was read: what is read without a snapshot may be as new as that."""
         if self.snapshots:
             return marks
@@ -212,8 +212,8 @@ def _hashes(read: HashedRead) -> Iterator[tuple[np.ndarray[Any, Any], np.ndarray
     read.require_told()
 
 
-def _marks(low: Mark, high: Mark, *, ordered: bool) -> Marks:
-    return Marks(low.at, high.at, low.executed, high.executed, ordered)
+def _marks(low: Watermark, high: Watermark, *, ordered: bool) -> ReadMarks:
+    return ReadMarks(low.at, high.at, low.executed, high.executed, ordered)
 
 
 def _not_hashed(rows: int) -> TableError:

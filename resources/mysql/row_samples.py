@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipeline.ports.compared import SourceRows, SourceSample
+from pipeline.ports.compared import ComparedRows, SourceSample
 from pipeline.proof.sampling import STRETCH
 from pipeline.schema.types import arrow_schema
 from pipeline.table import TableStructure
@@ -25,7 +25,7 @@ Choose = Callable[[int, int], Sequence[int]]
 
 def read_rows(
     settings: ConnectionSettings, structure: TableStructure, keys: Collection[int]
-) -> SourceRows:
+) -> ComparedRows:
     """See `pipeline.ports.SourceServer.rows_by_hash`."""
     with opened(settings, structure) as read:
         marks = read.begin()
@@ -33,7 +33,7 @@ def read_rows(
         read.require_structure()
         rows = pa.Table.from_batches(batches, arrow_schema(structure))
         marks = read.ended(marks)
-    return SourceRows(marks, rows)
+    return ComparedRows(marks, rows)
 
 
 def read_sample(

@@ -17,7 +17,7 @@ import pymysql
 from pymysql.cursors import Cursor
 
 from pipeline.errors import StructureMoved, TableError
-from pipeline.resultset.column_arrays import Batches
+from pipeline.resultset.column_arrays import ResultBatches
 from pipeline.resultset.forms import unlike
 from pipeline.resultset.packets import ErrorPacket
 from pipeline.schema.types import arrow_schema
@@ -109,7 +109,7 @@ def select_rows(
             f"definition of {other.name}",
             hint="run again: its structure is read again",
         )
-    batches = Batches(columns, answer.definitions, answer.pieces(), sequence=answer.sequence)
+    batches = ResultBatches(columns, answer.definitions, answer.pieces(), sequence=answer.sequence)
     return _checked(cursor, answer, batches, structure, tuple(beside), keys)
 
 
@@ -161,7 +161,7 @@ def _statement(
 def _checked(
     cursor: ReadingCursor,
     answer: Answer,
-    batches: Batches,
+    batches: ResultBatches,
     structure: TableStructure,
     beside: Sequence[Column],
     key: frozenset[str],
@@ -187,7 +187,9 @@ def _checked(
     answer.forget()
 
 
-def _until_left(answer: Answer, batches: Batches, table: TableName) -> Iterator[pa.RecordBatch]:
+def _until_left(
+    answer: Answer, batches: ResultBatches, table: TableName
+) -> Iterator[pa.RecordBatch]:
     coming = iter(batches)
     while True:
         if answer.left:

@@ -18,12 +18,12 @@ from pipeline.batch import Xid
 from pipeline.binlog.stream.framing import FIRST_OFFSET
 from pipeline.errors import NothingMatches
 from pipeline.gtid import GtidSet
-from pipeline.ports.compared import SourceHashes, SourceRows, SourceSample, SourceSum
+from pipeline.ports.compared import ComparedRows, SourceHashes, SourceSample, SourceSum
 from pipeline.ports.source import (
     Baseline,
     ConditionSnapshot,
+    ListedTable,
     ServerFacts,
-    SourceTable,
     TableSnapshot,
 )
 from pipeline.position import Coordinates
@@ -124,14 +124,14 @@ class MySqlServer:
         with self._questions.cursor() as cursor:
             return prepared_xids(cursor)
 
-    def tables(self) -> list[SourceTable]:
+    def tables(self) -> list[ListedTable]:
         with self._questions.cursor() as cursor:
             tables = list(ask(cursor, _TABLES, scopes_of(None)))
             keys: dict[TableName, list[str]] = {}
             for name, (column,) in ask(cursor, _KEYS, scopes_of(None)):
                 keys.setdefault(name, []).append(column)
         return [
-            SourceTable(name, engine, int(rows), tuple(keys.get(name, ())))
+            ListedTable(name, engine, int(rows), tuple(keys.get(name, ())))
             for name, (engine, rows) in tables
         ]
 
@@ -255,7 +255,7 @@ class MySqlServer:
     ) -> AbstractContextManager[SourceHashes]:
         return open_hashes(self._reading(), structure, part)
 
-    def rows_by_hash(self, structure: TableStructure, keys: Collection[int]) -> SourceRows:
+    def rows_by_hash(self, structure: TableStructure, keys: Collection[int]) -> ComparedRows:
         return read_rows(self._reading(), structure, keys)
 
     def sample(

@@ -16,14 +16,14 @@ import pyarrow as pa
 from pipeline.batch import Xid
 from pipeline.errors import HostUnknown, SourceUnavailable
 from pipeline.gtid import GtidSet
-from pipeline.ports.compared import SourceHashes, SourceRows, SourceSample, SourceSum
+from pipeline.ports.compared import ComparedRows, SourceHashes, SourceSample, SourceSum
 from pipeline.ports.source import (
     Baseline,
     BinlogDump,
     ConditionSnapshot,
+    ListedTable,
     ServerFacts,
     SourceServer,
-    SourceTable,
     TableSnapshot,
 )
 from pipeline.position import Coordinates
@@ -86,7 +86,7 @@ class ServerOrStandby:
     def prepared(self) -> frozenset[Xid]:
         return self._ask(lambda server: server.prepared())
 
-    def tables(self) -> list[SourceTable]:
+    def tables(self) -> list[ListedTable]:
         return self._ask(lambda server: server.tables())
 
     def comments(self, tables: Collection[TableName]) -> dict[TableName, dict[str, str]]:
@@ -170,7 +170,7 @@ class ServerOrStandby:
     ) -> AbstractContextManager[SourceHashes]:
         return self._facts().row_hashes(structure, part)
 
-    def rows_by_hash(self, structure: TableStructure, keys: Collection[int]) -> SourceRows:
+    def rows_by_hash(self, structure: TableStructure, keys: Collection[int]) -> ComparedRows:
         return self._facts().rows_by_hash(structure, keys)
 
     def sample(

@@ -22,11 +22,11 @@ from pymysql.cursors import Cursor
 from pipeline.survey import (
     Answering,
     Channel,
-    ForeignKey,
     LogFilters,
     OddSession,
-    Replica,
+    RegisteredReplica,
     Survey,
+    SurveyedForeignKey,
     SurveyedTable,
 )
 from pipeline.table import TableName
@@ -177,9 +177,11 @@ class _Asking:
         rows = self._ask("grants", "show grants")
         return tuple(_HIDDEN.sub("", line) for row in rows for line in row.values())
 
-    def _replicas(self) -> tuple[Replica, ...]:
+    def _replicas(self) -> tuple[RegisteredReplica, ...]:
         rows = self._ask("replicas", "show replicas", "show slave hosts")
-        return tuple(Replica(int(row["server_id"]), row.get("host") or "") for row in rows)
+        return tuple(
+            RegisteredReplica(int(row["server_id"]), row.get("host") or "") for row in rows
+        )
 
     def _dumps(self) -> int:
         rows = self._ask("dumps", "show processlist")
@@ -207,7 +209,7 @@ class _Asking:
             if row["table_schema"] not in SYSTEM_DATABASES
         )
 
-    def _foreign_keys(self) -> tuple[ForeignKey, ...]:
+    def _foreign_keys(self) -> tuple[SurveyedForeignKey, ...]:
         actions = {
             (row["constraint_schema"], row["table_name"], row["constraint_name"]): row
             for row in self._ask("foreign_keys", _ACTIONS)
@@ -219,7 +221,7 @@ class _Asking:
             name = row["constraint_name"]
             found = actions.get((child.database, child.name, name), {})
             on_update, on_delete = found.get("update_rule"), found.get("delete_rule")
-            keys.append(ForeignKey(name, child, parent, on_update, on_delete))
+            keys.append(SurveyedForeignKey(name, child, parent, on_update, on_delete))
         return tuple(keys)
 
     def _odd_sessions(self) -> tuple[OddSession, ...]:

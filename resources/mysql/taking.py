@@ -32,7 +32,7 @@ from resources.mysql.dialect import Dialect
 from resources.mysql.prepared import committed_count, prepared_if_told
 from resources.mysql.schemas import read_schemas
 from resources.mysql.select import BEGIN, quoted_table, select_rows
-from resources.mysql.watermarks import Mark, high_mark, low_mark, snapshot_place
+from resources.mysql.watermarks import Watermark, high_mark, low_mark, snapshot_place
 
 _SNAPSHOTS: Final = frozenset({"innodb", "rocksdb", "tokudb"})
 """Engines that show their rows as of the snapshot; the others as of the statement."""
@@ -46,12 +46,12 @@ ER_SPECIFIC_ACCESS_DENIED_ERROR."""
 
 
 @dataclass(frozen=True, slots=True)
-class Marks:
+class TakenMarks:
     """The log around a read. `prepared`: every XA transaction that may be prepared before `low`
     and is not in the read, and maybe others; None where nobody can say."""
 
-    low: Mark
-    high: Mark
+    low: Watermark
+    high: Watermark
     prepared: frozenset[Xid] | None
 
     @property
@@ -61,10 +61,10 @@ class Marks:
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class OpenedRead:
     """A read that is under way. `exact`: nothing that concerns the table was committed between."""
 
-    marks: Marks
+    marks: TakenMarks
     exact: bool
     batches: Iterator[pa.RecordBatch]
 
@@ -83,16 +83,16 @@ class Taking:
     where: str | None = None
     along: str = ""
 
-    def once(self) -> Opened:
+    def once(self) -> OpenedRead:
         if self._has_snapshots():
             return self._selected(self._snapshot())
         low = low_mark(self.questions, self.dialect)
         prepared = prepared_if_told(self.questions)
         batches = self._select()  # has the table's lock from here on
-        marks = Marks(low, high_mark(self.questions, self.dialect), prepared)
-        return Opened(marks, low.at == marks.high.at, batches)
+        marks = TakenMarks(low, high_mark(self.questions, self.dialect), prepared)
+        return OpenedRead(marks, low.at == marks.high.at, batches)
 
-    def exactly(self) -> Opened:
+    def exactly(self) -> OpenedRead:
         """At a quiet moment, or under a lock, or at a quiet moment that is waited for."""
         if not self._has_snapshots():
             return self._held() or self.once()
@@ -114,7 +114,7 @@ class Taking:
             raise moved(name, "it is not there, or the account may not see it")
         return str(row[0]).lower() in _SNAPSHOTS
 
-    def _quiet(self, retry: Retry) -> Marks:
+    def _quiet(self, retry: Retry) -> TakenMarks:
         """A snapshot with equal marks, or the last of so many."""
         for _ in retry.tries():
             marks = self._snapshot(COMMITTED_SOON)
@@ -122,7 +122,7 @@ class Taking:
                 break
         return marks
 
-    def _snapshot(self, patience: Retry = COMMITTED) -> Marks:
+    def _snapshot(self, patience: Retry = COMMITTED) -> TakenMarks:
         """The marks around a snapshot; one and the same where its place is known.
 
         What is prepared before `low`, and not seen, is not committed when the snapshot is
@@ -135,23 +135,23 @@ class Taking:
         self.cursor.execute(BEGIN)
         place = snapshot_place(self.cursor)
         if place is None:
-            return Marks(low, high_mark(self.questions, self.dialect), prepared)
+            return TakenMarks(low, high_mark(self.questions, self.dialect), prepared)
         low = replace(low, at=place)
         since = prepared_if_told(self.questions)
         whole = commits is not None and committed_count(self.questions) == commits
         if prepared is None or since is None or not whole:
-            return Marks(low, low, None)
-        return Marks(low, low, prepared | since)
+            return TakenMarks(low, low, None)
+        return TakenMarks(low, low, prepared | since)
 
-    def _selected(self, marks: Marks) -> Opened:
-        return Opened(marks, marks.low.at == marks.high.at, self._select())
+    def _selected(self, marks: TakenMarks) -> OpenedRead:
+        return OpenedRead(marks, marks.low.at == marks.high.at, self._select())
 
     def _select(self) -> Iterator[pa.RecordBatch]:
         return select_rows(
             self.cursor, self.structure, self.key, where=self.where, along=self.along
         )
 
-    def _locked(self) -> Opened | None:
+    def _locked(self) -> OpenedRead | None:
         """Nobody writes to the table while the snapshot is opened, and who did has committed;
         None where the account may not lock it, or others use it for too long."""
         if not self._lock(self.questions):
@@ -160,18 +160,18 @@ class Taking:
         self.cursor.execute(BEGIN)
         batches = self._select()
         self.questions.execute("unlock tables")
-        return Opened(marks, exact=True, batches=batches)
+        return OpenedRead(marks, exact=True, batches=batches)
 
-    def _held(self) -> Opened | None:
+    def _held(self) -> OpenedRead | None:
         """As `_locked`, for a table whose rows are those of the statement: its reader keeps
         writers waiting to its end anyway, so it has the lock itself."""
         if not self._lock(self.cursor):
             return None
-        return Opened(self._now(), exact=True, batches=self._select())
+        return OpenedRead(self._now(), exact=True, batches=self._select())
 
-    def _now(self) -> Marks:
+    def _now(self) -> TakenMarks:
         mark = high_mark(self.questions, self.dialect)
-        return Marks(mark, mark, prepared_if_told(self.questions))
+        return TakenMarks(mark, mark, prepared_if_told(self.questions))
 
     def _lock(self, cursor: Cursor) -> bool:
         cursor.execute(f"set session lock_wait_timeout = {_LOCK_SECONDS}")

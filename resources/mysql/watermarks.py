@@ -30,7 +30,7 @@ _OWNER: Final = re.compile(r"#\d+")
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class Watermark:
     """The log's end and the GTIDs executed, each as read; the set before the end."""
 
     at: Coordinates
@@ -58,13 +58,13 @@ def read_head(cursor: Cursor) -> Coordinates:
     return Coordinates(LogFile.parse(row[0]), int(row[1]))
 
 
-def high_mark(cursor: Cursor, dialect: Dialect) -> Mark:
+def high_mark(cursor: Cursor, dialect: Dialect) -> Watermark:
     """Nothing that can be read now stands behind it."""
     executed = _executed(cursor, dialect)
-    return Mark(read_head(cursor), executed)
+    return Watermark(read_head(cursor), executed)
 
 
-def low_mark(cursor: Cursor, dialect: Dialect, *, patience: Retry = COMMITTED) -> Mark:
+def low_mark(cursor: Cursor, dialect: Dialect, *, patience: Retry = COMMITTED) -> Watermark:
     """Whatever stands before it can be read now.
 
     MariaDB keeps who looks at a table's structure waiting until the statement that changes
@@ -73,7 +73,7 @@ def low_mark(cursor: Cursor, dialect: Dialect, *, patience: Retry = COMMITTED) -
     mark = high_mark(cursor, dialect)
     if dialect.mariadb or _settled(cursor, patience):
         return mark
-    return Mark(Coordinates(mark.at.file, FIRST_OFFSET), mark.executed)
+    return Watermark(Coordinates(mark.at.file, FIRST_OFFSET), mark.executed)
 
 
 def snapshot_place(cursor: Cursor) -> Coordinates | None:

@@ -69,7 +69,7 @@ _IN_THE_LAKE = {
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class DatasetPlace:
     """Where a source's tables are, and the lake. `host` and `port` of the server; `storage`: the
     lake's namespace, `file` or the bucket's URL; `folder`: what its paths begin with."""
 
@@ -95,7 +95,7 @@ class Moment:
     """What each event of one run has. `run`: Dagster's id; `scheduled`: when it was due, by a
     schedule."""
 
-    place: Place
+    place: DatasetPlace
     run: str
     at: datetime
     scheduled: datetime | None = None
@@ -186,7 +186,7 @@ def _lockstep(
     )
 
 
-def _read(place: Place, news: TableNews) -> InputDataset:
+def _read(place: DatasetPlace, news: TableNews) -> InputDataset:
     """The source's table, as it is behind the run."""
     facets: dict[str, DatasetFacet] = {}
     if news.schema is not None:
@@ -208,7 +208,7 @@ def _read(place: Place, news: TableNews) -> InputDataset:
     return InputDataset(*place.table(news.table), {"inputStatistics": told}, facets=facets)
 
 
-def _written(place: Place, news: TableNews) -> Iterator[OutputDataset]:
+def _written(place: DatasetPlace, news: TableNews) -> Iterator[OutputDataset]:
     """Its mirror and its changelog, or the mirror that is gone with it."""
     mirror = place.stored(news.state.mirror)
     if news.state.mirror_ended:
@@ -267,7 +267,9 @@ def _changed(
     return lifecycle_state_change_dataset.LifecycleStateChangeDatasetFacet(change, previous)
 
 
-def _columns(place: Place, news: TableNews) -> column_lineage_dataset.ColumnLineageDatasetFacet:
+def _columns(
+    place: DatasetPlace, news: TableNews
+) -> column_lineage_dataset.ColumnLineageDatasetFacet:
     """Each column is the source's of that name; one that the source dropped comes from nowhere."""
     namespace, table = place.table(news.table)
     same = column_lineage_dataset.Transformation("DIRECT", "IDENTITY")

@@ -48,14 +48,14 @@ where current_setting('synchronous_commit') = 'off'
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class LedgerAddress:
     """Where the ledger is: a libpq DSN or URL, never printed, and a name to print."""
 
     dsn: str
     shown: str
 
     @classmethod
-    def parse(cls, dsn: str) -> Target:
+    def parse(cls, dsn: str) -> LedgerAddress:
         """A DSN as configured; `ConfigurationError` when it is none."""
         try:
             parts = parse_dsn(dsn)
@@ -68,7 +68,7 @@ class Target:
         return cls(dsn, f"database {parts.get('dbname', '(default)')!r} on {host}")
 
 
-def connect(target: Target) -> Connection:
+def connect(target: LedgerAddress) -> Connection:
     """A new connection, in UTC, with keepalives; its errors say whose move it is."""
     try:
         connection = psycopg2.connect(
@@ -89,7 +89,7 @@ def connect(target: Target) -> Connection:
     return connection
 
 
-def _prepare(target: Target, connection: Connection) -> None:
+def _prepare(target: LedgerAddress, connection: Connection) -> None:
     if connection.server_version < OLDEST_SERVER:
         raise ConfigurationError(
             f"The ledger needs Postgres 13 or newer; {target.shown} is older.",
@@ -100,7 +100,7 @@ def _prepare(target: Target, connection: Connection) -> None:
         connection.commit()
 
 
-def _not_connected(target: Target, error: psycopg2.OperationalError) -> LockstepError:
+def _not_connected(target: LedgerAddress, error: psycopg2.OperationalError) -> LockstepError:
     """libpq gives no SQLSTATE for a refused connection, so its words must do."""
     text = str(error).strip()
     line = text.splitlines()[0] if text else "no answer"
@@ -133,7 +133,7 @@ def _not_connected(target: Target, error: psycopg2.OperationalError) -> Lockstep
 
 
 @contextmanager
-def translated(target: Target) -> Iterator[None]:
+def translated(target: LedgerAddress) -> Iterator[None]:
     """Raise the ledger's errors for psycopg2's."""
     try:
         yield
@@ -141,7 +141,7 @@ def translated(target: Target) -> Iterator[None]:
         raise _meaning(target, error) from error
 
 
-def _meaning(target: Target, error: psycopg2.Error) -> LockstepError:
+def _meaning(target: LedgerAddress, error: psycopg2.Error) -> LockstepError:
     state = error.pgcode or ""
     if state == _REFUSED:  # by a trigger: its own words, which hold no values
         return refusal(error.diag.constraint_name or state, error.diag.message_primary)

@@ -6,7 +6,7 @@ import json
 from datetime import datetime
 
 from pipeline.decisions import Continuity, Decision, Lease, Override, RecordedDecision
-from pipeline.gaps import CLOSING, Gap, Happened, found_equal, with_closed
+from pipeline.gaps import CLOSING, ClosingEvent, Gap, found_equal, with_closed
 from pipeline.proof.proven import TableProof
 from pipeline.table import TableName
 from pipeline.table_state import TableEventKind
@@ -101,7 +101,9 @@ def _found_equal(row: Row, proofs: list[TableProof]) -> dict[str, datetime]:
     return found_equal(proofs, position(row, "start"), row["acknowledged_at"])
 
 
-def _happened(row: Row) -> Happened:
+def _happened(row: Row) -> ClosingEvent:
     taker = row["taker_name"] and TableName(row["taker_database"], row["taker_name"])
     kind = row["kind"] and TableEventKind(row["kind"])
-    return Happened(str(table(row)), row["batch"], row["acknowledged_at"], kind, str(taker or ""))
+    return ClosingEvent(
+        str(table(row)), row["batch"], row["acknowledged_at"], kind, str(taker or "")
+    )

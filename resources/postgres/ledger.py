@@ -11,7 +11,7 @@ from types import TracebackType
 
 from resources.postgres.batches import PostgresBatches
 from resources.postgres.captures import PostgresCaptures
-from resources.postgres.connection import Target, connect
+from resources.postgres.connection import LedgerAddress, connect
 from resources.postgres.consumers import PostgresConsumers
 from resources.postgres.decisions import PostgresDecisions
 from resources.postgres.embedded import EmbeddedServer
@@ -41,10 +41,10 @@ def open_ledger(dsn: str, folder: Path) -> PostgresLedger:
     `with`. Raises `ConfigurationError`, `LedgerUnavailable`, `LedgerNewer`.
     """
     if dsn != "embedded":
-        return PostgresLedger(Target.parse(dsn))
+        return PostgresLedger(LedgerAddress.parse(dsn))
     server = EmbeddedServer(folder / "ledger")
     try:
-        return PostgresLedger(Target(server.dsn, "the embedded ledger"), server)
+        return PostgresLedger(LedgerAddress(server.dsn, "the embedded ledger"), server)
     except BaseException:
         server.close()
         raise
@@ -75,7 +75,7 @@ class PostgresLedger(
     lock lasts as long as that does; writes are fenced by the lease's token instead.
     """
 
-    def __init__(self, target: Target, server: EmbeddedServer | None = None) -> None:
+    def __init__(self, target: LedgerAddress, server: EmbeddedServer | None = None) -> None:
         connection = connect(target)
         try:
             migrate(target, connection)

@@ -12,7 +12,7 @@ from typing import Any
 
 from pipeline.batch import CaptureRecord
 from pipeline.decisions import Lease
-from pipeline.load import Chunk, ChunkRows, Followed, Load, LoadBasis
+from pipeline.load import Chunk, ChunkRows, FollowedFrom, Load, LoadBasis
 from pipeline.position import Coordinates
 from pipeline.schema.model_json import schema_from_json, schema_to_json
 from pipeline.segment import SegmentFile
@@ -110,7 +110,7 @@ def _load(row: Row, chunks: Sequence[Chunk]) -> Load:
             row["estimated_rows"],
         )
     if row["followed_batch"] is not None:
-        followed = Followed(
+        followed = FollowedFrom(
             row["followed_batch"], row["followed_sequence"], row["followed_version"]
         )
     return Load(

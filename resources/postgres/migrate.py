@@ -16,7 +16,7 @@ from psycopg2.extensions import connection as Connection
 from psycopg2.extensions import cursor as Cursor
 
 from pipeline.errors import LedgerNewer, LedgerRefused
-from resources.postgres.connection import Target, translated
+from resources.postgres.connection import LedgerAddress, translated
 
 LOCK_NAMESPACE = 0x4C4B5354  # "LKST": the first half of every advisory lock of ours
 _MIGRATION_LOCK = 0
@@ -77,7 +77,7 @@ def outstanding(applied: dict[int, str], known: tuple[Migration, ...]) -> tuple[
 
 
 def migrate(
-    target: Target, connection: Connection, known: tuple[Migration, ...] | None = None
+    target: LedgerAddress, connection: Connection, known: tuple[Migration, ...] | None = None
 ) -> None:
     """Apply what is outstanding of `known`, by default of all; several processes may try
     at once, one does.

@@ -15,9 +15,9 @@ from pipeline.schema.history import (
     DatabaseVersion,
     History,
     Knowledge,
-    Origin,
     SchemaStatement,
     SchemaVersion,
+    VersionOrigin,
 )
 from pipeline.schema.model import DatabaseSchema
 from pipeline.schema.model_json import schema_from_json, schema_to_json
@@ -132,7 +132,7 @@ def _schema_version(row: Row) -> SchemaVersion:
         version=row["version"],
         since=coordinates(row, "since"),
         knowledge=Knowledge(row["knowledge"]),
-        origin=Origin(row["origin"]),
+        origin=VersionOrigin(row["origin"]),
         schema=schema,
         columns_from=None if columns is None else tuple(columns),
         statement=row["statement"],

@@ -19,7 +19,7 @@ from psycopg2.extras import RealDictCursor, execute_values
 from pipeline.decisions import Lease
 from pipeline.errors import LeaseLost
 from pipeline.retries import LEDGER_CONNECTION
-from resources.postgres.connection import Target, connect, is_lost, translated
+from resources.postgres.connection import LedgerAddress, connect, is_lost, translated
 from resources.postgres.queries import query
 from resources.postgres.refusals import refusal
 from resources.postgres.rows import Row
@@ -70,7 +70,7 @@ class Session:
     of a transaction; after that, losing it is `LedgerUnavailable`.
     """
 
-    def __init__(self, target: Target, connection: Connection | None = None) -> None:
+    def __init__(self, target: LedgerAddress, connection: Connection | None = None) -> None:
         self.target = target
         self._connection = connection
         self._turn = threading.RLock()

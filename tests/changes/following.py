@@ -11,7 +11,7 @@ from pipeline.changes.evolution import steps
 from pipeline.changes.fold import Fold
 from pipeline.changes.lineage import lineage
 from pipeline.policies import LakePolicies
-from pipeline.ports.mirror_writes import Merge, MirrorStep, Target
+from pipeline.ports.mirror_writes import Merge, MirrorStep, MirrorTarget
 from pipeline.ports.mirrors import Mirrors
 from tests.changes.folding_made import staged_images
 from tests.changes.server import Row, Server
@@ -45,7 +45,7 @@ class Follower:
 
     def _write(self, server: Server, line: ColumnLineage) -> None:
         changes = server.changes()
-        target = Target(
+        target = MirrorTarget(
             mirror=MIRROR,
             schema=line.schema,
             app_id=APP,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pipeline.position import Coordinates, LogFile
-from pipeline.schema.history import Knowledge, Origin, SchemaVersion
+from pipeline.schema.history import Knowledge, SchemaVersion, VersionOrigin
 from pipeline.schema.model import ColumnSchema, KeyPart, KeySchema, TableSchema
 from pipeline.table import TableName
 
@@ -36,7 +36,7 @@ def a_version(
     number: int,
     schema: TableSchema | None,
     columns_from: Sequence[str | None] | None = None,
-    origin: Origin = Origin.STATEMENT,
+    origin: VersionOrigin = VersionOrigin.STATEMENT,
 ) -> SchemaVersion:
     return SchemaVersion(
         table=TABLE,

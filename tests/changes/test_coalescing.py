@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pipeline.changes.coalescing import LOST, MOVED, OTHER_KEY, coalesced
 from pipeline.changes.fold import Fold
 from pipeline.errors import Remedy, TableError
-from pipeline.ports.mirror_writes import Merge, PartColumn, StagedFiles, Target
+from pipeline.ports.mirror_writes import Merge, MirrorTarget, PartColumn, StagedFiles
 from tests.changes.folding_made import staged_images
 from tests.changes.partial_images import (
     NAMES,
@@ -38,7 +38,7 @@ def merged(
     """The mirror after the images of each part were folded and merged."""
     lake = MemoryLake()
     fold = Fold(SCHEMA, ("id",), parts)
-    target = Target("mirror", SCHEMA, "app", 1, "")
+    target = MirrorTarget("mirror", SCHEMA, "app", 1, "")
     pieces = [[image.slice(at, 7) for at in range(0, len(image), 7)] for image in images]
     with staged_images(
         MemoryMirrors(lake), fold, pieces, buckets if len(images[0]) else 0

@@ -27,7 +27,7 @@ from pipeline.ports.mirror_writes import (
     WidenColumn,
 )
 from pipeline.schema.fills import StatementMoment
-from pipeline.schema.history import Origin, SchemaVersion
+from pipeline.schema.history import SchemaVersion, VersionOrigin
 from pipeline.schema.model import ColumnSchema, ExpressionDefault, KeySchema, LiteralDefault
 from pipeline.schema.row_keys import merge_key
 from tests.changes.tables_made import ID, a_column, a_key, a_table, a_version
@@ -240,7 +240,10 @@ def test_columns_that_are_read_by_key_need_no_replacement() -> None:
 
 def test_a_carried_version_goes_on_where_nothing_differs() -> None:
     """A start went back; the structure is that of before."""
-    versions = [a_version(1, a_table(ID, A)), a_version(2, a_table(ID, A), None, Origin.CARRIED)]
+    versions = [
+        a_version(1, a_table(ID, A)),
+        a_version(2, a_table(ID, A), None, VersionOrigin.CARRIED),
+    ]
     assert lineage(versions, mirror=AB.remove(2)).reread == ()
 
 
@@ -249,10 +252,12 @@ def test_a_start_elsewhere_goes_on_where_rows_are_built_alike() -> None:
     before = a_version(1, a_table(ID, A))
     known = a_table(ID, replace(A, default=LiteralDefault("7")))
     other = a_table(ID, a_column("a", "bigint"))
-    alike = lineage([before, a_version(2, known, None, Origin.BASELINE)], mirror=AB.remove(2))
+    alike = lineage(
+        [before, a_version(2, known, None, VersionOrigin.BASELINE)], mirror=AB.remove(2)
+    )
     assert alike.reread == ()
     assert "version 2" in reread(
-        lineage([before, a_version(2, other, None, Origin.BASELINE)], mirror=AB.remove(2))
+        lineage([before, a_version(2, other, None, VersionOrigin.BASELINE)], mirror=AB.remove(2))
     )
 
 

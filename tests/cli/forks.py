@@ -17,7 +17,7 @@ import sys
 import time
 from pathlib import Path
 
-from lockstep.forkserver.client import Declined, Ended, Lost, ask_for_run
+from lockstep.forkserver.client import ForkDeclined, ForkEnded, ForkLost, ask_for_run
 from lockstep.forkserver.server import serve
 
 LOST = 77
@@ -67,11 +67,11 @@ def main() -> None:
         serve(folder / "spark", 0, doing)
         return
     match ask_for_run(folder):
-        case Ended(code):
+        case ForkEnded(code):
             sys.exit(code)
-        case Lost():
+        case ForkLost():
             sys.exit(LOST)
-        case Declined(reason):
+        case ForkDeclined(reason):
             sys.stdout.write(reason)
             sys.exit(DECLINED)
         case None:

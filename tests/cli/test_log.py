@@ -9,7 +9,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep.log import JsonLog, LoggedProgress
+from lockstep.log import JsonLog, ProgressLines
 from pipeline.table import TableName
 
 
@@ -29,7 +29,7 @@ def test_a_step_is_told_once_in_ten_seconds() -> None:
     stream, now = io.StringIO(), [0.0]
     log = JsonLog()
     log.open(stream, None)
-    progress = LoggedProgress(log, "shop", lambda: now[0])
+    progress = ProgressLines(log, "shop", lambda: now[0])
     for second in range(31):
         now[0] = float(second)
         progress.capture(transactions=second, rows=0, log_bytes=0, total_bytes=9)

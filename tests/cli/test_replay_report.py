@@ -19,11 +19,11 @@ from pipeline.gtid import GtidSet
 from pipeline.places import Earliest, Latest
 from pipeline.position import Coordinates, Position
 from pipeline.replay.content import differences
-from pipeline.replay.rows import RowDifference
+from pipeline.replay.rows import ReplayDifference
 from pipeline.replay.spans import Span
 from pipeline.runs.replaying.heal import Healed
 from pipeline.runs.replaying.report import BatchReplayed, ReplayReport
-from pipeline.runs.replaying.segments_found import Details, SegmentFound, Standing
+from pipeline.runs.replaying.segments_found import Details, SegmentFound, SegmentStanding
 from pipeline.table import TableName
 
 WRONG = 1234
@@ -42,10 +42,10 @@ def report() -> ReplayReport:
         [pa.table({"id": range(1, WRONG + 1)})],
         most=Details().most,
     )
-    rows = tuple(RowDifference("different", f"id={one['id']}") for one, _ in found.some)
+    rows = tuple(ReplayDifference("different", f"id={one['id']}") for one, _ in found.some)
     state, moment = BatchState.ACKNOWLEDGED, datetime(2026, 11, 1, 6, tzinfo=UTC)
     batch = Batch(2, "shop", state, place(4), 1, None, 0, 1, None, moment, end=place(400))
-    segment = SegmentFound(2, ORDERS, 1, Standing.DIFFERENT, wrong=found.rows, rows=rows)
+    segment = SegmentFound(2, ORDERS, 1, SegmentStanding.DIFFERENT, wrong=found.rows, rows=rows)
     return ReplayReport(
         Span(Earliest(), Latest()),
         (BatchReplayed(batch, None, (segment,)),),

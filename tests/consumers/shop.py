@@ -20,7 +20,7 @@ from pipeline.changes.layout import (
 )
 from pipeline.decisions import Lease
 from pipeline.ports.ledger import Ledger
-from pipeline.schema.history import History, Knowledge, Origin, SchemaVersion
+from pipeline.schema.history import History, Knowledge, SchemaVersion, VersionOrigin
 from pipeline.schema.rows import schema_of
 from pipeline.segment import RowCounts, Segment
 from pipeline.table import Column, TableName, TableStructure
@@ -88,7 +88,7 @@ class Shop:
         found: list[SchemaVersion] = []
         for number, one in enumerate(self.versions[table], 1):
             schema, generation = schema_of(one), next_generation(found, schema_of(one))
-            told = (place(4), Knowledge.KNOWN, Origin.TABLE_MAP, schema)
+            told = (place(4), Knowledge.KNOWN, VersionOrigin.TABLE_MAP, schema)
             found.append(SchemaVersion(table, number, *told, generation=generation))
         return found
 

@@ -10,12 +10,12 @@ from assets.progress import LoggedProgress
 from pipeline.gtid import GtidSet
 from pipeline.position import Coordinates, LogFile, Position
 from pipeline.runs.reports import CaptureReport
-from pipeline.snapshot.progress import Progress
+from pipeline.snapshot.progress import LoadProgress
 from pipeline.table import TableName
 
-READ = Progress(TableName("shop", "orders"), 1_200_000, 5_000_000, 12.0)
+READ = LoadProgress(TableName("shop", "orders"), 1_200_000, 5_000_000, 12.0)
 SENTENCE = "shop.orders: 1,200,000 of about 5,000,000 rows, 24 %, about 38 s left"
-WHOLE = Progress(TableName("shop", "items"), 7, 9, 0.1, finished=True)
+WHOLE = LoadProgress(TableName("shop", "items"), 7, 9, 0.1, finished=True)
 
 
 @dataclass

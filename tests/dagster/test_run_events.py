@@ -29,7 +29,7 @@ from pipeline.segment import RowCounts
 from pipeline.table import TableName
 from pipeline.table_state import TableCondition, TableState
 from resources.config.lineage import LineageSection
-from resources.openlineage.events import Moment, Place, run_event
+from resources.openlineage.events import DatasetPlace, Moment, run_event
 from resources.openlineage.sending import open_client, require_client
 from tests.dagster.place import settings_for, stand_for
 
@@ -88,7 +88,7 @@ def test_an_event_is_below_a_megabyte() -> None:
     """Of as many tables and columns as are told of."""
     wide = DESCRIBED // 10
     tables = tuple(news(at, wide if at < 10 else 0) for at in range(NAMED))
-    place = Place("lockstep", "shop", "db.example.com", 3306, "s3://lake", "prod")
+    place = DatasetPlace("lockstep", "shop", "db.example.com", 3306, "s3://lake", "prod")
     assert SCHEDULED == SCHEDULED_EXECUTION_TIME_TAG
     event = run_event("COMPLETE", Moment(place, "run", NOW, NOW), None, RunNews(tables, 9_750))
     assert {"nominalTime", "lockstep_run"} <= (event.run.facets or {}).keys()

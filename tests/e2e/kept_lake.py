@@ -18,7 +18,7 @@ from pathlib import Path
 
 from demo.mysql_search import find_mysql
 from demo.mysqld import mysql_server
-from resources.postgres.connection import Target, connect
+from resources.postgres.connection import LedgerAddress, connect
 from resources.postgres.embedded import EmbeddedServer
 from resources.postgres.migrate import migrations
 from tests.e2e.project import Project, head
@@ -73,7 +73,7 @@ def keep(folder: Path) -> None:
         log.write_text(log.read_text().replace(str(project.folder), _NOWHERE))
     ledger = EmbeddedServer(project.folder / ".lockstep" / "ledger")
     try:
-        with closing(connect(Target(ledger.dsn, "the ledger"))) as connection:
+        with closing(connect(LedgerAddress(ledger.dsn, "the ledger"))) as connection:
             (folder / "ledger.sql").write_text(dump(connection))
     finally:
         ledger.close()

@@ -26,7 +26,7 @@ from resources.lake.mirror import SparkMirrors
 from resources.lake.segments import ParquetSegments
 from resources.lake.session import SparkProcess
 from resources.lake.spool import FileSpool
-from resources.postgres.connection import Target, connect
+from resources.postgres.connection import LedgerAddress, connect
 from resources.postgres.ledger import PostgresLedger, open_ledger
 from resources.postgres.migrate import migrate, migrations
 from tests.e2e.kept_lake import TABLES, kept
@@ -45,7 +45,7 @@ def ledger(unpacked: Path, number: int) -> Iterator[PostgresLedger]:
     with embedded_server(unpacked / "postgres") as server:
         run(server, "create database kept")
         dsn = make_dsn(server, dbname="kept")
-        target = Target(dsn, "a ledger that was kept")
+        target = LedgerAddress(dsn, "a ledger that was kept")
         with closing(connect(target)) as connection:
             migrate(target, connection, migrations()[:number])
         run(dsn, (unpacked / "ledger.sql").read_text())

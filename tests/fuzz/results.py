@@ -17,7 +17,7 @@ import numpy as np
 from pipeline.errors import SourceUnavailable
 from pipeline.ports.source import Received
 from pipeline.resultset import packets as product
-from pipeline.resultset.column_arrays import Batches
+from pipeline.resultset.column_arrays import ResultBatches
 from pipeline.resultset.packets import ErrorPacket
 from tests.fuzz.guarded import Bytes, Guarded
 from tests.fuzz.mutations import cut, damaged
@@ -55,7 +55,7 @@ class Results:
             assert 0 <= error.number < 1 << 16
             raise SourceUnavailable("an error packet", hint="none") from None
 
-    def _take(self, batches: Batches) -> int:
+    def _take(self, batches: ResultBatches) -> int:
         count = 0
         for batch in batches:
             batch.validate(full=True)
@@ -64,9 +64,11 @@ class Results:
         assert batches.ending is not None
         return count
 
-    def _batches(self, chance: Random, kinds: Sequence[Kind], data: Sequence[bytes]) -> Batches:
+    def _batches(
+        self, chance: Random, kinds: Sequence[Kind], data: Sequence[bytes]
+    ) -> ResultBatches:
         most_rows = chance.choice((1, 2, 100))
-        made = Batches(
+        made = ResultBatches(
             [replace(kind.column, name=f"c{number}") for number, kind in enumerate(kinds)],
             [kind.definition for kind in kinds],
             self._received(data),

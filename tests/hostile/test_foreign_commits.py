@@ -18,7 +18,7 @@ from deltalake.schema import PrimitiveType
 from pipeline.changes.layout import changelog_path
 from pipeline.changes.strategy import Scale
 from pipeline.foreign_commits import Ahead, Foreign, Passed, Unknown, foreign, judge_changelog
-from pipeline.lake_commit import LakeCommit, Look, stamp
+from pipeline.lake_commit import LakeCommit, LogAbove, stamp
 from pipeline.ports.changelog import Published
 from pipeline.ports.mirror_writes import MirrorWrite
 from pipeline.runs.acknowledge import acknowledge
@@ -142,7 +142,7 @@ def test_a_commit_about_a_batch_that_is_gone_passes() -> None:
     """Which place it is about nobody knows any more, and it lies in the ledger's past: that of a
     later batch must be what the ledger has."""
     said = {"ledger": "ledger", "batches": [1, 7], "position": "binlog.000001:4"}
-    seen = Look(1, commits=(LakeCommit(1, user_metadata=stamp(said)),))
+    seen = LogAbove(1, commits=(LakeCommit(1, user_metadata=stamp(said)),))
     for pruned, positions, found in (
         (8, {}, Passed),
         (7, {}, Ahead),

@@ -13,7 +13,7 @@ import pytest
 
 from pipeline.errors import ForeignCommit, PositionPurged, VersionSetUnknown
 from pipeline.lake_commit import said_of, stamp
-from pipeline.runs.recovering.recover import Recovery, foresee, recover
+from pipeline.runs.recovering.recover import RecoveryOutcome, foresee, recover
 from pipeline.table import TableName
 from tests.e2e.test_recovery import Writer
 from tests.fix_mysql import MySqlStand
@@ -44,7 +44,7 @@ def without_ledger(history: History, moment: int) -> Follower:
     return follower
 
 
-def recovered(follower: Follower, behind: int | None = None) -> Recovery:
+def recovered(follower: Follower, behind: int | None = None) -> RecoveryOutcome:
     foreseen = foresee(follower.work(), behind)
     with follower.ledger.lock(SOURCE, "test", None) as lease:
         done = recover(follower.work(), lease, author="somebody", behind=behind)
@@ -89,7 +89,7 @@ def test_from_moments_of_a_real_server(real: History, drawn: int | None) -> None
 # -- runs that are undone ----------------------------------------------------------------------
 
 
-def undone(follower: Follower, behind: int) -> Recovery:
+def undone(follower: Follower, behind: int) -> RecoveryOutcome:
     """Shown with the ledger that holds the source, and done with a new one."""
     shown = foresee(follower.work(), behind)
     assert shown.held
@@ -201,7 +201,7 @@ def lost(history: History, folder: str = "nothing") -> Follower:
     return follower
 
 
-def read_again(done: Recovery) -> list[str]:
+def read_again(done: RecoveryOutcome) -> list[str]:
     return [table.name for table, _ in done.reloads]
 
 

@@ -15,10 +15,10 @@ from pipeline.ports.mirror_writes import (
     Append,
     FoldedChanges,
     Merge,
+    MirrorTarget,
     MirrorWrite,
     PartColumn,
     StagedFiles,
-    Target,
 )
 from pipeline.ports.mirrors import Mirrors
 
@@ -66,8 +66,8 @@ def a_write(
 
 def a_target(
     number: int, schema: pa.Schema = PEOPLE, mirror: str = "shop/shop/people", **more: Any
-) -> Target:
-    made = Target(mirror, schema, f"app/{mirror}", number, f"write {number} of {mirror}")
+) -> MirrorTarget:
+    made = MirrorTarget(mirror, schema, f"app/{mirror}", number, f"write {number} of {mirror}")
     return replace(made, **more)
 
 
@@ -80,7 +80,7 @@ def own_part(files: tuple[str, ...], schema: pa.Schema, above: int = 0) -> Stage
 
 def a_fold(
     mirrors: Mirrors,
-    target: Target,
+    target: MirrorTarget,
     images: Sequence[tuple[pa.Table, StagedFiles]],
     key: tuple[str, ...] = ("id",),
     completion: StagedFiles | None = None,
@@ -92,7 +92,7 @@ def a_fold(
 
 def folded_changes(
     mirrors: Mirrors,
-    target: Target,
+    target: MirrorTarget,
     images: Sequence[tuple[pa.Table, StagedFiles]],
     key: tuple[str, ...] = ("id",),
     *,

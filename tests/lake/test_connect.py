@@ -18,7 +18,7 @@ from pipeline.errors import ConfigurationError, LakeUnavailable
 from resources.lake.delta_log import newest_version, transactions
 from resources.lake.fit import missing, require_fit
 from resources.lake.remote import RemoteSpark
-from resources.lake.server import Server, server_of
+from resources.lake.server import SparkServer, server_of
 from resources.lake.trial import require_kept
 from tests.e2e.project import environment
 from tests.fix_connect import ConnectServer, free_port
@@ -72,7 +72,7 @@ def test_a_server_that_is_not_made_for_this_is_refused(
     version: str, settings: dict[str, str], refusal: str, tmp_path: Path
 ) -> None:
     """By what it says of itself, whatever it would do."""
-    server = Server("spark", 15002)
+    server = SparkServer("spark", 15002)
     require_fit(server, "4.2.0", FITS, tmp_path)
     with pytest.raises(ConfigurationError, match=refusal):
         require_fit(server, version, FITS | settings, tmp_path)
@@ -90,10 +90,10 @@ def test_nobody_there_and_a_wrong_token_are_told_apart(
     connect_mode: None, connect_server: ConnectServer, tmp_path: Path
 ) -> None:
     """At once, and without the token."""
-    nobody = Server("127.0.0.1", free_port(), token="of-tests")
+    nobody = SparkServer("127.0.0.1", free_port(), token="of-tests")
     with pytest.raises(LakeUnavailable, match=f"No Spark answers at {nobody}"):
         RemoteSpark(nobody, {}, lake=tmp_path, staging=tmp_path).session()
-    other = Server("127.0.0.1", connect_server.server.port, token="another")
+    other = SparkServer("127.0.0.1", connect_server.server.port, token="another")
     with pytest.raises(ConfigurationError, match="does not take this token") as caught:
         RemoteSpark(other, {}, lake=tmp_path, staging=tmp_path).session()
     assert "another" not in str(caught.value)

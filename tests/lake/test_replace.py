@@ -16,12 +16,12 @@ from pipeline.ports.mirror_writes import (
     Count,
     FoldedChanges,
     Merge,
+    MirrorTarget,
     MirrorWrite,
     PartColumn,
     Recount,
     Replace,
     StagedFiles,
-    Target,
 )
 from pipeline.ports.mirrors import Mirrors
 from tests.lake.conftest import Lake
@@ -208,7 +208,7 @@ def test_a_mirror_made_by_a_merge_marks_its_deleted_rows(lake: Lake) -> None:
 
 @pytest.mark.parametrize("kind", [Append, Count, Recount])
 def test_only_images_above_a_number_count(
-    lake: Lake, kind: Callable[[Target, tuple[StagedFiles, ...]], MirrorWrite]
+    lake: Lake, kind: Callable[[MirrorTarget, tuple[StagedFiles, ...]], MirrorWrite]
 ) -> None:
     """What came before a TRUNCATE, in the same files."""
     table = images(("insert", 1, "before"), ("insert", 2, "before"), ("insert", 3, "after"))

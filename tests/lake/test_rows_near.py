@@ -10,25 +10,29 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from pipeline.proof.sampling import Span
+from pipeline.proof.sampling import ValueRange
 from resources.lake.scan import near, scanned
 
-COLUMNS: dict[str, tuple[pa.DataType, list[Any], list[Span]]] = {
-    "numbers": (pa.int32(), [-5, 0, 3, 2**31 - 1, None], [Span(-9, 0), Span(7, 2**31 - 1)]),
+COLUMNS: dict[str, tuple[pa.DataType, list[Any], list[ValueRange]]] = {
+    "numbers": (
+        pa.int32(),
+        [-5, 0, 3, 2**31 - 1, None],
+        [ValueRange(-9, 0), ValueRange(7, 2**31 - 1)],
+    ),
     "long numbers": (
         pa.decimal128(20, 0),
         [Decimal(0), Decimal(2**64 - 1), Decimal(2**63)],
-        [Span(2**63, 10**20 - 1)],
+        [ValueRange(2**63, 10**20 - 1)],
     ),
     "long numbers from a short one": (
         pa.decimal128(20, 0),
         [Decimal(1), Decimal(3), Decimal(2**64 - 1), Decimal(9)],
-        [Span(5, 2**64 - 1), Span(1, 1)],
+        [ValueRange(5, 2**64 - 1), ValueRange(1, 1)],
     ),
     "texts": (
         pa.string(),
         ["a", "it's", 'a "quoted" one', "\\", "é😀", "", None],
-        [Span(one, one) for one in ("it's", 'a "quoted" one', "\\", "é😀", "")],
+        [ValueRange(one, one) for one in ("it's", 'a "quoted" one', "\\", "é😀", "")],
     ),
 }
 

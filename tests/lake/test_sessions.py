@@ -11,7 +11,7 @@ from deltalake import DeltaTable
 
 from pipeline.changes.strategy import Size
 from resources.lake.session import SparkProcess
-from resources.lake.sessions import FOR_FEW, Sessions
+from resources.lake.sessions import FOR_FEW, SparkSessions
 from resources.lake.sizes import size_in, size_of
 from tests.lake.conftest import Lake, disk_lake
 from tests.lake.made import a_write
@@ -21,7 +21,7 @@ _BROADCAST = "spark.sql.autoBroadcastJoinThreshold"
 
 def test_sessions_are_used_again_each_for_its_size(spark: SparkProcess) -> None:
     """Two at a time are two; one that saw an error is not given again."""
-    sessions = Sessions(spark)
+    sessions = SparkSessions(spark)
     with sessions.one() as many, sessions.one(few=True) as few, sessions.one() as other:
         assert many is not other
         assert few.conf.get(_BROADCAST) == FOR_FEW[_BROADCAST] != many.conf.get(_BROADCAST)
@@ -39,7 +39,7 @@ def test_the_user_has_the_last_word(spark: SparkProcess, monkeypatch: pytest.Mon
     monkeypatch.setattr(spark, "_user", {_BROADCAST: "1"})
     idle = spark.idle(few=True)
     idle.clear()
-    with Sessions(spark).one(few=True) as session:
+    with SparkSessions(spark).one(few=True) as session:
         assert session.conf.get(_BROADCAST) == spark.session().conf.get(_BROADCAST)
     idle.clear()
 
@@ -64,13 +64,13 @@ def test_a_write_goes_by_both(
 ) -> None:
     """Few rows into a mirror of many are not few."""
     asked: list[bool] = []
-    one = Sessions.one
+    one = SparkSessions.one
 
-    def told(self: Sessions, *, few: bool = False) -> object:
+    def told(self: SparkSessions, *, few: bool = False) -> object:
         asked.append(few)
         return one(self, few=few)
 
-    monkeypatch.setattr(Sessions, "one", told)
+    monkeypatch.setattr(SparkSessions, "one", told)
     mirrors = disk_lake(tmp_path, spark, Size(3, 1 << 20)).mirrors
     mirrors.write(a_write(mirrors, 1, "append", [{"id": 1}, {"id": 2}]))
     mirrors.write(a_write(mirrors, 2, "append", [{"id": 3}]))

@@ -32,7 +32,7 @@ from pipeline.table_state import (
     TableEventKind,
 )
 from pipeline.tables import TablePatterns
-from resources.postgres.connection import Target
+from resources.postgres.connection import LedgerAddress
 from resources.postgres.ledger import PostgresLedger
 from resources.postgres.migrate import migrations
 from tests.ledger.made import (
@@ -271,7 +271,7 @@ def main() -> None:
     write_dump(FOLDER / f"kept_{migrations()[-1].number:04d}.sql", dump, _fill)
 
 
-def _fill(target: Target) -> None:
+def _fill(target: LedgerAddress) -> None:
     with PostgresLedger(target) as ledger:
         tell(ledger)
 

@@ -11,7 +11,7 @@ from pipeline.gtid import GtidSet
 from pipeline.intent import Intent
 from pipeline.ports.ledger import Ledger
 from pipeline.position import Coordinates, LogFile, Position, Witness
-from pipeline.schema.history import History, Knowledge, Origin, SchemaVersion
+from pipeline.schema.history import History, Knowledge, SchemaVersion, VersionOrigin
 from pipeline.schema.model import ColumnSchema, KeyPart, KeySchema, TableSchema
 from pipeline.segment import RowCounts, Segment, SegmentFile
 from pipeline.table import TableName
@@ -66,7 +66,7 @@ def version(table: TableName, number: int = 1, offset: int = 4, *columns: str) -
         number,
         place(offset),
         Knowledge.KNOWN,
-        Origin.BASELINE if number == 1 else Origin.STATEMENT,
+        VersionOrigin.BASELINE if number == 1 else VersionOrigin.STATEMENT,
         schema(table, *columns),
     )
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from psycopg2.extensions import connection as Connection
 
-from resources.postgres.connection import Target, connect
+from resources.postgres.connection import LedgerAddress, connect
 from resources.postgres.embedded import EmbeddedServer
 from resources.postgres.migrate import migrate
 
@@ -90,13 +90,15 @@ def dump(connection: Connection) -> str:
 
 
 def write_dump(
-    path: Path, dump: Callable[[Connection], str], fill: Callable[[Target], None] | None = None
+    path: Path,
+    dump: Callable[[Connection], str],
+    fill: Callable[[LedgerAddress], None] | None = None,
 ) -> None:
     """Write what `dump` says of a new ledger on a temporary server, `fill`ed before."""
     with tempfile.TemporaryDirectory() as folder:
         server = EmbeddedServer(Path(folder))
         try:
-            target = Target(server.dsn, "a temporary server")
+            target = LedgerAddress(server.dsn, "a temporary server")
             with closing(connect(target)) as connection:
                 migrate(target, connection)
                 if fill is not None:

@@ -17,7 +17,7 @@ from pipeline.errors import LedgerRefused
 from pipeline.life.rules import REFUSALS, UNEXPECTED, UNKNOWN_TABLE
 from pipeline.ports.ledger import Ledger
 from resources.postgres import refusals
-from resources.postgres.connection import Target, translated
+from resources.postgres.connection import LedgerAddress, translated
 from resources.postgres.ledger import open_ledger
 from resources.postgres.queries import queries
 from tests.ledger.made import (
@@ -184,7 +184,7 @@ def test_a_refusal_tells_the_triggers_words_and_no_values(scene: Scene) -> None:
         ("writes_stay", ": rows of writes are never changed or deleted (writes_stay)."),
         ("overrides_reasoned", ": (overrides_reasoned)."),
     ):
-        with pytest.raises(LedgerRefused) as refused, translated(Target("", "a server")):
+        with pytest.raises(LedgerRefused) as refused, translated(LedgerAddress("", "a server")):
             scene.cursor.execute(dict(ATTEMPTS)[rule], scene.names)
         scene.cursor.connection.rollback()
         assert refused.value.message == f"The ledger refused a step{complaint}"

@@ -11,7 +11,7 @@ import pytest
 
 from pipeline.decisions import Lease
 from pipeline.ports.ledger import Ledger
-from pipeline.schema.history import History, Knowledge, Origin, SchemaVersion
+from pipeline.schema.history import History, Knowledge, SchemaVersion, VersionOrigin
 from pipeline.table import TableName
 from pipeline.table_state import (
     Extent,
@@ -123,8 +123,11 @@ def test_a_ledger_of_before_is_read_with_care(dsn: str) -> None:
             record(second),
             history=History(
                 versions=(
-                    *(replace(version(one), origin=Origin.STATEMENT) for one in (made, renamed)),
-                    SchemaVersion(gone, 2, place(9), Knowledge.DROPPED, Origin.STATEMENT),
+                    *(
+                        replace(version(one), origin=VersionOrigin.STATEMENT)
+                        for one in (made, renamed)
+                    ),
+                    SchemaVersion(gone, 2, place(9), Knowledge.DROPPED, VersionOrigin.STATEMENT),
                 )
             ),
             tables=(

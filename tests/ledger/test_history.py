@@ -14,9 +14,9 @@ from pipeline.schema.history import (
     DatabaseVersion,
     History,
     Knowledge,
-    Origin,
     SchemaStatement,
     SchemaVersion,
+    VersionOrigin,
 )
 from pipeline.schema.model import DatabaseSchema
 from pipeline.schema.model_json import schema_fingerprint
@@ -61,9 +61,11 @@ ADDED = replace(
     statement=0,
     generation=2,
 )
-DROPPED = SchemaVersion(STOCK, 2, place(30), Knowledge.DROPPED, Origin.STATEMENT, statement=1)
+DROPPED = SchemaVersion(
+    STOCK, 2, place(30), Knowledge.DROPPED, VersionOrigin.STATEMENT, statement=1
+)
 UNKNOWN = SchemaVersion(
-    ORDERS, 3, place(40), Knowledge.UNKNOWN, Origin.STATEMENT, reason="nobody understands it"
+    ORDERS, 3, place(40), Knowledge.UNKNOWN, VersionOrigin.STATEMENT, reason="nobody understands it"
 )
 
 
@@ -143,7 +145,7 @@ def test_a_start_that_goes_back_carries_versions_on(ledger: Ledger, lease: Lease
         ledger, lease, begun(ledger, lease), version(ORDERS), version(ORDERS, 2, 50, "a")
     )
     again = elsewhere(ledger, lease, first, OVERLAP, start=position(4))
-    carried = replace(version(ORDERS, 3), origin=Origin.CARRIED)
+    carried = replace(version(ORDERS, 3), origin=VersionOrigin.CARRIED)
     second = recorded(ledger, lease, again, carried, version(ORDERS, 4, 50, "b"))
     found = [
         ledger.schema_at(lease.source, ORDERS, batch=batch.id, place=place(offset))
@@ -216,7 +218,7 @@ def test_a_history_begins_with_a_baseline(ledger: Ledger, lease: Lease) -> None:
     """Of tables, or of databases alone; what the log tells beside rows is none, nor is what
     an abandoned batch read."""
     batch = begun(ledger, lease)
-    recorded(ledger, lease, batch, replace(version(ORDERS), origin=Origin.TABLE_MAP))
+    recorded(ledger, lease, batch, replace(version(ORDERS), origin=VersionOrigin.TABLE_MAP))
     assert ledger.has_history(lease.source) is False
     batch = recorded(ledger, lease, following(ledger, lease), version(STOCK))
     assert ledger.has_history(lease.source) is True

@@ -19,7 +19,7 @@ from pipeline.position import Reign, ServerLineage, SetWitness
 from pipeline.table import Column, TableStructure
 from pipeline.table_state import OrderKind, Stopped
 from pipeline.tables import TablePatterns
-from resources.postgres.connection import Target, connect
+from resources.postgres.connection import LedgerAddress, connect
 from resources.postgres.ledger import PostgresLedger, open_ledger
 from resources.postgres.migrate import migrate, migrations
 from tests.ledger.kept import SALES, kept
@@ -81,7 +81,7 @@ def test_each_migration_is_applied_once(empty_dsn: str) -> None:
 
 def test_a_ledger_of_the_first_schema_goes_on(empty_dsn: str) -> None:
     """What it holds is kept, and its batches keep the rules that came later."""
-    target = Target(empty_dsn, "a ledger of the first schema")
+    target = LedgerAddress(empty_dsn, "a ledger of the first schema")
     connection = connect(target)
     migrate(target, connection, migrations()[:1])
     connection.close()
@@ -100,7 +100,7 @@ def test_a_ledger_of_the_first_schema_goes_on(empty_dsn: str) -> None:
 def test_a_ledger_of_the_second_schema_goes_on(empty_dsn: str) -> None:
     """A batch follows its predecessor, and a start decision tells behind which batch it
     went on, also one that came to nothing or whose batch was abandoned."""
-    target = Target(empty_dsn, "a ledger of the second schema")
+    target = LedgerAddress(empty_dsn, "a ledger of the second schema")
     connection = connect(target)
     migrate(target, connection, migrations()[:2])
     connection.close()
@@ -133,7 +133,7 @@ def test_a_ledger_of_the_second_schema_goes_on(empty_dsn: str) -> None:
 def test_a_ledger_of_the_fourth_schema_goes_on(empty_dsn: str) -> None:
     """Versions are read back as schemas, whichever batch has them now; a table that is quarantined
     stopped where the log says, or behind its last changes."""
-    target = Target(empty_dsn, "a ledger of the fourth schema")
+    target = LedgerAddress(empty_dsn, "a ledger of the fourth schema")
     connection = connect(target)
     for upto, data in ((1, _FIRST_DATA), (2, _SECOND_DATA), (4, _FOURTH_DATA)):
         migrate(target, connection, migrations()[:upto])
@@ -199,7 +199,7 @@ _MOMENT = "2026-11-01T06:00:00.123456Z"
 def test_what_older_ledgers_kept_is_a_witness_and_a_scope(empty_dsn: str) -> None:
     """The last transaction of a batch with its commit time, not one of whole seconds, nor of
     a batch that read none; and the patterns of the decision before it."""
-    target = Target(empty_dsn, "a ledger of the tenth schema")
+    target = LedgerAddress(empty_dsn, "a ledger of the tenth schema")
     connection = connect(target)
     migrate(target, connection, migrations()[:10])
     connection.close()
@@ -228,7 +228,7 @@ _OWED = {
 
 def test_what_tables_are_owed_is_carried_over_from_sentences(empty_dsn: str) -> None:
     """Ledgers of before said it in a hint's words and in a position."""
-    target = Target(empty_dsn, "a ledger of the tenth schema")
+    target = LedgerAddress(empty_dsn, "a ledger of the tenth schema")
     connection = connect(target)
     migrate(target, connection, migrations()[:10])
     connection.close()
@@ -252,8 +252,8 @@ def test_what_tables_are_owed_is_carried_over_from_sentences(empty_dsn: str) -> 
 def test_a_ledger_that_a_version_left_behind_goes_on(empty_dsn: str, number: int) -> None:
     """Every row of it is there, says what it said, and the next run takes it up: what was cut
     off is abandoned, what waited is merged, a batch goes on where the last one ended."""
-    connection = connect(Target(empty_dsn, "a ledger that was kept"))
-    migrate(Target(empty_dsn, "a ledger that was kept"), connection, migrations()[:number])
+    connection = connect(LedgerAddress(empty_dsn, "a ledger that was kept"))
+    migrate(LedgerAddress(empty_dsn, "a ledger that was kept"), connection, migrations()[:number])
     connection.close()
     run(empty_dsn, kept()[number].read_text(encoding="utf-8"))
     with open_ledger(empty_dsn, Path()) as ledger:
@@ -324,8 +324,8 @@ def test_batches_of_before_may_still_be_abandoned(empty_dsn: str) -> None:
     """What each of them changed of a table is taken back alone, newest first: dropped tables
     are there again, an order that was carried out is open, who was quarantined stopped where the
     batch began."""
-    connection = connect(Target(empty_dsn, "a ledger that was kept"))
-    migrate(Target(empty_dsn, "a ledger that was kept"), connection, migrations()[:19])
+    connection = connect(LedgerAddress(empty_dsn, "a ledger that was kept"))
+    migrate(LedgerAddress(empty_dsn, "a ledger that was kept"), connection, migrations()[:19])
     connection.close()
     run(empty_dsn, kept()[19].read_text(encoding="utf-8"))
     with open_ledger(empty_dsn, Path()) as ledger, ledger.lock("mill", "a test", None) as lease:

@@ -11,7 +11,7 @@ from demo.mysql_search import MySql
 from demo.mysqld import mysql_server
 from pipeline.errors import SourceUnavailable
 from pipeline.preflight import Finding, preflight
-from pipeline.survey import Channel, ForeignKey, OddSession, Survey
+from pipeline.survey import Channel, OddSession, Survey, SurveyedForeignKey
 from pipeline.table import TableName
 from pipeline.tables import TablePatterns
 from resources.mysql.server import MySqlServer
@@ -117,7 +117,7 @@ def test_foreign_keys_are_seen(mysql: MySqlStand, database: str) -> None:
     """With both actions, once each."""
     survey = look(mysql, user=filled(mysql, database) and mysql.account)
     child, parent = TableName(database, "items"), TableName(database, "orders")
-    key = ForeignKey(f"fk_{database}", child, parent, "NO ACTION", "CASCADE")
+    key = SurveyedForeignKey(f"fk_{database}", child, parent, "NO ACTION", "CASCADE")
     assert [one for one in survey.foreign_keys if one.child == child] == [key]
 
 

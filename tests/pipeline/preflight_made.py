@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from pipeline.ports.source import SourceTable
+from pipeline.ports.source import ListedTable
 from pipeline.preflight.evidence import KeptMirror, Known, SourceEvidence
 from pipeline.survey import Answering, Survey, SurveyedTable
 from pipeline.table import Column, TableName, TableStructure
@@ -92,5 +92,5 @@ def looked(
 
 
 def known(**changes: Any) -> Known:
-    tables = [SourceTable(ORDERS, "InnoDB", 0, ("id",)), SourceTable(ITEMS, "InnoDB", 0, ("id",))]
+    tables = [ListedTable(ORDERS, "InnoDB", 0, ("id",)), ListedTable(ITEMS, "InnoDB", 0, ("id",))]
     return replace(Known.of(SURVEY, tables, PATTERNS, {}), **changes)

@@ -6,18 +6,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from pipeline.resultset.column_arrays import Batches
+from pipeline.resultset.column_arrays import ResultBatches
 from tests.pipeline.results_made import Kind, pieces
 
 
 def batches(
     kinds: Sequence[Kind], data: bytes, borders: Sequence[int] = (), **options: Any
-) -> Batches:
+) -> ResultBatches:
     columns = [replace(kind.column, name=f"c{number}") for number, kind in enumerate(kinds)]
     definitions = [kind.definition for kind in kinds]
     options = {"sequence": 0, **options}
-    return Batches(columns, definitions, pieces(data, borders), **options)
+    return ResultBatches(columns, definitions, pieces(data, borders), **options)
 
 
-def values(found: Batches) -> list[list[Any]]:
+def values(found: ResultBatches) -> list[list[Any]]:
     return [list(row.values()) for batch in found for row in batch.to_pylist()]

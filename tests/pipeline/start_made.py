@@ -9,7 +9,7 @@ from pipeline.decisions import Override
 from pipeline.gtid import GtidSet
 from pipeline.ports.source import BinlogSize, ServerFacts
 from pipeline.position import Coordinates, LogFile, Position, Witness
-from pipeline.start.question import Reached, Refusal, Start, WitnessReading
+from pipeline.start.question import ReachedPlace, Refusal, Start, WitnessReading
 
 A = "00000000-0000-4000-8000-00000000000a"
 B = "00000000-0000-4000-8000-00000000000b"
@@ -76,8 +76,8 @@ def chosen(place: str = "binlog.000004:4", number: int = 3) -> Override:
     return Override(number, place, "the disk was lost", "ada", READ_AT)
 
 
-def reached(where: Coordinates | GtidSet, executed: str = "") -> Reached:
-    return Reached(where, where if isinstance(where, GtidSet) else gtids(executed))
+def reached(where: Coordinates | GtidSet, executed: str = "") -> ReachedPlace:
+    return ReachedPlace(where, where if isinstance(where, GtidSet) else gtids(executed))
 
 
 def started(answer: Start | Refusal) -> Start:

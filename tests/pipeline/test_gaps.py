@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from pipeline.gaps import Closed, Gap, Happened, found_equal, with_closed
+from pipeline.gaps import Closed, ClosingEvent, Gap, found_equal, with_closed
 from pipeline.gtid import GtidSet
 from pipeline.position import LogFile, Position
 from pipeline.proof.proven import Proof, Proven, TableProof
@@ -18,12 +18,12 @@ GAP = Gap(1, 5, AT, "ann", "lost", ("shop.a", "shop.b", "shop.c"), "…:4", "…
 REREAD = TableEventKind.REREAD
 
 
-def _read(table: str, batch: int) -> Happened:
-    return Happened(table, batch, AT, REREAD)
+def _read(table: str, batch: int) -> ClosingEvent:
+    return ClosingEvent(table, batch, AT, REREAD)
 
 
-def _taken(table: str, taker: str, batch: int) -> Happened:
-    return Happened(table, batch, AT, None, taker)
+def _taken(table: str, taker: str, batch: int) -> ClosingEvent:
+    return ClosingEvent(table, batch, AT, None, taker)
 
 
 def test_a_part_is_closed_once_by_what_comes_first_behind_the_gap() -> None:

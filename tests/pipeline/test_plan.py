@@ -11,7 +11,7 @@ from pipeline.batch import BatchState
 from pipeline.bounds import Budget
 from pipeline.decisions import Continuity
 from pipeline.errors import NothingMatches
-from pipeline.runs.inspecting.plan import Plan, make_plan
+from pipeline.runs.inspecting.plan import RunPlan, make_plan
 from pipeline.runs.inspecting.plan_reading import PlannedReading, bytes_per_second
 from pipeline.segment import RowCounts
 from pipeline.start.question import StartRule
@@ -52,7 +52,7 @@ def everything(follower: Follower) -> dict[str, object]:
     }
 
 
-def planned(follower: Follower, until: str | None = None) -> Plan:
+def planned(follower: Follower, until: str | None = None) -> RunPlan:
     """The plan; everything is as it was before."""
     before = everything(follower)
     plan = make_plan(follower.work(until))
@@ -60,7 +60,7 @@ def planned(follower: Follower, until: str | None = None) -> Plan:
     return plan
 
 
-def reading_of(plan: Plan) -> PlannedReading:
+def reading_of(plan: RunPlan) -> PlannedReading:
     assert plan.reading is not None
     return plan.reading
 

@@ -10,7 +10,7 @@ import pytest
 
 from pipeline.errors import NothingMatches, PrivilegeMissing, ServerSettings
 from pipeline.keeping import Retention
-from pipeline.ports.source import SourceTable
+from pipeline.ports.source import ListedTable
 from pipeline.position import Coordinates
 from pipeline.preflight import Finding
 from pipeline.preflight.column_rules import DELTA_REFUSES
@@ -19,11 +19,11 @@ from pipeline.preflight.findings import judged
 from pipeline.preflight.rules import CHECK_RULES, RUN_RULES, check_findings, run_findings
 from pipeline.survey import (
     Channel,
-    ForeignKey,
     LogFilters,
     OddSession,
     ReadReplica,
-    Replica,
+    RegisteredReplica,
+    SurveyedForeignKey,
     SurveyedTable,
 )
 from pipeline.table import Column, TableName
@@ -61,7 +61,7 @@ def replica(channel: Channel = UPSTREAM, **found: str) -> SourceEvidence:
 
 
 def foreign_key(on_delete: str | None, **found: str) -> SourceEvidence:
-    key = ForeignKey("fk", ITEMS, ORDERS, on_delete and "NO ACTION", on_delete)
+    key = SurveyedForeignKey("fk", ITEMS, ORDERS, on_delete and "NO ACTION", on_delete)
     return looked(surveyed(found, foreign_keys=(key,)))
 
 
@@ -97,7 +97,7 @@ RUN_CASES: list[tuple[str, Known, str, type[Exception] | None]] = [
         )
     ),
     ("patterns", known(tables=[]), "refusal", NothingMatches),
-    ("primary key", known(tables=[SourceTable(ORDERS, "InnoDB", 0, ())]), "warning", None),
+    ("primary key", known(tables=[ListedTable(ORDERS, "InnoDB", 0, ())]), "warning", None),
     ("quarantined", known(quarantined=[ORDERS]), "warning", None),
 ]
 
@@ -160,7 +160,7 @@ CASES: list[tuple[str, SourceEvidence, str]] = [
     ("server id", settings(server_id="0"), "refusal"),
     (
         "server id",
-        looked(surveyed(replicas=(Replica(SURVEY.dump_server_ids[52], "db3"),))),
+        looked(surveyed(replicas=(RegisteredReplica(SURVEY.dump_server_ids[52], "db3"),))),
         "warning",
     ),
     ("log_replica_updates", replica(log_replica_updates="OFF"), "refusal"),
@@ -280,7 +280,7 @@ def test_a_known_table_that_is_gone_is_no_idle_pattern() -> None:
     gone = known(tables=[], known=[ORDERS])
     assert [finding.level for finding in run_findings(gone) if finding.error] == []
     keyless = known(
-        tables=[SourceTable(ORDERS, "InnoDB", 0, ())], known=[ORDERS], quarantined=[ORDERS]
+        tables=[ListedTable(ORDERS, "InnoDB", 0, ())], known=[ORDERS], quarantined=[ORDERS]
     )
     assert [finding.error for finding in run_findings(keyless) if finding.error] == []
 
@@ -323,7 +323,7 @@ def test_foreign_keys_that_lose_nothing(evidence: SourceEvidence, levels: list[s
 def test_a_server_without_the_switch_has_another_cure() -> None:
     """MariaDB has no innodb_native_foreign_keys to set."""
     settings = {name: value for name, value in GOOD.items() if "native" not in name}
-    key = ForeignKey("fk", ITEMS, ORDERS, "NO ACTION", "CASCADE")
+    key = SurveyedForeignKey("fk", ITEMS, ORDERS, "NO ACTION", "CASCADE")
     survey = replace(SURVEY, settings=settings, foreign_keys=(key,), **MARIADB)
     (finding,) = _judged("foreign keys", looked(survey))
     assert (finding.subject, finding.level) == ("shop.items", "warning")
@@ -336,9 +336,9 @@ def test_a_parent_that_the_account_does_not_see_is_named() -> None:
     """However far above; what it refers to itself nobody could tell."""
     middle, top = TableName("other", "middle"), TableName("other", "top")
     keys = (
-        ForeignKey("a", ITEMS, middle, "NO ACTION", "CASCADE"),
-        ForeignKey("b", middle, top, "NO ACTION", "SET NULL"),
-        ForeignKey("c", top, TableName("other", "beside"), "NO ACTION", "RESTRICT"),
+        SurveyedForeignKey("a", ITEMS, middle, "NO ACTION", "CASCADE"),
+        SurveyedForeignKey("b", middle, top, "NO ACTION", "SET NULL"),
+        SurveyedForeignKey("c", top, TableName("other", "beside"), "NO ACTION", "RESTRICT"),
     )
     seen = (*SURVEY.tables, SurveyedTable(middle, "BASE TABLE", "InnoDB", False))
     found = surveyed({"innodb_native_foreign_keys": "ON"}, foreign_keys=keys, tables=seen)

@@ -18,7 +18,7 @@ from pipeline.position import Coordinates, LogFile
 from pipeline.proof.canonical import canonical, expression
 from pipeline.proof.hashes import MODULUS, RowHasher, RowShare, RowSum
 from pipeline.proof.prefixes import Carried, grouped
-from pipeline.proof.rows import FirstTouch, Pairs, Tally, pairs
+from pipeline.proof.rows import FirstTouch, Pairs, RowTally, pairs
 from pipeline.proof.texts import decimals, double_text, doubles, stored_geometry
 from pipeline.schema.types import arrow_type
 from pipeline.table import Column, TableName, TableStructure
@@ -243,7 +243,7 @@ def test_rows_without_a_key_are_counted(chance: Random, spoiled: bool) -> None:
     """What was added and taken away between the marks may be in the read, or not."""
     lake = [chance.randrange(6) for _ in range(10)]
     now = list(lake)
-    tally, states = Tally(RowShare()), []
+    tally, states = RowTally(RowShare()), []
     low = chance.randint(0, 8)
     for number in range(12):
         row = chance.randrange(6)

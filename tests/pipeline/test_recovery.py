@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pipeline.lake_commit import LakeCommit, stamp
 from pipeline.position import Coordinates, LogFile
 from pipeline.recovery.decide import NEAR, decide
-from pipeline.recovery.facts import LakeFacts, MirrorFacts, Shown, Told
+from pipeline.recovery.facts import LakeFacts, MirrorFacts, ShownBatch, Told
 from pipeline.recovery.read import mirror_facts
 from pipeline.table import TableName
 
@@ -29,7 +29,7 @@ class Mirror:
     """`versions`: for each Delta version the batches of its table that it has."""
 
     versions: list[frozenset[int]] = field(default_factory=list)
-    shown: list[Shown] = field(default_factory=list)
+    shown: list[ShownBatch] = field(default_factory=list)
     begins: set[int] = field(default_factory=set)
     pending: list[int] = field(default_factory=list)
     published: set[int] = field(default_factory=set)
@@ -40,7 +40,7 @@ class Mirror:
         before = next(
             (version for version in reversed(self.versions) if -1 not in version), frozenset[int]()
         )
-        self.shown.insert(0, Shown(len(self.versions), self.pending[-1], OWN))
+        self.shown.insert(0, ShownBatch(len(self.versions), self.pending[-1], OWN))
         self.begins.add(self.pending[0])
         self.versions.append(before | set(self.pending))
         self.pending.clear()
@@ -118,7 +118,7 @@ def test_every_mirror_that_is_taken_shows_that_batch(
 def test_a_table_that_stood_still_is_read_again() -> None:
     """Its mirror looks as if nothing had happened to it: only `_transactions` tells."""
     table = TABLES[0]
-    mirror = MirrorFacts(table, "a", 0, (Shown(0, 1, OWN),), frozenset({1}), frozenset({1}))
+    mirror = MirrorFacts(table, "a", 0, (ShownBatch(0, 1, OWN),), frozenset({1}), frozenset({1}))
     still = {table: "quarantined"}
     told = (
         Told(1, OWN, place(1), whole=True, touched=frozenset({table})),
@@ -138,7 +138,7 @@ def test_a_second_ledger_shows_nothing_that_counts() -> None:
     """Batches of two ledgers under the same numbers: those of the folder's owner count. A ledger
     whose numbers all lie below was followed by the owner."""
     table = TABLES[0]
-    shown = (Shown(2, 3, OTHER), Shown(1, 2, OWN), Shown(0, 1, OWN))
+    shown = (ShownBatch(2, 3, OTHER), ShownBatch(1, 2, OWN), ShownBatch(0, 1, OWN))
     mirror = MirrorFacts(table, "a", 2, shown, frozenset({1, 2, 3}))
     told = tuple(
         Told(number, ledger, place(number), whole=True)
@@ -149,7 +149,7 @@ def test_a_second_ledger_shows_nothing_that_counts() -> None:
     assert (plan.told.batch, [one.version for one in plan.adopted]) == (2, [1])
     assert plan.batch == 3
     assert [OTHER in doubt for doubt in plan.doubts] == [True, False][: len(plan.doubts)]
-    earlier = (Shown(1, 5, OWN), Shown(0, 1, OTHER))
+    earlier = (ShownBatch(1, 5, OWN), ShownBatch(0, 1, OTHER))
     followed = MirrorFacts(table, "a", 1, earlier, frozenset({1, 5}))
     told = (Told(1, OTHER, place(1), whole=True), Told(5, OWN, place(5), whole=True))
     plan = decide(LakeFacts(OWN, told, (followed,)), lambda one: one.batch == 1)
@@ -161,7 +161,7 @@ def test_batches_that_are_void_do_not_count() -> None:
     """A ledger went on that did not know them: what a mirror had of them is no place to go on."""
     table = TABLES[0]
     told = Told(2, OWN, place(2))
-    shown = (Shown(1, 2, OWN), Shown(0, 1, OWN))
+    shown = (ShownBatch(1, 2, OWN), ShownBatch(0, 1, OWN))
     mirror = MirrorFacts(table, "a", 1, shown, frozenset({1, 2}), told=(told,))
     facts = LakeFacts(OWN, (Told(1, OWN, place(1), whole=True),), (mirror,), void=frozenset({2}))
     plan = decide(facts, lambda _: True)

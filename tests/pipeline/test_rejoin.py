@@ -16,10 +16,10 @@ from pipeline.runs.rejoining.rejoin import (
     Backfill,
     CatchUp,
     LogReach,
+    LogSpan,
     LogUnavailable,
     NothingMissing,
     ReadAgain,
-    Span,
     only_the_source,
     rejoin,
 )
@@ -28,7 +28,7 @@ from pipeline.table_state import OrderKind, TableCondition, TableOrder, TableSta
 
 ORDERS = TableName("shop", "orders")
 AT = Coordinates.parse("binlog.000001:40")
-LOG = Span(cast("Any", None), cast("Any", None), None, AT)
+LOG = LogSpan(cast("Any", None), cast("Any", None), None, AT)
 QUARANTINED = TableState(
     ORDERS, TableCondition.QUARANTINED, 1, "m", "c", "a reason", "a hint", "there", 1
 )
@@ -52,7 +52,7 @@ def test_what_a_table_lacks_is_added_to_what_the_log_has(
 ) -> None:
     state = replace(QUARANTINED, remedy=remedy)
     assert only_the_source(order(), state, goes_on=True) is None
-    expected = CatchUp(reach, besides) if isinstance(reach, Span) else besides
+    expected = CatchUp(reach, besides) if isinstance(reach, LogSpan) else besides
     assert rejoin(order(), state, reach, None) == expected
     assert rejoin(order(), state, LogUnavailable("it was purged"), None) == ReadAgain(
         "it was purged"

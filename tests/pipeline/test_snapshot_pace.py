@@ -21,7 +21,7 @@ from pipeline.snapshot.pace import (
     next_size,
     throttle,
 )
-from pipeline.snapshot.progress import Progress
+from pipeline.snapshot.progress import LoadProgress
 from pipeline.table import TableName
 
 PACE = Pace()
@@ -159,12 +159,12 @@ def test_progress_is_a_sentence(
     done: int, estimated: int | None, seconds: float, sentence: str
 ) -> None:
     """With what can be said, and no more."""
-    assert Progress(ORDERS, done, estimated, seconds).sentence() == f"shop.orders: {sentence}"
+    assert LoadProgress(ORDERS, done, estimated, seconds).sentence() == f"shop.orders: {sentence}"
 
 
 def test_what_is_finished_is_all_of_it() -> None:
     """Whatever the estimate was."""
-    found = Progress(ORDERS, 1_200, 5_000, 3, finished=True)
+    found = LoadProgress(ORDERS, 1_200, 5_000, 3, finished=True)
     assert (found.percent, found.remaining) == (100, 0)
     assert found.sentence() == "shop.orders: all 1,200 rows"
 

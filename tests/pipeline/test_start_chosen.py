@@ -10,7 +10,7 @@ from pipeline.errors import MomentOutOfRange, StartBehindCursor, StartUnreachabl
 from pipeline.ports.source import ServerFacts
 from pipeline.position import Coordinates
 from pipeline.start.decision import decide_start
-from pipeline.start.question import Question, Reached, Start, StartRule, WitnessReading
+from pipeline.start.question import Question, ReachedPlace, Start, StartRule, WitnessReading
 from tests.pipeline.start_made import (
     BATCH,
     DIFFERENT,
@@ -35,7 +35,10 @@ THERE = facts(B, executed=f"{A}:1-150,{B}:1-9")
 
 
 def ask(
-    found: ServerFacts, of: Cursor | None, where: Reached | None, witness: WitnessReading = SAME
+    found: ServerFacts,
+    of: Cursor | None,
+    where: ReachedPlace | None,
+    witness: WitnessReading = SAME,
 ) -> Question:
     return Question(found, of, witness, override=chosen(), reached=where)
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.foreign_commits import Ahead, Expected, Foreign, Passed, judge
-from pipeline.lake_commit import FileAction, LakeCommit, Look, WriteKind, restamped, stamp
+from pipeline.lake_commit import FileAction, LakeCommit, LogAbove, WriteKind, restamped, stamp
 from pipeline.recovery.read import mirror_facts
 from pipeline.table import TableName
 from pipeline.upkeep.checkpoints import DAY, VERSIONS, Checkpoint, superfluous
@@ -48,7 +48,7 @@ def test_a_commit_of_upkeep_is_held_to_what_it_says(added: int, removed: int, la
     log any more, it tells a new ledger what the write did."""
     commit = a_repeat(added, removed)
     expected = Expected("l", APP, None, None, looked=8, last=last)
-    found = judge(Look(9, None, (commit,)), expected)
+    found = judge(LogAbove(9, None, (commit,)), expected)
     if last < 5:
         assert isinstance(found, Ahead)
     else:

@@ -24,9 +24,9 @@ from pipeline.gtid import GtidSet
 from pipeline.ports.source import (
     Baseline,
     BinlogSize,
+    ListedTable,
     Received,
     ServerFacts,
-    SourceTable,
     TableSnapshot,
 )
 from pipeline.position import Coordinates, LogFile
@@ -231,8 +231,8 @@ class FakeServer:
     def prepared(self) -> frozenset[Xid]:
         return frozenset()
 
-    def tables(self) -> list[SourceTable]:
-        return [SourceTable(TABLE, "InnoDB", len(self.rows), ("id",))]
+    def tables(self) -> list[ListedTable]:
+        return [ListedTable(TABLE, "InnoDB", len(self.rows), ("id",))]
 
     def comments(self, tables: Collection[TableName]) -> dict[TableName, dict[str, str]]:
         return {}

@@ -20,7 +20,7 @@ from pipeline.places import moment_text, parse_place
 from pipeline.replay.spans import Span
 from pipeline.runs.replaying.replay import plan_replay, replay
 from pipeline.runs.replaying.report import ReplayReport
-from pipeline.runs.replaying.segments_found import Standing
+from pipeline.runs.replaying.segments_found import SegmentStanding
 from pipeline.runs.replaying.settle import settle_replays
 from pipeline.table import TableName
 from tests.fix_mysql import MySqlStand
@@ -127,7 +127,7 @@ class Chance:
         told = replayed(self.tried, since, until, commit=False)
         assert self.stored() == before
         for one in told.segments:
-            assert bool(one.rows) is (one.standing is Standing.DIFFERENT)
+            assert bool(one.rows) is (one.standing is SegmentStanding.DIFFERENT)
             assert {name for row in one.rows for name in row.columns} == {*one.columns}
         for mirror in told.mirrors:
             assert len(mirror.rows) == mirror.wrong
@@ -280,7 +280,7 @@ def test_what_was_replayed_is_as_if_it_never_was(
     before = {name: len(commits) for name, commits in chance.tried.lake.tables.items()}
     again = replayed(chance.tried, "earliest", "latest")
     assert not again.differs
-    assert {segment.standing for segment in again.segments} <= {Standing.SAME}
+    assert {segment.standing for segment in again.segments} <= {SegmentStanding.SAME}
     assert {name: len(commits) for name, commits in chance.tried.lake.tables.items()} == before
     assert not [path for path in chance.tried.lake.files if "/_replays/" in path]
     plan_replay(chance.tried.work(), Span(parse_place("earliest"), parse_place("latest")))

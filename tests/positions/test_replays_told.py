@@ -17,7 +17,7 @@ from pipeline.runs.inspecting.table_commands import Asked, give_order
 from pipeline.runs.rebuilding.rebuild import rebuild_as_of
 from pipeline.runs.replaying.replay import plan_replay, replay
 from pipeline.runs.replaying.report import ReplayReport
-from pipeline.runs.replaying.segments_found import Standing
+from pipeline.runs.replaying.segments_found import SegmentStanding
 from pipeline.runs.replaying.waiting import lock_when_free
 from pipeline.table import TableName
 from pipeline.table_state import OrderKind
@@ -94,7 +94,10 @@ def test_what_came_from_elsewhere_stays_and_its_mirror_is_compared(
     assert "it brought back tables that had stopped" in whys
     assert None in whys
     assert not done.differs
-    assert {segment.standing for segment in done.segments} == {Standing.SAME, Standing.UNTOLD}
+    assert {segment.standing for segment in done.segments} == {
+        SegmentStanding.SAME,
+        SegmentStanding.UNTOLD,
+    }
     spoil(follower, table, 2)
     compared = replayed(follower, commit=False)
     assert [mirror.wrong for mirror in compared.mirrors] == [1]

@@ -11,7 +11,7 @@ import pytest
 
 from pipeline.runs.agreement.foreign_mirrors import foreign_mirrors
 from pipeline.runs.comparing.verify_rows import verify
-from pipeline.runs.recovering.adopt_tables import Compared, adopt_tables, compare_tables
+from pipeline.runs.recovering.adopt_tables import AdoptionComparison, adopt_tables, compare_tables
 from pipeline.runs.reports import NotCompared, TableDifference
 from pipeline.table import TableName
 from tests.fix_mysql import MySqlStand
@@ -55,7 +55,7 @@ class Shop:
     def tables(self) -> list[TableName]:
         return [TableName(self.name, table) for table in ("bare", "keyed")]
 
-    def adopt(self) -> Compared:
+    def adopt(self) -> AdoptionComparison:
         with self.follower.ledger.lock(SOURCE, "test", None) as lease:
             return adopt_tables(
                 self.follower.work(), lease, self.tables, author="somebody", reason="moved here"

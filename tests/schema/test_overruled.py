@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pipeline.position import Coordinates, LogFile
-from pipeline.schema.history import Knowledge, Origin, SchemaVersion
+from pipeline.schema.history import Knowledge, SchemaVersion, VersionOrigin
 from pipeline.schema.model import TableSchema
 from pipeline.schema.overruled import in_force, out_of_order
 from pipeline.table import TableName
@@ -14,7 +14,7 @@ TABLE = TableName("shop", "orders")
 
 
 def version(
-    number: int, batch: int, offset: int, origin: Origin = Origin.STATEMENT
+    number: int, batch: int, offset: int, origin: VersionOrigin = VersionOrigin.STATEMENT
 ) -> SchemaVersion:
     at = Coordinates(LogFile("binlog", 1), offset)
     schema = TableSchema(TABLE, ())
@@ -23,7 +23,7 @@ def version(
 
 def unknown(number: int, batch: int, offset: int) -> SchemaVersion:
     at = Coordinates(LogFile("binlog", 1), offset)
-    reason, origin = "nobody knows", Origin.STATEMENT
+    reason, origin = "nobody knows", VersionOrigin.STATEMENT
     return SchemaVersion(TABLE, number, at, Knowledge.UNKNOWN, origin, reason=reason, batch=batch)
 
 
@@ -45,7 +45,7 @@ def test_what_was_recorded_for_later_places_does_not_count() -> None:
         version(2, 2, 100),
         unknown(3, 2, 200),
         version(4, 3, 300),
-        version(5, 4, 200, Origin.PERSON),
+        version(5, 4, 200, VersionOrigin.PERSON),
         version(6, 4, 300),
         version(7, 5, 400),
     ]
@@ -56,7 +56,7 @@ def test_what_was_recorded_for_later_places_does_not_count() -> None:
 
 def test_a_persons_word_goes_on_from_what_was_known_there() -> None:
     """At the very place of a version: its columns come from that one's."""
-    versions = [version(1, 1, 4), version(2, 4, 200), version(3, 5, 200, Origin.PERSON)]
+    versions = [version(1, 1, 4), version(2, 4, 200), version(3, 5, 200, VersionOrigin.PERSON)]
     assert numbers(in_force(versions, {4, 5})) == [1, 2, 3]
     followed = [version(1, 1, 4), version(2, 4, 200), version(3, 5, 200)]
     assert numbers(in_force(followed, {5})) == [1, 3]
@@ -64,5 +64,5 @@ def test_a_persons_word_goes_on_from_what_was_known_there() -> None:
 
 def test_what_the_mirror_shows_stays() -> None:
     """It is where the way begins, whatever came after it."""
-    versions = [version(2, 2, 300), version(5, 4, 200, Origin.PERSON)]
+    versions = [version(2, 2, 300), version(5, 4, 200, VersionOrigin.PERSON)]
     assert numbers(in_force(versions, {4})) == [2, 5]

@@ -11,7 +11,7 @@ from typing import Any
 
 from pipeline.changes.layout import changelog_path
 from pipeline.schema.comparable import disagreements
-from pipeline.schema.history import Origin, SchemaVersion
+from pipeline.schema.history import SchemaVersion, VersionOrigin
 from pipeline.table import TableName
 from tests.fix_mysql import MySqlStand
 from tests.positions.follower import SOURCE
@@ -148,7 +148,7 @@ def _history(reader: Reader) -> dict[TableName, list[SchemaVersion]]:
         table: [
             replace(version, version=0, statement=None, batch=0)
             for version in ledger.schema_versions(SOURCE, table)
-            if version.origin is not Origin.BASELINE or version.batch == first
+            if version.origin is not VersionOrigin.BASELINE or version.batch == first
         ]
         for table in ledger.last_versions(SOURCE)
     }

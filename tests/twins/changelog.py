@@ -13,7 +13,7 @@ import pyarrow as pa
 from pipeline.changes.generations import joins
 from pipeline.errors import ForeignCommit, SegmentsLost, TableError
 from pipeline.lake_commit import (
-    Look,
+    LogAbove,
     same_files,
     same_write,
 )
@@ -79,7 +79,7 @@ class MemoryChangelog:
         commits = self._lake.tables.get(folder)
         return dict.fromkeys(sorted(_names(commits)), 0) if commits else None
 
-    def look(self, folder: str, above: int) -> Look:
+    def look(self, folder: str, above: int) -> LogAbove:
         return self._lake.look(folder, above)
 
     def revise(

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from pipeline.batch import Batch, BatchState
 from pipeline.decisions import Continuity, Decision, Lease, Override, RecordedDecision
-from pipeline.gaps import CLOSING, Gap, Happened, found_equal, with_closed
+from pipeline.gaps import CLOSING, ClosingEvent, Gap, found_equal, with_closed
 from resources.postgres.refusals import refusal
 from tests.twins.books import MemoryBooks, MemorySubject
 
@@ -86,7 +86,7 @@ def _gap(books: MemoryBooks, decision: Decision, follows: int, batch: Batch) -> 
     )
 
 
-def _happened(books: MemoryBooks, source: str) -> Iterator[Happened]:
+def _happened(books: MemoryBooks, source: str) -> Iterator[ClosingEvent]:
     """What may have closed parts of gaps, in the order of the log."""
     for batch in books.of_source(source, BatchState.ACKNOWLEDGED):
         at = batch.acknowledged_at
@@ -96,7 +96,7 @@ def _happened(books: MemoryBooks, source: str) -> Iterator[Happened]:
         for gone in handed:
             for taker in handed:
                 if taker.mirror == gone.before.mirror:
-                    yield Happened(str(gone.table), batch.id, at, None, str(taker.table))
+                    yield ClosingEvent(str(gone.table), batch.id, at, None, str(taker.table))
         for event in sorted(books.events.get(batch.id, ()), key=lambda one: one.sequence):
             if event.kind in CLOSING:
-                yield Happened(str(event.table), batch.id, at, event.kind)
+                yield ClosingEvent(str(event.table), batch.id, at, event.kind)

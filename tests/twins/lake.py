@@ -15,7 +15,7 @@ import pyarrow as pa
 from pipeline.claim import Claim
 from pipeline.lake_commit import (
     LakeCommit,
-    Look,
+    LogAbove,
 )
 
 
@@ -49,11 +49,11 @@ class MemoryLake:
     vacuumed: dict[str, int] = field(default_factory=dict)
     lock: threading.RLock = field(default_factory=threading.RLock)
 
-    def look(self, folder: str, above: int) -> Look:
+    def look(self, folder: str, above: int) -> LogAbove:
         commits = [one.told(at) for at, one in enumerate(self.tables.get(folder, []))]
         base = commits[above] if 0 <= above < len(commits) else None
         newest = len(commits) - 1 if commits else None
-        return Look(newest, base, tuple(commits[above + 1 :]))
+        return LogAbove(newest, base, tuple(commits[above + 1 :]))
 
     def path(self, relative: str) -> str:
         return f"memory:/{relative}"

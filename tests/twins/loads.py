@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from pipeline.batch import Batch, CaptureRecord
 from pipeline.decisions import Lease
-from pipeline.load import Chunk, ChunkRows, Followed, Load, LoadBasis
+from pipeline.load import Chunk, ChunkRows, FollowedFrom, Load, LoadBasis
 from pipeline.snapshot.bounds import Range
 from pipeline.table import TableName
 from resources.postgres.refusals import refusal
@@ -80,7 +80,7 @@ def record_loads(books: MemoryBooks, batch: Batch, record: CaptureRecord) -> Non
     """What a capture tells of loads."""
     for begun in record.followed:
         entry = _open(books, batch.source, begun.load)
-        followed = Followed(batch.id, begun.sequence, begun.version)
+        followed = FollowedFrom(batch.id, begun.sequence, begun.version)
         _put(books, replace(entry.load, followed=followed))
     for ended in record.joined:
         entry = _open(books, batch.source, ended.load)

@@ -16,7 +16,7 @@ from pipeline.errors import ForeignCommit, TableError
 from pipeline.keeping import KEEP, Retention
 from pipeline.lake_commit import (
     LakeCommit,
-    Look,
+    LogAbove,
     WriteKind,
     restamped,
     said_of,
@@ -24,9 +24,9 @@ from pipeline.lake_commit import (
 )
 from pipeline.policies import Readers
 from pipeline.ports.held import Held, unasked
-from pipeline.ports.mirror_writes import MirrorStep, MirrorWrite, Recount, Replace, Target
+from pipeline.ports.mirror_writes import MirrorStep, MirrorTarget, MirrorWrite, Recount, Replace
 from pipeline.ports.mirrors import MirrorCommit, MirrorSize
-from pipeline.proof.sampling import Span
+from pipeline.proof.sampling import ValueRange
 from resources.lake.statement import refuse_columns
 from tests.twins.lake import MemoryCommit, MemoryLake
 from tests.twins.mirror_writes import evolved, written
@@ -105,7 +105,7 @@ class MemoryMirrors:
     def moved(self, looked: Mapping[str, int]) -> frozenset[str]:
         return frozenset(one for one, version in looked.items() if self.version(one) != version)
 
-    def look(self, mirror: str, above: int) -> Look:
+    def look(self, mirror: str, above: int) -> LogAbove:
         return self._lake.look(mirror, above)
 
     def evolve(
@@ -200,12 +200,12 @@ class MemoryMirrors:
         columns: Sequence[str],
         version: int,
         column: str,
-        spans: Sequence[Span],
+        spans: Sequence[ValueRange],
     ) -> Iterator[pa.RecordBatch]:
         yield from self.rows(mirror, columns, version)
 
 
-def _refuse_other_columns(before: pa.Table, target: Target) -> None:
+def _refuse_other_columns(before: pa.Table, target: MirrorTarget) -> None:
     shown = [DELETED_AT] if target.soft else []
     have = {field.name: field.type for field in before.schema}
     if have != {field.name: field.type for field in [*target.schema, *shown]}:

@@ -10,9 +10,9 @@ from pipeline.position import Coordinates
 from pipeline.schema.history import (
     DatabaseVersion,
     Knowledge,
-    Origin,
     SchemaStatement,
     SchemaVersion,
+    VersionOrigin,
 )
 from pipeline.table import TableName
 from resources.postgres.refusals import refusal, unknown_statement, unknown_version
@@ -39,7 +39,7 @@ class MemorySchemas(MemorySubject):
         if any(of == source and _live(books, one.batch) for of, one in books.databases):
             return True
         return any(
-            version.origin is Origin.BASELINE and _live(books, version.batch)
+            version.origin is VersionOrigin.BASELINE and _live(books, version.batch)
             for (of, _), versions in books.versions.items()
             if of == source
             for version in versions

@@ -45,7 +45,7 @@ class _Walked:
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
+class ImageCounts:
     """Images by kind, as `CHANGE_TYPES` counts them, and how many rows each event has."""
 
     kinds: Integers
@@ -112,7 +112,7 @@ class TableDecoder:
                     found[column] = int(walked.event[image])
         return found
 
-    def count(self, block: Block) -> Counted:
+    def count(self, block: Block) -> ImageCounts:
         """The rows of the block's events, without reading a value. Errors are as of
         `decode`, but for those of values."""
         kinds = np.zeros(len(CHANGE_TYPES), np.int64)
@@ -122,7 +122,7 @@ class TableDecoder:
             kinds += np.bincount(kind, minlength=len(CHANGE_TYPES))
             events = walked.event[:count][kind != images.BEFORE]
             rows += np.bincount(events, minlength=len(rows))
-        return Counted(kinds, rows)
+        return ImageCounts(kinds, rows)
 
     def _decode(
         self, data: npt.NDArray[np.uint8], events: Integers, first: int

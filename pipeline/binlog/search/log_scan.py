@@ -66,7 +66,7 @@ class Stretch:
         return place_of(self.transactions[row], columns.END_OFFSET, self.files)
 
 
-class Look:
+class LogScan:
     """Iterates over the stretches from `start` to `end`, both between two transactions: a
     piece of the dump at a time, never empty. `tell`: told after each piece, with
     `total` bytes to read.

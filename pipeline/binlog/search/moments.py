@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 
 from pipeline.binlog.search.file_heads import FileHead, read_file_head
-from pipeline.binlog.search.log_scan import Dumps, Look, Tell, log_between
+from pipeline.binlog.search.log_scan import Dumps, LogScan, Tell, log_between
 from pipeline.binlog.stream.commit_times import SECOND, latest_commit_times, microseconds
 from pipeline.binlog.stream.framing import FIRST_OFFSET
 from pipeline.errors import MomentOutOfRange
@@ -46,7 +46,7 @@ def find_moment(
         raise _out_of_range(moment, earliest, now)
     start = Coordinates(binlogs[heads.first()].file, FIRST_OFFSET)
     total = log_between(start, head, binlogs)
-    look = Look(dumps, start, head, tell=tell, total=total)
+    look = LogScan(dumps, start, head, tell=tell, total=total)
     return _first(look, head, heads.moment) or head
 
 
@@ -76,15 +76,15 @@ def find_last_end(
 
 def _within(
     dumps: Dumps, file: LogFile, end: Coordinates, tell: Tell | None
-) -> tuple[Look, Coordinates]:
+) -> tuple[LogScan, Coordinates]:
     """A look through one file, up to `end`, and where that ends."""
     start = Coordinates(file, FIRST_OFFSET)
     last = min(end, Coordinates(LogFile(file.base, file.number + 1), FIRST_OFFSET))
     total = end.offset - start.offset if end.file == file else 0
-    return Look(dumps, start, last, tell=tell, total=total), last
+    return LogScan(dumps, start, last, tell=tell, total=total), last
 
 
-def _first(look: Look, end: Coordinates, moment: int) -> Coordinates | None:
+def _first(look: LogScan, end: Coordinates, moment: int) -> Coordinates | None:
     with closing(iter(look)) as stretches:
         for stretch in stretches:
             late = np.flatnonzero(latest_commit_times(stretch.transactions) >= moment)

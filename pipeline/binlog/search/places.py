@@ -16,7 +16,7 @@ from typing import Final
 import numpy as np
 
 from pipeline.binlog.search.file_heads import read_file_head
-from pipeline.binlog.search.log_scan import Dumps, Look, Stretch, Tell, log_between, opened
+from pipeline.binlog.search.log_scan import Dumps, LogScan, Stretch, Tell, log_between, opened
 from pipeline.binlog.search.walk import GTIDS, Seen, walk
 from pipeline.binlog.stream import ring as columns
 from pipeline.binlog.stream.framing import FIRST_OFFSET
@@ -71,7 +71,7 @@ def _before(dumps: Dumps, at: Coordinates, tell: Tell | None) -> _Before:
     start = Coordinates(at.file, FIRST_OFFSET)
     read = GtidsRead()
     last: Stretch | None = None
-    for stretch in Look(dumps, start, at, whole=False, tell=tell, total=at.offset):
+    for stretch in LogScan(dumps, start, at, whole=False, tell=tell, total=at.offset):
         one = stretch.transactions
         here = np.array([file == at.file for file in stretch.files])[one[:, columns.FILE]]
         ended = one[here & (one[:, columns.END_OFFSET] <= at.offset)]
@@ -139,7 +139,7 @@ def find_end_of(
     if not missing:
         return start.at
     total = log_between(start.at, head, binlogs)
-    with closing(iter(Look(dumps, start.at, head, tell=tell, total=total))) as stretches:
+    with closing(iter(LogScan(dumps, start.at, head, tell=tell, total=total))) as stretches:
         for stretch in stretches:
             left = missing.difference(gtid_set(stretch.transactions, stretch.sources))
             if not left:

@@ -22,7 +22,7 @@ from typing import Final
 import numpy as np
 
 from pipeline.binlog.search.file_heads import read_file_head
-from pipeline.binlog.search.log_scan import Dumps, Look, opened
+from pipeline.binlog.search.log_scan import Dumps, LogScan, opened
 from pipeline.binlog.search.walk import GTIDS, Seen, walk
 from pipeline.binlog.stream import ring as columns
 from pipeline.binlog.stream.control import read_query
@@ -115,7 +115,7 @@ def _found(
 ) -> dict[str, SetWitness]:
     numbers = np.array([_number_of(gtid) for gtid in gtids], np.int64)
     places: dict[str, tuple[int, Coordinates]] = {}
-    with closing(iter(Look(dumps, start, end, whole=False))) as stretches:
+    with closing(iter(LogScan(dumps, start, end, whole=False))) as stretches:
         for stretch in stretches:
             own = np.isin(stretch.transactions[:, columns.GTID_NUMBER], numbers)
             for row in np.flatnonzero(own).tolist():

@@ -37,7 +37,7 @@ from pipeline.binlog.transactions.log_place import LogPlace
 from pipeline.binlog.transactions.loop import Loop
 from pipeline.binlog.transactions.open_transaction import OpenTransaction
 from pipeline.binlog.transactions.rare_events import RareEvents
-from pipeline.binlog.transactions.reached import Reached
+from pipeline.binlog.transactions.reached import ReachedGroups
 from pipeline.binlog.transactions.statements import Statements
 from pipeline.binlog.transactions.transaction_filter import LeaveOut
 from pipeline.binlog.transactions.xa import PreparedTransactions
@@ -92,7 +92,7 @@ class TransactionBuffer:
         self._limits = limits or Limits()
         self._group_bytes = group_bytes
         self._out = False
-        self._reached = Reached(start)
+        self._reached = ReachedGroups(start)
         self._leave_out = LeaveOut(leave_out) if leave_out else None
         self.prepared = PreparedTransactions(source, spool, prepared)
         self.prepared.passing = self._skip_to is not None

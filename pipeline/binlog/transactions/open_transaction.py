@@ -18,7 +18,7 @@ from pipeline.binlog.stream.framing import Event
 from pipeline.binlog.stream.ring import Block, packed
 from pipeline.binlog.transactions.identity import IDENTITY, members, read_identity
 from pipeline.binlog.transactions.loop import Loop
-from pipeline.binlog.transactions.savepoints import Place, Savepoints
+from pipeline.binlog.transactions.savepoints import SavedPlace, Savepoints
 from pipeline.binlog.transactions.spill import Spill
 from pipeline.binlog.transactions.statements import Statements
 from pipeline.errors import DamagedEvent
@@ -68,7 +68,7 @@ class OpenTransaction:
     def mark(self, name: str) -> None:
         """A savepoint; one of the same name moves here."""
         registers, texts = self._registers, self._loop.texts
-        place = Place(
+        place = SavedPlace(
             blocks=self._spill.blocks if self._spill else 0,
             events=registers.events - registers.complete_events,
             put=registers.put,

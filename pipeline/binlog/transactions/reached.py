@@ -13,7 +13,7 @@ from pipeline.binlog.transactions.log_place import LogPlace
 from pipeline.position import Coordinates, Witness
 
 
-class Reached:
+class ReachedGroups:
     """`before`: where the group handed out last begins, and the event that ends there; None
     where what lies before it is not known so well."""
 

@@ -21,7 +21,7 @@ from pipeline.runs.capturing.known_structures import Given
 from pipeline.runs.capturing.logged_statements import facts_of_server, logged_statements
 from pipeline.runs.capturing.obstacles import with_way_on
 from pipeline.runs.context import Workplace
-from pipeline.schema.history import DatabaseVersion, Knowledge, Origin, SchemaVersion
+from pipeline.schema.history import DatabaseVersion, Knowledge, SchemaVersion, VersionOrigin
 from pipeline.schema.logged import LoggedStatement
 from pipeline.schema.statements.changes import Irrelevant, NotUnderstood
 from pipeline.schema.statements.read import read_change
@@ -105,7 +105,7 @@ def _seeded(
         found = touched.pop(schema.name, None)
         if found is None:
             versions[schema.name] = SchemaVersion(
-                schema.name, 1, start, Knowledge.KNOWN, Origin.BASELINE, schema
+                schema.name, 1, start, Knowledge.KNOWN, VersionOrigin.BASELINE, schema
             )
             continue
         later[schema.name] = Later(found.last, schema)
@@ -132,7 +132,7 @@ def _seeded(
 
 def _unknown(table: TableName, start: Coordinates, until: Coordinates) -> SchemaVersion:
     why = f"statements up to {until} changed it, and nobody recorded what it was before them"
-    return SchemaVersion(table, 1, start, Knowledge.UNKNOWN, Origin.BASELINE, reason=why)
+    return SchemaVersion(table, 1, start, Knowledge.UNKNOWN, VersionOrigin.BASELINE, reason=why)
 
 
 def touched_between(

@@ -21,7 +21,7 @@ from pipeline.runs.capturing.source_rows import SourceRows
 from pipeline.runs.capturing.table_changes import Rules, TakenUp
 from pipeline.runs.reports import CaptureReport
 from pipeline.segment import rows_by_table
-from pipeline.snapshot.progress import Progress
+from pipeline.snapshot.progress import LoadProgress
 from pipeline.table import TableName
 
 
@@ -93,7 +93,7 @@ class BatchCapture:
             life=self._basis.run_start.facts.life,
         )
 
-    def _loading(self) -> tuple[Progress, ...]:
+    def _loading(self) -> tuple[LoadProgress, ...]:
         work = self._basis.work
         loads = work.ledger.open_loads(work.source.name)
         return tuple(load.progress for load in loads if work.source.patterns.matches(load.table))

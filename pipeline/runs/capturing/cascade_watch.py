@@ -33,7 +33,7 @@ _DELETES = (EventType.DELETE_ROWS_V1, EventType.DELETE_ROWS)
 
 
 @dataclass(frozen=True, slots=True)
-class Lost:
+class LostRows:
     """A captured table lost rows, or values of them, unseen: in `transaction` (its row in
     the run's index), which begins at `at`."""
 
@@ -83,7 +83,7 @@ class Watch:
 
     def lost(
         self, run: TransactionGroup, block: Block, maps: Iterable[TableMap], flavour: str
-    ) -> dict[TableName, Lost]:
+    ) -> dict[TableName, LostRows]:
         """What a block's events did to captured tables unseen. `maps`: by their numbers."""
         unseen = np.flatnonzero(unlogged(block.events))
         if not len(unseen) or not self._any():
@@ -130,6 +130,6 @@ class Watch:
         return {names[place]: row for place, row in found.items()}
 
 
-def _lost(run: TransactionGroup, block: Block, table: TableName, harm: Harm) -> Lost:
+def _lost(run: TransactionGroup, block: Block, table: TableName, harm: Harm) -> LostRows:
     transaction = int(block.events[harm.first, columns.TRANSACTION])
-    return Lost(table, transaction, run.begin(transaction), harm.reason)
+    return LostRows(table, transaction, run.begin(transaction), harm.reason)

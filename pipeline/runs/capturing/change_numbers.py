@@ -30,7 +30,7 @@ class Numbers:
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class TableMark:
     """What a row of a changelog says that stands for all rows of the table."""
 
     kind: ChangeType
@@ -40,7 +40,9 @@ class Mark:
     executed_at: datetime
 
 
-def put_mark(tables: CapturedTables, numbers: Numbers, version: SchemaVersion, mark: Mark) -> None:
+def put_mark(
+    tables: CapturedTables, numbers: Numbers, version: SchemaVersion, mark: TableMark
+) -> None:
     """It is the next change."""
     numbers.changes += 1
     table = tables.opened(version, mark.at)

@@ -25,7 +25,7 @@ from pipeline.position import Coordinates, Position, Witness
 from pipeline.runs.capturing.basis import Basis
 from pipeline.runs.capturing.logged_statements import facts_of_server, logged_statements
 from pipeline.runs.capturing.obstacles import with_way_on
-from pipeline.schema.logged import Followed, LoggedStatement
+from pipeline.schema.logged import FollowedStatement, LoggedStatement
 from pipeline.table import TableName
 
 _TELL_SECONDS = 0.3
@@ -50,7 +50,7 @@ class Taker(Protocol):
 
     def reach(self, at: Coordinates | None) -> None: ...
 
-    def changed(self, logged: LoggedStatement, followed: Followed) -> None: ...
+    def changed(self, logged: LoggedStatement, followed: FollowedStatement) -> None: ...
 
     def put(self, run: TransactionGroup) -> None: ...
 

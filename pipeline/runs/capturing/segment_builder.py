@@ -22,7 +22,7 @@ from pipeline.changes.marks import TransactionMarks
 from pipeline.errors import DamagedEvent, TableError
 from pipeline.position import Coordinates
 from pipeline.runs.capturing.captured_tables import CapturedTables
-from pipeline.runs.capturing.cascade_watch import Lost, Watch
+from pipeline.runs.capturing.cascade_watch import LostRows, Watch
 from pipeline.runs.capturing.catch_up_tables import ComingBack
 from pipeline.runs.capturing.change_numbers import Numbers
 from pipeline.runs.capturing.change_rows import Decoded, Holding, marks_of
@@ -30,10 +30,10 @@ from pipeline.runs.capturing.image_decoder import Decoding
 from pipeline.runs.capturing.part_rows import put_part
 from pipeline.runs.capturing.rename_handover import HandingOver
 from pipeline.runs.capturing.snapshot_join import Joining, behind
-from pipeline.runs.capturing.source_rows import Counted, SourceRows
+from pipeline.runs.capturing.source_rows import CountedTransactions, SourceRows
 from pipeline.runs.capturing.table_changes import Following, Rules, TakenUp
 from pipeline.runs.loading.part import PartRead
-from pipeline.schema.logged import Followed, LoggedStatement
+from pipeline.schema.logged import FollowedStatement, LoggedStatement
 from pipeline.schema.tracker import SchemaTracker
 from pipeline.table import TableName
 
@@ -107,7 +107,7 @@ class Segmenter:
     def watches(self, table: TableName) -> bool:
         return self._watch.watches(table)
 
-    def changed(self, logged: LoggedStatement, followed: Followed) -> None:
+    def changed(self, logged: LoggedStatement, followed: FollowedStatement) -> None:
         """A statement changed structures."""
         actions = self._following.changed(logged, followed)
         if self._watch.moved():
@@ -139,7 +139,7 @@ class Segmenter:
     def put(self, run: TransactionGroup) -> None:
         """Decode and number a run's rows."""
         marks = marks_of(run)
-        counted = Counted(run, self._numbers.last, self._following.take_emptied())
+        counted = CountedTransactions(run, self._numbers.last, self._following.take_emptied())
         for block in run.blocks:
             self._put_block(run, block, marks, counted)
         if run.from_file:
@@ -149,7 +149,11 @@ class Segmenter:
             self._source_rows.transactions(run, marks, counted)
 
     def _put_block(
-        self, run: TransactionGroup, block: Block, marks: TransactionMarks, counted: Counted
+        self,
+        run: TransactionGroup,
+        block: Block,
+        marks: TransactionMarks,
+        counted: CountedTransactions,
     ) -> None:
         images_of, rows_of = (np.zeros(len(block.events), np.int64) for _ in range(2))
         lost = self._lost(run, block)
@@ -165,7 +169,7 @@ class Segmenter:
         self._numbers.changes += int(images_of.sum())
 
     def _decoded(
-        self, run: TransactionGroup, block: Block, lost: dict[TableName, Lost]
+        self, run: TransactionGroup, block: Block, lost: dict[TableName, LostRows]
     ) -> list[Decoded]:
         """A block's rows by their tables, each table's in the order of the log."""
         decoded: list[Decoded] = []
@@ -209,7 +213,7 @@ class Segmenter:
 
     # -- rows that no log tells -----------------------------------------------------------
 
-    def _lost(self, run: TransactionGroup, block: Block) -> dict[TableName, Lost]:
+    def _lost(self, run: TransactionGroup, block: Block) -> dict[TableName, LostRows]:
         """Captured tables that the server changed in this block without a word in the log."""
         maps, flavour = self._decoding.buffer.maps.known, self._decoding.flavour
         losses = self._watch.lost(run, block, maps, flavour)
@@ -224,7 +228,7 @@ class Segmenter:
                     losses[table] = again
         return losses
 
-    def _has_rows(self, loss: Lost, block: Block) -> bool:
+    def _has_rows(self, loss: LostRows, block: Block) -> bool:
         """Whether the lake may have rows of the table by then."""
         if self._tables.known(loss.table):
             return True

@@ -20,12 +20,12 @@ from pipeline.position import Coordinates
 from pipeline.runs.reread import Reread
 from pipeline.schema.history import SchemaVersion
 from pipeline.schema.tracker import SchemaTracker
-from pipeline.snapshot.progress import Progress
+from pipeline.snapshot.progress import LoadProgress
 from pipeline.table import TableName
 from pipeline.table_state import SnapshotPart
 
 
-class Reached(Enum):
+class PlaceMeaning(Enum):
     """What a place in the log means to a table that is read from the source."""
 
     LOW = auto()
@@ -37,12 +37,12 @@ class Reached(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Passed:
+class ReadPassed:
     """`version`: of the structure that was read; None of a table that is gone, or that could not
     be read. Where only columns were read, it is that of the log."""
 
     reread: Reread
-    what: Reached
+    what: PlaceMeaning
     version: SchemaVersion | None
 
 
@@ -60,7 +60,7 @@ class Joining:
         self.snapshots: list[SnapshotPart] = []
         self.followed: list[LoadFollowed] = []
         self.joined: list[LoadJoined] = []
-        self._whole: list[Progress] = []
+        self._whole: list[LoadProgress] = []
         self._told: Coordinates | None = None
 
     def waits(self, table: TableName) -> bool:
@@ -71,7 +71,7 @@ class Joining:
         """Whether the place is between those at which its chunks were read, or are to be."""
         return table in self._partial
 
-    def passed(self, at: Coordinates | None) -> Iterator[Passed]:
+    def passed(self, at: Coordinates | None) -> Iterator[ReadPassed]:
         """Places up to `at` that were waited for (None: the log is over). A high is passed once
         all changes before it are numbered: they are up to the `at` of before."""
         for table, reread in list(self._lows.items()):
@@ -82,21 +82,21 @@ class Joining:
             if at is None or (self._told is not None and reread.high <= self._told):
                 del self._highs[table]
                 self._partial.discard(table)
-                yield Passed(reread, Reached.HIGH, self._structures.version(table))
+                yield ReadPassed(reread, PlaceMeaning.HIGH, self._structures.version(table))
         self._told = at
 
-    def _low(self, reread: Reread) -> Passed:
+    def _low(self, reread: Reread) -> ReadPassed:
         if reread.columns is not None:
-            return Passed(reread, Reached.BOTH, self._structures.version(reread.table))
+            return ReadPassed(reread, PlaceMeaning.BOTH, self._structures.version(reread.table))
         if reread.error is not None or reread.schema is None:
-            return Passed(reread, Reached.BOTH, None)
+            return ReadPassed(reread, PlaceMeaning.BOTH, None)
         version = self._structures.adopt(reread.schema, reread.low)
         if reread.complete and reread.low == reread.high:
-            return Passed(reread, Reached.BOTH, version)
+            return ReadPassed(reread, PlaceMeaning.BOTH, version)
         self._partial.add(reread.table)
         if reread.complete:
             self._highs[reread.table] = reread
-        return Passed(reread, Reached.LOW, version)
+        return ReadPassed(reread, PlaceMeaning.LOW, version)
 
     def begin(self, reread: Reread, version: int, sequence: int) -> None:
         """The log of the table counts behind the change of that number."""
@@ -112,7 +112,7 @@ class Joining:
         self.snapshots.append(part)
 
     @property
-    def loaded(self) -> tuple[Progress, ...]:
+    def loaded(self) -> tuple[LoadProgress, ...]:
         """What was read of the tables that are whole now."""
         return tuple(self._whole)
 

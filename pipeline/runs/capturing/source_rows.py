@@ -29,7 +29,7 @@ from pipeline.ports.segments import SegmentStore, SegmentWriter
 from pipeline.row_groups import HeldRows
 from pipeline.schema.consequences import Consequence
 from pipeline.schema.history import History
-from pipeline.schema.logged import Followed, LoggedStatement
+from pipeline.schema.logged import FollowedStatement, LoggedStatement
 from pipeline.segment import SourcePart, SourceTable
 from pipeline.table import TableName
 
@@ -37,7 +37,7 @@ _VERSION = 1
 """These tables have one structure."""
 
 
-class Counted:
+class CountedTransactions:
     """What a run's transactions changed, counted block by block; `before`: the number of the
     last change before the run, `marks`: of those that stand for its first transaction."""
 
@@ -82,7 +82,7 @@ class SourceRows:
     def statement(
         self,
         logged: LoggedStatement,
-        followed: Followed,
+        followed: FollowedStatement,
         actions: Mapping[TableName, Consequence],
         sequence: int,
     ) -> None:
@@ -90,7 +90,7 @@ class SourceRows:
         self._statements.append(PlacedStatement(logged, followed, dict(actions), sequence))
 
     def transactions(
-        self, run: TransactionGroup, marks: TransactionMarks, counted: Counted
+        self, run: TransactionGroup, marks: TransactionMarks, counted: CountedTransactions
     ) -> None:
         """All of a run's."""
         places = TransactionPlaces(

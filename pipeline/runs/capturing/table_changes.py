@@ -18,16 +18,16 @@ from pipeline.errors import Remedy, TableError, ValueLeftOut
 from pipeline.policies import ForeignKeys, LakePolicies
 from pipeline.position import Coordinates
 from pipeline.runs.capturing.captured_tables import CapturedTables
-from pipeline.runs.capturing.cascade_watch import Lost
+from pipeline.runs.capturing.cascade_watch import LostRows
 from pipeline.runs.capturing.catch_up_tables import Comeback, ComingBack
-from pipeline.runs.capturing.change_numbers import Mark, Numbers, put_mark
+from pipeline.runs.capturing.change_numbers import Numbers, TableMark, put_mark
 from pipeline.runs.capturing.rename_handover import HandingOver
-from pipeline.runs.capturing.snapshot_join import Joining, Reached
+from pipeline.runs.capturing.snapshot_join import Joining, PlaceMeaning
 from pipeline.runs.cures import engine_hint, release_hint
 from pipeline.runs.reread import Reread, in_vain, owed
 from pipeline.schema.consequences import ENGINE_REFUSED, PER_ROW, Action, Consequence, consequences
 from pipeline.schema.history import SchemaVersion
-from pipeline.schema.logged import Followed, LoggedStatement
+from pipeline.schema.logged import FollowedStatement, LoggedStatement
 from pipeline.schema.model import TableSchema
 from pipeline.schema.rows import row_structure
 from pipeline.schema.tracker import SchemaTracker
@@ -115,7 +115,7 @@ class Following:
         return emptied
 
     def changed(
-        self, logged: LoggedStatement, followed: Followed
+        self, logged: LoggedStatement, followed: FollowedStatement
     ) -> Mapping[TableName, Consequence]:
         """A statement changed structures: what followed for each table that is captured."""
         self._extents.followed(followed.effects)
@@ -146,7 +146,7 @@ class Following:
                 self.quarantine(reread.table, reread.low, in_vain(reread.error, reread.columns))
             elif reread.columns is not None:
                 self._completed(reread, version)
-            elif passed.what is Reached.HIGH:
+            elif passed.what is PlaceMeaning.HIGH:
                 self._loaded(reread, version)
             elif version is None:
                 self._gone(reread)
@@ -169,7 +169,7 @@ class Following:
         self._rules.on_quarantine(self._tables.quarantine(table, at, error))
         self._wants_changed()
 
-    def end_at(self, lost: Mapping[TableName, Lost]) -> None:
+    def end_at(self, lost: Mapping[TableName, LostRows]) -> None:
         """Tables that lost rows which no log tells go no further, or are read anew."""
         for table, loss in lost.items():
             if not self._tables.wanted(table):
@@ -179,7 +179,7 @@ class Following:
             else:
                 self.quarantine(table, loss.at, TableError(loss.reason, hint=release_hint(table)))
 
-    def _handed_over(self, followed: Followed) -> dict[TableName, Consequence]:
+    def _handed_over(self, followed: FollowedStatement) -> dict[TableName, Consequence]:
         """What followed for tables whose mirrors went with their names."""
         if self._handing_over is None:
             return {}
@@ -216,7 +216,7 @@ class Following:
                 return
             if kind is TableEventKind.TRUNCATED and version.schema is not None:
                 moments = logged.committed_at, logged.executed_at
-                mark = Mark(ChangeType.TRUNCATE, logged.begin, logged.gtid, *moments)
+                mark = TableMark(ChangeType.TRUNCATE, logged.begin, logged.gtid, *moments)
                 put_mark(self._tables, self._numbers, version, mark)
                 self._emptied = (*self._emptied, self._numbers.last)
             self._happened(kind, version, consequence.reason)
@@ -236,17 +236,17 @@ class Following:
         reason = f"{comeback.order.author} gave its structure"
         self._happened(TableEventKind.CHANGED, version, reason)
 
-    def _counts_from(self, reread: Reread, version: SchemaVersion, what: Reached) -> None:
+    def _counts_from(self, reread: Reread, version: SchemaVersion, what: PlaceMeaning) -> None:
         """The log of a table counts again, over rows that are read, or are being read."""
-        if what is Reached.LOW:
+        if what is PlaceMeaning.LOW:
             self._tables.load_begins(version)
         else:
             self._tables.loaded(reread.table)
         now = self._rules.clock()
-        mark = Mark(ChangeType.RESNAPSHOT, reread.low, "", now, now)
+        mark = TableMark(ChangeType.RESNAPSHOT, reread.low, "", now, now)
         put_mark(self._tables, self._numbers, version, mark)
         self.joining.begin(reread, version.version, self._numbers.last)
-        if what is Reached.BOTH:
+        if what is PlaceMeaning.BOTH:
             self._happened(TableEventKind.REREAD, version, reread.why)
             self.joining.record(reread, version.version, self._numbers.last)
         self._wants_changed()

@@ -14,7 +14,7 @@ from pipeline.ports.ledger import Ledger
 from pipeline.runs.capturing.basis import Basis
 from pipeline.runs.context import Workplace
 from pipeline.runs.reports import VerifyReport
-from pipeline.schema.history import Origin
+from pipeline.schema.history import VersionOrigin
 from pipeline.table import TableName
 from pipeline.table_state import Extent
 from pipeline.tables import TablePatterns
@@ -28,7 +28,7 @@ def extents_of(basis: Basis) -> tuple[Extents, Basis]:
     read = [
         version.table
         for version in basis.structures.history.versions
-        if version.origin is Origin.BASELINE
+        if version.origin is VersionOrigin.BASELINE
     ]
     if not read:
         return extents, basis

@@ -18,7 +18,7 @@ import pyarrow as pa
 from pipeline.batch import Cursor
 from pipeline.errors import SourceMoving
 from pipeline.proof.hashes import Hashes, RowHasher, RowShare
-from pipeline.proof.rows import FirstTouch, Tally, Wrong, pairs, together
+from pipeline.proof.rows import FirstTouch, RowTally, Wrong, pairs, together
 from pipeline.runs.comparing.verify_images import BeforeReader, TallyReader, TouchReader
 from pipeline.runs.comparing.verify_log import TableReader, read_log
 from pipeline.runs.context import Workplace
@@ -88,7 +88,7 @@ def _wrong(work: Workplace, cursor: Cursor, side: Side, part: RowShare) -> Wrong
         touch = FirstTouch(part)
         _read(work, cursor, side, TouchReader(hasher, touch))
         return touch.wrong(source, lake)
-    tally = Tally(part)
+    tally = RowTally(part)
     _read(work, cursor, side, TallyReader(hasher, tally, marks.low))
     return tally.wrong(source, lake)
 

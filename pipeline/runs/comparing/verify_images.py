@@ -17,7 +17,7 @@ import pyarrow as pa
 from pipeline.position import Coordinates
 from pipeline.proof.hashes import Hashes, RowHasher
 from pipeline.proof.prefixes import Carried, Counts, Transactions, grouped
-from pipeline.proof.rows import FirstTouch, Tally
+from pipeline.proof.rows import FirstTouch, RowTally
 from pipeline.row_images import CHANGE_TYPES, RowImages, unpacked
 from pipeline.segment import ChangeType
 
@@ -103,7 +103,7 @@ class TallyReader:
     """The same for a table without a key. `low`: the mark before the source's read."""
 
     hasher: RowHasher
-    tally: Tally
+    tally: RowTally
     low: Coordinates
     _taken: list[tuple[Counts, Counts, Hashes]] = field(default_factory=list)
 

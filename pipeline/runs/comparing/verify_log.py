@@ -35,7 +35,7 @@ from pipeline.runs.capturing.image_decoder import Decoding
 from pipeline.runs.capturing.log_reader import LogReading
 from pipeline.runs.context import NoSegments, Workplace
 from pipeline.schema.consequences import Action, consequences
-from pipeline.schema.logged import Followed, LoggedStatement
+from pipeline.schema.logged import FollowedStatement, LoggedStatement
 from pipeline.start.question import Refusal
 from pipeline.table import TableName
 
@@ -113,7 +113,7 @@ class LogOfTables:
     def reach(self, at: Coordinates | None) -> None:
         """Nothing waits for a place."""
 
-    def changed(self, logged: LoggedStatement, followed: Followed) -> None:
+    def changed(self, logged: LoggedStatement, followed: FollowedStatement) -> None:
         for table, consequence in consequences(followed, self._policies, logged).items():
             if consequence.action is not Action.NOTHING and self.wanted(table):
                 self._leave(table, f"it was altered at {logged.begin}: {consequence.reason}")

@@ -34,7 +34,7 @@ from pipeline.proof.proven import Proof
 from pipeline.runs.comparing.verify_differences import Side, differences
 from pipeline.runs.comparing.verify_images import SumReader
 from pipeline.runs.comparing.verify_log import AGAIN, Unfollowed, read_log
-from pipeline.runs.comparing.verify_shown import Shown, chosen, side_of, what_the_lake_shows
+from pipeline.runs.comparing.verify_shown import LakeShown, chosen, side_of, what_the_lake_shows
 from pipeline.runs.context import Workplace
 from pipeline.runs.cures import reload_hint
 from pipeline.runs.quarantined import quarantined_tables
@@ -77,7 +77,7 @@ def verify(
 
 
 def compare(
-    work: Workplace, shown: Shown, tables: Sequence[TableName], *, show_values: bool = False
+    work: Workplace, shown: LakeShown, tables: Sequence[TableName], *, show_values: bool = False
 ) -> dict[TableName, Found]:
     """What is found of each table, given what the lake shows."""
     comparisons: dict[TableName, Found] = {}
@@ -134,7 +134,7 @@ def tried(table: TableName, compare: Callable[[], T | Found]) -> T | Found:
         return Unfollowed(table, error.message, error.hint)
 
 
-def _summed(work: Workplace, shown: Shown, table: TableName) -> Summed | Found:
+def _summed(work: Workplace, shown: LakeShown, table: TableName) -> Summed | Found:
     state = shown.states.get(table)
     if (unready := shown.unready(table)) is not None:
         return unready
@@ -150,7 +150,7 @@ def _moved(cursor: Cursor, source: SourceSum) -> bool:
 
 
 def _carried(
-    work: Workplace, shown: Shown, summed: Mapping[TableName, Summed]
+    work: Workplace, shown: LakeShown, summed: Mapping[TableName, Summed]
 ) -> dict[TableName, Found]:
     """Tables that are equal, and those that the log cannot be followed of."""
     cursor = shown.cursor
@@ -174,7 +174,7 @@ def _carried(
     return comparisons
 
 
-def _carrying(one: Summed, shown: Shown) -> Carried:
+def _carrying(one: Summed, shown: LakeShown) -> Carried:
     """From the mirror's place on; the read was not before that."""
     marks, place = one.source.marks, _place(shown.cursor)
     low, low_set = marks.low, marks.low_set

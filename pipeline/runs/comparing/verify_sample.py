@@ -24,7 +24,7 @@ from pipeline.proof.prefixes import Prefix
 from pipeline.proof.proven import Proof
 from pipeline.proof.rows import FirstTouch, Pairs, pairs, together
 from pipeline.proof.sampling import (
-    Span,
+    ValueRange,
     covered,
     inside,
     is_number,
@@ -36,7 +36,7 @@ from pipeline.runs.comparing.verify_differences import EXAMPLES, Side, by_key, t
 from pipeline.runs.comparing.verify_images import TouchReader
 from pipeline.runs.comparing.verify_log import Unfollowed, read_log
 from pipeline.runs.comparing.verify_rows import Found, report, tried
-from pipeline.runs.comparing.verify_shown import Shown, chosen, side_of, what_the_lake_shows
+from pipeline.runs.comparing.verify_shown import LakeShown, chosen, side_of, what_the_lake_shows
 from pipeline.runs.context import Workplace
 from pipeline.runs.reports import TableDifference, VerifyReport
 from pipeline.table import TableName
@@ -90,7 +90,7 @@ def verify_sample(
 
 
 def _sampled(
-    work: Workplace, shown: Shown, table: TableName, rows: int, chance: Random
+    work: Workplace, shown: LakeShown, table: TableName, rows: int, chance: Random
 ) -> Sampled | Found:
     if (unready := shown.unready(table)) is not None:
         return unready
@@ -138,7 +138,7 @@ def _by_values(work: Workplace, side: Side, rows: int, chance: Random) -> Sample
     wanted = _keys(side, [*source.to_batches(), begun])
     values = {*source.column(first).to_pylist(), *begun.column(0).to_pylist()}
     single = pa.types.is_string(keys.field(0).type) or pa.types.is_integer(keys.field(0).type)
-    spans = [Span(value, value) for value in sorted(values)] if single else []
+    spans = [ValueRange(value, value) for value in sorted(values)] if single else []
 
     def ours(batch: pa.RecordBatch) -> npt.NDArray[np.bool_]:
         return np.asarray(np.isin(side.hasher.keys(batch), wanted))
@@ -149,7 +149,7 @@ def _by_values(work: Workplace, side: Side, rows: int, chance: Random) -> Sample
 def _lake(
     side: Side,
     column: str,
-    spans: Sequence[Span],
+    spans: Sequence[ValueRange],
     ours: Callable[[pa.RecordBatch], npt.NDArray[np.bool_]],
 ) -> pa.Table:
     """The mirror's rows that belong to the sample."""

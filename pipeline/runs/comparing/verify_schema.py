@@ -25,9 +25,9 @@ from pipeline.runs.capturing.logged_statements import facts_of_server
 from pipeline.runs.context import Workplace
 from pipeline.runs.recorded_statements import recorded_statements
 from pipeline.schema.comparable import disagreements
-from pipeline.schema.history import Knowledge, Origin, SchemaStatement, SchemaVersion
+from pipeline.schema.history import Knowledge, SchemaStatement, SchemaVersion, VersionOrigin
 from pipeline.schema.model import TableSchema
-from pipeline.schema.refold import Disagreement, Recorded, refold
+from pipeline.schema.refold import Disagreement, RecordedBatch, refold
 from pipeline.schema.tracker import SchemaTracker
 from pipeline.start.question import Refusal
 from pipeline.table import TableName
@@ -109,7 +109,7 @@ def _begun(work: Workplace, cursor: Cursor) -> RunStart:
 # -- what is recorded -----------------------------------------------------------------------
 
 
-def recorded(ledger: Ledger, source: str) -> Iterator[Recorded]:
+def recorded(ledger: Ledger, source: str) -> Iterator[RecordedBatch]:
     """What each live batch recorded, in the order they were read."""
     statements: dict[int, list[SchemaStatement]] = defaultdict(list)
     for statement in recorded_statements(ledger, source):
@@ -135,10 +135,10 @@ def _recorded(
     statements: Iterable[SchemaStatement],
     versions: list[SchemaVersion],
     batches: Iterable[Batch],
-) -> Recorded:
+) -> RecordedBatch:
     told = tuple(statements), tuple(versions)
     if batch.predecessor is not None:
-        return Recorded(batch.id, *told)
+        return RecordedBatch(batch.id, *told)
     start = batch.start.at
     origins = {
         version.origin
@@ -146,7 +146,7 @@ def _recorded(
         if version.since == start and version.statement is None
     }
     then = batch.id
-    if Origin.CARRIED in origins:
+    if VersionOrigin.CARRIED in origins:
         earlier = [one for one in batches if one.id < batch.id and _begins_before(one, batch)]
         # Where the one that read the place is gone, those before it recorded all that held there.
         covering = [one for one in earlier if one.end is not None and one.end.at >= start]
@@ -154,7 +154,7 @@ def _recorded(
     databases = ledger.databases_at(batch.source, batch=then, place=start)
     # A table that was read anew has a baseline of its own; a whole one has databases.
     whole = any(database.batch == batch.id and database.since == start for database in databases)
-    return Recorded(batch.id, *told, tuple(databases), whole=whole)
+    return RecordedBatch(batch.id, *told, tuple(databases), whole=whole)
 
 
 def _begins_before(earlier: Batch, batch: Batch) -> bool:

@@ -25,7 +25,7 @@ READ_ON: Final = "`lockstep snapshot` reads on until all are read; then `lockste
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class LakeShown:
     """What the lake shows: the acknowledged cursor, the tables' states, and the version that
     each mirror had then. `waiting`: tables of which something is not merged; `loading`: those
     whose rows are being read from the source. `flavour`: the source's; `here`: whether the cursor
@@ -48,7 +48,7 @@ class Shown:
         return None
 
 
-def what_the_lake_shows(work: Workplace) -> Shown:
+def what_the_lake_shows(work: Workplace) -> LakeShown:
     """Cursor and versions of one moment: nothing that is captured waits for its merge."""
     ledger, source = work.ledger, work.source.name
     cursor = None
@@ -66,7 +66,7 @@ def what_the_lake_shows(work: Workplace) -> Shown:
         if not batches and ledger.acknowledged_cursor(source) == cursor:
             facts = work.server.facts()
             here = facts.server_uuid == cursor.position.server_uuid
-            return Shown(cursor, states, versions, waiting, loading, facts.flavour, here)
+            return LakeShown(cursor, states, versions, waiting, loading, facts.flavour, here)
         lease = ledger.lease(source)
         if lease is None or not lease.live:
             break
@@ -98,7 +98,7 @@ def chosen(
     return sorted((matched | states.keys()) - quarantined)
 
 
-def side_of(work: Workplace, shown: Shown, table: TableName) -> Side:
+def side_of(work: Workplace, shown: LakeShown, table: TableName) -> Side:
     """What is needed to read a table on both sides."""
     state = shown.states.get(table)
     structure = work.server.structure(table)

@@ -28,7 +28,7 @@ from pipeline.runs.capturing.basis import Basis
 from pipeline.runs.capturing.image_decoder import Decoding
 from pipeline.runs.cures import release_hint
 from pipeline.schema.consequences import Action, Consequence, consequences
-from pipeline.schema.logged import Followed, LoggedStatement
+from pipeline.schema.logged import FollowedStatement, LoggedStatement
 from pipeline.schema.shown import first_words
 from pipeline.segment import RowCounts
 from pipeline.table import TableName
@@ -80,7 +80,7 @@ class _Seen:
     rows: Integers
 
 
-class Tally:
+class LogTally:
     """Takes the runs of one buffer as a segmenter does. The basis says what a capture would
     quarantine, and by which structures its rows would be read."""
 
@@ -131,7 +131,7 @@ class Tally:
     def reach(self, at: Coordinates | None) -> None:
         """Nothing that is read from the source is part of a plan."""
 
-    def changed(self, logged: LoggedStatement, followed: Followed) -> None:
+    def changed(self, logged: LoggedStatement, followed: FollowedStatement) -> None:
         """A statement of the log, and what it would do."""
         found = consequences(followed, self._policies, logged)
         told = []

@@ -55,7 +55,7 @@ class PlannedLoad:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class RunPlan:
     """`abandoned`: what would be repaired, a sentence each. `waiting`: captured batches and
     the tables that are still to be merged. `returns`: how tables that stopped come back;
     `loads`: tables that are read from the source for another reason; `loads_take`: about how long
@@ -76,7 +76,7 @@ class Plan:
     loads_take: tuple[str, ...] = ()
 
 
-def make_plan(work: Workplace) -> Plan:
+def make_plan(work: Workplace) -> RunPlan:
     """What a run would do now, its refusals included; writes nothing.
 
     Trouble that a retry may mend is raised.
@@ -105,7 +105,7 @@ def make_plan(work: Workplace) -> Plan:
             raise
         refusal = error
     lease = work.ledger.lease(work.source.name)
-    return Plan(
+    return RunPlan(
         abandoned=tuple(
             f"batch {abandonment.batch.id} is abandoned: {abandonment.why}"
             for abandonment in abandoned

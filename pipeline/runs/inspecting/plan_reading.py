@@ -20,7 +20,7 @@ from pipeline.runs.capturing.basis import basis_of, bounds_of
 from pipeline.runs.capturing.completeness import require_followed, require_whole
 from pipeline.runs.capturing.log_reader import LogReading
 from pipeline.runs.context import NoSegments, Workplace
-from pipeline.runs.inspecting.log_tally import Largest, StatementSeen, TableTally, Tally
+from pipeline.runs.inspecting.log_tally import Largest, LogTally, StatementSeen, TableTally
 from pipeline.runs.inspecting.merge_forecast import foreseen_merges
 from pipeline.runs.rejoining.log_reach import ReturnPlan
 from pipeline.table import TableName
@@ -65,7 +65,7 @@ def read_ahead(work: Workplace, run_start: RunStart, returns: ReturnPlan) -> Pla
     batch = newest[0].id + 1 if newest else 1
     active = [order.table for order in returns.orders]
     basis = basis_of(replace(work, segments=NoSegments()), run_start, bounds, batch, active)
-    tally = Tally(basis)
+    tally = LogTally(basis)
     stops: list[LockstepError] = []
     reading = LogReading(tally.keeping_nothing(), tally, stops=stops.append)
     try:

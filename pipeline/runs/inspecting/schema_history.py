@@ -36,7 +36,7 @@ from pipeline.runs.context import Workplace
 from pipeline.runs.find_end import resolve_end
 from pipeline.runs.known_batches import but_known, no_such_run
 from pipeline.schema.compare import differences
-from pipeline.schema.history import Origin, SchemaStatement, SchemaVersion
+from pipeline.schema.history import SchemaStatement, SchemaVersion, VersionOrigin
 from pipeline.table import TableName
 
 _NEAR: Final = 3
@@ -282,7 +282,7 @@ def changes(before: SchemaVersion, now: SchemaVersion) -> Iterator[str]:
             yield from columns
         else:
             yield part
-    if not parts and now.origin is Origin.CARRIED:
+    if not parts and now.origin is VersionOrigin.CARRIED:
         yield f"nothing: as in version {before.version}"
 
 

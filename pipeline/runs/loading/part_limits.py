@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline.proof.sampling import Span
+from pipeline.proof.sampling import ValueRange
 from pipeline.snapshot.condition import Limit, Literal
 
 _BIG = pa.decimal128(20, 0)
@@ -30,7 +30,7 @@ def columns_of(schema: pa.Schema, key: Sequence[str], limits: Sequence[Limit]) -
     return list(dict.fromkeys([*key, *more]))
 
 
-def span_of(schema: pa.Schema, limits: Sequence[Limit]) -> tuple[str, list[Span]]:
+def span_of(schema: pa.Schema, limits: Sequence[Limit]) -> tuple[str, list[ValueRange]]:
     """A column of whole numbers that is bounded, and to what; ("", []) for none."""
     for name, limit in _applied(schema, limits):
         kind = schema.field(name).type
@@ -38,7 +38,7 @@ def span_of(schema: pa.Schema, limits: Sequence[Limit]) -> tuple[str, list[Span]
             most = 2 ** (kind.bit_width - 1)
             low = -most if limit.low is None else limit.low
             high = most - 1 if limit.high is None else limit.high
-            return name, [Span(low, high)]
+            return name, [ValueRange(low, high)]
     return "", []
 
 

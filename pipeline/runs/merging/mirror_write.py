@@ -22,11 +22,11 @@ from pipeline.ports.mirror_writes import (
     Append,
     Count,
     Merge,
+    MirrorTarget,
     MirrorWrite,
     Recount,
     Replace,
     StagedFiles,
-    Target,
 )
 from pipeline.ports.mirrors import MirrorCommit
 from pipeline.runs.commit_records import keep_structures
@@ -129,9 +129,9 @@ def _write(
             assert_never(strategy.way)
 
 
-def _target(job: Job) -> Target:
+def _target(job: Job) -> MirrorTarget:
     policies = job.lineage.policies
-    return Target(
+    return MirrorTarget(
         mirror=job.task.state.mirror,
         schema=job.lineage.schema,
         app_id=job.task.intent.app_id,

@@ -30,12 +30,12 @@ from pipeline.ports.copies import Copy
 from pipeline.ports.held import unasked
 from pipeline.ports.mirror_writes import (
     FoldedChanges,
+    MirrorTarget,
     MirrorWrite,
     PartColumn,
     Recount,
     Replace,
     StagedFiles,
-    Target,
 )
 from pipeline.ports.mirrors import Mirrors
 from pipeline.row_groups import row_groups
@@ -43,7 +43,7 @@ from pipeline.runs.context import Workplace
 from pipeline.runs.merging.job import Job, Task, folders_of
 from pipeline.runs.merging.mirror_write import write_once
 from pipeline.runs.merging.overlaps import reads_again
-from pipeline.runs.rebuilding.origin import Origin
+from pipeline.runs.rebuilding.origin import RebuildOrigin
 from pipeline.schema.row_keys import merge_key
 from pipeline.table_state import TableState
 
@@ -52,7 +52,7 @@ _COPIED, _MERGED = 1, 2
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class StagedRows:
     """Rows of a mirror, staged so that a write can bring them to another: those that are there,
     and those that are marked as deleted."""
 
@@ -60,7 +60,7 @@ class Rows:
     there: tuple[str, ...]
     marked: tuple[str, ...]
 
-    def write(self, target: Target, key: tuple[str, ...]) -> MirrorWrite:
+    def write(self, target: MirrorTarget, key: tuple[str, ...]) -> MirrorWrite:
         """The write after which these are all rows. `key`: what tells them apart; with none,
         copies are counted."""
         columns = tuple(PartColumn(field.name, field.type) for field in target.schema)
@@ -70,7 +70,7 @@ class Rows:
         return Replace(target, key, snapshot, FoldedChanges(self.marked))
 
 
-def build(work: Workplace, copy: Copy, origin: Origin) -> int:
+def build(work: Workplace, copy: Copy, origin: RebuildOrigin) -> int:
     """Make it, under `NAME` in the copy's place; its Delta version. `PastRefused` where a file
     that it is made of is damaged."""
     lake = replace(work.source.lake, readers=Readers.ANY)
@@ -95,7 +95,7 @@ def build(work: Workplace, copy: Copy, origin: Origin) -> int:
 @contextmanager
 def staged_rows(
     mirrors: Mirrors, mirror: str, version: int, aside: Mirrors, *, soft: bool
-) -> Iterator[Rows]:
+) -> Iterator[StagedRows]:
     """The rows of a mirror, which `mirrors` has, in files of `aside` that last as long as the
     context. `soft`: rows of it may be marked as deleted."""
     own = mirrors.schema(mirror, version)
@@ -112,7 +112,7 @@ def staged_rows(
                 there.append(aside.stage(NAME, stays))
             if stays.num_rows < rows.num_rows:
                 gone.append(aside.stage(NAME, _gone(rows.filter(pc.is_valid(marked)), schema)))
-        yield Rows(schema, tuple(there), tuple(gone))
+        yield StagedRows(schema, tuple(there), tuple(gone))
     finally:
         for path in (*there, *gone):
             aside.unstage(path)
@@ -125,7 +125,7 @@ def _gone(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     return pa.table([*columns, *(rows.column(name) for name in schema.names)], names=names)
 
 
-def _require_whole(work: Workplace, origin: Origin) -> None:
+def _require_whole(work: Workplace, origin: RebuildOrigin) -> None:
     folders = _folders(work, origin)
     for segment in origin.plan.segments:
         wrong = work.segments.damaged(folders[segment.schema_version], segment.files)
@@ -136,12 +136,12 @@ def _require_whole(work: Workplace, origin: Origin) -> None:
             )
 
 
-def _folders(work: Workplace, origin: Origin) -> dict[int, str]:
+def _folders(work: Workplace, origin: RebuildOrigin) -> dict[int, str]:
     known = {version.version: version for version in origin.versions}
     return folders_of(work, origin.plan, known)
 
 
-def _copied(work: Workplace, aside: Workplace, origin: Origin) -> None:
+def _copied(work: Workplace, aside: Workplace, origin: RebuildOrigin) -> None:
     """The rows of the base, in one commit."""
     assert origin.base is not None, "there is one"
     entry, soft = origin.base.entry, work.source.lake.deletes == Deletes.SOFT
@@ -153,8 +153,8 @@ def _copied(work: Workplace, aside: Workplace, origin: Origin) -> None:
         aside.mirrors.write(rows.write(_target(aside, origin, rows.schema), key))
 
 
-def _target(aside: Workplace, origin: Origin, schema: pa.Schema) -> Target:
-    return Target(
+def _target(aside: Workplace, origin: RebuildOrigin, schema: pa.Schema) -> MirrorTarget:
+    return MirrorTarget(
         mirror=NAME,
         schema=schema,
         app_id=_application(aside, origin),
@@ -165,11 +165,11 @@ def _target(aside: Workplace, origin: Origin, schema: pa.Schema) -> Target:
     )
 
 
-def _application(work: Workplace, origin: Origin) -> str:
+def _application(work: Workplace, origin: RebuildOrigin) -> str:
     return f"lockstep/{work.source.name}/{origin.table}/copy"
 
 
-def _words(work: Workplace, origin: Origin, number: int) -> str:
+def _words(work: Workplace, origin: RebuildOrigin, number: int) -> str:
     """What a commit of the copy says: what it shows once the last one is made."""
     return stamp(
         {
@@ -184,7 +184,7 @@ def _words(work: Workplace, origin: Origin, number: int) -> str:
     )
 
 
-def _job(aside: Workplace, origin: Origin) -> Job:
+def _job(aside: Workplace, origin: RebuildOrigin) -> Job:
     """The merge of the changes, as a run would make it."""
     source = aside.source.name
     batches = _batches(aside, origin)
@@ -217,20 +217,20 @@ def _job(aside: Workplace, origin: Origin) -> Job:
     )
 
 
-def _emptied_at(origin: Origin, first: Batch) -> datetime | None:
+def _emptied_at(origin: RebuildOrigin, first: Batch) -> datetime | None:
     """The moment that rows are marked with which are gone because the table was emptied: that
     happened in the first batch, if at all."""
     inside = first.id == origin.cut.batch.id
     return origin.cut.committed_at if inside or first.end is None else first.end.committed_at
 
 
-def _batches(aside: Workplace, origin: Origin) -> tuple[Batch, ...]:
+def _batches(aside: Workplace, origin: RebuildOrigin) -> tuple[Batch, ...]:
     ends = origin.parts[0].batch, origin.parts[-1].batch
     numbers = {part.batch for part in origin.parts}
     batches = aside.ledger.live_batches(aside.source.name, *ends)
     return tuple(batch for batch in batches if batch.id in numbers)
 
 
-def _state(aside: Workplace, origin: Origin) -> TableState:
+def _state(aside: Workplace, origin: RebuildOrigin) -> TableState:
     states = aside.ledger.table_states(aside.source.name)
     return replace(states[origin.table], mirror=NAME)

@@ -31,14 +31,13 @@ from pipeline.runs.merging.job import (
 )
 from pipeline.runs.rebuilding.cut import Cut
 from pipeline.runs.rebuilding.reach import earliest, readable, require_there
-from pipeline.schema.history import Origin as VersionOrigin
-from pipeline.schema.history import SchemaVersion
+from pipeline.schema.history import SchemaVersion, VersionOrigin
 from pipeline.table import TableName
 from pipeline.table_state import TableEvent
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class RebuildOrigin:
     """`base`: the version of a mirror that it begins with; None where its changelog has all of
     it. `parts`: the changes behind that, up to the cut, oldest first; with none the base is all,
     and shows schema version `shown`."""
@@ -64,7 +63,7 @@ class Origin:
         return sum(file.images for segment in self.plan.segments for file in segment.files)
 
 
-def origin_at(work: Workplace, table: TableName, cut: Cut) -> Origin:
+def origin_at(work: Workplace, table: TableName, cut: Cut) -> RebuildOrigin:
     """The nearest. `PastRefused` where there is none."""
     parts = parts_at(work, table, cut)
     require_there(work, table, cut, parts)
@@ -86,7 +85,7 @@ def origin_at(work: Workplace, table: TableName, cut: Cut) -> Origin:
     )
 
 
-def live_origin(work: Workplace, table: TableName, cut: Cut, own: pa.Schema) -> Origin:
+def live_origin(work: Workplace, table: TableName, cut: Cut, own: pa.Schema) -> RebuildOrigin:
     """What the live mirror is made from again: as little of mirrors as can be. `own`: the columns
     it has, which it is to have again, also those that the source dropped since. `PastRefused` where
     its own newest version would be all."""
@@ -112,7 +111,7 @@ def live_origin(work: Workplace, table: TableName, cut: Cut, own: pa.Schema) -> 
     )
 
 
-def _with_columns(origin: Origin, own: pa.Schema) -> Origin:
+def _with_columns(origin: RebuildOrigin, own: pa.Schema) -> RebuildOrigin:
     """TableError unless it has the columns of `own`, in whatever order."""
     made = dict(zip(origin.line.schema.names, origin.line.schema.types, strict=True))
     if made != dict(zip(own.names, own.types, strict=True)):
@@ -143,7 +142,7 @@ def _lies_before(event: TableEvent, cut: Cut) -> bool:
 
 def _from_version(
     work: Workplace, table: TableName, cut: Cut, base: ShownVersion, parts: Sequence[BatchPart]
-) -> Origin:
+) -> RebuildOrigin:
     behind = tuple(part for part in parts if part.batch > base.batch)
     _require_kept(work, behind)
     plan = plan_merge(behind)
@@ -166,7 +165,7 @@ def _from_version(
 
 def _from_changelog(
     work: Workplace, table: TableName, cut: Cut, parts: Sequence[BatchPart]
-) -> Origin:
+) -> RebuildOrigin:
     source = work.source.name
     gaps = [gap.batch for gap in work.ledger.gaps(source) if gap.batch <= cut.batch.id]
     overlaps = [batch.id for batch in work.ledger.overlaps(source) if batch.id <= cut.batch.id]
@@ -230,7 +229,7 @@ def _origin(
     plan: MergePlan,
     first: int,
     schema: pa.Schema | None,
-) -> Origin:
+) -> RebuildOrigin:
     versions = tuple(versions_between(work, table, first, plan.final))
     line = lineage(versions, work.source.lake, mirror=schema, moments=moments_of(work, versions))
     if line.reread:
@@ -238,7 +237,7 @@ def _origin(
     key = line.key_of(plan.versions)
     if key is None:
         raise TableError("no key tells its rows apart in every version it had", hint="")
-    return Origin(table, cut, base, parts, shown, plan, versions, line, key)
+    return RebuildOrigin(table, cut, base, parts, shown, plan, versions, line, key)
 
 
 def _through(cut: Cut) -> int | None:

@@ -29,7 +29,7 @@ from pipeline.runs.context import Workplace
 from pipeline.runs.cures import reload_hint
 from pipeline.runs.rebuilding.build import NAME, build, staged_rows
 from pipeline.runs.rebuilding.cut import Cut, cut_at, end_of_batch
-from pipeline.runs.rebuilding.origin import Origin, live_origin, origin_at
+from pipeline.runs.rebuilding.origin import RebuildOrigin, live_origin, origin_at
 from pipeline.runs.replaying.counted_changes import require_mirror
 from pipeline.runs.replaying.mirror_commit import MirrorCommitting
 from pipeline.runs.replaying.selection import require_merged
@@ -44,7 +44,7 @@ class RebuildReport:
     path; None for the live mirror, which has `delta_version` then. `rows`: what a reader sees; None
     where nobody counted. Neither is there for a plan."""
 
-    origin: Origin
+    origin: RebuildOrigin
     into: str | None = None
     delta_version: int | None = None
     rows: int | None = None
@@ -111,11 +111,11 @@ class _Live:
     soft: bool
     last: Batch
 
-    def origin(self, work: Workplace) -> Origin:
+    def origin(self, work: Workplace) -> RebuildOrigin:
         return live_origin(work, self.state.table, end_of_batch(self.last), self.own)
 
     def brought(
-        self, work: Workplace, lease: Lease, origin: Origin, aside: Mirrors, made: int
+        self, work: Workplace, lease: Lease, origin: RebuildOrigin, aside: Mirrors, made: int
     ) -> int:
         """Its rows are those of a table made aside from here on; its Delta version."""
         files = [file for segment in origin.plan.segments for file in segment.files]
@@ -156,7 +156,7 @@ def _live(work: Workplace, table: TableName) -> _Live:
     return _Live(state, own, soft, last)
 
 
-def _made_from(origin: Origin) -> str:
+def _made_from(origin: RebuildOrigin) -> str:
     if origin.base is None:
         return f"from its changelog, since batch {origin.first}"
     entry = origin.base.entry

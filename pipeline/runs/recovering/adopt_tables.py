@@ -20,10 +20,10 @@ from pipeline.errors import TableError
 from pipeline.runs.agreement.claim import claim_folder, require_claim
 from pipeline.runs.agreement.foreign_mirrors import is_foreign
 from pipeline.runs.comparing.verify_rows import Found, compare
-from pipeline.runs.comparing.verify_shown import Shown, what_the_lake_shows
+from pipeline.runs.comparing.verify_shown import LakeShown, what_the_lake_shows
 from pipeline.runs.context import Workplace
 from pipeline.runs.reports import NotCompared, TableDifference
-from pipeline.schema.history import History, Knowledge, Origin, SchemaVersion
+from pipeline.schema.history import History, Knowledge, SchemaVersion, VersionOrigin
 from pipeline.schema.rows import row_structure
 from pipeline.schema.types import arrow_schema
 from pipeline.table import TableName
@@ -44,7 +44,7 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class AdoptionComparison:
     """What was found of each table; `candidates`: those that are equal."""
 
     cursor: Cursor
@@ -57,7 +57,7 @@ class Compared:
         return len(self.candidates) == len(self.found)
 
 
-def compare_tables(work: Workplace, tables: Sequence[TableName]) -> Compared:
+def compare_tables(work: Workplace, tables: Sequence[TableName]) -> AdoptionComparison:
     """Writes nothing. `SourceMoving` before the first run, and while batches wait."""
     shown = what_the_lake_shows(work)
     comparisons: dict[TableName, Found] = {}
@@ -84,12 +84,12 @@ def compare_tables(work: Workplace, tables: Sequence[TableName]) -> Compared:
         for table, comparison in sorted(comparisons.items())
         if isinstance(comparison, TableDifference) and comparison.equal
     ]
-    return Compared(shown.cursor, comparisons, tuple(equal))
+    return AdoptionComparison(shown.cursor, comparisons, tuple(equal))
 
 
 def adopt_tables(
     work: Workplace, lease: Lease, tables: Sequence[TableName], *, author: str, reason: str
-) -> Compared:
+) -> AdoptionComparison:
     """Compare them, and go on with all of them or none."""
     require_claim(work)
     compared = compare_tables(work, tables)
@@ -99,7 +99,7 @@ def adopt_tables(
     return compared
 
 
-def _candidate(work: Workplace, shown: Shown, table: TableName) -> Candidate:
+def _candidate(work: Workplace, shown: LakeShown, table: TableName) -> Candidate:
     source = work.source.name
     state = new_table(source, table)
     instead = f"`lockstep snapshot {table} --reason …` reads it from the source"
@@ -138,7 +138,9 @@ def _candidate(work: Workplace, shown: Shown, table: TableName) -> Candidate:
     return Candidate(table, state, version, schema)
 
 
-def _record(work: Workplace, lease: Lease, compared: Compared, author: str, reason: str) -> None:
+def _record(
+    work: Workplace, lease: Lease, compared: AdoptionComparison, author: str, reason: str
+) -> None:
     """A batch behind the newest one, which ends where it begins."""
     ledger, cursor, source = work.ledger, compared.cursor, work.source.name
     names = [str(candidate.table) for candidate in compared.candidates]
@@ -155,7 +157,7 @@ def _record(work: Workplace, lease: Lease, compared: Compared, author: str, reas
                 number,
                 here.at,
                 Knowledge.KNOWN,
-                Origin.CARRIED,
+                VersionOrigin.CARRIED,
                 schema=candidate.schema.schema,
                 generation=candidate.schema.generation,
             )

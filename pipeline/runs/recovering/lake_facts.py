@@ -53,7 +53,7 @@ class Listed:
 
 
 @dataclass(frozen=True, slots=True)
-class Gathered:
+class GatheredLake:
     """`folders`: of all Delta tables of the source, with their newest versions; `txn_version`:
     the highest number that any write to a mirror had."""
 
@@ -63,7 +63,7 @@ class Gathered:
     txn_version: int
 
 
-def gather(work: Workplace) -> Gathered:
+def gather(work: Workplace) -> GatheredLake:
     """Reads logs; writes nothing."""
     source = work.source.name
     own = {source_table_path(source, one): one for one in SourceTable}
@@ -92,7 +92,7 @@ def gather(work: Workplace) -> Gathered:
     each = tuple(_published(mirror, listed) for mirror in newest_of_each(mirrors))
     bare = _unmirrored(listed, {mirror.table for mirror in each})
     facts = LakeFacts(_owner(work), tuple(told), each, bare, frozenset(void))
-    return Gathered(facts, tuple(listed), folders, highest)
+    return GatheredLake(facts, tuple(listed), folders, highest)
 
 
 def _owner(work: Workplace) -> str | None:

@@ -23,12 +23,12 @@ from pipeline.claim import Claim
 from pipeline.decisions import Lease
 from pipeline.errors import ForeignCommit, PositionPurged, VersionSetUnknown
 from pipeline.recovery.decide import choices, decide
-from pipeline.recovery.facts import Plan
+from pipeline.recovery.facts import RecoveryPlan
 from pipeline.runs.agreement.claim import claim_folder
 from pipeline.runs.context import Workplace
 from pipeline.runs.recovering.lake_facts import gather
 from pipeline.runs.recovering.recovered_lake import cut_changelogs, restore_mirrors
-from pipeline.runs.recovering.recovered_ledger import Basis, record
+from pipeline.runs.recovering.recovered_ledger import RecoveryBasis, record
 from pipeline.runs.recovering.recovered_structures import structures_of
 from pipeline.runs.recovering.recovery_place import Places
 from pipeline.segment import batch_of
@@ -36,23 +36,23 @@ from pipeline.table import TableName
 
 
 @dataclass(frozen=True, slots=True)
-class Recovery:
+class RecoveryOutcome:
     """What `recover` does. `plan` None: all of it is done but the folder's claim. `held`: it is
     only shown, because this ledger holds the source."""
 
-    plan: Plan | None
+    plan: RecoveryPlan | None
     reloads: tuple[tuple[TableName, str], ...] = ()
     cut: tuple[str, ...] = ()
     held: bool = False
 
 
-def foresee(work: Workplace, behind: int | None = None) -> Recovery:
+def foresee(work: Workplace, behind: int | None = None) -> RecoveryOutcome:
     """What it would do; writes nothing. `behind`: the batch to go back behind, which is shown
     with a ledger that holds the source, too. `ForeignCommit`, `PositionPurged`,
     `VersionSetUnknown` where it cannot."""
     try:
         if _begun(work):
-            return Recovery(None)
+            return RecoveryOutcome(None)
     except ForeignCommit:
         if behind is None:
             raise
@@ -60,11 +60,13 @@ def foresee(work: Workplace, behind: int | None = None) -> Recovery:
     return _told(_basis(work, behind))
 
 
-def recover(work: Workplace, lease: Lease, *, author: str, behind: int | None = None) -> Recovery:
+def recover(
+    work: Workplace, lease: Lease, *, author: str, behind: int | None = None
+) -> RecoveryOutcome:
     """Do it, and record who wanted it."""
     if _begun(work):
         _end(work, lease)
-        return Recovery(None)
+        return RecoveryOutcome(None)
     basis = _basis(work, behind)
     held = partial(work.ledger.require_held, lease)
     recovery = _told(basis)
@@ -84,7 +86,7 @@ def recover(work: Workplace, lease: Lease, *, author: str, behind: int | None = 
     return replace(recovery, reloads=reloads)
 
 
-def _basis(work: Workplace, behind: int | None) -> Basis:
+def _basis(work: Workplace, behind: int | None) -> RecoveryBasis:
     gathered = gather(work)
     if not gathered.facts.mirrors:
         raise ForeignCommit(
@@ -117,10 +119,10 @@ def _basis(work: Workplace, behind: int | None) -> Basis:
             "_before, and the next run reads them",
         )
     placed = places.found[plan.told.batch]
-    return Basis(gathered, plan, placed, structures_of(work, gathered, plan, placed))
+    return RecoveryBasis(gathered, plan, placed, structures_of(work, gathered, plan, placed))
 
 
-def _told(basis: Basis) -> Recovery:
+def _told(basis: RecoveryBasis) -> RecoveryOutcome:
     structures, plan = basis.structures, basis.plan
     adopted = tuple(
         adoption for adoption in plan.adopted if adoption.mirror.table in structures.adopted
@@ -133,10 +135,10 @@ def _told(basis: Basis) -> Recovery:
     cut = tuple(
         changelog.folder for changelog in basis.gathered.listed if changelog.above(plan.told.batch)
     )
-    return Recovery(plan, structures.reloads, cut)
+    return RecoveryOutcome(plan, structures.reloads, cut)
 
 
-def _mixed(basis: Basis) -> Iterator[str]:
+def _mixed(basis: RecoveryBasis) -> Iterator[str]:
     for changelog in basis.gathered.listed:
         if any(batch_of(file) is None for file in changelog.files):
             yield (

@@ -15,7 +15,7 @@ from pipeline.lake_commit import FORMAT, WriteKind, restamped, stamp
 from pipeline.ports.held import Held
 from pipeline.recovery.facts import Adopted, Told
 from pipeline.runs.context import Workplace
-from pipeline.runs.recovering.lake_facts import Gathered, Listed
+from pipeline.runs.recovering.lake_facts import GatheredLake, Listed
 from pipeline.segment import SegmentFile, SourceTable, batch_of
 from pipeline.table import TableName
 from pipeline.table_state import TableCondition, TableState
@@ -41,7 +41,9 @@ def restore_mirrors(
     return done, refused
 
 
-def cut_changelogs(work: Workplace, gathered: Gathered, told: Told, held: Held) -> dict[str, int]:
+def cut_changelogs(
+    work: Workplace, gathered: GatheredLake, told: Told, held: Held
+) -> dict[str, int]:
     """What is behind the batch is listed no more; the versions of what was changed."""
     found = {}
     for changelog in gathered.listed:
@@ -66,7 +68,7 @@ def cut_changelogs(work: Workplace, gathered: Gathered, told: Told, held: Held) 
     return found
 
 
-def _app_id(work: Workplace, gathered: Gathered, listed: Listed) -> str:
+def _app_id(work: Workplace, gathered: GatheredLake, listed: Listed) -> str:
     source = work.source.name
     if isinstance(listed.table, SourceTable):
         return source_table_id(source, listed.table)

@@ -15,11 +15,11 @@ from pipeline.batch import CaptureRecord
 from pipeline.changes.layout import changelog_path
 from pipeline.decisions import Decision, Lease
 from pipeline.position import Position
-from pipeline.recovery.facts import Adopted, Plan
+from pipeline.recovery.facts import Adopted, RecoveryPlan
 from pipeline.runs.context import Workplace
-from pipeline.runs.recovering.lake_facts import Gathered
+from pipeline.runs.recovering.lake_facts import GatheredLake
 from pipeline.runs.recovering.recovered_structures import Structures
-from pipeline.runs.recovering.recovery_place import Placed
+from pipeline.runs.recovering.recovery_place import PlacedRecovery
 from pipeline.schema.history import History
 from pipeline.segment import SourceTable
 from pipeline.table_state import Extent, Handover, TableCondition, TableState
@@ -29,16 +29,16 @@ RULE = "recovered"
 
 
 @dataclass(frozen=True, slots=True)
-class Basis:
+class RecoveryBasis:
     """What is recovered, and what it was decided from."""
 
-    gathered: Gathered
-    plan: Plan
-    placed: Placed
+    gathered: GatheredLake
+    plan: RecoveryPlan
+    placed: PlacedRecovery
     structures: Structures
 
 
-def _sequence(work: Workplace, basis: Basis) -> int:
+def _sequence(work: Workplace, basis: RecoveryBasis) -> int:
     """The number of the last change up to there; commits of before do not tell, the changelogs
     do."""
     told = basis.plan.told
@@ -57,7 +57,7 @@ def _sequence(work: Workplace, basis: Basis) -> int:
 def record(
     work: Workplace,
     lease: Lease,
-    basis: Basis,
+    basis: RecoveryBasis,
     adopted: Iterable[tuple[Adopted, int]],
     author: str,
 ) -> None:

@@ -18,12 +18,12 @@ from dataclasses import dataclass, replace
 
 from pipeline.changes.generations import fits
 from pipeline.position import Coordinates
-from pipeline.recovery.facts import Adopted, Plan
+from pipeline.recovery.facts import Adopted, RecoveryPlan
 from pipeline.runs.capturing.baseline_schemas import quiet_baseline, touched_between
 from pipeline.runs.context import Workplace
-from pipeline.runs.recovering.lake_facts import Gathered, Listed
-from pipeline.runs.recovering.recovery_place import Placed
-from pipeline.schema.history import DatabaseVersion, Knowledge, Origin, SchemaVersion
+from pipeline.runs.recovering.lake_facts import GatheredLake, Listed
+from pipeline.runs.recovering.recovery_place import PlacedRecovery
+from pipeline.schema.history import DatabaseVersion, Knowledge, SchemaVersion, VersionOrigin
 from pipeline.schema.model import TableSchema
 from pipeline.table import TableName
 
@@ -46,7 +46,9 @@ class Structures:
         return next(version.generation for version in self.versions if version.table == table)
 
 
-def structures_of(work: Workplace, gathered: Gathered, plan: Plan, placed: Placed) -> Structures:
+def structures_of(
+    work: Workplace, gathered: GatheredLake, plan: RecoveryPlan, placed: PlacedRecovery
+) -> Structures:
     """Asks the server for its structures, and its log for what changed them since."""
     baseline, between = quiet_baseline(work, placed.run_start)
     now = {table.name: table for table in baseline.tables}
@@ -87,9 +89,9 @@ def structures_of(work: Workplace, gathered: Gathered, plan: Plan, placed: Place
 def _version(name: TableName, schema: TableSchema | None, at: Coordinates) -> SchemaVersion:
     if schema is not None:
         known = Knowledge.KNOWN
-        return SchemaVersion(name, 1, at, known, Origin.BASELINE, schema=schema)
+        return SchemaVersion(name, 1, at, known, VersionOrigin.BASELINE, schema=schema)
     why = "statements changed it since, and nothing tells what it was before them"
-    return SchemaVersion(name, 1, at, Knowledge.UNKNOWN, Origin.BASELINE, reason=why)
+    return SchemaVersion(name, 1, at, Knowledge.UNKNOWN, VersionOrigin.BASELINE, reason=why)
 
 
 def _generation(
@@ -115,7 +117,9 @@ def _generation(
     return number
 
 
-def _kept(work: Workplace, gathered: Gathered, plan: Plan, adoption: Adopted) -> TableSchema | None:
+def _kept(
+    work: Workplace, gathered: GatheredLake, plan: RecoveryPlan, adoption: Adopted
+) -> TableSchema | None:
     """The newest structure that the lake keeps of a table up to the batch."""
     keys = [(told.batch, told.structures) for told in gathered.facts.told if told.structures]
     keys += [(shown.last, shown.structure) for shown in adoption.mirror.shown if shown.structure]

@@ -27,7 +27,7 @@ from pipeline.start.question import Start, StartRule, WitnessReading
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class PlacedRecovery:
     """Where the ledger goes on. `run_start`: the same on this server, for what has to be asked of
     its log."""
 
@@ -44,7 +44,7 @@ class Places:
     not."""
 
     work: Workplace
-    found: dict[int, Placed] = field(default_factory=dict)
+    found: dict[int, PlacedRecovery] = field(default_factory=dict)
     why: list[str] = field(default_factory=list)
     _facts: ServerFacts | None = None
 
@@ -61,7 +61,7 @@ class Places:
         return told.batch in self.found
 
 
-def _placed(work: Workplace, told: Told, facts: ServerFacts) -> Placed:
+def _placed(work: Workplace, told: Told, facts: ServerFacts) -> PlacedRecovery:
     cursor = told.cursor
     here = cursor is None or cursor.server == facts.server_uuid
     if here and facts.lists(told.at.file):
@@ -77,10 +77,10 @@ def _placed(work: Workplace, told: Told, facts: ServerFacts) -> Placed:
         )
     proven = find_place(work, cursor.gtids, facts)
     position = Position(told.at, cursor.gtids, cursor.server)
-    return Placed(told, position, cursor.witness, True, _begun(told, proven, facts))
+    return PlacedRecovery(told, position, cursor.witness, True, _begun(told, proven, facts))
 
 
-def _at_place(work: Workplace, told: Told, facts: ServerFacts) -> Placed:
+def _at_place(work: Workplace, told: Told, facts: ServerFacts) -> PlacedRecovery:
     proven = find_place(work, told.at, facts)
     cursor, witness = told.cursor, proven.witness
     if proven.at != told.at or witness is None:
@@ -94,7 +94,9 @@ def _at_place(work: Workplace, told: Told, facts: ServerFacts) -> Placed:
         witness = cursor.witness
     gtids = proven.gtid_set if cursor is None or cursor.gtids is None else cursor.gtids
     position = Position(told.at, gtids, facts.server_uuid)
-    return Placed(told, position, witness, _by_gtid(cursor, facts), _begun(told, proven, facts))
+    return PlacedRecovery(
+        told, position, witness, _by_gtid(cursor, facts), _begun(told, proven, facts)
+    )
 
 
 def _by_gtid(cursor: CursorSaid | None, facts: ServerFacts) -> bool:

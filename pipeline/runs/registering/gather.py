@@ -32,7 +32,7 @@ _WORD = re.compile(r"[\w$]+")
 
 
 @dataclass(frozen=True, slots=True)
-class Gathered:
+class GatheredEntries:
     """`wanted`: tables to look at; `gone`: registered ones that the source has no more; `left`:
     those that can have no name. `statement`: up to which comments were looked at; `seen`: what
     the ledger had of that before."""
@@ -45,7 +45,7 @@ class Gathered:
     seen: int = 0
 
 
-def gather(work: Workplace, registry: Registry, *, every: bool = False) -> Gathered:
+def gather(work: Workplace, registry: Registry, *, every: bool = False) -> GatheredEntries:
     """`every`: all tables, not only those whose registration may have changed. The source is asked
     for comments of the tables that are looked at, and for nothing where there are none."""
     ledger, source, catalog = work.ledger, work.source.name, registry.catalog
@@ -72,11 +72,11 @@ def gather(work: Workplace, registry: Registry, *, every: bool = False) -> Gathe
     if due:
         wanted, unread = _wanted(work, registry, [there[table] for table in due], names)
         left += unread
-    return Gathered(registered, wanted, tuple(gone), tuple(left), statement, seen)
+    return GatheredEntries(registered, wanted, tuple(gone), tuple(left), statement, seen)
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class CatalogStanding:
     """What the ledger knows of a source's entries. `waiting`: tables that a run will register, or
     change the entry of; `left`: those that can have no name."""
 
@@ -86,7 +86,7 @@ class Standing:
     left: tuple[Left, ...]
 
 
-def stand(ledger: Ledger, source: str, registry: Registry) -> Standing:
+def stand(ledger: Ledger, source: str, registry: Registry) -> CatalogStanding:
     """Asks neither source nor catalog."""
     registered = ledger.registrations(source, registry.catalog.identity)
     states = ledger.table_states(source)
@@ -98,7 +98,7 @@ def stand(ledger: Ledger, source: str, registry: Registry) -> Standing:
         if _differs(registered.get(table), there[table], name, registry.catalog)
     ]
     made = sum(1 for entry in registered.values() if entry.content is not None)
-    return Standing(registry.catalog.identity, made, tuple(sorted(waiting)), tuple(left))
+    return CatalogStanding(registry.catalog.identity, made, tuple(sorted(waiting)), tuple(left))
 
 
 def _named(

@@ -21,7 +21,7 @@ from pipeline.decisions import Lease
 from pipeline.errors import CatalogRefused, LockstepError
 from pipeline.ports.catalog import Registry
 from pipeline.runs.context import Workplace
-from pipeline.runs.registering.gather import Gathered, gather
+from pipeline.runs.registering.gather import GatheredEntries, gather
 from pipeline.runs.registering.outcome import CatalogReport, Deed, Done
 from pipeline.table import TableName
 
@@ -132,7 +132,7 @@ class _Registering:
             perf_counter() - clock,
         )
 
-    def _looked(self, found: Gathered) -> None:
+    def _looked(self, found: GatheredEntries) -> None:
         whole = not self.waiting and not self.refused
         if self.books is not None and whole and found.statement != found.seen:
             self.books.up_to(found.statement)

@@ -17,7 +17,7 @@ from pipeline.runs.rejoining.rejoin import Backfill, CatchUp, ReadAgain
 from pipeline.schema.consequences import GOES_ON, NOT_FOLLOWED, Consequence, consequences
 from pipeline.schema.correspondence import may_rename_columns, why_unclear
 from pipeline.schema.evolve import evolve
-from pipeline.schema.logged import Followed, LoggedStatement
+from pipeline.schema.logged import FollowedStatement, LoggedStatement
 from pipeline.schema.model import ServerSchema, TableSchema
 from pipeline.schema.refold import logged_statement
 from pipeline.schema.statements.changes import Irrelevant, NotUnderstood
@@ -100,14 +100,16 @@ def stopped_at(work: Workplace, order: TableOrder) -> StoppedAt:
     return StoppedAt(before, logged, consequence, after.table(order.table))
 
 
-def _followed(schema: ServerSchema, logged: LoggedStatement) -> tuple[Followed, ServerSchema]:
+def _followed(
+    schema: ServerSchema, logged: LoggedStatement
+) -> tuple[FollowedStatement, ServerSchema]:
     read = read_change(logged.text, logged.context)
     if isinstance(read, Irrelevant):
-        return Followed(), schema
+        return FollowedStatement(), schema
     if isinstance(read, NotUnderstood):
-        return Followed(not_understood=read), schema
+        return FollowedStatement(not_understood=read), schema
     done = evolve(schema, read, logged.context)
-    return Followed(done.effects), done.schema
+    return FollowedStatement(done.effects), done.schema
 
 
 # -- in words -------------------------------------------------------------------------------

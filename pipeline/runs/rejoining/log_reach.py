@@ -22,12 +22,12 @@ from pipeline.runs.rejoining.rejoin import (
     Backfill,
     CatchUp,
     LogReach,
+    LogSpan,
     LogUnavailable,
     NothingMissing,
     ReadAgain,
     Rebuild,
     Rejoin,
-    Span,
     only_the_source,
     rejoin,
     remedy_of,
@@ -50,7 +50,7 @@ class ReturnPlan:
     cursor: Cursor | None = None
     facts: ServerFacts | None = None
     prepared: Mapping[Xid, Prepared] = field(default_factory=dict)
-    first: Span | None = None
+    first: LogSpan | None = None
     waits: Mapping[TableName, str] = field(default_factory=dict)
 
     @property
@@ -58,7 +58,7 @@ class ReturnPlan:
         return tuple(order for order in self.orders if order.table in self.spans)
 
     @property
-    def spans(self) -> dict[TableName, Span]:
+    def spans(self) -> dict[TableName, LogSpan]:
         """What those lack that catch up through the log."""
         return {name: way.span for name, way in self.ways.items() if isinstance(way, CatchUp)}
 
@@ -136,7 +136,7 @@ def _way(
     return rejoin(order, state, reach, origin_of(work, state) if reload else None)
 
 
-def _begins(span: Span) -> Coordinates:
+def _begins(span: LogSpan) -> Coordinates:
     return span.start.at
 
 
@@ -163,9 +163,9 @@ def _reach(
     if batch.end is None or batch.witness is None:
         return LogUnavailable("the batch that it stopped in has no end")
     if low == batch.end.at:
-        span = Span(batch, batch.end, batch.witness, low)
+        span = LogSpan(batch, batch.end, batch.witness, low)
     else:
-        span = Span(batch, batch.start, None, low)
+        span = LogSpan(batch, batch.start, None, low)
     if not facts.lists(span.start.at.file):
         return LogUnavailable(
             f"the log after its place is gone from the server ({span.start.at.file})"
@@ -179,8 +179,8 @@ def _reach(
 
 
 def _with_prepared(
-    work: Workplace, span: Span, cursor: Cursor
-) -> tuple[Span, dict[Xid, Prepared]] | None:
+    work: Workplace, span: LogSpan, cursor: Cursor
+) -> tuple[LogSpan, dict[Xid, Prepared]] | None:
     """Where the reading begins so that the rows of each XA transaction that ended behind the
     span's place are read too, and those that ended before it and were open there: nobody
     asks for their rows any more. None where that place is in another log."""
@@ -194,7 +194,7 @@ def _with_prepared(
     before = work.ledger.live_batches(source, earliest, span.batch.id)
     if any(batch.predecessor is None and not batch.catches_up for batch in before[1:]):
         return None
-    first = Span(before[0], before[0].start, None, span.low)
+    first = LogSpan(before[0], before[0].start, None, span.low)
     ended += _ended(work, earliest, begin - 1)
     return first, {
         transaction.xid: replace(transaction, file=None)

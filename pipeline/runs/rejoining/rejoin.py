@@ -55,7 +55,7 @@ class ReadAgain:
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class LogSpan:
     """What a table lacks of the log: from `low` on. `batch` read that place, and from
     `start`, its beginning or its end, the log can be read with what `batch` knew there."""
 
@@ -69,7 +69,7 @@ class Span:
 class CatchUp:
     """A batch of its own reads the log behind its place; `then` is what it needs besides."""
 
-    span: Span
+    span: LogSpan
     then: AsIs | Backfill | Rebuild | ReadAgain = AsIs()
 
 
@@ -91,7 +91,7 @@ class LogUnavailable:
     why: str
 
 
-LogReach = NothingMissing | Span | LogUnavailable
+LogReach = NothingMissing | LogSpan | LogUnavailable
 
 
 # -- the choice ------------------------------------------------------------------------------
@@ -132,7 +132,7 @@ def rejoin(order: TableOrder, state: TableState, reach: LogReach, origin: Origin
     if isinstance(origin, FromSource):
         return ReadAgain(f"{order.author} has it reloaded, and {origin.why}")
     then = _besides(state, origin)
-    return CatchUp(reach, then) if isinstance(reach, Span) else then
+    return CatchUp(reach, then) if isinstance(reach, LogSpan) else then
 
 
 def _besides(

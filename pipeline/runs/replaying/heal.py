@@ -20,7 +20,7 @@ from pipeline.decisions import Lease
 from pipeline.errors import MirrorRefused, TableError
 from pipeline.lake_commit import WriteKind
 from pipeline.ports.mirror_writes import FoldedChanges, Merge
-from pipeline.replay.rows import RowDifference
+from pipeline.replay.rows import ReplayDifference
 from pipeline.runs.context import Workplace
 from pipeline.runs.cures import reload_hint
 from pipeline.runs.replaying.mirror_commit import MirrorCommitting
@@ -42,7 +42,7 @@ class Healed:
     delta_version: int | None = None
     why: str | None = None
     hint: str | None = None
-    rows: tuple[RowDifference, ...] = ()
+    rows: tuple[ReplayDifference, ...] = ()
 
 
 def heal(

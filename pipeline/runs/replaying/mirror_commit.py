@@ -16,7 +16,7 @@ from pipeline.changes.layout import application_id
 from pipeline.decisions import Lease
 from pipeline.intent import REPLAY, Intent
 from pipeline.lake_commit import WriteKind
-from pipeline.ports.mirror_writes import MirrorWrite, Target
+from pipeline.ports.mirror_writes import MirrorTarget, MirrorWrite
 from pipeline.runs.commit_records import commit_metadata
 from pipeline.runs.context import Workplace
 from pipeline.segment import SegmentFile
@@ -48,10 +48,12 @@ class MirrorCommitting:
         )
         return cls(work, lease, state, last, intent)
 
-    def target(self, schema: pa.Schema, kind: WriteKind, files: Sequence[SegmentFile]) -> Target:
+    def target(
+        self, schema: pa.Schema, kind: WriteKind, files: Sequence[SegmentFile]
+    ) -> MirrorTarget:
         """`files`: what the write is made of."""
         work, policies = self.work, self.work.source.lake
-        return Target(
+        return MirrorTarget(
             mirror=self.state.mirror,
             schema=schema,
             app_id=self.intent.app_id,

@@ -25,7 +25,7 @@ from pipeline.changes.merging import MergePlan, plan_merge
 from pipeline.changes.strategy import buckets_for
 from pipeline.errors import TableError
 from pipeline.policies import Deletes
-from pipeline.replay.rows import RowDifference, among, ordered, row_differences, wrong_rows
+from pipeline.replay.rows import ReplayDifference, among, ordered, row_differences, wrong_rows
 from pipeline.runs.agreement.lake_logs import look_at
 from pipeline.runs.context import Workplace
 from pipeline.runs.cures import reload_hint
@@ -44,13 +44,13 @@ from pipeline.table_state import TableState
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class KeysCompared:
     """How many keys were looked at, the folded changes of those that the mirror shows otherwise,
     by the mirror's own names, and some of the differences."""
 
     keys: int
     wrong: pa.Table | None
-    rows: tuple[RowDifference, ...] = ()
+    rows: tuple[ReplayDifference, ...] = ()
 
     @property
     def count(self) -> int:
@@ -125,7 +125,7 @@ class MirrorComparison:
     def files(self) -> list[SegmentFile]:
         return [file for segment in self.plan.segments for file in segment.files]
 
-    def compared(self, details: Details | None = None) -> Compared:
+    def compared(self, details: Details | None = None) -> KeysCompared:
         """With `details` it is told of rows which columns differ."""
         self._require_whole()
         wanted = self._touched()
@@ -140,11 +140,11 @@ class MirrorComparison:
                 wrong.append(changes.filter(pa.array(self._wrong(changes))))
         found = pa.concat_tables(wrong) if wrong else None
         if found is None or not found.num_rows:
-            return Compared(keys, None)
+            return KeysCompared(keys, None)
         if details is None:
-            return Compared(keys, found)
+            return KeysCompared(keys, found)
         some = self._differences(found.slice(0, details.most), show_values=details.show_values)
-        return Compared(keys, found, tuple(some))
+        return KeysCompared(keys, found, tuple(some))
 
     def _require_whole(self) -> None:
         for kind in self.kinds:
@@ -211,7 +211,7 @@ class MirrorComparison:
             soft=self.soft,
         )
 
-    def _differences(self, wrong: pa.Table, *, show_values: bool) -> Iterator[RowDifference]:
+    def _differences(self, wrong: pa.Table, *, show_values: bool) -> Iterator[ReplayDifference]:
         compared = self._compared_columns
         return row_differences(
             self._named(wrong),

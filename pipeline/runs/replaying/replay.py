@@ -30,7 +30,7 @@ from pipeline.runs.replaying.segments_found import (
     Details,
     SegmentComparison,
     SegmentFound,
-    Standing,
+    SegmentStanding,
 )
 from pipeline.runs.replaying.selection import Selection, require_merged, select
 from pipeline.runs.replaying.settle import settle_replays
@@ -146,7 +146,7 @@ class _Reading:
             work.progress.note(f"batch {batch.id} is replayed from its changelog alone: {why}")
         found = self.comparison.found(read)
         for one in found:
-            if one.standing in (Standing.DIFFERENT, Standing.DAMAGED):
+            if one.standing in (SegmentStanding.DIFFERENT, SegmentStanding.DAMAGED):
                 said = one.why or one.standing.value
                 work.progress.note(f"batch {batch.id}, {one.table}: {said}")
         return batch, why, tuple(found)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pipeline.batch import Batch
 from pipeline.replay.spans import Span
 from pipeline.runs.replaying.heal import Healed
-from pipeline.runs.replaying.segments_found import SegmentFound, Standing
+from pipeline.runs.replaying.segments_found import SegmentFound, SegmentStanding
 from pipeline.table import TableName
 
 
@@ -47,11 +47,13 @@ class ReplayReport:
     def differs(self) -> bool:
         """Whether the lake has, or had, something else than the span says."""
         standings = {segment.standing for segment in self.segments}
-        wrong = not standings.isdisjoint({Standing.DIFFERENT, Standing.DAMAGED})
+        wrong = not standings.isdisjoint({SegmentStanding.DIFFERENT, SegmentStanding.DAMAGED})
         return wrong or any(mirror.wrong for mirror in self.mirrors)
 
     @property
     def left(self) -> tuple[SegmentFound, ...]:
         """Damaged files that nothing could be put in the place of."""
-        damaged = (segment for segment in self.segments if segment.standing is Standing.DAMAGED)
+        damaged = (
+            segment for segment in self.segments if segment.standing is SegmentStanding.DAMAGED
+        )
         return tuple(segment for segment in damaged if not segment.replaced)

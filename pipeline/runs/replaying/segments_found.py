@@ -13,7 +13,7 @@ from enum import StrEnum
 from pipeline.batch import Batch
 from pipeline.changes.layout import changelog_names, changelog_path
 from pipeline.replay.content import differences, same_rows
-from pipeline.replay.rows import RowDifference, difference
+from pipeline.replay.rows import ReplayDifference, difference
 from pipeline.runs.context import Workplace
 from pipeline.runs.replaying.recapture import AsRecorded, Recaptured
 from pipeline.runs.replaying.scratch import ScratchStore
@@ -22,7 +22,7 @@ from pipeline.segment import ENDINGS, Segment, SegmentFile
 from pipeline.table import TableName
 
 
-class Standing(StrEnum):
+class SegmentStanding(StrEnum):
     """What a segment's files were found to be."""
 
     SAME = "same"
@@ -54,12 +54,12 @@ class SegmentFound:
     batch: int
     table: TableName
     schema_version: int
-    standing: Standing
+    standing: SegmentStanding
     why: str | None = None
     fresh: tuple[SegmentFile, ...] = ()
     wrong: int = 0
     columns: tuple[str, ...] = ()
-    rows: tuple[RowDifference, ...] = ()
+    rows: tuple[ReplayDifference, ...] = ()
 
     @property
     def replaced(self) -> bool:
@@ -102,15 +102,15 @@ class SegmentComparison:
             lacking = [file.path for file in segment.files if file.path not in listed]
             why = f"the changelog {folder} does not list {lacking[0]}" if lacking else None
         if why is not None:
-            standing = Standing.DAMAGED
+            standing = SegmentStanding.DAMAGED
         elif fresh is None:
-            standing = Standing.UNTOLD
+            standing = SegmentStanding.UNTOLD
         else:
             same = self._same_content(folder, segment, fresh)
-            standing = Standing.SAME if same else Standing.DIFFERENT
-        files = () if fresh is None or standing is Standing.SAME else fresh.files
+            standing = SegmentStanding.SAME if same else SegmentStanding.DIFFERENT
+        files = () if fresh is None or standing is SegmentStanding.SAME else fresh.files
         found = SegmentFound(batch.id, segment.table, segment.schema_version, standing, why, files)
-        if fresh is None or standing is not Standing.DIFFERENT or self.details is None:
+        if fresh is None or standing is not SegmentStanding.DIFFERENT or self.details is None:
             return found
         return self._with_rows(found, folder, segment, fresh, self.details)
 
@@ -129,7 +129,7 @@ class SegmentComparison:
         spelled = changelog_names([column.name for column in version.structure.columns])
         own = dict(zip((column.name for column in version.structure.columns), spelled, strict=True))
         shown = ("_sequence", *(own[name] for name in key))
-        count, columns, rows = 0, dict[str, None](), list[RowDifference]()
+        count, columns, rows = 0, dict[str, None](), list[ReplayDifference]()
         for ending in range(len(ENDINGS)):
             told = differences(
                 self._scratch.pieces(folder, files_with(fresh.files, ending)),

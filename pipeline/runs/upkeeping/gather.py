@@ -52,7 +52,7 @@ class TableUpkeep:
 
 
 @dataclass(frozen=True, slots=True)
-class Books:
+class UpkeepFacts:
     """What the ledger has on the source's mirrors, asked once. `busy`: tables with changes or
     writes that wait; `upkept`: the newest version of each mirror that upkeep made; `held`: when
     somebody had the source last; `clock`: the ledger's."""
@@ -65,7 +65,7 @@ class Books:
     clock: datetime
 
     @classmethod
-    def read(cls, work: Workplace) -> Books:
+    def read(cls, work: Workplace) -> UpkeepFacts:
         ledger, source = work.ledger, work.source.name
         intended = (intent.table for intent in ledger.open_intents(source))
         lease = ledger.lease(source)
@@ -86,7 +86,7 @@ def plan_upkeep(
     only: Collection[TableName] | None = None,
 ) -> list[TableUpkeep]:
     """For each table that has a mirror, or each of `only`; reads logs, writes nothing."""
-    books = Books.read(work)
+    books = UpkeepFacts.read(work)
     mirrored = {t: state for t, state in books.states.items() if state.mirror_version is not None}
     wanted = mirrored if only is None else only
     return [
@@ -98,7 +98,7 @@ def plan_upkeep(
 
 
 def _planned(
-    work: Workplace, lake: MirrorUpkeep, policy: UpkeepPolicy, books: Books, state: TableState
+    work: Workplace, lake: MirrorUpkeep, policy: UpkeepPolicy, books: UpkeepFacts, state: TableState
 ) -> TableUpkeep:
     """What concerns one table alone is told of it."""
     try:
@@ -115,7 +115,9 @@ def _planned(
         return TableUpkeep(state.table, state.mirror, UpkeepPlan(), why=error.reason)
 
 
-def kept_of(work: Workplace, lake: MirrorUpkeep, books: Books, state: TableState) -> Kept | str:
+def kept_of(
+    work: Workplace, lake: MirrorUpkeep, books: UpkeepFacts, state: TableState
+) -> Kept | str:
     """The mirror as it stands; or, in a sentence, why upkeep leaves it alone."""
     if state.condition is not TableCondition.ACTIVE:
         return f"the table is {state.condition.value}"
@@ -132,7 +134,7 @@ def kept_of(work: Workplace, lake: MirrorUpkeep, books: Books, state: TableState
 
 
 def _kept(
-    lake: MirrorUpkeep, books: Books, state: TableState, settled: SettledWrite, newest: int
+    lake: MirrorUpkeep, books: UpkeepFacts, state: TableState, settled: SettledWrite, newest: int
 ) -> Kept | str:
     mirror, shows = state.mirror, settled.delta_version
     head = lake.commit(mirror, newest)

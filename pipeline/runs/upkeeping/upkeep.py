@@ -27,7 +27,7 @@ from pipeline.ports.upkeep import MirrorUpkeep
 from pipeline.retries import UPKEEP_TURN
 from pipeline.runs.context import Workplace
 from pipeline.runs.upkeeping.changes import let_go, plan_changes
-from pipeline.runs.upkeeping.gather import Books, Kept, TableUpkeep, kept_of, plan_upkeep
+from pipeline.runs.upkeeping.gather import Kept, TableUpkeep, UpkeepFacts, kept_of, plan_upkeep
 from pipeline.runs.upkeeping.logs import thin_logs
 from pipeline.table import TableName
 from pipeline.upkeep.changes import ChangesPlan
@@ -132,7 +132,7 @@ def _still(
     """The mirror as it stands now, for what was planned may be minutes old."""
     if made is not None:
         return made
-    books = Books.read(work)
+    books = UpkeepFacts.read(work)
     state = books.states[planned.table]
     if state.mirror != planned.mirror:
         return "it got another mirror meanwhile"

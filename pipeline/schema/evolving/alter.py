@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from pipeline.schema.context import StatementContext
 from pipeline.schema.evolving.charsets import Charset, chosen
-from pipeline.schema.evolving.clauses import Plan, merged, planned
+from pipeline.schema.evolving.clauses import AlterPlan, merged, planned
 from pipeline.schema.evolving.column_changes import (
     beside_convert,
     resolve_columns,
@@ -45,7 +45,7 @@ from pipeline.schema.statements.written import (
 
 
 @dataclass(frozen=True, slots=True)
-class Altered:
+class AlteredTable:
     """The table after the statement; its columns' new names by the old ones in lower case;
     for each column its name before, None for a new one."""
 
@@ -59,7 +59,7 @@ def altered(
     clauses: tuple[Clause, ...],
     schema: ServerSchema,
     context: StatementContext,
-) -> Altered:
+) -> AlteredTable:
     """The table after all clauses; CannotFollow for a clause that does not fit it."""
     _check_rename(table, clauses, context)
     plan = planned(table, clauses)
@@ -100,7 +100,7 @@ def altered(
         partitioned=_or(plan.options.partitioned, table.partitioned),
         system_versioned=_or(plan.options.system_versioned, table.system_versioned),
     )
-    return Altered(after, names, tuple(placement.before for placement in placed))
+    return AlteredTable(after, names, tuple(placement.before for placement in placed))
 
 
 def _check_rename(
@@ -123,7 +123,7 @@ def _or(chosen_value: bool | None, before: bool) -> bool:
 
 
 def _converted_to(
-    table: TableSchema, plan: Plan, schema: ServerSchema, context: StatementContext
+    table: TableSchema, plan: AlterPlan, schema: ServerSchema, context: StatementContext
 ) -> Charset | None:
     """What CONVERT TO makes of the columns; None without one. DEFAULT is of the table's
     database to MariaDB, and of the session's to MySQL."""
@@ -138,7 +138,7 @@ def _converted_to(
 
 
 def _charset(
-    table: TableSchema, plan: Plan, convert: Charset | None, context: StatementContext
+    table: TableSchema, plan: AlterPlan, convert: Charset | None, context: StatementContext
 ) -> Charset | None:
     """The table's own; None where nothing tells it: then columns of characters have to name
     theirs. CHARACTER SET behind CONVERT TO is for the table alone."""
@@ -156,7 +156,9 @@ def _charset(
     return chosen(options.charset, options.collation, before, context)
 
 
-def _references(table: TableSchema, plan: Plan, names: Mapping[str, str]) -> tuple[ForeignKey, ...]:
+def _references(
+    table: TableSchema, plan: AlterPlan, names: Mapping[str, str]
+) -> tuple[ForeignKey, ...]:
     return tuple(
         replace(key, columns=tuple(names.get(name.lower(), name) for name in key.columns))
         for key in table.foreign_keys

@@ -43,7 +43,7 @@ from pipeline.schema.statements.written import (
 
 
 @dataclass(slots=True)
-class Plan:
+class AlterPlan:
     """A statement's clauses, sorted by what they concern; names in lower case.
     `convert_again`: before CONVERT TO it names a character set, of which nothing is left."""
 
@@ -62,9 +62,9 @@ class Plan:
     convert_again: bool = False
 
 
-def planned(table: TableSchema, clauses: tuple[Clause, ...]) -> Plan:
+def planned(table: TableSchema, clauses: tuple[Clause, ...]) -> AlterPlan:
     """All clauses; CannotFollow where one names what is not there."""
-    plan = Plan()
+    plan = AlterPlan()
     for clause in clauses:
         _sort(clause, table, plan)
     placed = {
@@ -78,7 +78,7 @@ def planned(table: TableSchema, clauses: tuple[Clause, ...]) -> Plan:
     return plan
 
 
-def _sort(clause: Clause, table: TableSchema, plan: Plan) -> None:
+def _sort(clause: Clause, table: TableSchema, plan: AlterPlan) -> None:
     match clause:
         case AddColumn(column, _, if_not_exists):
             if if_not_exists and _has(table, column.name, plan):
@@ -114,7 +114,7 @@ def _sort(clause: Clause, table: TableSchema, plan: Plan) -> None:
             _sort_key(clause, table, plan)
 
 
-def _own_key(column: WrittenColumn, table: TableSchema, plan: Plan) -> list[WrittenKey]:
+def _own_key(column: WrittenColumn, table: TableSchema, plan: AlterPlan) -> list[WrittenKey]:
     """The key a definition behind IF [NOT] EXISTS asks for, unless it is there."""
     if column.key is None:
         return []
@@ -122,11 +122,11 @@ def _own_key(column: WrittenColumn, table: TableSchema, plan: Plan) -> list[Writ
     return [] if _is_there(key, table, plan) else [key]
 
 
-def _unless_keyed(column: WrittenColumn, table: TableSchema, plan: Plan) -> WrittenColumn:
+def _unless_keyed(column: WrittenColumn, table: TableSchema, plan: AlterPlan) -> WrittenColumn:
     return column if _own_key(column, table, plan) else replace(column, key=None)
 
 
-def _is_there(key: WrittenKey, table: TableSchema, plan: Plan) -> bool:
+def _is_there(key: WrittenKey, table: TableSchema, plan: AlterPlan) -> bool:
     """Whether IF NOT EXISTS finds the key by its name, or its first column's: in the table, or
     earlier in the statement and of its kind (MariaDB's `handle_if_exists_options`)."""
     return table.key(_sought(key)) is not None or any(
@@ -138,7 +138,7 @@ def _sought(key: WrittenKey) -> str:
     return ("primary" if key.kind == "primary" else key.name or key.parts[0].column or "").lower()
 
 
-def _keys_so_far(plan: Plan) -> Iterator[WrittenKey]:
+def _keys_so_far(plan: AlterPlan) -> Iterator[WrittenKey]:
     for element in plan.elements:
         if isinstance(element, WrittenKey):
             yield element
@@ -146,7 +146,7 @@ def _keys_so_far(plan: Plan) -> Iterator[WrittenKey]:
             yield key_of(element)
 
 
-def _sort_key(clause: Clause, table: TableSchema, plan: Plan) -> None:
+def _sort_key(clause: Clause, table: TableSchema, plan: AlterPlan) -> None:
     match clause:
         case AddKey(key):
             if not (key.if_not_exists and _is_there(key, table, plan)):
@@ -174,7 +174,7 @@ def _sort_key(clause: Clause, table: TableSchema, plan: Plan) -> None:
             return
 
 
-def _drop_key(name: str | None, if_exists: bool, table: TableSchema, plan: Plan) -> None:
+def _drop_key(name: str | None, if_exists: bool, table: TableSchema, plan: AlterPlan) -> None:
     folded = "primary" if name is None else name.lower()
     if table.key(folded) is None and not if_exists:
         raise CannotFollow(f"it drops the key {folded}, which is not there")
@@ -191,7 +191,7 @@ def merged(options: WrittenOptions, other: WrittenOptions) -> WrittenOptions:
     return replace(options, **given)
 
 
-def _has(table: TableSchema, name: str, plan: Plan) -> bool:
+def _has(table: TableSchema, name: str, plan: AlterPlan) -> bool:
     added = any(change.column.name.lower() == name.lower() for change in plan.defined)
     return added or table.column(name) is not None
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from pipeline.schema.context import StatementContext
 from pipeline.schema.evolving.charsets import Charset
-from pipeline.schema.evolving.clauses import Plan
+from pipeline.schema.evolving.clauses import AlterPlan
 from pipeline.schema.evolving.column_changes import BLOBS, TEXTS, converted, converted_text
 from pipeline.schema.evolving.defaults import resolve_default
 from pipeline.schema.evolving.effects import CannotFollow
@@ -32,7 +32,7 @@ from pipeline.schema.statements.changes import (
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class PlacedColumn:
     """A column of the new table, and its name in the old one."""
 
     column: ColumnSchema
@@ -41,11 +41,11 @@ class Placed:
 
 def placed_columns(
     table: TableSchema,
-    plan: Plan,
+    plan: AlterPlan,
     new: list[ColumnSchema],
     convert: Charset | None,
     context: StatementContext,
-) -> list[Placed]:
+) -> list[PlacedColumn]:
     """The columns in their order: all that stay in their places, then each new and each moved
     one goes where its clause says, in the order of the clauses."""
     changes = {
@@ -60,19 +60,19 @@ def placed_columns(
         and change.column.type.name in TEXTS + BLOBS
         and not change.column.type.sized
     }
-    columns: list[Placed] = []
+    columns: list[PlacedColumn] = []
     for column in table.columns:
         folded = column.name.lower()
         if folded in changes:
             made = changes[folded]
             if convert is not None and folded in unsized and not context.facts.mariadb:
                 made = converted_text(made, column)
-            columns.append(Placed(made, column.name))
+            columns.append(PlacedColumn(made, column.name))
         elif folded not in plan.dropped:
-            columns.append(Placed(_kept(column, plan, convert, context), column.name))
+            columns.append(PlacedColumn(_kept(column, plan, convert, context), column.name))
     for one, made in zip(plan.defined, new, strict=True):
         if isinstance(one, AddColumn):
-            _place(columns, Placed(_defined(made, plan, context), None), one.after)
+            _place(columns, PlacedColumn(_defined(made, plan, context), None), one.after)
         elif one.after is not None:
             moved = _taken_out(columns, one.column.name)
             after = replace(moved, column=_defined(moved.column, plan, context))
@@ -91,7 +91,7 @@ def _made_by_server(column: ColumnSchema) -> bool:
     return column.name == "my_row_id" and column.invisible and column.auto_increment
 
 
-def _taken_out(columns: list[Placed], name: str) -> Placed:
+def _taken_out(columns: list[PlacedColumn], name: str) -> PlacedColumn:
     """A column that was changed stands in its old place until its own clause moves it: a
     clause before that one finds it there, under its new name."""
     moved = next(column for column in columns if column.column.name.lower() == name.lower())
@@ -99,7 +99,7 @@ def _taken_out(columns: list[Placed], name: str) -> Placed:
     return moved
 
 
-def _defined(made: ColumnSchema, plan: Plan, context: StatementContext) -> ColumnSchema:
+def _defined(made: ColumnSchema, plan: AlterPlan, context: StatementContext) -> ColumnSchema:
     """A column that a clause puts in its place, as ALTER COLUMN has it then. MariaDB lets that
     name one that MODIFY or CHANGE moves; of one that they leave in its place no server does."""
     if made.name.lower() in plan.altered and isinstance(made.default, ExpressionDefault):
@@ -107,7 +107,7 @@ def _defined(made: ColumnSchema, plan: Plan, context: StatementContext) -> Colum
     return _altered(made, plan, context)
 
 
-def _place(columns: list[Placed], column: Placed, after: str | None) -> None:
+def _place(columns: list[PlacedColumn], column: PlacedColumn, after: str | None) -> None:
     if after is None:
         columns.append(column)
     elif after == FIRST:
@@ -120,7 +120,7 @@ def _place(columns: list[Placed], column: Placed, after: str | None) -> None:
 
 
 def _kept(
-    column: ColumnSchema, plan: Plan, convert: Charset | None, context: StatementContext
+    column: ColumnSchema, plan: AlterPlan, convert: Charset | None, context: StatementContext
 ) -> ColumnSchema:
     folded = column.name.lower()
     if folded in plan.renamed:
@@ -131,7 +131,7 @@ def _kept(
     return column if convert is None else converted(column, convert)
 
 
-def _altered(column: ColumnSchema, plan: Plan, context: StatementContext) -> ColumnSchema:
+def _altered(column: ColumnSchema, plan: AlterPlan, context: StatementContext) -> ColumnSchema:
     for clause in plan.altered.get(column.name.lower(), ()):
         match clause:
             case AlterDefault() if column.generated is not None:
@@ -146,7 +146,7 @@ def _altered(column: ColumnSchema, plan: Plan, context: StatementContext) -> Col
     return column
 
 
-def kept_keys(table: TableSchema, plan: Plan, placed: list[Placed]) -> list[KeySchema]:
+def kept_keys(table: TableSchema, plan: AlterPlan, placed: list[PlacedColumn]) -> list[KeySchema]:
     """Keys that were not dropped, on what is left of their columns; none without any."""
     found = []
     for key in table.keys:
@@ -167,7 +167,7 @@ def kept_keys(table: TableSchema, plan: Plan, placed: list[Placed]) -> list[KeyS
     return found
 
 
-def _kept_part(part: KeyPart, table: TableSchema, placed: list[Placed]) -> KeyPart | None:
+def _kept_part(part: KeyPart, table: TableSchema, placed: list[PlacedColumn]) -> KeyPart | None:
     """The first column, from the left, that is the part's own or new under its name."""
     if part.column is None:
         return part
