@@ -109,7 +109,7 @@ class ComingBack:
 
 
 class RecordedBefore:
-    """`Recorded`: the versions of batches from `since` on. Once a table is told otherwise
+    """The versions of batches from `since` on. Once a table is told otherwise
     than then, nothing that was recorded of it counts any more."""
 
     def __init__(self, ledger: Ledger, source: str, since: int) -> None:
