@@ -33,11 +33,8 @@ UNHURRIED = (
     "--innodb-flush-log-at-trx-commit=2",
     "--innodb-flush-method=nosync",
     "--innodb-doublewrite=OFF",
-    "--innodb-file-per-table=OFF",
 )
-"""A server that leaves writing to disk to the system: no power is cut in the tests. Its tables
-share a file: to make and to drop one takes half of what a file of its own does, and the log says
-the same of both."""
+"""A server that leaves writing to disk to the system: no power is cut in the tests."""
 
 
 LARGE = 1 << 20

@@ -185,7 +185,9 @@ def test_back_behind_every_batch(history: History) -> None:
         follower.run()
         require_equal(branch, follower)
     for batch in (numbers[0], numbers[-1] + 1):
-        with pytest.raises(VersionSetUnknown, match=f"behind batch {batch}: it tells of batches 2"):
+        with pytest.raises(
+            VersionSetUnknown, match=f"where batch {batch} ended: it knows batches 2 to"
+        ):
             foresee(history.together(-1, -1).work(), batch)
 
 

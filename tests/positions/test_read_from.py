@@ -127,7 +127,7 @@ def test_a_replica_that_stands_still_is_waited_for(
 
 def test_what_is_on_the_replica_alone_is_never_read(shop: Shop, pair: Pair) -> None:
     pair.b.execute("insert into shop.a values (-1, -1)")
-    _require_refused(shop.follower, "transactions that the source has not")
+    _require_refused(shop.follower, "transactions that the source lacks")
 
 
 def test_a_replica_that_leaves_something_out_is_not_read(shop: Shop, pair: Pair) -> None:
