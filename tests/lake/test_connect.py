@@ -145,12 +145,12 @@ KILLED = """
 import sys
 from pathlib import Path
 from resources.lake.remote import RemoteSpark
-from resources.lake.server import Server
+from resources.lake.server import SparkServer
 from tests.lake.conftest import lake_at
 from tests.lake.made import PEOPLE, a_write, update
 folder = Path(sys.argv[1])
 spark = RemoteSpark(
-    Server("127.0.0.1", int(sys.argv[2]), token="of-tests"),
+    SparkServer("127.0.0.1", int(sys.argv[2]), token="of-tests"),
     {}, lake=folder / "lake", staging=folder / "of-the-dead",
 )
 lake = lake_at(folder / "lake", folder / "of-the-dead", spark, in_memory=False)

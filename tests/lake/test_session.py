@@ -23,7 +23,7 @@ import sys
 from pathlib import Path
 import pyarrow as pa
 from pipeline.ports.mirror_writes import (
-    Append, FoldedChanges, Merge, PartColumn, StagedFiles, Target
+    Append, FoldedChanges, Merge, PartColumn, StagedFiles, MirrorTarget
 )
 from resources.lake.room import open_lake
 
@@ -40,7 +40,7 @@ schema = pa.schema([("id", pa.int64())])
 for number in (1, 2):
     changes = pa.table({"_change_type": ["insert"], "id": [number]})
     staged = room.mirrors.stage("x", changes)
-    target = Target("m", schema, "app", number, "words")
+    target = MirrorTarget("m", schema, "app", number, "words")
     part = StagedFiles((staged,), (PartColumn("id", pa.int64()),))
     merge = Merge(target, ("id",), FoldedChanges((staged,)))
     room.mirrors.write(Append(target, (part,)) if number == 1 else merge)
