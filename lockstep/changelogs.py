@@ -77,7 +77,6 @@ def whole_changelog(
             f"No change of a table {table} of {source!r} is in the lake yet.",
             hint="`lockstep tables` lists what is captured, `lockstep run` captures",
         )
-    columns = together(
-        [generation.schema for generation in generations], [one.number for one in generations]
-    )
+    schemas = [generation.schema for generation in generations]
+    columns = together(schemas, [generation.number for generation in generations])
     return WholeChangelog(table, generations, columns)
