@@ -68,7 +68,7 @@ soak: $(READY)  ## minutes of traffic, faults and runs
 follow: $(READY)  ## follow the DDL in CASES=DIR on a real server; wrong ones fail
 	@$(BIN)/python -m tests.schema.follow $(CASES)
 
-jar: $(READY)  ## compile the two log stores, the only Java; needs a JDK
+jar: $(READY)  ## compile the log stores and all other Java; needs a JDK
 	@$(BIN)/python -m tests.lake.build_log_store
 
 lock: $(READY)  ## renew requirements.lock from pyproject.toml

@@ -92,7 +92,7 @@ def commit_rows(
         logs = _object(jvm, "org.apache.spark.sql.delta.DeltaLog")
         pair = logs.forTableWithSnapshot(session._jsparkSession, str(path))
         log, snapshot = pair._1(), pair._2()
-        begun = log.startTransaction(none, jvm.scala.Some(snapshot))
+        begun = log.startTransaction(none, _class(jvm, "scala.Some")(snapshot))
         if made is not None:
             log.createLogDirectoriesIfNotExists()
             begun.updateMetadataForNewTable(_action(jvm, _metadata(rows.schema, made)))
@@ -101,7 +101,7 @@ def commit_rows(
             told = {**before, "schemaString": spark_schema(rows.schema).json()}
             begun.updateMetadataForTableOverwrite(_action(jvm, {"metaData": told}))
         file = _written(path, _as_stored(rows, _fields(begun))) if rows.num_rows else None
-        actions = jvm.java.util.ArrayList()
+        actions = _class(jvm, "java.util.ArrayList")()
         if anew and made is None:
             for one in _listed(jvm, listed, snapshot):
                 actions.add(one.removeWithTimestamp(_now(), True))
@@ -109,10 +109,10 @@ def commit_rows(
         actions.add(_action(jvm, {"txn": recorded}))
         if file is not None:
             actions.add(_action(jvm, {"add": _added(file, rows.num_rows)}))
-        modes = jvm.org.apache.spark.sql.SaveMode
+        modes = _class(jvm, "org.apache.spark.sql.SaveMode")
         mode = modes.Overwrite if anew else modes.Append
-        operation = getattr(jvm, "org.apache.spark.sql.delta.DeltaOperations$Write")
-        converters = jvm.scala.jdk.javaapi.CollectionConverters
+        operation = _class(jvm, "org.apache.spark.sql.delta.DeltaOperations$Write")
+        converters = _class(jvm, "scala.jdk.javaapi.CollectionConverters")
         begun.commit(converters.asScala(actions).toSeq(), operation(mode, *[none] * _MORE_OF_WRITE))
 
 
@@ -124,7 +124,7 @@ _MORE_OF_WRITE: Final = 8
 def _active(session: SparkSession) -> Iterator[Any]:
     """Java, in whose thread of ours this session's settings hold meanwhile: the pin among them."""
     jvm: Any = session._jvm
-    sessions = jvm.org.apache.spark.sql.classic.SparkSession
+    sessions = _class(jvm, "org.apache.spark.sql.classic.SparkSession")
     sessions.setActiveSession(session._jsparkSession)
     try:
         yield jvm
@@ -132,9 +132,15 @@ def _active(session: SparkSession) -> Iterator[Any]:
         sessions.clearActiveSession()
 
 
+def _class(jvm: Any, name: str) -> Any:
+    """A class, asked for by its whole name: for `jvm.java.util`, Java looks through hundreds of
+    jars for a class `java`, then for a class `java.util`."""
+    return getattr(jvm, name)
+
+
 def _object(jvm: Any, name: str) -> Any:
     """A Scala object."""
-    return getattr(getattr(jvm, f"{name}$"), "MODULE$")
+    return getattr(_class(jvm, f"{name}$"), "MODULE$")
 
 
 def _action(jvm: Any, told: Mapping[str, Any]) -> Any:

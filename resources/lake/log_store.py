@@ -48,7 +48,7 @@ def _require(session: SparkSession, root: str, wanted: str) -> None:
     assert jvm is not None
     stores = getattr(jvm, "org.apache.spark.sql.delta.storage.LogStore$")
     store = getattr(stores, "MODULE$").apply(session._jsparkSession)
-    path = jvm.org.apache.hadoop.fs.Path(root)
+    path = getattr(jvm, "org.apache.hadoop.fs.Path")(root)
     system = path.getFileSystem(session._jsparkSession.sessionState().newHadoopConf())
     chosen = store.getDelegate(system.makeQualified(path))
     found = chosen.logStoreImpl() if hasattr(chosen, "logStoreImpl") else chosen

@@ -49,9 +49,9 @@ def requests_of_java(session: SparkSession, lake: ObjectPath) -> int | None:
     try:
         jvm: Any = session.sparkContext._jvm
         conf = session.sparkContext._jsc.hadoopConfiguration()
-        hadoop = jvm.org.apache.hadoop.fs
-        client = hadoop.Path(f"{lake}/").getFileSystem(conf)
-        told = hadoop.statistics.IOStatisticsSupport.retrieveIOStatistics(client)
+        client = getattr(jvm, "org.apache.hadoop.fs.Path")(f"{lake}/").getFileSystem(conf)
+        statistics = getattr(jvm, "org.apache.hadoop.fs.statistics.IOStatisticsSupport")
+        told = statistics.retrieveIOStatistics(client)
         counted = None if told is None else told.counters().get(_COUNTER)
     except (Py4JError, OSError):
         return None

@@ -24,7 +24,13 @@ JOINED = {
 }
 """Keys where the user's value is added to ours: without ours there is no Delta."""
 
-_ONE_PROCESS = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+_ONE_PROCESS = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    # Hadoop's own class starts a command for each file that it makes (`LocalFiles.java`).
+    "spark.hadoop.fs.file.impl": "lockstep.delta.LocalFiles",
+    "spark.hadoop.fs.AbstractFileSystem.file.impl": "lockstep.delta.LocalFiles$Context",
+}
 
 _LAUNCH = ("spark.master", "spark.driver.", "spark.jars")
 """Keys the launcher must see before there is a Java process. All others are handed over

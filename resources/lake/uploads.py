@@ -24,7 +24,7 @@ def give_up_uploads(spark: Spark, below: ObjectPath) -> None:
 
     session = spark.session()
     jvm: Any = session.sparkContext._jvm
-    path = jvm.org.apache.hadoop.fs.Path(f"{below}/")
+    path = getattr(jvm, "org.apache.hadoop.fs.Path")(f"{below}/")
     with suppress(Py4JJavaError):
         store = path.getFileSystem(session._jsparkSession.sessionState().newHadoopConf())
         uploader = store.createMultipartUploader(path).build()

@@ -1,4 +1,4 @@
-"""Making the log stores' jar: the two classes of Java in the product.
+"""Making the jar: the classes of Java in the product.
 
     python -m tests.lake.build_log_store
 
@@ -22,7 +22,7 @@ from resources.lake.jars import jars_folder
 from resources.lake.log_store import JAR
 
 SOURCES: Final = tuple(
-    JAR.with_name(f"{name}.java") for name in ("PinnedLogStore", "ObjectLogStore")
+    JAR.with_name(f"{name}.java") for name in ("PinnedLogStore", "ObjectLogStore", "LocalFiles")
 )
 RELEASE: Final = "17"
 

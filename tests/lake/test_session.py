@@ -48,10 +48,10 @@ for number in (1, 2):
 """
 
 
-def child(folder: Path, program: str) -> subprocess.Popen[bytes]:
-    """A Python process in `folder`, whose temporary files go to `folder`/tmp."""
+def child(folder: Path, program: str, **more: str) -> subprocess.Popen[bytes]:
+    """A Python process in `folder`, whose temporary files go to `folder`/tmp; `more` variables."""
     (folder / "tmp").mkdir(exist_ok=True)
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(folder / "tmp")}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(folder / "tmp"), **more}
     return subprocess.Popen(
         [sys.executable, "-c", program],
         cwd=folder,
@@ -63,8 +63,10 @@ def child(folder: Path, program: str) -> subprocess.Popen[bytes]:
 
 
 def test_a_run_says_nothing_and_leaves_nothing(tmp_path: Path) -> None:
-    """No line of Spark's reaches the terminal; only the lake is left in the folder."""
-    process = child(tmp_path, PROGRAM + "room.close()\n")
+    """No line of Spark's reaches the terminal; only the lake is left in the folder. Nor does it
+    need a program of the machine's, as Hadoop's own files would (`LocalFiles.java`)."""
+    java = java_or_refuse(os.environ).program.resolve().parents[1]
+    process = child(tmp_path, PROGRAM + "room.close()\n", PATH="", JAVA_HOME=str(java))
     said = process.communicate()
     assert (*said, process.returncode) == (b"", b"", 0)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["lake", "staging", "tmp"]
