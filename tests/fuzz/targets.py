@@ -199,19 +199,19 @@ class Dumps:
         assert buffer.witness is None or buffer.witness.length > 0
         return out
 
-    def _take(self, buffer: TransactionBuffer, run: TransactionGroup) -> None:
+    def _take(self, buffer: TransactionBuffer, group: TransactionGroup) -> None:
         """Ask a run everything that a capture asks it."""
-        gtid_texts(run.transactions, run.sources)
-        statements = run.texts.lists(len(run.transactions))
+        gtid_texts(group.transactions, group.sources)
+        statements = group.texts.lists(len(group.transactions))
         statements.validate(full=True)
         kept = sum(len(text) for text in statements.flatten().to_pylist())
         # What is no UTF-8 is shown with four letters for a byte.
         assert kept <= 4 * MOST_BYTES
-        found = gtid_set(run.transactions, run.sources)
+        found = gtid_set(group.transactions, group.sources)
         assert GtidSet.parse(str(found)) == found
-        for at in run.transactions[:, columns.COMMITTED_AT].tolist():
+        for at in group.transactions[:, columns.COMMITTED_AT].tolist():
             moment(at)
-        for block in run.blocks:
+        for block in group.blocks:
             for number, _, part in by_map(block):
                 try:
                     self._decoding.decode(buffer.maps.known[number].raw, part)

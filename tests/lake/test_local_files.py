@@ -3,7 +3,6 @@ for each (`LocalFiles.java`; that none is needed: `test_session`)."""
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +50,7 @@ def test_permissions_are_those_that_were_asked_for(
     files.create(hadoop.Path(str(tmp_path / "folder" / "file"))).close()
     files.setPermission(hadoop.Path(str(tmp_path / "folder" / "file")), permission)
     files.setPermission(hadoop.Path(str(tmp_path / "folder")), permission)
-    found = [os.stat(tmp_path / name).st_mode & 0o7777 for name in ("folder", "folder/file")]
+    found = [(tmp_path / name).stat().st_mode & 0o7777 for name in ("folder", "folder/file")]
     assert found == [mode, mode]
 
 

@@ -76,19 +76,19 @@ def transactions(source: MySqlServer, start: Coordinates, **options: Any) -> lis
     return [one for buffer, run in runs(source, start, **options) for one in _read(buffer, run)]
 
 
-def _read(buffer: TransactionBuffer, run: TransactionGroup) -> Iterator[Read]:
+def _read(buffer: TransactionBuffer, group: TransactionGroup) -> Iterator[Read]:
     tables: dict[int, list[TableName]] = {}
-    for block in run.blocks:
+    for block in group.blocks:
         for event in block.events.tolist():
             table = buffer.maps.known[event[columns.MAP]].table
             tables.setdefault(event[columns.TRANSACTION], []).append(table)
-    for number, row in enumerate(run.transactions):
-        file = run.files[row[columns.FILE]]
+    for number, row in enumerate(group.transactions):
+        file = group.files[row[columns.FILE]]
         yield Read(
-            gtid_text(row, run.sources),
+            gtid_text(row, group.sources),
             Coordinates(file, int(row[columns.BEGIN_OFFSET])),
             Coordinates(file, int(row[columns.END_OFFSET])),
-            tuple(query for at, query in run.statements if at == number),
+            tuple(query for at, query in group.statements if at == number),
             tuple(tables.get(number, ())),
         )
 

@@ -52,10 +52,10 @@ def changes_since(stand: MySqlStand, start: Coordinates, **options: Any) -> list
 
 
 def decoded(
-    buffer: TransactionBuffer, run: TransactionGroup, flavour: str = "mysql"
+    buffer: TransactionBuffer, group: TransactionGroup, flavour: str = "mysql"
 ) -> Iterator[Change]:
     """The row images of a run, of each block by table map."""
-    for block in run.blocks:
+    for block in group.blocks:
         for number, _, part in by_map(block):
             known = buffer.maps.known[number]
             structure = read_structure(known.raw, flavour)

@@ -70,23 +70,23 @@ def taken(buffer: TransactionBuffer) -> Iterator[Out]:
         buffer.ack()
 
 
-def outs(run: TransactionGroup) -> list[Out]:
-    events: list[list[bytes]] = [[] for _ in run.transactions]
-    for block in run.blocks:
+def outs(group: TransactionGroup) -> list[Out]:
+    events: list[list[bytes]] = [[] for _ in group.transactions]
+    for block in group.blocks:
         for event in block.events.tolist():
             at, size = event[columns.AT], event[columns.SIZE]
             events[event[columns.TRANSACTION]].append(block.data[at : at + size].tobytes())
-    texts = run.texts.lists(len(run.transactions)).to_pylist()
+    texts = group.texts.lists(len(group.transactions)).to_pylist()
     return [
         Out(
-            gtid_text(row, run.sources),
+            gtid_text(row, group.sources),
             int(row[columns.END_OFFSET]),
-            tuple(query.text for at, query in run.statements if at == number),
+            tuple(query.text for at, query in group.statements if at == number),
             tuple(events[number]),
             tuple(texts[number] or ()),
             bool(row[columns.TEXT_BYTES] > MOST_BYTES),
         )
-        for number, row in enumerate(run.transactions)
+        for number, row in enumerate(group.transactions)
     ]
 
 

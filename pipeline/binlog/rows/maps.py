@@ -17,11 +17,12 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.binlog.rows.table_map import TableMap
+from pipeline.binlog.stream.framing import HEADER
 from pipeline.binlog.stream.ring import Integers
 from pipeline.table import TableName
 
-_BEHIND_FLAGS = 27
-"""Header 19, table id 6, flags 2."""
+_BEHIND_FLAGS = HEADER.size + 6 + 2
+"""Where a map's names begin: behind the header, its table's number and its flags."""
 
 _UNUSED = -1
 

@@ -22,6 +22,7 @@ from pipeline.binlog.rows.metadata import (
     optional_fields,
 )
 from pipeline.binlog.stream.event_reader import Reader
+from pipeline.binlog.stream.framing import HEADER
 from pipeline.errors import TableError
 from pipeline.table import Column, TableName, TableStructure
 
@@ -173,7 +174,7 @@ def read_structure(raw: bytes, flavour: str = "mysql") -> TableStructure:
 
 
 def _head(raw: bytes) -> tuple[int, TableName, Reader]:
-    reader = Reader(raw[19:], "a TABLE_MAP event")
+    reader = Reader(raw[HEADER.size :], "a TABLE_MAP event")
     table_id = reader.integer(6)
     reader.take(2)
     database = reader.take(reader.integer(1)).decode("utf-8", "surrogateescape")

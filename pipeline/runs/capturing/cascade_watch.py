@@ -82,7 +82,7 @@ class Watch:
         return self._references
 
     def lost(
-        self, run: TransactionGroup, block: Block, maps: Iterable[TableMap], flavour: str
+        self, group: TransactionGroup, block: Block, maps: Iterable[TableMap], flavour: str
     ) -> dict[TableName, LostRows]:
         """What a block's events did to captured tables unseen. `maps`: by their numbers."""
         unseen = np.flatnonzero(unlogged(block.events))
@@ -97,7 +97,7 @@ class Watch:
             for table, one in self._known().below(parent, harm).items():
                 if self._captured(table):
                     found.setdefault(table, Harm()).add(one)
-        return {table: _lost(run, block, table, one) for table, one in found.items()}
+        return {table: _lost(group, block, table, one) for table, one in found.items()}
 
     def _harm(self, mapped: TableMap, part: Block, events: Integers, flavour: str) -> Harm:
         """What these events of one table did to its own rows."""
@@ -130,6 +130,6 @@ class Watch:
         return {names[place]: row for place, row in found.items()}
 
 
-def _lost(run: TransactionGroup, block: Block, table: TableName, harm: Harm) -> LostRows:
+def _lost(group: TransactionGroup, block: Block, table: TableName, harm: Harm) -> LostRows:
     transaction = int(block.events[harm.first, columns.TRANSACTION])
-    return LostRows(table, transaction, run.begin(transaction), harm.reason)
+    return LostRows(table, transaction, group.begin(transaction), harm.reason)

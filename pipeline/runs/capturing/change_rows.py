@@ -64,11 +64,15 @@ class Holding:
         self.rows = 0
 
     def hold(
-        self, run: TransactionGroup, one: Decoded, first_sequence: Integers, marks: TransactionMarks
+        self,
+        group: TransactionGroup,
+        one: Decoded,
+        first_sequence: Integers,
+        marks: TransactionMarks,
     ) -> None:
         """`first_sequence`: the number of each event's first image."""
         table = one.table
-        if run.from_file:
+        if group.from_file:
             self._tables.files.begin_part(table)
         places = EventPlaces(
             transaction=one.events[:, columns.TRANSACTION],
@@ -76,7 +80,7 @@ class Holding:
             second=one.events[:, columns.TIMESTAMP],
             server_id=one.events[:, columns.SERVER_ID],
             first_sequence=first_sequence,
-            first_row=_first_rows(table, run, one),
+            first_row=_first_rows(table, group, one),
         )
         held = np.zeros(len(one.which), np.int64)
         for images in one.batches:
@@ -107,24 +111,24 @@ class Holding:
             self.unknown[f"{table.version.table}.{column}"] += count
 
 
-def marks_of(run: TransactionGroup) -> TransactionMarks:
+def marks_of(group: TransactionGroup) -> TransactionMarks:
     """What all images of a run's transactions have in common."""
-    names = pa.array([str(file) for file in run.files], pa.string())
+    names = pa.array([str(file) for file in group.files], pa.string())
     return TransactionMarks(
-        file=names.take(pa.array(run.transactions[:, columns.FILE])),
-        gtid=gtid_texts(run.transactions, run.sources),
-        committed_at=commit_times(run.transactions),
+        file=names.take(pa.array(group.transactions[:, columns.FILE])),
+        gtid=gtid_texts(group.transactions, group.sources),
+        committed_at=commit_times(group.transactions),
     )
 
 
-def _first_rows(table: CapturedTable, run: TransactionGroup, one: Decoded) -> Integers:
+def _first_rows(table: CapturedTable, group: TransactionGroup, one: Decoded) -> Integers:
     """`_row` of each event's first row: 0, but where several events share a place in the
     log (inside a payload, or at an XA COMMIT) they are counted on."""
     offsets = one.events[:, columns.OFFSET]
-    files = run.transactions[one.events[:, columns.TRANSACTION], columns.FILE]
+    files = group.transactions[one.events[:, columns.TRANSACTION], columns.FILE]
     same = np.zeros(len(offsets), bool)
     same[1:] = (np.diff(offsets) == 0) & (np.diff(files) == 0)
-    here = (str(run.files[files[0]]), int(offsets[0]))
+    here = (str(group.files[files[0]]), int(offsets[0]))
     before = table.rows_there if here == table.place else 0
     ends = np.cumsum(one.rows)
     starts = ends - one.rows
@@ -132,6 +136,6 @@ def _first_rows(table: CapturedTable, run: TransactionGroup, one: Decoded) -> In
     since = np.repeat(starts[heads], np.diff(heads, append=len(same)))
     first = starts - since
     first[: heads[1] if len(heads) > 1 else len(first)] += before
-    table.place = (str(run.files[files[-1]]), int(offsets[-1]))
+    table.place = (str(group.files[files[-1]]), int(offsets[-1]))
     table.rows_there = int(first[-1] + one.rows[-1])
     return first

@@ -52,7 +52,7 @@ class Taker(Protocol):
 
     def changed(self, logged: LoggedStatement, followed: FollowedStatement) -> None: ...
 
-    def put(self, run: TransactionGroup) -> None: ...
+    def put(self, group: TransactionGroup) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,7 +241,7 @@ class LogReading:
         taken = self._work.source.patterns.matches(table) and self._taker.wanted(table)
         return taken or self._taker.watches(table)
 
-    def _take(self, run: TransactionGroup, statements: Sequence[LoggedStatement]) -> None:
+    def _take(self, group: TransactionGroup, statements: Sequence[LoggedStatement]) -> None:
         for logged in statements:
             self._taker.reach(logged.begin)
             followed = self._structures.take(logged)
@@ -249,15 +249,15 @@ class LogReading:
             if why is not None and why.may_touch is None:
                 self._stops(_not_understood(logged, why.reason))
             self._taker.changed(logged, followed)
-        self._taker.reach(run.end(-1))
-        self._taker.put(run)
+        self._taker.reach(group.end(-1))
+        self._taker.put(group)
         if self._taker.changes and self._spark_wanted:
             self._spark_wanted = False
             self._work.mirrors.prepare()
-        self._committed_at = int(commit_times(run.transactions[-1:])[0])
-        self._note_gtids(run)
-        self.transactions += len(run.transactions)
-        sizes = run.transactions[:, columns.LOG_BYTES]
+        self._committed_at = int(commit_times(group.transactions[-1:])[0])
+        self._note_gtids(group)
+        self.transactions += len(group.transactions)
+        sizes = group.transactions[:, columns.LOG_BYTES]
         self.log_bytes += int(sizes.sum())
         self.largest = max(self.largest, int(sizes.max()))
         if monotonic() - self._told < _TELL_SECONDS:
@@ -270,10 +270,10 @@ class LogReading:
             total_bytes=self._total,
         )
 
-    def _note_gtids(self, run: TransactionGroup) -> None:
-        self._gtids.add(run.transactions, run.sources)
-        self.last_of_sources.add(run.transactions, run.sources, run.files)
-        anonymous = int((run.transactions[:, columns.GTID_KIND] == ANONYMOUS).sum())
+    def _note_gtids(self, group: TransactionGroup) -> None:
+        self._gtids.add(group.transactions, group.sources)
+        self.last_of_sources.add(group.transactions, group.sources, group.files)
+        anonymous = int((group.transactions[:, columns.GTID_KIND] == ANONYMOUS).sum())
         self._anonymous += anonymous
         if anonymous and self._begun.leave_out:
             raise TransactionsWithoutGtid(

@@ -41,19 +41,19 @@ def facts_of_server(facts: ServerFacts) -> ServerDialect:
     return facts_of(facts.version, facts.flavour, facts.settings)
 
 
-def logged_statements(run: TransactionGroup, facts: ServerDialect) -> list[LoggedStatement]:
+def logged_statements(group: TransactionGroup, facts: ServerDialect) -> list[LoggedStatement]:
     """The statements of a run that may change a structure, in the order of the log."""
     found = []
-    for number, query in run.statements:
-        row = run.transactions[number]
+    for number, query in group.statements:
+        row = group.transactions[number]
         context = read_context(query.status, facts, query.database)
         found.append(
             LoggedStatement(
                 text=statement_text(query.raw, context.client_charset),
                 context=context,
-                begin=run.begin(number),
-                end=run.end(number),
-                gtid=gtid_text(row, run.sources),
+                begin=group.begin(number),
+                end=group.end(number),
+                gtid=gtid_text(row, group.sources),
                 committed_at=moment(int(commit_times(row[None])[0])),
                 executed_at=moment(query.second * SECOND + context.microseconds),
                 server_id=int(row[SERVER]),

@@ -136,28 +136,28 @@ class Segmenter:
     def _ask_again(self) -> None:
         self._decoding.buffer.maps.ask_again()
 
-    def put(self, run: TransactionGroup) -> None:
+    def put(self, group: TransactionGroup) -> None:
         """Decode and number a run's rows."""
-        marks = marks_of(run)
-        counted = CountedTransactions(run, self._numbers.last, self._following.take_emptied())
-        for block in run.blocks:
-            self._put_block(run, block, marks, counted)
-        if run.from_file:
+        marks = marks_of(group)
+        counted = CountedTransactions(group, self._numbers.last, self._following.take_emptied())
+        for block in group.blocks:
+            self._put_block(group, block, marks, counted)
+        if group.from_file:
             counted.rows[0] = self._tables.files.rows_in_parts
             self._tables.files.end_parts()
         if self._source_rows is not None:
-            self._source_rows.transactions(run, marks, counted)
+            self._source_rows.transactions(group, marks, counted)
 
     def _put_block(
         self,
-        run: TransactionGroup,
+        group: TransactionGroup,
         block: Block,
         marks: TransactionMarks,
         counted: CountedTransactions,
     ) -> None:
         images_of, rows_of = (np.zeros(len(block.events), np.int64) for _ in range(2))
-        lost = self._lost(run, block)
-        decoded = self._decoded(run, block, lost)
+        lost = self._lost(group, block)
+        decoded = self._decoded(group, block, lost)
         self._following.end_at(lost)
         for one in decoded:
             images_of[one.which] = one.images
@@ -165,11 +165,11 @@ class Segmenter:
         counted.add(block.events, rows_of, images_of)
         first_of = self._numbers.last + 1 + np.cumsum(images_of) - images_of
         for one in decoded:
-            self._holding.hold(run, one, first_of[one.which], marks)
+            self._holding.hold(group, one, first_of[one.which], marks)
         self._numbers.changes += int(images_of.sum())
 
     def _decoded(
-        self, run: TransactionGroup, block: Block, lost: dict[TableName, LostRows]
+        self, group: TransactionGroup, block: Block, lost: dict[TableName, LostRows]
     ) -> list[Decoded]:
         """A block's rows by their tables, each table's in the order of the log."""
         decoded: list[Decoded] = []
@@ -181,24 +181,24 @@ class Segmenter:
                 which, part = which[kept], Block(part.data, part.events[kept])
                 if not len(which):
                     continue
-            done = self._decoded_table(run, name, which, part)
+            done = self._decoded_table(group, name, which, part)
             if done is not None:
                 decoded.append(done)
         return decoded
 
     def _decoded_table(
-        self, run: TransactionGroup, name: TableName, which: Integers, part: Block
+        self, group: TransactionGroup, name: TableName, which: Integers, part: Block
     ) -> Decoded | None:
         """Where one of a table's events is bad, none of this block counts: its changes end
         between two transactions, before the first one here."""
         if not self._tables.wanted(name) or self.joining.waits(name):
             return None
         if (low := self._following.lows.get(name)) is not None:
-            later = behind(run, part.events, low)
+            later = behind(group, part.events, low)
             which, part = which[later], Block(part.data, part.events[later])
             if not len(which):
                 return None
-        at = run.begin(part.events[0, columns.TRANSACTION])
+        at = group.begin(part.events[0, columns.TRANSACTION])
         try:
             with for_one_table("decode its rows"):
                 table, batches = self._decoding.decoded(part, at, self._tables)
@@ -213,16 +213,16 @@ class Segmenter:
 
     # -- rows that no log tells -----------------------------------------------------------
 
-    def _lost(self, run: TransactionGroup, block: Block) -> dict[TableName, LostRows]:
+    def _lost(self, group: TransactionGroup, block: Block) -> dict[TableName, LostRows]:
         """Captured tables that the server changed in this block without a word in the log."""
         maps, flavour = self._decoding.buffer.maps.known, self._decoding.flavour
-        losses = self._watch.lost(run, block, maps, flavour)
+        losses = self._watch.lost(group, block, maps, flavour)
         for table in list(losses):
             if self.joining.waits(table) or not self._has_rows(losses[table], block):
                 del losses[table]
             elif (low := self._following.lows.get(table)) is not None:
-                later = Block(block.data, block.events[behind(run, block.events, low)])
-                again = self._watch.lost(run, later, maps, flavour).get(table)
+                later = Block(block.data, block.events[behind(group, block.events, low)])
+                again = self._watch.lost(group, later, maps, flavour).get(table)
                 del losses[table]
                 if again is not None:
                     losses[table] = again

@@ -125,10 +125,10 @@ class Joining:
         return begun.sequence, begun.version
 
 
-def behind(run: TransactionGroup, events: Integers, low: Coordinates) -> Integers:
+def behind(group: TransactionGroup, events: Integers, low: Coordinates) -> Integers:
     """Which events belong to transactions that end behind a place."""
-    rows = run.transactions[events[:, columns.TRANSACTION]]
+    rows = group.transactions[events[:, columns.TRANSACTION]]
     ends = rows[:, columns.END_OFFSET]
-    numbers = np.array([file.number for file in run.files])[rows[:, columns.FILE]]
+    numbers = np.array([file.number for file in group.files])[rows[:, columns.FILE]]
     later = (numbers > low.file.number) | ((numbers == low.file.number) & (ends > low.offset))
     return np.flatnonzero(later)

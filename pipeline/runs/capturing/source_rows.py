@@ -41,10 +41,10 @@ class CountedTransactions:
     """What a run's transactions changed, counted block by block; `before`: the number of the
     last change before the run, `marks`: of those that stand for its first transaction."""
 
-    def __init__(self, run: TransactionGroup, before: int, marks: tuple[int, ...] = ()) -> None:
+    def __init__(self, group: TransactionGroup, before: int, marks: tuple[int, ...] = ()) -> None:
         self._before, self._marks = before, marks
-        self.rows: Integers = np.zeros(len(run.transactions), np.int64)
-        self._images: Integers = np.zeros(len(run.transactions), np.int64)
+        self.rows: Integers = np.zeros(len(group.transactions), np.int64)
+        self._images: Integers = np.zeros(len(group.transactions), np.int64)
 
     def add(self, events: Integers, rows: Integers, images: Integers) -> None:
         """Rows and images of each event of a block."""
@@ -90,17 +90,17 @@ class SourceRows:
         self._statements.append(PlacedStatement(logged, followed, dict(actions), sequence))
 
     def transactions(
-        self, run: TransactionGroup, marks: TransactionMarks, counted: CountedTransactions
+        self, group: TransactionGroup, marks: TransactionMarks, counted: CountedTransactions
     ) -> None:
         """All of a run's."""
         places = TransactionPlaces(
-            begin=run.transactions[:, columns.BEGIN_OFFSET],
-            end=run.transactions[:, columns.END_OFFSET],
-            server_id=run.transactions[:, columns.SERVER],
+            begin=group.transactions[:, columns.BEGIN_OFFSET],
+            end=group.transactions[:, columns.END_OFFSET],
+            server_id=group.transactions[:, columns.SERVER],
         )
         texts = TransactionTexts(
-            run.texts.lists(len(run.transactions)),
-            run.transactions[:, columns.TEXT_BYTES] > MOST_BYTES,
+            group.texts.lists(len(group.transactions)),
+            group.transactions[:, columns.TEXT_BYTES] > MOST_BYTES,
         )
         rows = transaction_rows(marks, places, counted.counts, texts, batch=self._batch)
         self._held.add(rows)

@@ -120,26 +120,26 @@ class LogOfTables:
         if self._watch.moved():
             self._decoding.buffer.maps.ask_again()
 
-    def put(self, run: TransactionGroup) -> None:
+    def put(self, group: TransactionGroup) -> None:
         taken: set[TableName] = set()
-        for block in run.blocks:
-            for table, at, reason in self._lost(run, block):
+        for block in group.blocks:
+            for table, at, reason in self._lost(group, block):
                 self._leave(table, f"rows changed at {at} without being logged: {reason}")
             for name, _, part in by_table(block, self._decoding.buffer.maps.known):
-                if self.wanted(name) and self._take(name, part, run):
+                if self.wanted(name) and self._take(name, part, group):
                     taken.add(name)
-        transactions = _Transactions(run, self._gtids_before)
+        transactions = _Transactions(group, self._gtids_before)
         for table in taken:
             if self.wanted(table):
                 self._readers[table].end(transactions)
-        self._gtids.add(run.transactions, run.sources)
+        self._gtids.add(group.transactions, group.sources)
 
     def _gtids_before(self) -> GtidSet:
         return together(self._start, self._gtids.set())
 
-    def _take(self, name: TableName, part: Block, run: TransactionGroup) -> bool:
+    def _take(self, name: TableName, part: Block, group: TransactionGroup) -> bool:
         reader = self._readers[name]
-        at = run.begin(int(part.events[0, columns.TRANSACTION]))
+        at = group.begin(int(part.events[0, columns.TRANSACTION]))
         of = part.events[:, columns.TRANSACTION]
         try:
             with for_one_table("decode its rows"):
@@ -158,10 +158,10 @@ class LogOfTables:
         return True
 
     def _lost(
-        self, run: TransactionGroup, block: Block
+        self, group: TransactionGroup, block: Block
     ) -> list[tuple[TableName, Coordinates, str]]:
         maps, flavour = self._decoding.buffer.maps.known, self._decoding.flavour
-        losses = self._watch.lost(run, block, maps, flavour)
+        losses = self._watch.lost(group, block, maps, flavour)
         return [
             (table, loss.at, loss.reason) for table, loss in losses.items() if self.wanted(table)
         ]
@@ -174,21 +174,21 @@ class LogOfTables:
 
 @dataclass(slots=True)
 class _Transactions:
-    """A run's, as `pipeline.proof` asks of them. `before`: GTIDs read before it."""
+    """A group's, as `pipeline.proof` asks of them. `before`: GTIDs read before it."""
 
-    run: TransactionGroup
+    group: TransactionGroup
     before: Callable[[], GtidSet]
 
     @property
     def count(self) -> int:
-        return len(self.run.transactions)
+        return len(self.group.transactions)
 
     def end(self, number: int) -> Coordinates:
-        return self.run.end(number)
+        return self.group.end(number)
 
     def through(self, at: Coordinates) -> int:
-        return bisect_right(range(self.count), at, key=self.run.end)
+        return bisect_right(range(self.count), at, key=self.group.end)
 
     def gtids(self, number: int) -> str:
-        read = gtid_set(self.run.transactions[: number + 1], self.run.sources)
+        read = gtid_set(self.group.transactions[: number + 1], self.group.sources)
         return str(together(self.before(), read))

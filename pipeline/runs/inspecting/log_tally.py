@@ -163,17 +163,17 @@ class LogTally:
             self.rereads[table] = consequence.reason
             self._decoding.buffer.maps.drop(table)
 
-    def put(self, run: TransactionGroup) -> None:
-        rows = np.zeros(len(run.transactions), np.int64)
-        ours = np.zeros(len(run.transactions), np.bool_)
-        for block in run.blocks:
+    def put(self, group: TransactionGroup) -> None:
+        rows = np.zeros(len(group.transactions), np.int64)
+        ours = np.zeros(len(group.transactions), np.bool_)
+        for block in group.blocks:
             ours[block.events[:, columns.TRANSACTION]] = True
-            self._add(self._look(block, run), rows)
+            self._add(self._look(block, group), rows)
         for seen in self._out:
             ours[0] = True  # what comes out of a file is a run of its own
             self._add(seen, rows)
         self._out.clear()
-        self._take_transactions(run, rows, ours)
+        self._take_transactions(group, rows, ours)
 
     # -- rows -----------------------------------------------------------------------
 
@@ -182,8 +182,8 @@ class LogTally:
         last one handed out ends."""
         return self._seen(block, 1, lambda _: self._decoding.buffer.at)
 
-    def _look(self, block: Block, run: TransactionGroup) -> _Seen:
-        return self._seen(block, len(run.transactions), run.begin)
+    def _look(self, block: Block, group: TransactionGroup) -> _Seen:
+        return self._seen(block, len(group.transactions), group.begin)
 
     def _seen(self, block: Block, count: int, begin: Callable[[int], Coordinates]) -> _Seen:
         """`begin`: where the transaction of a number begins."""
@@ -224,14 +224,14 @@ class LogTally:
             self.tables[table] = self.tables.get(table, TableTally()) + tally
 
     def _take_transactions(
-        self, run: TransactionGroup, rows: Integers, ours: npt.NDArray[np.bool_]
+        self, group: TransactionGroup, rows: Integers, ours: npt.NDArray[np.bool_]
     ) -> None:
-        sizes = run.transactions[:, columns.LOG_BYTES]
+        sizes = group.transactions[:, columns.LOG_BYTES]
         self.foreign += int((~ours).sum())
         self.foreign_bytes += int(sizes[~ours].sum())
         most = int(np.argmax(sizes))
         if self.largest is None or sizes[most] > self.largest.log_bytes:
-            self.largest = Largest(run.begin(most), int(sizes[most]), int(rows[most]))
+            self.largest = Largest(group.begin(most), int(sizes[most]), int(rows[most]))
 
 
 def _row_counts(kinds: Integers) -> RowCounts:
