@@ -14,7 +14,7 @@ from datetime import datetime
 from typing import Protocol, TypeVar
 
 from pipeline.batch import Requests
-from pipeline.decisions import Decision, Lease, LeaseView
+from pipeline.decisions import AttemptOutcome, Decision, Lease, LeaseView
 from pipeline.errors import LeaseLost, LedgerUnavailable, LockstepError, Recovery, SourceBusy
 from pipeline.places import Place
 from pipeline.ports.consumers import Consumers
@@ -172,7 +172,14 @@ class RunSession:
         work, lease = self._place
         with suppress(LockstepError):
             facts = {"step": getattr(step, "__name__", "step"), "hint": error.hint}
-            failure = Decision("failure", type(error).__name__, error.message, facts)
+            failure = Decision(
+                AttemptOutcome.FAILED.value,
+                type(error).__name__,
+                error.message,
+                facts,
+                recovery=error.recovery,
+                hint=error.hint,
+            )
             work.ledger.decide(lease, failure)
 
     def close(self) -> None:

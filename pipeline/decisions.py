@@ -1,7 +1,7 @@
 """Decisions and who may write: what the ledger keeps besides batches.
 
-Belongs here: start decisions, a person's choice of a start, leases. Does not: the
-rules (`pipeline.start`).
+Belongs here: start decisions, how attempts ended, a person's choice of a start, leases. Does
+not: the rules (`pipeline.start`), what attempts mean for a source (`pipeline.standing`).
 """
 
 from __future__ import annotations
@@ -12,6 +12,9 @@ from datetime import datetime
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Any
+
+from pipeline.errors import Recovery
+from pipeline.position import Coordinates
 
 
 class Continuity(StrEnum):
@@ -30,7 +33,8 @@ class Decision:
 
     A start behind the batch `follows`, but not at its end, tells what lies between
     (`continuity`), and for a gap the tables that may miss changes. `override` is the
-    operator's choice that it carries out.
+    operator's choice that it carries out. A refusal and a failure say whose move it is
+    (`recovery`) and what to type (`hint`); an idle run where the log ended (`head`).
     """
 
     kind: str
@@ -42,6 +46,9 @@ class Decision:
     continuity: Continuity | None = None
     gap_tables: tuple[str, ...] = ()
     override: int | None = None
+    recovery: Recovery | None = None
+    hint: str = ""
+    head: Coordinates | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +56,31 @@ class RecordedDecision:
     id: int
     decided_at: datetime
     decision: Decision
+
+
+class AttemptOutcome(StrEnum):
+    """How an attempt ended that did not bring a batch to its end; the kind of its decision."""
+
+    IDLE = "idle"
+    REFUSED = "refusal"
+    """The start was refused."""
+    FAILED = "failure"
+    """A step failed behind the start, or before it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """How an attempt to run ended: the values among what was decided, to go by. `reason` is its
+    sentence, for people. `recovery`: whose move it is, None for an idle one; `hint`: what to type,
+    if anything. `head`: where the log ended that an idle one found nothing in, as far as that is
+    known (older ledgers)."""
+
+    outcome: AttemptOutcome
+    ended_at: datetime
+    reason: str
+    recovery: Recovery | None = None
+    hint: str = ""
+    head: Coordinates | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from pipeline.decisions import Decision, Lease, Override, RecordedDecision
+from pipeline.decisions import Attempt, Decision, Lease, Override, RecordedDecision
 from pipeline.gaps import Gap
 
 
@@ -20,7 +20,12 @@ class Decisions(Protocol):
         next `begin_batch` refers to."""
 
     def decisions(self, source: str, *, limit: int = 5) -> list[RecordedDecision]:
-        """The newest decisions, newest first."""
+        """The newest decisions, newest first: to be shown. What is decided from is
+        `attempts`, and columns that others ask for."""
+
+    def attempts(self, source: str, *, limit: int = 100) -> list[Attempt]:
+        """How the newest attempts ended that were idle, refused or failed, newest first. Those
+        that went through are batches."""
 
     def note_gtids_off(self, lease: Lease) -> None:
         """A run found the server's `gtid_mode` not ON: no set that was captured before this is

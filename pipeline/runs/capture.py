@@ -12,7 +12,7 @@ from dataclasses import replace
 from time import perf_counter
 
 from pipeline.bounds import RunBounds
-from pipeline.decisions import Decision, Lease
+from pipeline.decisions import AttemptOutcome, Decision, Lease
 from pipeline.engines import why_refused
 from pipeline.errors import BY_ITSELF, RowsNotRead, TableError
 from pipeline.hints import naming
@@ -170,9 +170,10 @@ def _idle(
     if until is not None:
         ends = "is" if bounds.end == start.at else "lies before"
         reason = f"nothing is read: the end {until} ({bounds.end}) {ends} the start {start}"
-    work.ledger.decide(
-        lease, Decision("idle", "nothing-to-do", reason, facts_json(run_start.facts))
-    )
+    facts = run_start.facts
+    idle = AttemptOutcome.IDLE.value
+    decision = Decision(idle, "nothing-to-do", reason, facts_json(facts), head=facts.head)
+    work.ledger.decide(lease, decision)
     return CaptureReport(
         batch=None,
         rule=run_start.decision.rule.value,
@@ -188,7 +189,7 @@ def _idle(
         repaired=repaired,
         start_seconds=seconds,
         capture_seconds=0.0,
-        end_is_behind=until is not None and bounds.end < run_start.facts.head,
+        end_is_behind=until is not None and bounds.end < facts.head,
         short=until is not None,
     )
 

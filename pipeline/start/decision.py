@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from pipeline.decisions import Decision
+from pipeline.decisions import AttemptOutcome, Decision
 from pipeline.ports.source import ServerFacts
 from pipeline.position import Coordinates, SetWitness, Witness
 from pipeline.start.question import Question, Refusal, SetReading, Start, WitnessReading
@@ -75,10 +75,12 @@ def recorded(
     if isinstance(decision, Refusal):
         error = {"error": type(decision.error).__name__, "hint": decision.error.hint}
         return Decision(
-            kind="refusal",
+            kind=AttemptOutcome.REFUSED.value,
             rule=decision.rule.value,
             reason=decision.reason,
             facts={**facts_json(asked.facts), **rows, **error},
+            recovery=decision.error.recovery,
+            hint=decision.error.hint,
         )
     return Decision(
         kind="start",

@@ -5,13 +5,23 @@ from __future__ import annotations
 import json
 from datetime import datetime
 
-from pipeline.decisions import Continuity, Decision, Lease, Override, RecordedDecision
+from pipeline.decisions import (
+    Attempt,
+    AttemptOutcome,
+    Continuity,
+    Decision,
+    Lease,
+    Override,
+    RecordedDecision,
+)
+from pipeline.errors import Recovery
 from pipeline.gaps import CLOSING, ClosingEvent, Gap, found_equal, with_closed
+from pipeline.position import Coordinates
 from pipeline.proof.proven import TableProof
 from pipeline.table import TableName
 from pipeline.table_state import TableEventKind
 from resources.postgres.proofs import table_proof
-from resources.postgres.rows import Row, coordinates, position, table
+from resources.postgres.rows import Row, coordinates, of_coordinates, position, table
 from resources.postgres.session import Books
 
 
@@ -31,11 +41,19 @@ class PostgresDecisions(Books):
                 continuity=decision.continuity,
                 gap_tables=list(decision.gap_tables),
                 override=decision.override,
+                recovery=None if decision.recovery is None else decision.recovery.name.lower(),
+                hint=decision.hint,
+                **of_coordinates(decision.head),
             )
             return _decision(row)
 
     def decisions(self, source: str, *, limit: int = 5) -> list[RecordedDecision]:
         return [_decision(row) for row in self._all("decisions", source=source, limit=limit)]
+
+    def attempts(self, source: str, *, limit: int = 100) -> list[Attempt]:
+        kinds = [outcome.value for outcome in AttemptOutcome]
+        rows = self._all("attempts", source=source, kinds=kinds, limit=limit)
+        return [_attempt(row) for row in rows]
 
     def note_gtids_off(self, lease: Lease) -> None:
         with self._step(lease) as step:
@@ -76,8 +94,30 @@ def _decision(row: Row) -> RecordedDecision:
             Continuity(row["continuity"]) if row["continuity"] else None,
             tuple(row["gap_tables"]),
             row["override"],
+            _recovery(row),
+            row["hint"],
+            _head(row),
         ),
     )
+
+
+def _attempt(row: Row) -> Attempt:
+    return Attempt(
+        AttemptOutcome(row["kind"]),
+        row["decided_at"],
+        row["reason"],
+        _recovery(row),
+        row["hint"],
+        _head(row),
+    )
+
+
+def _recovery(row: Row) -> Recovery | None:
+    return None if row["recovery"] is None else Recovery[row["recovery"].upper()]
+
+
+def _head(row: Row) -> Coordinates | None:
+    return None if row["head_base"] is None else coordinates(row, "head")
 
 
 def _override(row: Row) -> Override:

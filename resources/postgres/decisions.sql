@@ -2,15 +2,24 @@
 
 -- name: decide
 insert into lockstep.decisions (
-    source, token, kind, rule, reason, facts, author, follows, continuity, gap_tables, override
+    source, token, kind, rule, reason, facts, author, follows, continuity, gap_tables, override,
+    recovery, hint, head_base, head_number, head_offset
 ) values (
     %(source)s, %(token)s, %(kind)s, %(rule)s, %(reason)s, %(facts)s, %(author)s,
-    %(follows)s, %(continuity)s, %(gap_tables)s, %(override)s
+    %(follows)s, %(continuity)s, %(gap_tables)s, %(override)s,
+    %(recovery)s, %(hint)s, %(base)s, %(number)s, %(offset)s
 )
 returning *
 
 -- name: decisions
 select * from lockstep.decisions where source = %(source)s order by id desc limit %(limit)s
+
+-- name: attempts
+select kind, decided_at, reason, recovery, hint, head_base, head_number, head_offset
+from lockstep.decisions
+where source = %(source)s and kind = any(%(kinds)s)
+order by id desc
+limit %(limit)s
 
 -- name: note_gtids_off
 update lockstep.sources set gtids_off_at = clock_timestamp() where name = %(source)s

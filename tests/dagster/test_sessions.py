@@ -10,11 +10,12 @@ import pytest
 
 from assets.sessions import RunRecord, RunSession
 from pipeline.batch import Requests
-from pipeline.decisions import Lease, LeaseView
+from pipeline.decisions import AttemptOutcome, Lease, LeaseView
 from pipeline.errors import (
     LeaseLost,
     LedgerUnavailable,
     LockstepError,
+    Recovery,
     SourceBusy,
     SourceUnavailable,
     UnsupportedEvent,
@@ -177,6 +178,10 @@ def test_a_failure_is_kept_once(watched: Watched) -> None:
         for decision in decisions
     ]
     assert kept == [("failure", "UnsupportedEvent", "upgrade")]
+    assert [
+        (attempt.outcome, attempt.recovery, attempt.hint)
+        for attempt in watched.adapters.books.attempts("shop")
+    ] == [(AttemptOutcome.FAILED, Recovery.OPERATOR, "upgrade")]
 
 
 @dataclass

@@ -9,6 +9,16 @@ create function pg_temp.decide(
     returning id
 $$;
 
+create function pg_temp.attempt(
+    a_source text, a_kind text, a_recovery text, a_hint text, a_base text,
+    a_number bigint, an_offset bigint
+) returns void language sql as $$
+    insert into lockstep.decisions (source, token, kind, rule, reason, facts, author, recovery, hint,
+        head_base, head_number, head_offset)
+    values (a_source, 1, a_kind, 'x', 'x', '{}', 'x', a_recovery, a_hint, a_base, a_number,
+        an_offset)
+$$;
+
 create function pg_temp.choose(a_source text, a_place text, a_reason text) returns bigint
 language sql as $$
     insert into lockstep.overrides (source, token, place, reason, author)

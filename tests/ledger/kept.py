@@ -17,7 +17,7 @@ from psycopg2.extensions import connection as Connection
 from pipeline.batch import Batch, BatchKind
 from pipeline.consumers import DeliveryBounds
 from pipeline.decisions import Decision, Lease
-from pipeline.errors import Remedy
+from pipeline.errors import Recovery, Remedy
 from pipeline.position import ServerLife, SetWitness
 from pipeline.schema.history import DatabaseVersion, History, SchemaStatement
 from pipeline.schema.model import DatabaseSchema
@@ -183,8 +183,10 @@ def _failed(ledger: PostgresLedger, lease: Lease) -> None:
     """A batch that came to nothing, and a run that did not begin."""
     batch = following(ledger, lease)
     ledger.abandon(lease, batch.id, "cut off")
-    ledger.decide(lease, Decision("failure", "AccessDenied", "the server refuses", {"hint": HINT}))
-    ledger.decide(lease, Decision("failure", "StreamEndedEarly", "it ended", {"hint": ""}))
+    failed = Decision("failure", "AccessDenied", "the server refuses", {"hint": HINT})
+    ledger.decide(lease, replace(failed, recovery=Recovery.CONFIGURATION, hint=HINT))
+    ended = Decision("failure", "StreamEndedEarly", "it ended", {"hint": ""})
+    ledger.decide(lease, replace(ended, recovery=Recovery.RETRY))
 
 
 def _elsewhere(ledger: PostgresLedger, lease: Lease) -> None:

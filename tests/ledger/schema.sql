@@ -139,14 +139,23 @@ create table lockstep.decisions (
     continuity text,
     override bigint,
     gap_tables text[] not null default '{}'::text[],
+    recovery text,
+    hint text not null default ''::text,
+    head_base text,
+    head_number bigint,
+    head_offset bigint,
     constraint decisions_continuity_known CHECK ((continuity = ANY (ARRAY['contiguous'::text, 'overlap'::text, 'gap'::text]))),
     constraint decisions_continuity_told CHECK (((follows IS NULL) = (continuity IS NULL))),
     constraint decisions_follows FOREIGN KEY (source, follows) REFERENCES lockstep.batches(source, id),
     constraint decisions_gap_named CHECK (((NOT (continuity IS DISTINCT FROM 'gap'::text)) = (cardinality(gap_tables) > 0))),
+    constraint decisions_head_told CHECK (((num_nonnulls(head_base, head_number, head_offset) = 0) OR ((kind = 'idle'::text) AND (num_nonnulls(head_base, head_number, head_offset) = 3)))),
+    constraint decisions_hint_told CHECK (((hint = ''::text) OR (recovery IS NOT NULL))),
     constraint decisions_lease FOREIGN KEY (source, token) REFERENCES lockstep.leases(source, token),
     constraint decisions_of_source UNIQUE (source, id),
     constraint decisions_override FOREIGN KEY (source, override) REFERENCES lockstep.overrides(source, id),
-    constraint decisions_pk PRIMARY KEY (id)
+    constraint decisions_pk PRIMARY KEY (id),
+    constraint decisions_recovery_known CHECK ((recovery = ANY (ARRAY['configuration'::text, 'retry'::text, 'operator'::text]))),
+    constraint decisions_recovery_told CHECK (((kind = ANY (ARRAY['refusal'::text, 'failure'::text])) = (recovery IS NOT NULL)))
 );
 
 create table lockstep.deliveries (

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from pipeline.decisions import Continuity, Decision, Lease
+from pipeline.errors import Recovery
 from pipeline.ports.ledger import Ledger
 from pipeline.position import SetWitness
 from pipeline.tables import TablePatterns
@@ -96,7 +97,7 @@ def test_a_decision_about_another_source(ledger: Ledger, lease: Lease) -> None:
 
 def test_a_batch_by_a_refusal(ledger: Ledger, lease: Lease) -> None:
     """Only a decision to start begins a batch."""
-    decided = ledger.decide(lease, replace(DECISION, kind="refusal"))
+    decided = ledger.decide(lease, replace(DECISION, kind="refusal", recovery=Recovery.OPERATOR))
     with refused(ledger, lease, "batches_start_decided"):
         ledger.begin_batch(lease, position(4), predecessor=None, start_decision=decided.id)
 

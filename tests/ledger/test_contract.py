@@ -45,6 +45,7 @@ def test_an_empty_ledger_answers_with_nothing(ledger: Ledger, source: str) -> No
     assert ledger.batches(source) == []
     assert ledger.unfinished(source) == []
     assert ledger.decisions(source) == []
+    assert ledger.attempts(source) == []
     assert ledger.open_override(source) is None
     assert ledger.gaps(source) == []
     assert ledger.lineage(source) == ServerLineage()

@@ -13,8 +13,8 @@ import pytest
 from psycopg2.extensions import make_dsn
 
 from pipeline.batch import BatchState
-from pipeline.decisions import Continuity, Decision, Lease
-from pipeline.errors import LedgerNewer, LedgerRefused, Remedy
+from pipeline.decisions import AttemptOutcome, Continuity, Decision, Lease
+from pipeline.errors import LedgerNewer, LedgerRefused, Recovery, Remedy
 from pipeline.position import Reign, ServerLineage, SetWitness
 from pipeline.table import Column, TableStructure
 from pipeline.table_state import OrderKind, Stopped
@@ -22,7 +22,7 @@ from pipeline.tables import TablePatterns
 from resources.postgres.connection import LedgerAddress, connect
 from resources.postgres.ledger import PostgresLedger, open_ledger
 from resources.postgres.migrate import migrate, migrations
-from tests.ledger.kept import SALES, kept
+from tests.ledger.kept import HINT, SALES, kept
 from tests.ledger.made import (
     ORDERS,
     OTHER,
@@ -248,6 +248,71 @@ def test_what_tables_are_owed_is_carried_over_from_sentences(empty_dsn: str) -> 
     assert found == {"f": None} | {name: remedy for name, (_, _, remedy) in _OWED.items()}
 
 
+_REFUSED, _FAILED, _IDLE = AttemptOutcome.REFUSED, AttemptOutcome.FAILED, AttemptOutcome.IDLE
+_ENDED = (
+    ("start", "resume-same-server", '{"head": "x.000001:4"}', None),
+    ("refusal", "position-purged", '{"hint": "restore it"}', (_REFUSED, 5, "restore it", None)),
+    ("failure", "AccessDenied", '{"hint": "grant it"}', (_FAILED, 2, "grant it", None)),
+    ("failure", "DamagedEvent", '{"hint": null}', (_FAILED, 5, "", None)),
+    ("failure", "CommitConflict", '{"hint": "again"}', (_FAILED, 3, "again", None)),
+    ("failure", "NobodyKnowsIt", "{}", (_FAILED, 3, "", None)),
+    ("idle", "nothing-to-do", '{"head": "x.y.000012:4567"}', (_IDLE, 0, "", "x.y.000012:4567")),
+    ("idle", "nothing-to-do", '{"head": "x.2147483647:4"}', (_IDLE, 0, "", "x.2147483647:4")),
+    ("idle", "nothing-to-do", '{"head": "x.12:4"}', (_IDLE, 0, "", None)),
+    ("idle", "nothing-to-do", '{"head": "x.000012"}', (_IDLE, 0, "", None)),
+    ("idle", "nothing-to-do", "{}", (_IDLE, 0, "", None)),
+)
+"""Kind, rule and facts as older ledgers kept them; and the values in their place."""
+
+
+def test_how_attempts_ended_is_carried_over_from_names_and_facts(empty_dsn: str) -> None:
+    """Ledgers of before said it in the name of an error and in facts; those stay as they are."""
+    before = _ledger_of_before(empty_dsn, [ended[:3] for ended in _ENDED])
+    with open_ledger(empty_dsn, Path()) as ledger:
+        attempts = ledger.attempts("shop")
+        found = [
+            (
+                one.outcome,
+                0 if one.recovery is None else one.recovery.exit_code,
+                one.hint,
+                None if one.head is None else str(one.head),
+            )
+            for one in reversed(attempts)
+        ]
+        assert found == [values for *_, values in _ENDED if values is not None]
+        assert [one.reason for one in attempts] == ["why"] * len(attempts)
+        with ledger.lock("shop", "a test", None) as lease:
+            ledger.decide(lease, Decision("idle", "x", "x", head=place(4)))
+    assert run(empty_dsn, _SHOWN)[: len(_ENDED)] == before
+
+
+_SHOWN = (
+    "select id, kind, rule, reason, facts, author, decided_at from lockstep.decisions order by id"
+)
+
+
+def _ledger_of_before(dsn: str, decisions: list[tuple[str, str, str]]) -> list[tuple[object, ...]]:
+    """One of migration 0033, and these decisions of it, a second after each other."""
+    target = LedgerAddress(dsn, "a ledger of the thirty-third schema")
+    connection = connect(target)
+    migrate(target, connection, migrations()[:33])
+    connection.close()
+    rows = ", ".join(
+        f"('shop', 1, '{kind}', '{rule}', 'why', '{facts}', 'x',"
+        f" '2026-11-01 06:00:00Z'::timestamptz + interval '{number} s')"
+        for number, (kind, rule, facts) in enumerate(decisions)
+    )
+    run(
+        dsn,
+        "insert into lockstep.sources (name, token) values ('shop', 1);"
+        "insert into lockstep.leases (source, token, holder, backend_pid)"
+        " values ('shop', 1, 'x', 1);"
+        "insert into lockstep.decisions (source, token, kind, rule, reason, facts, author,"
+        f" decided_at) values {rows}",
+    )
+    return run(dsn, _SHOWN)
+
+
 @pytest.mark.parametrize("number", kept())
 def test_a_ledger_that_a_version_left_behind_goes_on(empty_dsn: str, number: int) -> None:
     """Every row of it is there, says what it said, and the next run takes it up: what was cut
@@ -290,6 +355,13 @@ def _stands_as_it_was_left(ledger: PostgresLedger) -> None:
     [still] = ledger.open_prepared("shop")
     assert (still.xid.gtrid, still.batch) == (b"open", first.id)
     assert ledger.looked("shop") == {"s/shop/orders": 4}
+    assert [(one.recovery, one.hint) for one in ledger.attempts("shop")] == [
+        (Recovery.RETRY, ""),
+        (Recovery.CONFIGURATION, HINT),
+    ]
+    assert [(one.outcome.value, one.head) for one in ledger.attempts("till")] == [
+        ("idle", None)
+    ] * 2
     [consumer] = ledger.consumers.consumers("shop")
     [out] = ledger.consumers.deliveries_out("shop", consumer.name)
     assert (consumer.name, out.batches) == ("billing", (first.id,))

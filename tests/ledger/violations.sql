@@ -40,6 +40,20 @@ select pg_temp.decide(%(s)s, 'start', %(c)s, 'gap', '{}', null)
 select pg_temp.decide(%(s)s, 'start', %(c)s, 'overlap', '{shop.orders}', null)
 -- rule: decisions_gap_named
 select pg_temp.decide(%(s)s, 'start', null, null, '{shop.orders}', null)
+-- rule: decisions_recovery_known
+select pg_temp.attempt(%(s)s, 'failure', 'somebody', '', null, null, null)
+-- rule: decisions_recovery_told
+select pg_temp.attempt(%(s)s, 'failure', null, '', null, null, null)
+-- rule: decisions_recovery_told
+select pg_temp.attempt(%(s)s, 'refusal', null, '', null, null, null)
+-- rule: decisions_recovery_told
+select pg_temp.attempt(%(s)s, 'start', 'retry', '', null, null, null)
+-- rule: decisions_hint_told
+select pg_temp.attempt(%(s)s, 'idle', null, 'x', null, null, null)
+-- rule: decisions_head_told
+select pg_temp.attempt(%(s)s, 'idle', null, '', 'binlog', 1, null)
+-- rule: decisions_head_told
+select pg_temp.attempt(%(s)s, 'failure', 'retry', '', 'binlog', 1, 4)
 
 -- rule: overrides_lease
 insert into lockstep.overrides (source, token, place, reason, author)
@@ -89,7 +103,7 @@ insert into lockstep.batches (source, state, start_decision, base, token, start_
 values ('beside', 'capturing', %(e)s, 0, 1, 'binlog', 1, 4, '', '')
 -- rule: batches_start_decided
 select pg_temp.abandon(%(d)s);
-select pg_temp.begin(%(d)s, null, pg_temp.decide(%(s)s, 'refusal', null, null, '{}', null), 0)
+select pg_temp.begin(%(d)s, null, pg_temp.decide(%(s)s, 'idle', null, null, '{}', null), 0)
 -- rule: batches_follows
 alter table lockstep.batches disable trigger batches_keep;
 alter table lockstep.batches disable trigger batches_move;

@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pipeline.decisions import Continuity
-from pipeline.errors import StartUnreachable
+from pipeline.errors import Recovery, StartUnreachable
 from pipeline.gtid import GtidSet
 from pipeline.places import (
     AfterGtids,
@@ -273,4 +273,5 @@ def test_a_refusal_is_recorded_with_its_error_and_hint() -> None:
     kept = recorded(decision, question, PATTERNS)
     assert (kept.kind, kept.rule, kept.follows) == ("refusal", "source-changed", None)
     assert (kept.facts["error"], kept.facts["hint"]) == ("SourceChanged", decision.error.hint)
+    assert (kept.recovery, kept.hint) == (Recovery.OPERATOR, decision.error.hint)
     assert "at" not in kept.facts

@@ -102,6 +102,7 @@ def test_until_a_position_before_the_start_is_an_idle_run(shop: Shop) -> None:
     assert (report.batch, report.start, report.transactions) == (None, report.end, 0)
     assert report.end_is_behind
     assert (shop.told().kind, shop.told().rule) == ("idle", "nothing-to-do")
+    assert str(shop.told().head) == shop.head()
     assert place in report.reason
     assert "lies before" in report.reason
     assert shop.told().reason == report.reason

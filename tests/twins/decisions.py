@@ -5,10 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pipeline.batch import Batch, BatchState
-from pipeline.decisions import Continuity, Decision, Lease, Override, RecordedDecision
+from pipeline.decisions import (
+    Attempt,
+    AttemptOutcome,
+    Continuity,
+    Decision,
+    Lease,
+    Override,
+    RecordedDecision,
+)
 from pipeline.gaps import CLOSING, ClosingEvent, Gap, found_equal, with_closed
 from resources.postgres.refusals import refusal
 from tests.twins.books import MemoryBooks, MemorySubject
+
+_ATTEMPTS = frozenset(outcome.value for outcome in AttemptOutcome)
 
 
 class MemoryDecisions(MemorySubject):
@@ -22,6 +32,11 @@ class MemoryDecisions(MemorySubject):
 
     def decisions(self, source: str, *, limit: int = 5) -> list[RecordedDecision]:
         return [one for of, one in reversed(self.books.decisions) if of == source][:limit]
+
+    def attempts(self, source: str, *, limit: int = 100) -> list[Attempt]:
+        newest = reversed(self.books.decisions)
+        found = (one for of, one in newest if of == source and one.decision.kind in _ATTEMPTS)
+        return [_attempt(one) for one in found][:limit]
 
     def note_gtids_off(self, lease: Lease) -> None:
         with self._step(lease) as books:
@@ -66,10 +81,29 @@ def _may_decide(books: MemoryBooks, source: str, decision: Decision) -> None:
         raise refusal("decisions_continuity_told")
     if (decision.continuity is Continuity.GAP) != bool(decision.gap_tables):
         raise refusal("decisions_gap_named")
+    failed = decision.kind in (AttemptOutcome.REFUSED, AttemptOutcome.FAILED)
+    if decision.head is not None and decision.kind != AttemptOutcome.IDLE:
+        raise refusal("decisions_head_told")
+    if decision.hint and decision.recovery is None:
+        raise refusal("decisions_hint_told")
+    if failed != (decision.recovery is not None):
+        raise refusal("decisions_recovery_told")
     if decision.override is not None:
         of, _ = books.overrides.get(decision.override, ("", None))
         if of != source:
             raise refusal("decisions_override")
+
+
+def _attempt(recorded: RecordedDecision) -> Attempt:
+    decision = recorded.decision
+    return Attempt(
+        AttemptOutcome(decision.kind),
+        recorded.decided_at,
+        decision.reason,
+        decision.recovery,
+        decision.hint,
+        decision.head,
+    )
 
 
 def _gap(books: MemoryBooks, decision: Decision, follows: int, batch: Batch) -> Gap:

@@ -1,0 +1,87 @@
+"""How attempts ended: what is kept of it as values, and told apart from what is only shown."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pipeline.decisions import Attempt, AttemptOutcome, Decision, Lease
+from pipeline.errors import Recovery
+from pipeline.ports.ledger import Ledger
+from pipeline.position import Coordinates
+from tests.ledger.made import DECISION, place
+from tests.ledger.refusals import refused
+
+IDLE = Decision("idle", "nothing-to-do", "nothing was written", head=place(500, 3))
+REFUSED = Decision(
+    "refusal", "position-purged", "it is gone", recovery=Recovery.OPERATOR, hint="restore it"
+)
+FAILED = Decision("failure", "CommitConflict", "another was first", recovery=Recovery.RETRY)
+
+
+def test_attempts_come_newest_first(ledger: Ledger, lease: Lease) -> None:
+    """With their sentences and values; what was begun or handed over is none, nor are another
+    source's."""
+    handed_over = replace(DECISION, kind="hand-over")
+    decided = [
+        ledger.decide(lease, one).decided_at
+        for one in (IDLE, DECISION, REFUSED, handed_over, FAILED)
+    ]
+    with ledger.lock(f"{lease.source} beside", "beside", None) as beside:
+        ledger.decide(beside, IDLE)
+    attempts = [
+        Attempt(AttemptOutcome.FAILED, decided[4], "another was first", Recovery.RETRY),
+        Attempt(AttemptOutcome.REFUSED, decided[2], "it is gone", Recovery.OPERATOR, "restore it"),
+        Attempt(AttemptOutcome.IDLE, decided[0], "nothing was written", head=place(500, 3)),
+    ]
+    assert ledger.attempts(lease.source) == attempts
+    assert ledger.attempts(lease.source, limit=2) == attempts[:2]
+    assert [one.decision for one in ledger.decisions(lease.source)] == [
+        *(FAILED, handed_over, REFUSED, DECISION, IDLE)
+    ]
+
+
+@pytest.mark.parametrize("recovery", Recovery)
+def test_whose_move_it_is_is_kept(ledger: Ledger, lease: Lease, recovery: Recovery) -> None:
+    """By its name: the ledger knows each."""
+    ledger.decide(lease, replace(FAILED, recovery=recovery))
+    assert [one.recovery for one in ledger.attempts(lease.source)] == [recovery]
+
+
+def test_facts_are_no_values(ledger: Ledger, lease: Lease) -> None:
+    """What a decision tells of its hint and of the log's end is for whoever reads it."""
+    facts = {"hint": "do", "head": "binlog.000003:900"}
+    for one in (replace(FAILED, facts=facts), replace(IDLE, facts=facts, head=None)):
+        ledger.decide(lease, one)
+    idle, failed = ledger.attempts(lease.source)
+    assert (failed.hint, idle.head) == ("", None)
+
+
+@pytest.mark.parametrize(
+    ("rule", "wrong"),
+    [
+        ("decisions_recovery_told", replace(FAILED, recovery=None)),
+        ("decisions_recovery_told", replace(REFUSED, recovery=None, hint="")),
+        ("decisions_recovery_told", replace(DECISION, recovery=Recovery.RETRY)),
+        ("decisions_recovery_told", replace(IDLE, recovery=Recovery.RETRY)),
+        ("decisions_hint_told", replace(IDLE, hint="do")),
+        ("decisions_hint_told", replace(DECISION, hint="do")),
+        ("decisions_head_told", replace(FAILED, head=place(500))),
+        ("decisions_head_told", replace(DECISION, head=place(500))),
+    ],
+)
+def test_values_of_another_outcome_are_refused(
+    ledger: Ledger, lease: Lease, rule: str, wrong: Decision
+) -> None:
+    """Only what failed is somebody's move, and only who found nothing saw the log end."""
+    with refused(ledger, lease, rule):
+        ledger.decide(lease, wrong)
+    assert ledger.attempts(lease.source) == []
+
+
+def test_the_farthest_end_of_a_log_is_kept(ledger: Ledger, lease: Lease) -> None:
+    """The last file and offset that there can be, under any name."""
+    head = Coordinates.parse(f"my.log-bin.2147483647:{(1 << 63) - 1}")
+    ledger.decide(lease, replace(IDLE, head=head))
+    assert [one.head for one in ledger.attempts(lease.source)] == [head]
