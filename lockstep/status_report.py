@@ -81,7 +81,7 @@ def status_json(standing: Standing, judged: Verdict, now: datetime) -> dict[str,
         "batches": [_batch_json(batch) for batch in standing.batches[:_BATCHES]],
         "failures": None
         if failed is None
-        else {"count": failed.count, "first": failed.first.isoformat(), "hint": failed.hint},
+        else {"count": failed.count, "first": failed.first.isoformat(), "hint": failed.last.hint},
         "lease": _lease_json(standing.lease),
         "override": _override_json(standing.override) if standing.override else None,
         "gaps": [_gap_json(gap) for gap in standing.gaps],

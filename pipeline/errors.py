@@ -8,12 +8,12 @@ No driver's exception crosses a port: adapters translate.
 from __future__ import annotations
 
 from enum import Enum, StrEnum
-from types import MappingProxyType
 from typing import ClassVar, Final
 
 
 class Recovery(Enum):
-    """Who has to act; decides Dagster's retry policy and is the exit code."""
+    """Who has to act; decides Dagster's retry policy and is the exit code. The ledger keeps it by
+    its name with what failed."""
 
     CONFIGURATION = 2
     RETRY = 3
@@ -337,17 +337,6 @@ class VersionSetUnknown(OperatorNeeded):
 class VersionGone(OperatorNeeded):
     """A version of a mirror cannot be read any more: its log or its files were cleaned up, or
     another table has its folder."""
-
-
-def _recoveries(kind: type[LockstepError]) -> dict[str, Recovery]:
-    recoveries = {kind.__name__: kind.recovery} if hasattr(kind, "recovery") else {}
-    for leaf in kind.__subclasses__():
-        recoveries |= _recoveries(leaf)
-    return recoveries
-
-
-RECOVERY_OF: Final = MappingProxyType(_recoveries(LockstepError))
-"""Who has to act, by an error's name: as the ledger keeps what failed."""
 
 
 # -- one table -------------------------------------------------------------------

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from pipeline.batch import Batch, Cursor
-from pipeline.decisions import LeaseView, Override, RecordedDecision
+from pipeline.decisions import Attempt, LeaseView, Override, RecordedDecision
 from pipeline.errors import LockstepError
 from pipeline.gaps import Gap
 from pipeline.ports.source import ServerFacts
@@ -53,11 +53,7 @@ class Failures:
 
     count: int
     first: datetime
-    last: RecordedDecision
-
-    @property
-    def hint(self) -> str:
-        return str(self.last.decision.facts.get("hint", ""))
+    last: Attempt
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,23 +12,19 @@ from datetime import datetime, timedelta
 
 from pipeline.batch import Batch, Cursor
 from pipeline.binlog.search.log_scan import log_between
-from pipeline.decisions import Continuity, RecordedDecision
+from pipeline.decisions import Attempt, AttemptOutcome, Continuity
 from pipeline.gtid import GtidSet
 from pipeline.ports.source import ServerFacts
 from pipeline.position import Position
 from pipeline.snapshot.log_room import kept_for
 from pipeline.standing.facts import Failures, Headroom, Lag, Overlap
 
-FAILED = ("failure", "refusal")
-"""Kinds of decisions that are none."""
 
-
-def looked(decisions: Sequence[RecordedDecision], position: Position | None) -> datetime | None:
-    """When a run last found that nothing was behind the position; `decisions` newest first."""
-    for decision in decisions:
-        head = decision.decision.facts.get("head")
-        if decision.decision.kind == "idle" and position is not None and head == str(position.at):
-            return decision.decided_at
+def looked(attempts: Sequence[Attempt], position: Position | None) -> datetime | None:
+    """When a run last found that nothing was behind the position; `attempts` newest first."""
+    for attempt in attempts:
+        if position is not None and attempt.head == position.at:
+            return attempt.ended_at
     return None
 
 
@@ -105,20 +101,19 @@ def why_not_by_gtid(cursor: Cursor, facts: ServerFacts | None) -> str | None:
 
 
 def failures(
-    decisions: Sequence[RecordedDecision], batches: Sequence[Batch], *, waiting: bool
+    attempts: Sequence[Attempt], batches: Sequence[Batch], *, waiting: bool
 ) -> Failures | None:
     """What failed since a run went through to its end; both newest first. A run that found
-    nothing to read went through unless batches are `waiting` for what failed behind it. A
-    start alone is no success: the same run may fail after it."""
+    nothing to read went through unless batches are `waiting` for what failed behind it."""
     done = next((batch.acknowledged_at for batch in batches if batch.acknowledged_at), None)
-    failed: list[RecordedDecision] = []
-    for decision in decisions:
-        idle = decision.decision.kind == "idle" and not waiting
-        if idle or (done is not None and decision.decided_at <= done):
+    failed: list[Attempt] = []
+    for attempt in attempts:
+        idle = attempt.outcome is AttemptOutcome.IDLE
+        if (idle and not waiting) or (done is not None and attempt.ended_at <= done):
             break
-        if decision.decision.kind in FAILED:
-            failed.append(decision)
-    return Failures(len(failed), failed[-1].decided_at, failed[0]) if failed else None
+        if not idle:
+            failed.append(attempt)
+    return Failures(len(failed), failed[-1].ended_at, failed[0]) if failed else None
 
 
 def overlaps(batches: Sequence[Batch]) -> tuple[Overlap, ...]:

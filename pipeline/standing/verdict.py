@@ -11,12 +11,13 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from pipeline.changes.extents import cure, told
-from pipeline.errors import RECOVERY_OF, Recovery
+from pipeline.decisions import AttemptOutcome
+from pipeline.errors import Recovery
 from pipeline.gaps import Gap
 from pipeline.preflight.retention import spoken
 from pipeline.proof.proven import TableProof
-from pipeline.standing.facts import Failures, Headroom, Lag, Standing
-from pipeline.start.question import Refusal, Start, StartRule
+from pipeline.standing.facts import Headroom, Lag, Standing
+from pipeline.start.question import Refusal, Start
 from pipeline.table import TableName
 from pipeline.table_state import Extent, Quarantine
 
@@ -63,7 +64,6 @@ _GAP_CURE = (
 )
 _DIFFERS_CURE = "`lockstep verify {}` shows which rows; with `--repair` the next run mends them"
 _DAY = timedelta(days=1)
-_START_RULES = frozenset(rule.value for rule in StartRule)
 
 
 def verdict(standing: Standing, now: datetime, pause: timedelta | None) -> Verdict:
@@ -110,34 +110,26 @@ def _failed(standing: Standing, _: datetime) -> Verdict | None:
     """Attempts failed, and nobody chose another start since; trouble of the server is told
     by `_unreachable`."""
     failed, choice = standing.failures, standing.override
-    if failed is None or (choice is not None and choice.chosen_at > failed.last.decided_at):
+    if failed is None or (choice is not None and choice.chosen_at > failed.last.ended_at):
         return None
-    decision = failed.last.decision
+    last = failed.last
     times = f"{failed.count} attempt{'s' * (failed.count > 1)} failed"
-    if standing.trouble is not None and _recovery(failed) is Recovery.RETRY:
+    if standing.trouble is not None and last.recovery is Recovery.RETRY:
         return None
-    if decision.rule in _START_RULES and isinstance(standing.start, Start):
+    if last.outcome is AttemptOutcome.REFUSED and isinstance(standing.start, Start):
         return Verdict(
             State.FAILED,
-            f"{times} since {clock(failed.first)} ({decision.reason}), but the next one would "
+            f"{times} since {clock(failed.first)} ({last.reason}), but the next one would "
             f"begin: {standing.start.reason}",
             f"`lockstep run --source {standing.source}`",
             Recovery.RETRY,
         )
-    recovery = _recovery(failed)
     return Verdict(
-        State.FAILED if recovery is Recovery.RETRY else State.REFUSED,
-        f"{times} since {clock(failed.first)}: {decision.reason}",
-        failed.hint or f"`lockstep run --source {standing.source}`",
-        recovery,
+        State.FAILED if last.recovery is Recovery.RETRY else State.REFUSED,
+        f"{times} since {clock(failed.first)}: {last.reason}",
+        last.hint or f"`lockstep run --source {standing.source}`",
+        last.recovery,
     )
-
-
-def _recovery(failed: Failures) -> Recovery:
-    """Whose move it is after what failed last."""
-    if failed.last.decision.kind == "refusal":
-        return Recovery.OPERATOR
-    return RECOVERY_OF.get(failed.last.decision.rule, Recovery.RETRY)
 
 
 def _unreachable(standing: Standing, _: datetime) -> Verdict | None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
 
@@ -12,10 +14,13 @@ import psycopg2
 import pytest
 from psycopg2.extensions import make_dsn
 
+from lockstep.status_report import exit_code
 from pipeline.batch import BatchState
 from pipeline.decisions import AttemptOutcome, Continuity, Decision, Lease
-from pipeline.errors import LedgerNewer, LedgerRefused, Recovery, Remedy
+from pipeline.errors import LedgerNewer, LedgerRefused, Recovery, Remedy, SourceUnavailable
 from pipeline.position import Reign, ServerLineage, SetWitness
+from pipeline.runs.inspecting.status import stand
+from pipeline.standing.verdict import verdict
 from pipeline.table import Column, TableStructure
 from pipeline.table_state import OrderKind, Stopped
 from pipeline.tables import TablePatterns
@@ -283,7 +288,33 @@ def test_how_attempts_ended_is_carried_over_from_names_and_facts(empty_dsn: str)
         assert [one.reason for one in attempts] == ["why"] * len(attempts)
         with ledger.lock("shop", "a test", None) as lease:
             ledger.decide(lease, Decision("idle", "x", "x", head=place(4)))
-    assert run(empty_dsn, _SHOWN)[: len(_ENDED)] == before
+    assert run(empty_dsn, _SHOWN)[:-1] == before
+
+
+_AWAY = SourceUnavailable("MySQL cannot be reached", hint="start it")
+_NOW = datetime(2026, 11, 1, 7, tzinfo=UTC)
+_SINCE = "since 2026-11-01 06:00:00 UTC"
+_SAYS = (
+    ("refusal", "position-purged", "restore it", 5, f"1 attempt failed {_SINCE}: why"),
+    ("failure", "AccessDenied", "grant it", 2, f"1 attempt failed {_SINCE}: why"),
+    ("failure", "CommitConflict", "again", 3, f"{_AWAY.message} (1 failed {_SINCE})"),
+    ("idle", "nothing-to-do", "", 3, _AWAY.message),
+)
+
+
+@pytest.mark.parametrize(("kind", "rule", "hint", "code", "sentence"), _SAYS)
+def test_status_says_of_an_older_ledger_what_it_said(
+    empty_dsn: str, kind: str, rule: str, hint: str, code: int, sentence: str
+) -> None:
+    """What failed last, whose move it is and what to do; and since when nothing was behind."""
+    facts = json.dumps({"hint": hint, "head": "binlog.000001:104"})
+    _ledger_of_before(empty_dsn, [(kind, rule, facts)])
+    with open_ledger(empty_dsn, Path()) as ledger:
+        standing = stand("shop", TablePatterns(("shop.*",)), ledger, _AWAY, _NOW)
+    told = verdict(standing, _NOW, None)
+    assert (told.sentence, exit_code(standing, _NOW, None)) == (sentence, code)
+    assert told.hint == (_AWAY.hint if code == 3 else hint)
+    assert standing.lag.seconds == (3600.0 if kind == "idle" else 2 * 3600.0)
 
 
 _SHOWN = (
@@ -292,7 +323,8 @@ _SHOWN = (
 
 
 def _ledger_of_before(dsn: str, decisions: list[tuple[str, str, str]]) -> list[tuple[object, ...]]:
-    """One of migration 0033, and these decisions of it, a second after each other."""
+    """One of migration 0033 with an acknowledged batch, and these decisions of it since, a second
+    after each other."""
     target = LedgerAddress(dsn, "a ledger of the thirty-third schema")
     connection = connect(target)
     migrate(target, connection, migrations()[:33])
@@ -304,9 +336,10 @@ def _ledger_of_before(dsn: str, decisions: list[tuple[str, str, str]]) -> list[t
     )
     run(
         dsn,
-        "insert into lockstep.sources (name, token) values ('shop', 1);"
-        "insert into lockstep.leases (source, token, holder, backend_pid)"
-        " values ('shop', 1, 'x', 1);"
+        _CHAIN + "select pg_temp.capture(4, '', '2026-11-01 05:00:00Z', 3);"
+        "update lockstep.batches set state = 'merged', merged_at = '2026-11-01 05:01:00Z';"
+        "update lockstep.batches set state = 'acknowledged',"
+        " acknowledged_at = '2026-11-01 05:02:00Z';"
         "insert into lockstep.decisions (source, token, kind, rule, reason, facts, author,"
         f" decided_at) values {rows}",
     )

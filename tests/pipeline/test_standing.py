@@ -11,13 +11,13 @@ import pytest
 from lockstep.proof_report import proof_lines, proofs_json
 from lockstep.status_report import exit_code, status_lines
 from pipeline.batch import Batch, BatchState
-from pipeline.decisions import Continuity, Decision, LeaseView, RecordedDecision
-from pipeline.errors import LedgerUnavailable, SecretMissing, SourceUnavailable
+from pipeline.decisions import Attempt, AttemptOutcome, Continuity, LeaseView
+from pipeline.errors import Recovery, SecretMissing, SourceUnavailable
 from pipeline.gaps import Closed, Gap
 from pipeline.ports.source import ServerFacts
-from pipeline.position import Position
+from pipeline.position import Coordinates, Position
 from pipeline.proof.proven import Proof, Proven, TableProof
-from pipeline.standing.facts import Headroom, Lag, Standing, WaitingBatch
+from pipeline.standing.facts import Failures, Headroom, Lag, Standing, WaitingBatch
 from pipeline.standing.measures import (
     failures,
     headroom,
@@ -60,9 +60,18 @@ def keeping(**settings: str) -> ServerFacts:
     return replace(facts(), settings=settings)
 
 
-def decided(kind: str, rule: str = "rule", minute: int = 0, **facts: Any) -> RecordedDecision:
+def failed(minute: int = 0, recovery: Recovery = Recovery.RETRY, hint: str = "") -> Attempt:
     moment = READ_AT + timedelta(minutes=minute)
-    return RecordedDecision(minute + 100, moment, Decision(kind, rule, f"{rule}!", facts))
+    return Attempt(AttemptOutcome.FAILED, moment, "it failed", recovery, hint)
+
+
+def refused(minute: int = 0) -> Attempt:
+    return replace(failed(minute, Recovery.OPERATOR, "restore"), outcome=AttemptOutcome.REFUSED)
+
+
+def idle(minute: int = 0, head: Coordinates | None = None) -> Attempt:
+    moment = READ_AT + timedelta(minutes=minute)
+    return Attempt(AttemptOutcome.IDLE, moment, "nothing to do", head=head)
 
 
 def batch(
@@ -90,8 +99,10 @@ def standing(**changes: Any) -> Standing:
 
 REWRITTEN = decide_start(Question(facts(executed=READ), cursor(read=READ), DIFFERENT))
 LEASE = LeaseView(5, "host-1, process 9", None, READ_AT, live=True, beat_at=NOW)
-FAILED = failures([decided("failure", "LakeUnavailable", hint="make room")], [], waiting=True)
-STOPPED = failures([decided("failure", "UnsupportedStatement", hint="exclude")], [], waiting=False)
+FAILED = failures([failed(hint="make room")], [], waiting=True)
+STOPPED = failures([failed(0, Recovery.OPERATOR, "exclude")], [], waiting=False)
+UNSET_UP = failures([failed(0, Recovery.CONFIGURATION, "set it up")], [], waiting=False)
+REFUSED = failures([refused()], [], waiting=False)
 QUARANTINED = Quarantine(ORDERS, "its images are incomplete", "set it to FULL", "binlog.000003:400")
 
 
@@ -117,12 +128,14 @@ UNSET = SecretMissing("SHOP_PASSWORD is not set", hint="set it")
         ),
         ({"start": REWRITTEN}, State.REFUSED, ("is not the log that was read", "reset")),
         ({"failures": STOPPED}, State.REFUSED, ("1 attempt failed", "exclude")),
-        ({"failures": FAILED}, State.FAILED, ("LakeUnavailable!", "make room")),
+        ({"failures": FAILED}, State.FAILED, ("it failed", "make room")),
+        ({"failures": UNSET_UP}, State.REFUSED, ("it failed", "set it up")),
+        ({"failures": REFUSED, "start": None}, State.REFUSED, ("it failed", "restore")),
         ({"facts": None, "start": None, "trouble": AWAY}, State.UNREACHABLE, ("start it",)),
         (
             {"facts": None, "start": None, "trouble": AWAY, "failures": STOPPED},
             State.REFUSED,
-            ("UnsupportedStatement!", "exclude"),
+            ("it failed", "exclude"),
         ),
         (
             {"headroom": Headroom(True, timedelta(days=7), timedelta())},
@@ -197,11 +210,16 @@ def test_a_lock_that_is_free_is_nobodys() -> None:
 
 def test_a_start_that_was_refused_and_would_not_be_any_more_is_said_to_be() -> None:
     """The cure worked: run again."""
-    failed = failures([decided("refusal", "position-purged", hint="x")], [], waiting=False)
-    told = verdict(standing(failures=failed), NOW, None)
+    told = verdict(standing(failures=REFUSED), NOW, None)
     assert told.state is State.FAILED
     assert "the next one would begin" in told.sentence
     assert told.hint == "`lockstep run --source shop`"
+
+
+def test_a_failure_without_a_hint_is_tried_again() -> None:
+    """That is what there is to do."""
+    told = verdict(standing(failures=failures([failed()], [], waiting=False)), NOW, None)
+    assert (told.state, told.hint) == (State.FAILED, "`lockstep run --source shop`")
 
 
 def test_a_choice_after_a_failure_is_what_counts() -> None:
@@ -237,6 +255,9 @@ def test_a_short_retention_is_no_alarm_by_itself() -> None:
         ({"start": REWRITTEN}, 5),
         ({"failures": STOPPED}, 5),
         ({"failures": FAILED}, 3),
+        ({"failures": UNSET_UP}, 2),
+        ({"failures": REFUSED}, 3),
+        ({"failures": REFUSED, "start": None}, 5),
         ({"headroom": Headroom(True, timedelta(days=7), timedelta())}, 5),
         ({"quarantined": (QUARANTINED,)}, 6),
         ({"quarantined": (QUARANTINED,), "paused": frozenset({QUARANTINED.table})}, 6),
@@ -325,16 +346,12 @@ def test_without_the_server_the_ledger_knows_the_seconds() -> None:
 
 def test_what_came_after_a_look_is_no_older_than_that() -> None:
     """A quiet source that is written to again is not as late as its last commit is old."""
-    facts_then = {"head": str(position().at)}
-    decisions = [
-        decided("start", minute=4),
-        decided("idle", minute=-2, **facts_then),
-        decided("idle", minute=-9, **facts_then),
-    ]
-    since = looked(decisions, position())
+    attempts = [failed(4), idle(-1), idle(-2, position().at), idle(-9, position().at)]
+    since = looked(attempts, position())
     assert since == READ_AT - timedelta(minutes=2)
     assert lag(None, position(), NOW, since).seconds == 180.0
-    assert looked([decided("idle", minute=-2, head="binlog.000003:900")], position()) is None
+    assert looked([idle(-2, at(3, 900))], position()) is None
+    assert looked([idle(-2)], None) is None
     assert lag(None, replace(position(), committed_at=None), NOW).seconds is None
     assert lag(None, replace(position(), committed_at=None), NOW, since).seconds == 180.0
 
@@ -387,30 +404,16 @@ def test_why_a_failover_would_be_refused() -> None:
 
 
 def test_failures_are_counted_since_a_run_went_through() -> None:
-    """A start that failed later is no success; an acknowledged batch and an idle run are."""
-    newest = [
-        decided("failure", "DamagedEvent", 9),
-        decided("start", "resume-same-server", 8),
-        decided("refusal", "position-purged", 7),
-        decided("start", "resume-same-server", 6),
-        decided("failure", "DamagedEvent", 2),
-    ]
+    """An acknowledged batch went through, and an idle run behind which nothing waits."""
+    newest = [failed(9), refused(7), failed(2)]
     done = [batch(done=READ_AT + timedelta(minutes=6))]
-    failed = failures(newest, done, waiting=False)
-    assert failed is not None
-    assert (failed.count, failed.first, failed.last) == (
-        2,
-        READ_AT + timedelta(minutes=7),
-        newest[0],
-    )
-    idle = [*newest[:1], decided("idle", "nothing-to-do", 8), *newest[2:]]
-    failed = failures(idle, done, waiting=False)
-    assert failed is not None
-    assert failed.count == 1
-    behind = failures(idle, done, waiting=True)
-    assert behind is not None
-    assert behind.count == 2
-    assert failures(newest[3:4], done, waiting=False) is None
+    found = failures(newest, done, waiting=False)
+    assert found == Failures(2, READ_AT + timedelta(minutes=7), newest[0])
+    quiet = [*newest[:1], idle(8), *newest[1:]]
+    assert failures(quiet, done, waiting=False) == Failures(1, newest[0].ended_at, newest[0])
+    assert failures(quiet, done, waiting=True) == found
+    assert failures(newest[2:], done, waiting=False) is None
+    assert failures([], [], waiting=False) is None
 
 
 def test_an_overlap_names_the_batch_that_has_rows_again() -> None:
@@ -419,11 +422,3 @@ def test_an_overlap_names_the_batch_that_has_rows_again() -> None:
     (found,) = overlaps([again, replace(again, end=None), batch(9)])
     assert (found.batch, found.after, found.begin) == (8, 7, "binlog.000003:500")
     assert overlaps([replace(again, state=BatchState.ABANDONED)]) == ()
-
-
-def test_a_kind_of_error_that_nobody_knows_may_be_tried_again() -> None:
-    """Decisions of another version's words do not break the sentence."""
-    failed = failures([decided("failure", "NoSuchError")], [], waiting=False)
-    told = verdict(standing(failures=failed), NOW, None)
-    assert (told.state, told.hint) == (State.FAILED, "`lockstep run --source shop`")
-    assert LedgerUnavailable.recovery.exit_code == 3

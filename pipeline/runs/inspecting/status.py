@@ -11,7 +11,7 @@ from datetime import datetime
 
 from pipeline.batch import Batch
 from pipeline.binlog.search.file_heads import read_file_head
-from pipeline.decisions import RecordedDecision
+from pipeline.decisions import Attempt
 from pipeline.errors import LockstepError
 from pipeline.ports.ledger import Ledger
 from pipeline.ports.source import ServerFacts, SourceServer
@@ -30,7 +30,7 @@ from pipeline.table_state import Quarantine, TableCondition
 from pipeline.tables import TablePatterns
 
 _BATCHES = 1_000
-_DECISIONS = 100
+_ATTEMPTS = 100
 
 
 def stand(
@@ -45,7 +45,7 @@ def stand(
     acknowledged = ledger.acknowledged_cursor(source)
     captured = ledger.captured_cursor(source)
     override = ledger.open_override(source)
-    decisions = ledger.decisions(source, limit=_DECISIONS)
+    attempts = ledger.attempts(source, limit=_ATTEMPTS)
     batches = ledger.batches(source, limit=_BATCHES)
     unfinished = ledger.unfinished(source)
     pending = ledger.pending(source)
@@ -73,13 +73,13 @@ def stand(
         facts=facts,
         trouble=trouble,
         start=start,
-        lag=lag(facts, position, now, _since(decisions, batches, position)),
+        lag=lag(facts, position, now, _since(attempts, batches, position)),
         headroom=room,
         waiting=tuple(
             WaitingBatch(batch, tuple(t for t, those in pending.items() if batch.id in those))
             for batch in unfinished
         ),
-        failures=failures(decisions, batches, waiting=bool(unfinished)),
+        failures=failures(attempts, batches, waiting=bool(unfinished)),
         lease=ledger.lease(source),
         override=override,
         gaps=tuple(ledger.gaps(source)),
@@ -90,7 +90,7 @@ def stand(
         ),
         ordered_back=frozenset(order.table for order in ledger.open_orders(source)),
         partial=partial_tables(ledger, source, patterns),
-        decisions=tuple(decisions),
+        decisions=tuple(ledger.decisions(source)),
         batches=tuple(batches),
         lake=None if isinstance(work, LockstepError) else lake_trouble(work),
         loading=tuple(load.progress for load in ledger.open_loads(source)),
@@ -111,8 +111,8 @@ def distance(work: Workplace, now: datetime) -> tuple[Lag, Headroom | None]:
     with suppress(LockstepError):
         facts = work.server.facts()
         room = _headroom(work.server, facts, cursor.position)
-    decisions = ledger.decisions(source, limit=_DECISIONS)
-    since = _since(decisions, ledger.batches(source, limit=1), cursor.position)
+    attempts = ledger.attempts(source, limit=_ATTEMPTS)
+    since = _since(attempts, ledger.batches(source, limit=1), cursor.position)
     return lag(facts, cursor.position, now, since), room
 
 
@@ -121,13 +121,13 @@ def _astray(work: Workplace) -> tuple[Quarantine, ...]:
 
 
 def _since(
-    decisions: Sequence[RecordedDecision], batches: Sequence[Batch], position: Position | None
+    attempts: Sequence[Attempt], batches: Sequence[Batch], position: Position | None
 ) -> datetime | None:
     """When nothing was behind the position, as far as that is known: a run looked and found
     nothing; or a start was taken and no commit was read, whose moment would tell."""
     begun = next((batch.created_at for batch in batches if batch.end == position), None)
     first = begun if position is not None and position.committed_at is None else None
-    return looked(decisions, position) or first
+    return looked(attempts, position) or first
 
 
 def _headroom(server: SourceServer, facts: ServerFacts, position: Position) -> Headroom | None:
