@@ -29,7 +29,6 @@ from pipeline.standing.measures import why_not_by_gtid
 from pipeline.standing.verdict import State, Verdict, clock, verdict
 
 _GTIDS: Final = 100
-_DECISIONS: Final = 5
 _BATCHES: Final = 20
 
 
@@ -45,8 +44,11 @@ def exit_code(standing: Standing, now: datetime, pause: timedelta | None) -> int
     return exits.DONE if found.state is State.FINE else exits.QUARANTINED
 
 
-def status_json(standing: Standing, judged: Verdict, now: datetime) -> dict[str, Any]:
-    """Moments in ISO 8601, spans in seconds; null for what cannot be told."""
+def status_json(
+    standing: Standing, judged: Verdict, now: datetime, decisions: Iterable[RecordedDecision]
+) -> dict[str, Any]:
+    """Moments in ISO 8601, spans in seconds; null for what cannot be told. `decisions`: the newest,
+    newest first."""
     facts, failed = standing.facts, standing.failures
     return {
         "state": judged.state.value,
@@ -90,7 +92,7 @@ def status_json(standing: Standing, judged: Verdict, now: datetime) -> dict[str,
         "partial": partial_json(standing.partial),
         "loading": loading_json(standing.loading),
         "proofs": proofs_json(standing.proofs, now),
-        "decisions": [_decision_json(decision) for decision in standing.decisions[:_DECISIONS]],
+        "decisions": [_decision_json(decision) for decision in decisions],
         "trouble": error_json(standing.trouble) if standing.trouble else None,
     }
 
@@ -189,10 +191,14 @@ def _decision_json(decision: RecordedDecision) -> dict[str, Any]:
 
 
 def status_lines(
-    standing: Standing, judged: Verdict, now: datetime, tables: Iterable[str] = ()
+    standing: Standing,
+    judged: Verdict,
+    now: datetime,
+    decisions: Iterable[RecordedDecision] = (),
+    tables: Iterable[str] = (),
 ) -> Iterator[str]:
-    """What is the matter and what to type; then everything else that is known. `tables`:
-    lines on those that are not followed just now."""
+    """What is the matter and what to type; then everything else that is known. `decisions`: the
+    newest, newest first; `tables`: lines on those that are not followed just now."""
     yield f"{standing.source}: {judged.state}: {judged.sentence}"
     if judged.hint:
         yield f"  hint: {judged.hint}"
@@ -220,7 +226,7 @@ def status_lines(
     yield from partial_lines(standing.partial)
     yield from proof_lines(standing.proofs, now)
     yield from tables
-    for done in standing.decisions[:_DECISIONS]:
+    for done in decisions:
         yield f"  {clock(done.decided_at)}  {done.decision.rule}: {done.decision.reason}"
 
 

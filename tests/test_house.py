@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -123,47 +124,97 @@ def test_modules_say_what_belongs_in_them() -> None:
     assert mute == []
 
 
-# The room that gathers what `lockstep status` shows.
-MAY_ASK_FOR_DECISIONS = {"pipeline/runs/inspecting/status.py"}
+# The command that shows what was decided.
+MAY_ASK_FOR_DECISIONS = {"lockstep/commands/status.py"}
+
+# The value itself, who keeps it, and who puts it into lines.
+MAY_NAME_RECORDED_DECISIONS = {
+    "pipeline/decisions.py",
+    "pipeline/ports/decisions.py",
+    "resources/postgres/decisions.py",
+    "lockstep/status_report.py",
+}
 
 
 def asks_for_decisions(text: str) -> bool:
-    """Whether a module calls, or hands on, the `decisions` of anything but itself and of what
-    `lockstep status` gathered."""
+    """Whether a module calls, or hands on, the `decisions` of anything but itself."""
     return any(
         isinstance(node, ast.Attribute)
         and node.attr == "decisions"
-        and not (isinstance(node.value, ast.Name) and node.value.id in ("self", "standing"))
+        and not (isinstance(node.value, ast.Name) and node.value.id == "self")
         for node in ast.walk(ast.parse(text))
     )
 
 
-def looks_into_decisions(statements: str) -> set[str]:
-    """The queries that ask for a decision's rule or facts; who records one names them, too."""
-    _, *parts = re.split(r"^-- name: (\w+)$", statements, flags=re.M)
-    asked = re.compile(
-        r"\b(d|decision|decisions)\.(rule|facts)\b|select \* from lockstep\.decisions"
+def names(text: str, *wanted: str) -> bool:
+    """Whether a module's code has one of these names, however it came to it."""
+    return any(
+        getattr(node, field, None) in wanted
+        for node in ast.walk(ast.parse(text))
+        for field in ("id", "attr", "name", "arg")
     )
-    return {name for name, text in zip(parts[::2], parts[1::2], strict=True) if asked.search(text)}
+
+
+def looks_into_decisions(statements: str) -> set[str]:
+    """The queries about decisions that have a rule, or facts."""
+    _, *parts = re.split(r"^-- name: (\w+)$", statements, flags=re.M)
+    asked = re.compile(r"\b(rule|facts)\b|\bd\.\*|select \* from lockstep\.decisions")
+    return {
+        name
+        for name, text in zip(parts[::2], parts[1::2], strict=True)
+        if "lockstep.decisions" in text and asked.search(text)
+    }
+
+
+def modules_that(holds: Callable[[str], bool]) -> set[str]:
+    return {
+        str(file.relative_to(REPOSITORY))
+        for package in PACKAGES
+        for file in (REPOSITORY / package).rglob("*.py")
+        if holds(file.read_text())
+    }
 
 
 def test_the_audit_trail_is_only_shown() -> None:
     """Nothing that decides asks what was decided before in words: what counts is a column."""
-    found = {
-        str(file.relative_to(REPOSITORY))
-        for package in PACKAGES
-        for file in (REPOSITORY / package).rglob("*.py")
-        if asks_for_decisions(file.read_text())
-    }
-    assert found == MAY_ASK_FOR_DECISIONS
+    assert modules_that(asks_for_decisions) == MAY_ASK_FOR_DECISIONS
+    named = modules_that(lambda text: names(text, "RecordedDecision"))
+    assert named == MAY_NAME_RECORDED_DECISIONS
     statements = "".join(file.read_text() for file in sorted(STATEMENTS.glob("*.sql")))
-    assert looks_into_decisions(statements) == {"decisions"}
+    assert looks_into_decisions(statements) == {"decide", "decisions"}
+
+
+WORDS_OF_DECISIONS = ("Decision", "RecordedDecision", "decision", "decisions")
+
+
+def test_how_a_source_stands_is_not_judged_by_decisions() -> None:
+    """Nothing of `pipeline.standing` looks at one, nor what gathers for it."""
+    judges = [
+        *(REPOSITORY / "pipeline" / "standing").rglob("*.py"),
+        REPOSITORY / "pipeline" / "runs" / "inspecting" / "status.py",
+    ]
+    assert [file.name for file in judges if names(file.read_text(), *WORDS_OF_DECISIONS)] == []
 
 
 def test_reading_the_audit_trail_is_noticed() -> None:
-    """A call, a method handed on, and a query that looks into the facts."""
+    """A call, a method handed on, a name however it is imported, and a query that looks into the
+    facts."""
     for offence in ("work.ledger.decisions('shop')", "ask = ledger.decisions"):
         assert asks_for_decisions(offence)
-    query = "-- name: trusted\nselect from lockstep.decisions d where d.facts->>'gtid_mode' = 'ON'"
-    named = "-- name: kinds\nselect d.rule from lockstep.batches join lockstep.decisions d on true"
-    assert looks_into_decisions(f"{query}\n{named}\n") == {"trusted", "kinds"}
+    for offence in (
+        "from pipeline.decisions import RecordedDecision",
+        "from pipeline import decisions as d",
+        "kind = one.decision.kind",
+        "def told(decision): ...",
+        "last: Decision",
+    ):
+        assert names(offence, *WORDS_OF_DECISIONS)
+    queries = {
+        "trusted": "select from lockstep.decisions d where d.facts->>'gtid_mode' = 'ON'",
+        "kinds": "select d.rule from lockstep.batches join lockstep.decisions d on true",
+        "rules": "select rule from lockstep.decisions",
+        "whole": "select b.id, d.* from lockstep.batches b join lockstep.decisions d on true",
+        "all": "select * from lockstep.decisions where id = 1",
+    }
+    text = "".join(f"-- name: {name}\n{query}\n" for name, query in queries.items())
+    assert looks_into_decisions(text) == set(queries)

@@ -42,18 +42,19 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
             states, orders = ledger.table_states(source.name), ledger.open_orders(source.name)
             tables = inactive(states, orders)
             pause = pause_from_now(source.schedule)
+            decisions = ledger.decisions(source.name)
             judged, code = verdict(standing, now, pause), exit_code(standing, now, pause)
             catalog = catalog_standing(adapters, source.name)
             consumers = consumers_json(adapters.consumers().consumers(source.name))
             payload[source.name] = {
-                **status_json(standing, judged, now),
+                **status_json(standing, judged, now, decisions),
                 "tables": inactive_json(tables),
                 "consumers": consumers,
                 "catalog": None if catalog is None else standing_json(catalog),
                 "exit_code": code,
             }
             codes.append(code)
-            for line in status_lines(standing, judged, now, inactive_lines(tables)):
+            for line in status_lines(standing, judged, now, decisions, inactive_lines(tables)):
                 context.say(line)
             if catalog is not None:
                 for line in standing_lines(catalog):

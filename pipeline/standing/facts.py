@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from pipeline.batch import Batch, Cursor
-from pipeline.decisions import Attempt, LeaseView, Override, RecordedDecision
+from pipeline.decisions import Attempt, LeaseView, Override
 from pipeline.errors import LockstepError
 from pipeline.gaps import Gap
 from pipeline.ports.source import ServerFacts
@@ -97,7 +97,6 @@ class Standing:
     paused: frozenset[TableName] = frozenset()
     ordered_back: frozenset[TableName] = frozenset()
     partial: tuple[Extent, ...] = ()
-    decisions: tuple[RecordedDecision, ...] = ()
     batches: tuple[Batch, ...] = ()
     lake: LockstepError | None = None
     astray: tuple[Quarantine, ...] = ()

@@ -90,7 +90,6 @@ def stand(
         ),
         ordered_back=frozenset(order.table for order in ledger.open_orders(source)),
         partial=partial_tables(ledger, source, patterns),
-        decisions=tuple(ledger.decisions(source)),
         batches=tuple(batches),
         lake=None if isinstance(work, LockstepError) else lake_trouble(work),
         loading=tuple(load.progress for load in ledger.open_loads(source)),
