@@ -58,7 +58,7 @@ def state(process: int) -> str:
     """As the kernel tells it; X where there is none."""
     try:
         return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):  # before it was opened, or before it was read
         return "X"
 
 
