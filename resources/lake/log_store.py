@@ -1,4 +1,4 @@
-"""The log stores: the two classes of Java in the product, in a jar that is part of the package.
+"""The log stores, which are Java, in a jar that is part of the package.
 
 Belongs here: where the jar is, and that Delta uses what is in it. Does not: making it
 (`tests/lake/build_log_store.py`), what it does (`PinnedLogStore.java`), nor at which version a

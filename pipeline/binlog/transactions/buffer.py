@@ -49,7 +49,7 @@ from pipeline.position import Coordinates, Witness
 from pipeline.table import TableName
 
 RING_BYTES: Final = 64 << 20
-GROUP_BYTES: Final = 8 << 20
+GROUP_EVENT_BYTES: Final = 8 << 20
 """A group is handed out when its row events have so many bytes, or the input ends."""
 
 EVENTS: Final = 1 << 17
@@ -82,7 +82,7 @@ class TransactionBuffer:
         leave_out: GtidSet | None = None,
         keeps: Callable[[TableName], bool] | None = None,
         ring_bytes: int = RING_BYTES,
-        group_bytes: int = GROUP_BYTES,
+        group_bytes: int = GROUP_EVENT_BYTES,
         events: int = EVENTS,
         transactions: int = TRANSACTIONS,
         text_bytes: int = BUFFER_BYTES,
