@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import signal
 from collections import Counter, defaultdict
 from collections.abc import Generator
 from typing import Any
@@ -24,6 +25,11 @@ pytest_plugins = [
 # are too few says how many it wants.
 settings.register_profile("lockstep", deadline=None, max_examples=50)
 settings.load_profile("lockstep")
+
+
+# A shell's background job does not hear Ctrl-C, and hands that on to what it starts. Commands of
+# tests are interrupted.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 TOGETHER = {

@@ -30,7 +30,6 @@ from pipeline.table_state import Quarantine, TableCondition
 from pipeline.tables import TablePatterns
 
 _BATCHES = 1_000
-_ATTEMPTS = 100
 
 
 def stand(
@@ -45,7 +44,7 @@ def stand(
     acknowledged = ledger.acknowledged_cursor(source)
     captured = ledger.captured_cursor(source)
     override = ledger.open_override(source)
-    attempts = ledger.attempts(source, limit=_ATTEMPTS)
+    attempts = ledger.attempts(source)
     batches = ledger.batches(source, limit=_BATCHES)
     unfinished = ledger.unfinished(source)
     pending = ledger.pending(source)
@@ -110,7 +109,7 @@ def distance(work: Workplace, now: datetime) -> tuple[Lag, Headroom | None]:
     with suppress(LockstepError):
         facts = work.server.facts()
         room = _headroom(work.server, facts, cursor.position)
-    attempts = ledger.attempts(source, limit=_ATTEMPTS)
+    attempts = ledger.attempts(source)
     since = _since(attempts, ledger.batches(source, limit=1), cursor.position)
     return lag(facts, cursor.position, now, since), room
 
