@@ -37,7 +37,8 @@ def test_every_type_of_a_table_map_is_decoded_somewhere() -> None:
 def test_every_module_the_page_names_is_there() -> None:
     """Whoever looks for a type finds the file."""
     named = set(re.findall(r"`((?:[a-z]+/)*[a-z_]+\.py)`", PAGE))
-    missing = {name for name in named if not list(ROOT.glob(f"**/{name}"))}
+    there = [f"/{file}" for folder in SOURCES for file in (ROOT / folder).rglob("*.py")]
+    missing = {name for name in named if not any(file.endswith(f"/{name}") for file in there)}
     assert len(named) > 10
     assert missing == set()
 
