@@ -100,12 +100,13 @@ def _open_descriptors() -> set[int]:
 def serve(folder: Path, ended: int, main: Main) -> None:
     """Take commands in the folder until `ended` can be read, or is closed at its other end."""
     with channel.new_socket() as listener:
+        server = ForkServer(listener, ended, main)
         with channel.address(folder) as address:
             listener.bind(address)
             Path(address).chmod(0o600)
         listener.listen()
         try:
-            ForkServer(listener, ended, main).serve()
+            server.serve()
         finally:
             with suppress(OSError), channel.address(folder) as address:
                 Path(address).unlink()
@@ -113,7 +114,8 @@ def serve(folder: Path, ended: int, main: Main) -> None:
 
 class ForkServer:
     """Forks of this process, each for one connection. `ended` can be read, or is closed at its
-    other end, when no more are wanted."""
+    other end, when no more are wanted. Its code is what it was when this was made: before anybody
+    can connect."""
 
     def __init__(self, listener: socket.socket, ended: int, main: Main) -> None:
         self._listener = listener
@@ -124,10 +126,10 @@ class ForkServer:
         self._runs: dict[socket.socket, int] = {}
         self._taking = True
         self._lessons, self._teacher = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._settle()
 
     def serve(self) -> None:
         """Until nobody wants runs any more, and the last one ended."""
-        self._settle()
         self._hear(self._lessons, self._learn)
         reading, writing = socket.socketpair()
         writing.setblocking(False)

@@ -156,14 +156,18 @@ class EmbeddedServer:
 
     def _stop(self) -> None:
         """By the signal that `pg_ctl -m fast` sends. No process is started for it, and it is looked
-        for the end more often than ten times a second, as `pg_ctl` does."""
+        for the end more often than ten times a second, as `pg_ctl` does. The process ends behind
+        its file, and no other can start before it has.
+        """
         if not self._other_postmaster():
             return
-        pid_file = self._data / _PID_FILE
-        with suppress(FileNotFoundError, ProcessLookupError):
-            os.kill(_postmaster(pid_file), signal.SIGINT)
+        try:
+            pid = _postmaster(self._data / _PID_FILE)
+            os.kill(pid, signal.SIGINT)
+        except (FileNotFoundError, ProcessLookupError):
+            return
         for _ in EMBEDDED_LEDGER.tries():
-            if not pid_file.exists():
+            if _has_ended(pid):
                 return
 
     def _answers(self) -> bool:
@@ -233,6 +237,18 @@ def move_away(folder: Path, kept: Path) -> None:
 def _postmaster(pid_file: Path) -> int:
     """The server's process, by the first line."""
     return int(pid_file.read_text().split("\n", 1)[0])
+
+
+def _has_ended(pid: int) -> bool:
+    """Whether nothing of a process is left but what its parent has not asked for yet."""
+    try:
+        os.kill(pid, 0)
+        state = Path("/proc", str(pid), "stat").read_text().rpartition(")")[2].split()[0]
+    except ProcessLookupError:
+        return True
+    except FileNotFoundError:  # no /proc, or the process ended in between: asked once more
+        return False
+    return state in "ZX"
 
 
 def _may_be_of(pid: int, data: Path) -> bool:

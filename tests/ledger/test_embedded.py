@@ -49,6 +49,20 @@ open_ledger("embedded", Path(sys.argv[1])).close()
 print(len(forks))
 """
 
+# A server at its end: its file is gone, and it still has the folder's memory.
+_LINGERING = """
+import signal
+import sys
+import time
+from pathlib import Path
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+Path("/proc/self/comm").write_text("postgres")
+print("ready", flush=True)
+signal.sigwait([signal.SIGINT])
+Path("postmaster.pid").unlink()
+time.sleep(0.3)
+"""
+
 # As an account that may not signal others; root becomes one once all is imported.
 _WITHOUT_RIGHTS = """
 import os
@@ -132,6 +146,22 @@ def test_a_process_that_dies_leaves_the_lock_and_the_books(
         ledger.decide(lease, DECISION)
         assert lease.token == 2
         pid = postmaster(folder)
+    assert is_gone(pid)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="processes are seen in /proc")
+def test_a_server_has_stopped_when_its_process_is_gone(folder: Path) -> None:
+    """Who starts the next one meets nothing of it."""
+    server = EmbeddedServer(folder / "ledger")
+    data, pid = folder / "ledger" / "data", postmaster(folder)
+    command = [sys.executable, "-c", _LINGERING]
+    with subprocess.Popen(command, cwd=data, stdout=subprocess.PIPE, text=True) as lingering:
+        assert lingering.stdout is not None
+        assert lingering.stdout.readline() == "ready\n"
+        (data / "postmaster.pid").write_text(f"{lingering.pid}\n")
+        server.close()
+        assert lingering.poll() == 0
+    os.kill(pid, signal.SIGQUIT)
     assert is_gone(pid)
 
 
