@@ -24,6 +24,7 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable, Field, Schema
 
 from resources.lake.checksums import files_listed, lists_files
+from resources.lake.java_classes import java_class, scala_object
 from resources.lake.parts import spark_schema
 from resources.lake.paths import LakePath
 from resources.lake.storage import lake_errors, make_durable_folder, write_durably
@@ -88,11 +89,11 @@ def commit_rows(
     listed = None if made is not None else files_listed(path, version)
     soon = listed is not None and not lists_files(path, version)
     with _active(session) as jvm, _told_once(session, told=soon or made is not None):
-        none = _object(jvm, "scala.None")
-        logs = _object(jvm, "org.apache.spark.sql.delta.DeltaLog")
+        none = scala_object(jvm, "scala.None")
+        logs = scala_object(jvm, "org.apache.spark.sql.delta.DeltaLog")
         pair = logs.forTableWithSnapshot(session._jsparkSession, str(path))
         log, snapshot = pair._1(), pair._2()
-        begun = log.startTransaction(none, _class(jvm, "scala.Some")(snapshot))
+        begun = log.startTransaction(none, java_class(jvm, "scala.Some")(snapshot))
         if made is not None:
             log.createLogDirectoriesIfNotExists()
             begun.updateMetadataForNewTable(_action(jvm, _metadata(rows.schema, made)))
@@ -101,7 +102,7 @@ def commit_rows(
             told = {**before, "schemaString": spark_schema(rows.schema).json()}
             begun.updateMetadataForTableOverwrite(_action(jvm, {"metaData": told}))
         file = _written(path, _as_stored(rows, _fields(begun))) if rows.num_rows else None
-        actions = _class(jvm, "java.util.ArrayList")()
+        actions = java_class(jvm, "java.util.ArrayList")()
         if anew and made is None:
             for one in _listed(jvm, listed, snapshot):
                 actions.add(one.removeWithTimestamp(_now(), True))
@@ -109,10 +110,10 @@ def commit_rows(
         actions.add(_action(jvm, {"txn": recorded}))
         if file is not None:
             actions.add(_action(jvm, {"add": _added(file, rows.num_rows)}))
-        modes = _class(jvm, "org.apache.spark.sql.SaveMode")
+        modes = java_class(jvm, "org.apache.spark.sql.SaveMode")
         mode = modes.Overwrite if anew else modes.Append
-        operation = _class(jvm, "org.apache.spark.sql.delta.DeltaOperations$Write")
-        converters = _class(jvm, "scala.jdk.javaapi.CollectionConverters")
+        operation = java_class(jvm, "org.apache.spark.sql.delta.DeltaOperations$Write")
+        converters = java_class(jvm, "scala.jdk.javaapi.CollectionConverters")
         begun.commit(converters.asScala(actions).toSeq(), operation(mode, *[none] * _MORE_OF_WRITE))
 
 
@@ -124,7 +125,7 @@ _MORE_OF_WRITE: Final = 8
 def _active(session: SparkSession) -> Iterator[Any]:
     """Java, in whose thread of ours this session's settings hold meanwhile: the pin among them."""
     jvm: Any = session._jvm
-    sessions = _class(jvm, "org.apache.spark.sql.classic.SparkSession")
+    sessions = java_class(jvm, "org.apache.spark.sql.classic.SparkSession")
     sessions.setActiveSession(session._jsparkSession)
     try:
         yield jvm
@@ -132,20 +133,9 @@ def _active(session: SparkSession) -> Iterator[Any]:
         sessions.clearActiveSession()
 
 
-def _class(jvm: Any, name: str) -> Any:
-    """A class, asked for by its whole name: for `jvm.java.util`, Java looks through hundreds of
-    jars for a class `java`, then for a class `java.util`."""
-    return getattr(jvm, name)
-
-
-def _object(jvm: Any, name: str) -> Any:
-    """A Scala object."""
-    return getattr(_class(jvm, f"{name}$"), "MODULE$")
-
-
 def _action(jvm: Any, told: Mapping[str, Any]) -> Any:
     """An action as the protocol spells it."""
-    return _object(jvm, "org.apache.spark.sql.delta.actions.Action").fromJson(json.dumps(told))
+    return scala_object(jvm, "org.apache.spark.sql.delta.actions.Action").fromJson(json.dumps(told))
 
 
 @contextmanager

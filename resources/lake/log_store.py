@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from pipeline.errors import LakeUnavailable, SetupIncomplete
+from resources.lake.java_classes import java_class, scala_object
 from resources.lake.paths import LakePath, ObjectPath
 
 if TYPE_CHECKING:
@@ -46,9 +47,9 @@ def require_log_store(session: SparkSession, lake: LakePath | None = None) -> No
 def _require(session: SparkSession, root: str, wanted: str) -> None:
     jvm = session.sparkContext._jvm
     assert jvm is not None
-    stores = getattr(jvm, "org.apache.spark.sql.delta.storage.LogStore$")
-    store = getattr(stores, "MODULE$").apply(session._jsparkSession)
-    path = getattr(jvm, "org.apache.hadoop.fs.Path")(root)
+    stores = scala_object(jvm, "org.apache.spark.sql.delta.storage.LogStore")
+    store = stores.apply(session._jsparkSession)
+    path = java_class(jvm, "org.apache.hadoop.fs.Path")(root)
     system = path.getFileSystem(session._jsparkSession.sessionState().newHadoopConf())
     chosen = store.getDelegate(system.makeQualified(path))
     found = chosen.logStoreImpl() if hasattr(chosen, "logStoreImpl") else chosen

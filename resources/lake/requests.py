@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from pipeline.batch import Requests
+from resources.lake.java_classes import java_class
 from resources.lake.paths import LakePath, ObjectPath
 
 if TYPE_CHECKING:
@@ -49,8 +50,8 @@ def requests_of_java(session: SparkSession, lake: ObjectPath) -> int | None:
     try:
         jvm: Any = session.sparkContext._jvm
         conf = session.sparkContext._jsc.hadoopConfiguration()
-        client = getattr(jvm, "org.apache.hadoop.fs.Path")(f"{lake}/").getFileSystem(conf)
-        statistics = getattr(jvm, "org.apache.hadoop.fs.statistics.IOStatisticsSupport")
+        client = java_class(jvm, "org.apache.hadoop.fs.Path")(f"{lake}/").getFileSystem(conf)
+        statistics = java_class(jvm, "org.apache.hadoop.fs.statistics.IOStatisticsSupport")
         told = statistics.retrieveIOStatistics(client)
         counted = None if told is None else told.counters().get(_COUNTER)
     except (Py4JError, OSError):

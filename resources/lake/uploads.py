@@ -10,6 +10,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Any
 
+from resources.lake.java_classes import java_class
 from resources.lake.paths import ObjectPath
 from resources.lake.spark import Spark
 
@@ -24,7 +25,7 @@ def give_up_uploads(spark: Spark, below: ObjectPath) -> None:
 
     session = spark.session()
     jvm: Any = session.sparkContext._jvm
-    path = getattr(jvm, "org.apache.hadoop.fs.Path")(f"{below}/")
+    path = java_class(jvm, "org.apache.hadoop.fs.Path")(f"{below}/")
     with suppress(Py4JJavaError):
         store = path.getFileSystem(session._jsparkSession.sessionState().newHadoopConf())
         uploader = store.createMultipartUploader(path).build()

@@ -22,19 +22,22 @@ def hadoop(spark: SparkProcess) -> Any:
 
 
 @pytest.fixture
-def files(hadoop: Any, spark: SparkProcess) -> Any:
+def conf(spark: SparkProcess) -> Any:
+    """What Hadoop is told by Spark."""
+    return spark.session()._jsparkSession.sessionState().newHadoopConf()
+
+
+@pytest.fixture
+def files(hadoop: Any, conf: Any) -> Any:
     """The file system that Spark's queries use."""
-    system = hadoop.Path("file:///").getFileSystem(
-        spark.session()._jsparkSession.sessionState().newHadoopConf()
-    )
+    system = hadoop.Path("file:///").getFileSystem(conf)
     assert system.getClass().getName() == OURS[0]
     return system
 
 
 @pytest.fixture
-def context(hadoop: Any, spark: SparkProcess) -> Any:
+def context(hadoop: Any, conf: Any) -> Any:
     """The one that Delta's log stores use."""
-    conf = spark.session()._jsparkSession.sessionState().newHadoopConf()
     context = hadoop.FileContext.getFileContext(hadoop.FsConstants.LOCAL_FS_URI, conf)
     assert context.getDefaultFileSystem().getClass().getName() == OURS[1]
     return context
@@ -55,9 +58,8 @@ def test_permissions_are_those_that_were_asked_for(
 
 
 def test_what_is_made_has_the_permissions_of_hadoops_own(
-    files: Any, hadoop: Any, spark: SparkProcess, tmp_path: Path
+    files: Any, hadoop: Any, conf: Any, tmp_path: Path
 ) -> None:
-    conf = spark.session()._jsparkSession.sessionState().newHadoopConf()
     theirs = hadoop.LocalFileSystem()
     theirs.initialize(hadoop.FsConstants.LOCAL_FS_URI, conf)
     modes = []
