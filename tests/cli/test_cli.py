@@ -172,13 +172,8 @@ def ended(folder: Path, program: str, **options: Any) -> subprocess.CompletedPro
         text=True,
         timeout=60,
         check=False,
-        # Tests that run in the background of a shell ignore SIGINT, and so would the command.
-        **{"stderr": subprocess.PIPE, "preexec_fn": _hearing, **options},
+        **{"stderr": subprocess.PIPE, **options},
     )
-
-
-def _hearing() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def test_a_reader_who_goes_away_is_no_defect(folder: Path) -> None:

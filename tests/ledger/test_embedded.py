@@ -22,13 +22,9 @@ from resources.postgres.ledger import open_ledger
 from tests.ledger.made import DECISION
 from tests.ledger.servers import is_gone, is_running, run
 
-# A shell may have started the tests with signals ignored, and children inherit that.
 _HOLDER = """
-import signal
 import sys
 from pathlib import Path
-signal.signal(signal.SIGINT, signal.default_int_handler)
-signal.signal(signal.SIGTERM, signal.SIG_DFL)
 from resources.postgres.ledger import open_ledger
 with open_ledger("embedded", Path(sys.argv[1])) as ledger:
     with ledger.lock("shop", "the other process", None):
