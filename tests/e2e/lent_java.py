@@ -3,9 +3,9 @@
 Belongs here: what of `resources.lake.session` is done otherwise for that. The first borrower
 starts it as the product does, and whoever has `kept` it holds the end of its standard input, so
 that it ends with that. It is begun by a process of its own, which the borrower's death does not
-reach. Who ends in order leaves its Spark to the next that would start one with the same settings;
-one that was killed has it stopped: `reclaim` waits until nothing works for a dead process any
-more. Does not: a Java with settings of its own (`[spark]`), which is started as ever.
+reach. Who ends leaves its Spark to the next that would start one with the same settings; one that
+was killed while Java worked for it has it stopped: `reclaim` waits until nothing works for a dead
+process any more. Does not: a Java with settings of its own (`[spark]`), which is started as ever.
 """
 
 from __future__ import annotations
@@ -37,6 +37,8 @@ _BEGINNING = "beginning"
 _LISTEN, _TIME_WAIT = "0A", "06"
 PATIENCE = 60
 """Seconds; what is waited for takes one."""
+PAUSE = 0.2
+"""Seconds in which Java notices that nobody is there any more, unless it works for him."""
 
 
 @contextmanager
@@ -129,27 +131,44 @@ def is_borrowed(folder: Path) -> bool:
 
 
 def reclaim(folder: Path) -> None:
-    """Stop the Spark of a borrower that is dead, and wait until its work is over. One that was in
-    the middle of its beginning is there only then, so it is done twice."""
-    for _ in range(2):
+    """Wait until nothing works for a borrower that is dead. Where something does, its Spark is
+    stopped; one that was in the middle of its beginning is there only then, so it is done twice."""
+    with _asked(folder) as gateway:
+        idle = _is_idle(gateway, others=1, patience=PAUSE)
+    for _ in range(0 if idle else 2):
         _stop_spark(folder)
     (folder / _BORROWED).unlink()
 
 
 def _stop_spark(folder: Path) -> None:
     """Nothing works for anybody behind this."""
-    with subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as process:
-        gateway: Any = connected(process, folder / _TOLD)
-        assert gateway is not None
+    with _asked(folder) as gateway:
         left = _spark_of(gateway.jvm)
         if left is not None:
             left.stop()
-        port = gateway.gateway_parameters.port
-        gateway.close()
-        until = time.monotonic() + PATIENCE
-        while _sockets(port):
-            assert time.monotonic() < until, "Java still works for a process that is dead"
-            time.sleep(0.01)
+    assert _is_idle(gateway, patience=PATIENCE), "Java still works for a process that is dead"
+
+
+@contextmanager
+def _asked(folder: Path) -> Iterator[Any]:
+    """The Java of a folder, by a connection that nobody borrowed."""
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as process:
+        gateway: Any = connected(process, folder / _TOLD)
+        assert gateway is not None
+        try:
+            yield gateway
+        finally:
+            gateway.close()
+
+
+def _is_idle(gateway: Any, *, others: int = 0, patience: float) -> bool:
+    """Whether it becomes so within so many seconds: connections of `others` are all that is left."""
+    until = time.monotonic() + patience
+    while _sockets(gateway.gateway_parameters.port) > others:
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.01)
+    return True
 
 
 def _sockets(port: int) -> int:
