@@ -162,7 +162,7 @@ def _asked(folder: Path) -> Iterator[Any]:
 
 
 def _is_idle(gateway: Any, *, others: int = 0, patience: float) -> bool:
-    """Whether it becomes so within so many seconds: connections of `others` are all that is left."""
+    """Whether it is so within so many seconds: connections of `others` are all that is left."""
     until = time.monotonic() + patience
     while _sockets(gateway.gateway_parameters.port) > others:
         if time.monotonic() > until:
