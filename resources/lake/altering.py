@@ -37,9 +37,8 @@ from resources.lake.direct import commit_rows
 from resources.lake.paths import LakePath
 from resources.lake.pin import Head
 from resources.lake.small import rows_of_step, step_in_memory
-from resources.lake.statement import quoted, step_statement
+from resources.lake.statement import step_statement
 from resources.lake.storage import delta_table, lake_errors
-from resources.lake.versions import BY_AGE
 from resources.lake.writing import rewrite
 
 if TYPE_CHECKING:
@@ -165,7 +164,7 @@ def carry_out(
                 table,
                 rows,
                 version=head.version,
-                transaction=(ours, txn_version),
+                recorded=(ours, txn_version),
                 anew=True,
                 shaped=isinstance(step, Rewrite),
             )
@@ -173,14 +172,6 @@ def carry_out(
             rewrite(session, table, step)
         else:
             session.sql(step_statement(str(table), step))
-
-
-def restore(session: SparkSession, table: LakePath, version: int, said: str, head: Head) -> None:
-    """Make the commit behind `head` that shows an earlier version once more, however old: its
-    files are looked for, not its age."""
-    stamps = {**head.pin(), USER_METADATA: said, BY_AGE: "false"}
-    with stamped(session, stamps):
-        session.sql(f"RESTORE TABLE delta.{quoted(str(table))} TO VERSION AS OF {version}")
 
 
 def enable_types(

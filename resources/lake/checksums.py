@@ -80,14 +80,16 @@ def files_listed(table: LakePath, version: int) -> list[Mapping[str, Any]] | Non
         listed = _told_beside(commit_file(table, at), commit).get("allFiles")
         actions = [_parsed(line) for line in commit.splitlines()] if listed is None else []
         added = [one["add"] for one in actions if "add" in one] if listed is None else listed
-        found += [one for one in added if _key(one) not in known]
+        found += [one for one in added if file_key(one) not in known]
         if listed is not None or at == 0:
             return found
-        known |= {_key(one[kind]) for one in actions for kind in ("add", "remove") if kind in one}
+        known |= {
+            file_key(one[kind]) for one in actions for kind in ("add", "remove") if kind in one
+        }
     return None
 
 
-def _key(file: Mapping[str, Any]) -> tuple[str, str]:
+def file_key(file: Mapping[str, Any]) -> tuple[str, str]:
     """What tells a file of a log from others: it may be there again with other rows deleted."""
     return file["path"], json.dumps(file.get("deletionVector"), sort_keys=True)
 

@@ -5,18 +5,16 @@ which writes are made so (`pipeline.changes.strategy`), that a write happens onc
 
 A query of Spark's costs half a second of processor time however few its rows, and several times
 that where it is the first of its kind; the commit alone a tenth of it (`python -m benchmarks
-small`). The commit is made by Delta in Java, pinned like any other: protocol, conflicts, moments,
-checksums and checkpoints are its business here too. What Delta does to rows as a query writes
-them it does not do to a file that is brought: a table that asks for such things is not for here.
+small`). The commit is a transaction of Delta's (`transaction`). What Delta does to rows as a query
+writes them it does not do to a file that is brought: a table that asks for such things is not for
+here.
 """
 
 from __future__ import annotations
 
 import json
-import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -24,10 +22,11 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable, Field, Schema
 
 from resources.lake.checksums import files_listed, lists_files
-from resources.lake.java_classes import java_class, scala_object
+from resources.lake.java_classes import java_class
 from resources.lake.parts import spark_schema
 from resources.lake.paths import LakePath
 from resources.lake.storage import lake_errors, make_durable_folder, write_durably
+from resources.lake.transaction import DeltaTransaction, now, transaction
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -76,89 +75,50 @@ def commit_rows(
     rows: pa.Table,
     *,
     version: int,
-    transaction: tuple[str, int],
+    recorded: tuple[str, int],
     anew: bool,
     shaped: bool = False,
     made: Mapping[str, str] | None = None,
 ) -> None:
     """Make a write's one commit behind `version`, -1 for a new table: `rows` are added, or all that
     there is from now on (`anew`), with their columns, where they are `shaped`, as the table's.
-    `transaction`: the application and the version that it records. `made`: the properties that the
+    `recorded`: the application transaction and its version. `made`: the properties that the
     mirror is created with; None where it is there."""
-    app_id, txn_version = transaction
+    app_id, txn_version = recorded
     listed = None if made is not None else files_listed(path, version)
     soon = listed is not None and not lists_files(path, version)
-    with _active(session) as jvm, _told_once(session, told=soon or made is not None):
-        none = scala_object(jvm, "scala.None")
-        logs = scala_object(jvm, "org.apache.spark.sql.delta.DeltaLog")
-        pair = logs.forTableWithSnapshot(session._jsparkSession, str(path))
-        log, snapshot = pair._1(), pair._2()
-        begun = log.startTransaction(none, java_class(jvm, "scala.Some")(snapshot))
+    with transaction(session, path, told=soon or made is not None) as held:
+        begun = held.begun
         if made is not None:
-            log.createLogDirectoriesIfNotExists()
-            begun.updateMetadataForNewTable(_action(jvm, _metadata(rows.schema, made)))
+            held.log.createLogDirectoriesIfNotExists()
+            begun.updateMetadataForNewTable(held.action(_metadata(rows.schema, made)))
         elif shaped and not _has_columns(begun, rows.schema):
-            before = json.loads(snapshot.metadata().json())["metaData"]
+            before = json.loads(held.snapshot.metadata().json())["metaData"]
             told = {**before, "schemaString": spark_schema(rows.schema).json()}
-            begun.updateMetadataForTableOverwrite(_action(jvm, {"metaData": told}))
+            begun.updateMetadataForTableOverwrite(held.action({"metaData": told}))
         file = _written(path, _as_stored(rows, _fields(begun))) if rows.num_rows else None
-        actions = java_class(jvm, "java.util.ArrayList")()
+        actions = []
         if anew and made is None:
-            for one in _listed(jvm, listed, snapshot):
-                actions.add(one.removeWithTimestamp(_now(), True))
-        recorded = {"appId": app_id, "version": txn_version, "lastUpdated": _now()}
-        actions.add(_action(jvm, {"txn": recorded}))
+            actions = [one.removeWithTimestamp(now(), True) for one in _listed(held, listed)]
+        txn = {"appId": app_id, "version": txn_version, "lastUpdated": now()}
+        actions.append(held.action({"txn": txn}))
         if file is not None:
-            actions.add(_action(jvm, {"add": _added(file, rows.num_rows)}))
-        modes = java_class(jvm, "org.apache.spark.sql.SaveMode")
+            actions.append(held.action({"add": _added(file, rows.num_rows)}))
+        modes = java_class(held.jvm, "org.apache.spark.sql.SaveMode")
         mode = modes.Overwrite if anew else modes.Append
-        operation = java_class(jvm, "org.apache.spark.sql.delta.DeltaOperations$Write")
-        converters = java_class(jvm, "scala.jdk.javaapi.CollectionConverters")
-        begun.commit(converters.asScala(actions).toSeq(), operation(mode, *[none] * _MORE_OF_WRITE))
+        held.commit(actions, held.operation("Write", mode, *[held.none] * _MORE_OF_WRITE))
 
 
 _MORE_OF_WRITE: Final = 8
 """What else an operation called WRITE may tell of itself."""
 
 
-@contextmanager
-def _active(session: SparkSession) -> Iterator[Any]:
-    """Java, in whose thread of ours this session's settings hold meanwhile: the pin among them."""
-    jvm: Any = session._jvm
-    sessions = java_class(jvm, "org.apache.spark.sql.classic.SparkSession")
-    sessions.setActiveSession(session._jsparkSession)
-    try:
-        yield jvm
-    finally:
-        sessions.clearActiveSession()
-
-
-def _action(jvm: Any, told: Mapping[str, Any]) -> Any:
-    """An action as the protocol spells it."""
-    return scala_object(jvm, "org.apache.spark.sql.delta.actions.Action").fromJson(json.dumps(told))
-
-
-@contextmanager
-def _told_once(session: SparkSession, *, told: bool) -> Iterator[None]:
-    """Delta lists the table's files in a commit's checksum file, by a query where it did not in the
-    one before, as behind another structure. It need not where commits tell them soon (`told`)."""
-    if told:
-        session.conf.set(_FILES_IN_CHECKSUM, "false")
-    try:
-        yield
-    finally:
-        session.conf.unset(_FILES_IN_CHECKSUM)
-
-
-_FILES_IN_CHECKSUM: Final = "spark.databricks.delta.allFilesInCrc.enabled"
-
-
-def _listed(jvm: Any, listed: list[Mapping[str, Any]] | None, snapshot: Any) -> Iterator[Any]:
+def _listed(held: DeltaTransaction, listed: list[Mapping[str, Any]] | None) -> Iterator[Any]:
     """The files of a table: where its log told them, without a query."""
     if listed is not None:
-        yield from (_action(jvm, {"add": one}) for one in listed)
+        yield from (held.action({"add": one}) for one in listed)
         return
-    files = snapshot.getAllFiles(False)
+    files = held.snapshot.getAllFiles(False)
     yield from (files.apply(number) for number in range(files.size()))
 
 
@@ -170,7 +130,7 @@ def _metadata(schema: pa.Schema, properties: Mapping[str, str]) -> Mapping[str, 
             "schemaString": spark_schema(schema).json(),
             "partitionColumns": [],
             "configuration": dict(properties),
-            "createdTime": _now(),
+            "createdTime": now(),
         }
     }
 
@@ -227,7 +187,3 @@ def _written(path: LakePath, rows: pa.Table) -> LakePath:
         )
         write_durably(file, content.getvalue().to_pybytes())
     return file
-
-
-def _now() -> int:
-    return int(time.time() * 1000)

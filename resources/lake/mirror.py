@@ -42,7 +42,6 @@ from resources.lake.altering import (
     enable_types,
     names_given,
     recorded_steps,
-    restore,
     stamped,
     words,
 )
@@ -52,6 +51,7 @@ from resources.lake.folders import remove_folder, remove_table
 from resources.lake.mirror_rows import MirrorRows
 from resources.lake.paths import LakePath
 from resources.lake.pin import Head, behind, head_of
+from resources.lake.restore import restore
 from resources.lake.sessions import SparkSessions
 from resources.lake.sizes import size_in, size_of
 from resources.lake.small import in_memory, rows_of_write
@@ -205,7 +205,7 @@ class SparkMirrors(MirrorRows):
         head = self._planned_on(mirror, held)
         with self._about(mirror) as path, self._sessions.one(few=True) as session:
             with behind(path, head):
-                restore(session, path, version, said, head)
+                restore(session, path, version, said, head, java=self._spark.java)
             return head.version + 1
 
     def remove(self, mirror: str, held: Held = unasked) -> None:
@@ -238,7 +238,7 @@ class SparkMirrors(MirrorRows):
                     path,
                     rows,
                     version=head.version,
-                    transaction=(target.app_id, target.txn_version),
+                    recorded=(target.app_id, target.txn_version),
                     anew=anew,
                     shaped=shaped,
                     made=made,
