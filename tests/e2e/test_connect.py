@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from uuid import UUID
 
 import pytest
 
+from lockstep.commands.check import machine_findings
 from lockstep.forkserver import channel
 from pipeline.retries import SPARK
+from resources.adapters import Adapters
+from resources.config import load_settings
+from resources.lake import room
+from resources.lake.paths import LakePath
 from resources.postgres.ledger import open_ledger
 from tests.e2e.project import Project, environment
 from tests.e2e.warm import WarmProcess
@@ -32,41 +39,6 @@ sys.stdin.read()
 """What `lockstep spark serve` starts beside Spark."""
 
 
-def test_a_run_that_is_a_fork(
-    mysql: MySqlStand, database: str, tmp_path: Path, connect_server: ConnectServer
-) -> None:
-    """It does what a process of its own does, with the variables of the command that asks for it,
-    which imports next to nothing."""
-    mysql.execute(
-        f"use {database}",
-        "create table a (id int primary key, s varchar(40))",
-        "insert into a values (1, 'one'), (2, 'two')",
-    )
-    project = Project.made(
-        tmp_path / "project",
-        port=mysql.port,
-        tables=[f"{database}.*"],
-        start="snapshot",
-        top=connect_server.toml(),
-    )
-    forks = project.folder / ".lockstep" / "spark"
-    forks.mkdir()
-    with subprocess.Popen(
-        [sys.executable, "-c", BESIDE],
-        cwd=project.folder,
-        env={**environment(), "GRPC_VERBOSITY": "ERROR"},
-        stdin=subprocess.PIPE,
-    ):
-        assert any((forks / channel.SOCKET).exists() for _ in SPARK.tries())
-        for change in ("insert into a values (3, 'three')", "update a set s = 'new' where id < 3"):
-            mysql.execute(f"use {database}", change)
-            done = project.run("run", SPARK_TOKEN="of-tests", PYTHONPROFILEIMPORTTIME="1")
-            imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
-            assert "lockstep.forkserver.client" in imported
-            assert not imported & {"dagster", "numba", "pyarrow", "resources"}
-            assert project.unequal(mysql, f"{database}.a") == {}
-
-
 def test_a_server_of_spark_connect(
     mysql: MySqlStand,
     database: str,
@@ -75,9 +47,10 @@ def test_a_server_of_spark_connect(
     warm: WarmProcess,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Equal though a run was killed while the server carried out its write; without a Java here.
-    What was asked of the server is known to the next run, which ends it."""
-    monkeypatch.setenv("SPARK_TOKEN", "of-tests")
+    """A run that is a fork does what a process of its own does, with the variables of the command
+    that asks for it, which imports next to nothing. Equal though a run was killed while the server
+    carried out its write; what was asked of the server is known to the next run, which ends it.
+    Without a Java here."""
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     mysql.execute(
         f"use {database}",
@@ -94,7 +67,13 @@ def test_a_server_of_spark_connect(
         top=connect_server.toml(),
         warm=warm,
     )
-    project.run("run")
+    with forks_beside(project):
+        monkeypatch.setenv("SPARK_TOKEN", "of-tests")
+        done = project.cold.run("run", PYTHONPROFILEIMPORTTIME="1")
+    imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    assert "lockstep.forkserver.client" in imported
+    assert not imported & {"dagster", "numba", "pyarrow", "resources"}
+    assert project.unequal(mysql, f"{database}.a", f"{database}.b") == {}
     mysql.execute(
         f"use {database}",
         "update a set s = 'changed' where id = 1",
@@ -105,9 +84,42 @@ def test_a_server_of_spark_connect(
     assert len(left_at_the_server(project)) == 1
     project.run("run")
     assert left_at_the_server(project) == []
-    told = project.json("verify")["sources"]["shop"]["tables"]
-    assert [one["equal"] for one in told.values()] == [True, True]
-    assert f"Spark 4.2.0 at {connect_server.server}" in project.run("check", expect=None).stdout
+    assert project.proven() == {f"{database}.a", f"{database}.b"}
+
+
+@contextmanager
+def forks_beside(project: Project) -> Iterator[None]:
+    """The process that forks runs is there, and takes them."""
+    forks = project.folder / ".lockstep" / "spark"
+    forks.mkdir()
+    project.at_rest()
+    with subprocess.Popen(
+        [sys.executable, "-c", BESIDE],
+        cwd=project.folder,
+        env={**environment(), "GRPC_VERBOSITY": "ERROR"},
+        stdin=subprocess.PIPE,
+    ):
+        assert any((forks / channel.SOCKET).exists() for _ in SPARK.tries())
+        yield
+
+
+def test_check_tries_the_server(
+    tmp_path: Path,
+    connect_server: ConnectServer,
+    connect_mode: None,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """With the lake and the staging folder of the project, and says which Spark that was."""
+    monkeypatch.setenv("SPARK_TOKEN", "of-tests")
+    monkeypatch.setenv("LOCKSTEP_TEST_PASSWORD", "")
+    tried = list[tuple[LakePath, Path]]()
+    monkeypatch.setattr(room, "require_kept", lambda _, *where: tried.append(where))
+    project = Project.made(tmp_path, port=1, tables=["a.*"], top=connect_server.toml())
+    settings = load_settings(project.folder / "lockstep.toml")
+    with Adapters(settings, on_warning=print) as adapters:
+        told = {one.subject: one for one in machine_findings(adapters, settings)}
+    assert told["spark"].sentence.startswith(f"Spark 4.2.0 at {connect_server.server};")
+    assert tried == [(project.lake, project.folder / ".lockstep" / "staging")]
 
 
 def left_at_the_server(project: Project) -> list[UUID]:
