@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from time import sleep
 from typing import Any
@@ -66,18 +67,41 @@ def is_there(process: int) -> bool:
     return state(process) not in "ZX"
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    (tmp_path / ("long" * 40) / "spark").mkdir(parents=True)
-    return tmp_path / ("long" * 40)
+def made(parent: Path) -> Path:
+    (parent / ("long" * 40) / "spark").mkdir(parents=True)
+    return parent / ("long" * 40)
 
 
-@pytest.fixture
-def server(folder: Path) -> Iterator[Process]:
+@contextmanager
+def served(folder: Path) -> Iterator[Process]:
     with begin("serve", folder, variables={"OF_THE_SERVER": "yes"}) as process:
         until((folder / "spark" / channel.SOCKET).exists)
         yield process
         process.kill()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return made(tmp_path_factory.mktemp("forks"))
+
+
+@pytest.fixture(scope="module")
+def server(folder: Path) -> Iterator[Process]:
+    """For those who leave it as it is."""
+    with served(folder) as process:
+        yield process
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Path:
+    """The folder of a server that a test ends."""
+    return made(tmp_path)
+
+
+@pytest.fixture
+def own_server(own: Path) -> Iterator[Process]:
+    with served(own) as process:
+        yield process
 
 
 def begun(folder: Path) -> tuple[Process, int]:
@@ -155,35 +179,35 @@ def test_a_command_that_is_killed_takes_its_run_along(server: Process, folder: P
     assert ask(folder, "tell")[0] == 3
 
 
-def test_a_server_that_is_killed_takes_its_runs_along(server: Process, folder: Path) -> None:
+def test_a_server_that_is_killed_takes_its_runs_along(own_server: Process, own: Path) -> None:
     """… and the command knows that its run did not end by itself. The next one begins alone."""
-    command, run = begun(folder)
-    server.kill()
+    command, run = begun(own)
+    own_server.kill()
     assert ended(command) == forks.LOST
     until(lambda: not is_there(run))
-    code, said = ask(folder, "tell")
+    code, said = ask(own, "tell")
     assert (code, said) == (forks.DECLINED, "it does not answer (Connection refused)")
 
 
-def test_it_ends_behind_its_last_run(server: Process, folder: Path) -> None:
+def test_it_ends_behind_its_last_run(own_server: Process, own: Path) -> None:
     """When Spark's server ends, which held the other end of its pipe, or by a signal."""
-    assert server.stdin is not None
-    command, _ = begun(folder)
-    server.stdin.close()
-    until(lambda: ask(folder, "tell")[0] != 3)
-    assert server.poll() is None
+    assert own_server.stdin is not None
+    command, _ = begun(own)
+    own_server.stdin.close()
+    until(lambda: ask(own, "tell")[0] != 3)
+    assert own_server.poll() is None
     command.send_signal(signal.SIGINT)
-    assert (ended(command), server.wait(30)) == (130, 0)
-    assert ask(folder, "tell")[0] == forks.NOBODY
+    assert (ended(command), own_server.wait(30)) == (130, 0)
+    assert ask(own, "tell")[0] == forks.NOBODY
 
 
-def test_it_ends_by_a_signal(server: Process, folder: Path) -> None:
+def test_it_ends_by_a_signal(own_server: Process, own: Path) -> None:
     """As systemd ends all processes of a service: by SIGTERM."""
-    command, _ = begun(folder)
-    server.terminate()
-    until(lambda: ask(folder, "tell")[0] != 3)
+    command, _ = begun(own)
+    own_server.terminate()
+    until(lambda: ask(own, "tell")[0] != 3)
     command.send_signal(signal.SIGINT)
-    assert (ended(command), server.wait(30)) == (130, 0)
+    assert (ended(command), own_server.wait(30)) == (130, 0)
 
 
 def test_runs_beside_each_other(server: Process, folder: Path) -> None:
@@ -241,9 +265,9 @@ def test_a_closed_stream(server: Process, folder: Path, stream: int) -> None:
         assert command.wait(30) == forks.NOBODY
 
 
-def test_without_a_server(folder: Path) -> None:
+def test_without_a_server(own: Path) -> None:
     """A command begins by itself."""
-    assert ask(folder, "tell")[0] == forks.NOBODY
+    assert ask(own, "tell")[0] == forks.NOBODY
 
 
 def test_whose_surroundings_differ() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
 import pytest
@@ -46,8 +48,7 @@ def follower_of(mysql: MySqlStand, database: str) -> Follower:
     return found
 
 
-@pytest.fixture
-def follower(mysql: MySqlStand, database: str) -> Follower:
+def altered(mysql: MySqlStand, database: str) -> Follower:
     """A baseline, and statements over two runs."""
     found = follower_of(mysql, database)
     found.capture()
@@ -58,7 +59,23 @@ def follower(mysql: MySqlStand, database: str) -> Follower:
     return found
 
 
-def test_what_was_followed_is_what_the_server_has(follower: Follower, database: str) -> None:
+@pytest.fixture(scope="module")
+def follower(mysql: MySqlStand) -> Iterator[Follower]:
+    """`altered`, for those who leave it as it is."""
+    name = mysql.fresh_name()
+    mysql.execute(f"create database {name} character set utf8mb4")
+    yield altered(mysql, name)
+    mysql.execute(f"drop database {name}")
+
+
+@pytest.fixture
+def shop(follower: Follower) -> str:
+    """Its database."""
+    (pattern,) = follower.tables
+    return pattern.partition(".")[0]
+
+
+def test_what_was_followed_is_what_the_server_has(follower: Follower) -> None:
     """Nothing folded otherwise, nothing else on the server; expressions count as there."""
     found = verify_schema(follower.work())
     assert (found.folded, found.differing, found.unknown) == ((), (), ())
@@ -113,9 +130,11 @@ def test_mariadb_prints_its_structures_otherwise(mariadb: MySqlStand) -> None:
 
 
 def test_statements_behind_the_last_batch_are_followed_first(
-    mysql: MySqlStand, database: str, follower: Follower
+    mysql: MySqlStand, database: str
 ) -> None:
-    """The comparison is at the log's present end; nothing is recorded by it."""
+    """The comparison is at the log's present end; nothing is recorded by it. Behind a gap that was
+    chosen the server is asked for its structures once more: there they begin."""
+    follower = altered(mysql, database)
     before = follower.ledger.last_versions(SOURCE)
     mysql.execute(
         "alter table orders add w int", "create table another (id int)", database=database
@@ -124,17 +143,27 @@ def test_statements_behind_the_last_batch_are_followed_first(
     assert found.equal
     assert found.at == head(mysql)
     assert follower.ledger.last_versions(SOURCE) == before
+    follower.choose(str(head(mysql)))
+    mysql.execute("alter table orders add z int", database=database)
+    follower.capture()
+    mysql.execute("alter table orders drop w", database=database)
+    follower.capture()
+    found = verify_schema(follower.work())
+    assert (found.folded, found.differing) == ((), ())
 
 
-def test_what_the_log_never_had_is_told(
-    mysql: MySqlStand, database: str, follower: Follower
-) -> None:
-    """Altered, made and dropped with sql_log_bin=0: three tables, both sides shown."""
+def test_what_the_log_never_had_is_told(mysql: MySqlStand, database: str) -> None:
+    """Altered, made and dropped with sql_log_bin=0: three tables, both sides shown. One that is
+    not captured may be hidden, by a privilege that is missing: it is named, and no difference."""
+    follower = altered(mysql, database)
     with mysql.connect(database) as connection, connection.cursor() as cursor:
         cursor.execute("set sql_log_bin = 0")
+        cursor.execute("drop table made")
+        narrow = verify_schema(replace(follower, tables=[f"{database}.orders"]).work())
         cursor.execute("alter table orders modify note varchar(40) character set latin1")
         cursor.execute("create table hidden (id int)")
-        cursor.execute("drop table made")
+    assert narrow.equal
+    assert narrow.unseen == (TableName(database, "made"),)
     found = verify_schema(follower.work())
     assert not found.equal
     assert found.folded == ()
@@ -148,54 +177,46 @@ def test_what_the_log_never_had_is_told(
     assert any(line.startswith("  hint: ") for line in lines)
 
 
-def test_a_table_that_is_not_captured_may_be_hidden(
-    mysql: MySqlStand, database: str, follower: Follower
-) -> None:
-    """The account may lack a privilege: it is named, and no difference."""
-    narrow = replace(follower, tables=[f"{database}.orders"])
-    with mysql.connect(database) as connection, connection.cursor() as cursor:
-        cursor.execute("set sql_log_bin = 0")
-        cursor.execute("drop table made")
-    found = verify_schema(narrow.work())
-    assert found.equal
-    assert found.unseen == (TableName(database, "made"),)
-
-
-def tampered(follower: Follower, table: TableName, change: SchemaVersion) -> None:
-    """The books with another version in place of the one with its number."""
-    books, key = follower.ledger.books, (SOURCE, table)
-    books.versions[key] = tuple(
-        change if version.version == change.version else version for version in books.versions[key]
+@contextmanager
+def tampered(follower: Follower, table: TableName, change: SchemaVersion) -> Iterator[None]:
+    """The books with another version in place of the one with its number, meanwhile."""
+    versions, key = follower.ledger.books.versions, (SOURCE, table)
+    before = versions[key]
+    versions[key] = tuple(
+        change if version.version == change.version else version for version in before
     )
+    yield
+    versions[key] = before
 
 
-def test_a_version_that_no_statement_makes_is_told_once(follower: Follower, database: str) -> None:
+def test_a_version_that_no_statement_makes_is_told_once(follower: Follower, shop: str) -> None:
     """At its place, by its number, with both sides; what follows from it is not."""
-    orders = TableName(database, "orders")
+    orders = TableName(shop, "orders")
     versions = follower.ledger.schema_versions(SOURCE, orders)
     (wrong,) = [version for version in versions if version.version == 2]
     assert wrong.schema is not None
     columns = (*wrong.schema.columns, ColumnSchema("more", "int"))
-    tampered(follower, orders, replace(wrong, schema=replace(wrong.schema, columns=columns)))
-    (one,) = verify_schema(follower.work()).folded
+    more = replace(wrong, schema=replace(wrong.schema, columns=columns))
+    with tampered(follower, orders, more):
+        (one,) = verify_schema(follower.work()).folded
     assert (one.table, one.version, one.at) == (orders, 2, wrong.since)
     assert any("more" in sentence for sentence in one.sentences)
 
 
-def test_columns_from_elsewhere_are_told(follower: Follower, database: str) -> None:
+def test_columns_from_elsewhere_are_told(follower: Follower, shop: str) -> None:
     """Where values come from is as much a part of a version as its columns."""
-    orders = TableName(database, "orders")
+    orders = TableName(shop, "orders")
     versions = follower.ledger.schema_versions(SOURCE, orders)
     followed = [version for version in versions if version.statement is not None]
     wrong = replace(followed[-1], columns_from=("id", "note", "v"))
-    tampered(follower, orders, wrong)
-    (one,) = verify_schema(follower.work()).folded
+    with tampered(follower, orders, wrong):
+        (one,) = verify_schema(follower.work()).folded
     assert one.sentences == ("columns come from: (id note v), (id v note)",)
 
 
-def test_a_structure_that_is_unknown_is_listed(follower: Follower, database: str) -> None:
+def test_a_structure_that_is_unknown_is_listed(follower: Follower, shop: str) -> None:
     """With its reason; the server's is not held against it."""
-    made = TableName(database, "made")
+    made = TableName(shop, "made")
     lost = replace(
         newest(follower, made),
         knowledge=Knowledge.UNKNOWN,
@@ -203,8 +224,8 @@ def test_a_structure_that_is_unknown_is_listed(follower: Follower, database: str
         columns_from=None,
         reason="nobody could follow it",
     )
-    tampered(follower, made, lost)
-    found = verify_schema(follower.work())
+    with tampered(follower, made, lost):
+        found = verify_schema(follower.work())
     assert [(one.table, one.reason) for one in found.unknown] == [(made, lost.reason)]
     assert found.differing == ()
     assert [one.sentences for one in found.folded] == [
@@ -230,20 +251,6 @@ def test_the_first_capture_comes_first(mysql: MySqlStand, database: str) -> None
     """Without a history there is nothing to prove."""
     with pytest.raises(NothingMatches, match="no history"):
         verify_schema(Follower(server(mysql), [f"{database}.*"]).work())
-
-
-def test_a_start_that_was_chosen_is_folded_as_it_was_read(
-    mysql: MySqlStand, database: str, follower: Follower
-) -> None:
-    """Behind a gap the server is asked for its structures once more: there they begin."""
-    mysql.execute("alter table orders add y int", database=database)
-    follower.choose(str(head(mysql)))
-    mysql.execute("alter table orders add z int", database=database)
-    follower.capture()
-    mysql.execute("alter table orders drop y", database=database)
-    follower.capture()
-    found = verify_schema(follower.work())
-    assert (found.folded, found.differing) == ((), ())
 
 
 def test_a_stored_context_is_read_back() -> None:

@@ -272,4 +272,4 @@ class LifeMachine(RuleBasedStateMachine):
 
 def test_an_abandoned_batch_never_happened() -> None:
     """What was told of the table meanwhile stays, at the place where the batch began."""
-    run_machine(LifeMachine, settings=settings(max_examples=120, stateful_step_count=20))
+    run_machine(LifeMachine, settings=settings(max_examples=50, stateful_step_count=20))
