@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import gc
+import os
+import re
+import shutil
 import signal
+import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Generator
-from typing import Any
+from pathlib import Path
+from typing import Any, Final
 
 import pytest
 from hypothesis import settings
@@ -30,6 +35,25 @@ settings.load_profile("lockstep")
 # A shell's background job does not hear Ctrl-C, and hands that on to what it starts. Commands of
 # tests are interrupted.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+MEMORY: Final = Path("/dev/shm")
+ROOM: Final = 8 << 30
+"""Bytes: more than all files are that tests have at a time."""
+
+
+def keep_files_in_memory() -> None:
+    """Have tests and their servers write to memory, where there is room: no power is cut in them
+    either way, and writing to a disk is a tenth of what they take. TMPDIR, if set, says where."""
+    if "TMPDIR" in os.environ or not os.access(MEMORY, os.W_OK):
+        return
+    told = Path("/proc/meminfo").read_text(encoding="ascii")
+    [available] = re.findall(r"^MemAvailable: *(\d+) kB$", told, re.M)
+    if min(int(available) << 10, shutil.disk_usage(MEMORY).free) > ROOM:
+        os.environ["TMPDIR"] = tempfile.tempdir = str(MEMORY)
+
+
+keep_files_in_memory()
 
 
 TOGETHER = {
