@@ -93,7 +93,8 @@ def project(
 
 
 def test_structures_then_and_now(mysql: MySqlStand, database: str, project: Typed) -> None:
-    """The table as people see it, one object for programs, 4 once the server has another."""
+    """The table as people see it, one object for programs, 4 once the server has another. A plan
+    names what is read from the source by policy, where stored values change without row events."""
     table = f"{database}.orders"
     said = project.run("schema", table)
     assert f"shop: {table}: version 2, since " in said
@@ -118,15 +119,10 @@ def test_structures_then_and_now(mysql: MySqlStand, database: str, project: Type
     said = project.run("schema", "verify", expect=4)
     assert "column note length: 20, 40" in said
 
-
-def test_a_plan_names_what_is_read_from_the_source(
-    mysql: MySqlStand, database: str, project: Typed
-) -> None:
-    """By policy, where stored values change without row events."""
     mysql.execute("alter table orders modify note varchar(5)", database=database)
     plan = project.json("plan")["sources"]["shop"]
-    assert list(plan["rereads"]) == [f"{database}.orders"]
-    assert f"{database}.orders is read from the source: " in project.run("plan")
+    assert list(plan["rereads"]) == [table]
+    assert f"{table} is read from the source: " in project.run("plan")
 
 
 def test_orders_from_the_command_line(mysql: MySqlStand, database: str, project: Typed) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -67,8 +67,7 @@ class Shop:
         return [] if schema is None else [column.name for column in schema.columns]
 
 
-@pytest.fixture
-def shop(mysql: MySqlStand, database: str) -> Shop:
+def made(mysql: MySqlStand, database: str) -> Shop:
     mysql.execute("create table orders (id int primary key, v int)", database=database)
     place = str(head(mysql))
     follower = Follower(server(mysql), [f"{database}.*"], start=place)
@@ -82,6 +81,21 @@ def shop(mysql: MySqlStand, database: str) -> Shop:
     found.altered("drop table orders")
     found.captured("second-run")
     return found
+
+
+@pytest.fixture(scope="module")
+def shop(mysql: MySqlStand) -> Iterator[Shop]:
+    """For those who leave it as it is."""
+    name = mysql.fresh_name()
+    mysql.execute(f"create database {name} character set utf8mb4")
+    yield made(mysql, name)
+    mysql.execute(f"drop database {name}")
+
+
+@pytest.fixture
+def own_shop(mysql: MySqlStand, database: str) -> Shop:
+    """For those who alter more."""
+    return made(mysql, database)
 
 
 FIRST = ["id", "v"]
@@ -126,15 +140,15 @@ def test_a_moment_is_before_what_was_committed_then(shop: Shop) -> None:
         shop.columns("2001-01-01T00:00:00Z")
 
 
-def test_a_moment_behind_the_last_transaction(mysql: MySqlStand, shop: Shop) -> None:
+def test_a_moment_behind_the_last_transaction(mysql: MySqlStand, own_shop: Shop) -> None:
     """The version in force, while the source is quiet; what was not read nobody knows."""
-    mysql.execute("create table orders (id int primary key, w int)", database=shop.database)
-    shop.captured("third-run")
+    mysql.execute("create table orders (id int primary key, w int)", database=own_shop.database)
+    own_shop.captured("third-run")
     moment = datetime.now(UTC).isoformat()
-    assert shop.columns(moment, shop.follower.work) == ["id", "w"]
-    mysql.execute("alter table orders add x int", database=shop.database)
+    assert own_shop.columns(moment, own_shop.follower.work) == ["id", "w"]
+    mysql.execute("alter table orders add x int", database=own_shop.database)
     with pytest.raises(SchemaUnknownAt, match="was read"):
-        shop.columns(datetime.now(UTC).isoformat(), shop.follower.work)
+        own_shop.columns(datetime.now(UTC).isoformat(), own_shop.follower.work)
 
 
 def test_earliest_asks_the_server(shop: Shop) -> None:
@@ -172,18 +186,18 @@ def test_every_version_says_what_it_changed(shop: Shop) -> None:
     assert schema_json(SOURCE, shop.shown(), None)["columns"] is None
 
 
-def test_a_statement_on_many_tables_is_told_for_one(shop: Shop) -> None:
+def test_a_statement_on_many_tables_is_told_for_one(own_shop: Shop) -> None:
     """Effects on the others are left out."""
-    shop.altered("create table a (id int primary key)")
-    shop.altered("create table b like a")
-    shop.altered("rename table a to c, b to a")
-    shop.captured("third-run")
-    versions = reversed(shop.shown(table="a").versions)
+    own_shop.altered("create table a (id int primary key)")
+    own_shop.altered("create table b like a")
+    own_shop.altered("rename table a to c, b to a")
+    own_shop.captured("third-run")
+    versions = reversed(own_shop.shown(table="a").versions)
     (newest, *_) = [version.statement for version in versions if version.statement is not None]
-    name = TableName(shop.database, "a")
+    name = TableName(own_shop.database, "a")
     assert effects_on(newest, name) == (
-        f"{name}: is now called {shop.database}.c",
-        f"{shop.database}.b: is now called {name}",
+        f"{name}: is now called {own_shop.database}.c",
+        f"{own_shop.database}.b: is now called {name}",
     )
 
 

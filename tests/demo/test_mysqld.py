@@ -35,27 +35,36 @@ def write(server: RunningMySql) -> None:
         cursor.execute("create database kept")
 
 
-@pytest.fixture
-def server(mysql_program: MySql, tmp_path: Path) -> RunningMySql:
-    return mysql_server(mysql_program, tmp_path / "server", os.environ)
-
-
-def test_data_outlives_stop_and_kill(server: RunningMySql) -> None:
-    """The same port and the same data are there after a stop and after a kill. What a source needs
-    is set without asking: row format, full images and metadata, GTIDs and a log."""
+def test_two_servers_at_once_are_two(mysql_program: MySql, tmp_path: Path) -> None:
+    """Servers made from one prepared folder have ports and UUIDs of their own, and each is the
+    first process of a session. What a source needs is set without asking: row format, full images
+    and metadata, GTIDs and a log; a test's own options come after ours. The same port and the same
+    data are there after a stop and after a kill. Once their context is left, nothing of them is
+    there."""
     needed = "select @@binlog_format, @@binlog_row_image, @@binlog_row_metadata, @@gtid_mode"
-    query = "select count(*) from information_schema.schemata where schema_name = 'kept'"
-    with server:
-        assert asked(server, needed) == ("ROW", "FULL", "FULL", "ON")
-        port = server.port
-        write(server)
-        server.stop()
-        server.start()
-        after_stop = asked(server, query)
-        server.kill()
-        down = greets(server.host, port)
-        server.start()
-        assert (after_stop, down, asked(server, query), server.port) == ((1,), False, (1,), port)
+    kept = "select count(*) from information_schema.schemata where schema_name = 'kept'"
+    options = ["--gtid-mode=OFF", "--enforce-gtid-consistency=OFF"]
+    first = mysql_server(mysql_program, tmp_path / "a", os.environ)
+    second = mysql_server(mysql_program, tmp_path / "b", os.environ, options=options)
+    with first, second:
+        uuids = {asked(server, "select @@server_uuid") for server in (first, second)}
+        assert (len(uuids), first.port != second.port) == (2, True)
+        processes = [one.pid for one in (first, second) if isinstance(one, ProgramMySql)]
+        assert [os.getsid(pid or 0) for pid in processes] == processes
+        assert asked(first, needed) == ("ROW", "FULL", "FULL", "ON")
+        assert asked(second, needed) == ("ROW", "FULL", "FULL", "OFF")
+        port = first.port
+        write(first)
+        first.stop()
+        first.start()
+        after_stop = asked(first, kept)
+        first.kill()
+        down = greets(first.host, port)
+        first.start()
+        assert (after_stop, down, asked(first, kept), first.port) == ((1,), False, (1,), port)
+        processes += [first.pid] if isinstance(first, ProgramMySql) else []
+    assert not any(Path(f"/proc/{pid}").exists() for pid in processes)
+    assert not any(greets(server.host, server.port) for server in (first, second))
 
 
 def test_leftover_of_a_killed_process_is_ended(mysql_program: MySql, tmp_path: Path) -> None:
@@ -84,25 +93,11 @@ def test_leftover_of_a_killed_process_is_ended(mysql_program: MySql, tmp_path: P
         assert not state.exists() or state.read_text().rpartition(")")[2].split()[0] == "Z"
 
 
-def test_two_servers_at_once_are_two(mysql_program: MySql, tmp_path: Path) -> None:
-    """Servers made from one prepared folder have ports and UUIDs of their own, and each is the
-    first process of a session. Once their context is left, nothing of them is there."""
-    folders = (tmp_path / "a", tmp_path / "b")
-    first, second = (mysql_server(mysql_program, folder, os.environ) for folder in folders)
-    with first, second:
-        uuids = {asked(server, "select @@server_uuid") for server in (first, second)}
-        assert (len(uuids), first.port != second.port) == (2, True)
-        processes = [one.pid for one in (first, second) if isinstance(one, ProgramMySql)]
-        assert [os.getsid(pid or 0) for pid in processes] == processes
-    assert not any(Path(f"/proc/{pid}").exists() for pid in processes)
-    assert not any(greets(server.host, server.port) for server in (first, second))
-
-
-def test_options_win(mysql_program: MySql, tmp_path: Path) -> None:
-    """A test's own options come after ours, also those a data folder is born with."""
-    options = ["--gtid-mode=OFF", "--enforce-gtid-consistency=OFF", "--lower-case-table-names=1"]
+def test_a_data_folder_is_born_with_its_options(mysql_program: MySql, tmp_path: Path) -> None:
+    """Those that a server cannot be given later."""
+    options = ["--lower-case-table-names=1"]
     with mysql_server(mysql_program, tmp_path, os.environ, options=options) as server:
-        assert asked(server, "select @@gtid_mode, @@lower_case_table_names") == ("OFF", 1)
+        assert asked(server, "select @@lower_case_table_names") == (1,)
 
 
 def test_an_unknown_option_names_the_log(mysql_program: MySql, tmp_path: Path) -> None:
