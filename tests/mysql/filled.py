@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -93,15 +92,6 @@ def one_of_each() -> list[ValueCase]:
         alike = kind.partition("(")[0] if first == "v0" else case.name
         found.setdefault((alike, case.servers), case)
     return list(found.values())
-
-
-def outermost() -> list[ValueCase]:
-    """Of cases that differ in a number alone, as widths do, the first and the last."""
-    alike: dict[tuple[str, tuple[str, ...]], list[ValueCase]] = {}
-    for case in value_cases():
-        alike.setdefault((re.sub(r"\d+", "", case.name), case.servers), []).append(case)
-    ends = [(cases[0], cases[-1]) for cases in alike.values()]
-    return [case for pair in ends for case in dict.fromkeys(pair)]
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,18 +17,19 @@ from resources.mysql.reader import explained, reading
 from resources.mysql.receiving import ANSWER, Receiver
 from resources.mysql.select import select_rows
 from tests.fix_mysql import MySqlStand
+from tests.mysql.chunked import Sliced
 from tests.mysql.reading import server, settings
 
 _FILES: Final = Path("/proc/self/fd")
 
 
-@pytest.fixture(params=["mysql", "mariadb"])
+@pytest.fixture(scope="module", params=["mysql", "mariadb"])
 def stand(request: pytest.FixtureRequest) -> MySqlStand:
     found: MySqlStand = request.getfixturevalue(request.param)
     return found
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def table(stand: MySqlStand) -> Iterator[TableName]:
     """A table of 32,768 rows, with a column whose name a statement must quote well."""
     name = stand.fresh_name()
@@ -114,11 +115,11 @@ def test_a_row_of_many_packets(mysql: MySqlStand, database: str) -> None:
     assert found == [(1, 1, b"a"), (2, size // 3 * 3, b"xyz"), (3, 1, b"b")]
 
 
-def test_a_query_killed_half_way_is_the_table_s_matter(stand: MySqlStand, table: TableName) -> None:
+def test_a_query_killed_half_way_is_the_table_s_matter(
+    stand: MySqlStand, large_on: Callable[[MySqlStand], Sliced]
+) -> None:
     """An error in the middle of the rows, in the server's words; the session goes on."""
-    stand.execute(
-        *["insert into t (`a``%s?`) select repeat('x', 20) from t"] * 4, database=table.database
-    )
+    table = large_on(stand).table
     structure = server(stand).structure(table)
     chosen = settings(stand)
     with reading(chosen) as cursor:

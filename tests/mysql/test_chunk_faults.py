@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from time import sleep
 
@@ -10,20 +10,10 @@ import pytest
 
 from pipeline.errors import StructureMoved, TableBusy, TableError
 from pipeline.snapshot.bounds import Bound, Range
-from pipeline.table import TableName
 from resources.mysql.server import MySqlServer
 from tests.fix_mysql import MySqlStand
-from tests.mysql.chunked import NUMBERS, Sliced, rows_of, until
+from tests.mysql.chunked import Sliced, rows_of, until
 from tests.mysql.reading import settings
-
-
-@pytest.fixture(params=["mysql", "mariadb"])
-def place(request: pytest.FixtureRequest) -> Iterator[Sliced]:
-    stand: MySqlStand = request.getfixturevalue(request.param)
-    name = stand.fresh_name()
-    stand.execute(f"create database {name} character set utf8mb4")
-    yield Sliced(stand, TableName(name, "t"))
-    stand.execute(f"drop database {name}", f"drop user if exists u_{name}")
 
 
 @contextmanager
@@ -125,49 +115,35 @@ def test_a_privilege_taken_away_is_told(place: Sliced) -> None:
             source.next_bound(schema, rows.after, 1)
 
 
-def _wide(place: Sliced) -> Range:
-    """30 MB in the second chunk of a table."""
-    place.do(
-        "set sql_log_bin = 0",
-        "create table t (id int primary key, w varchar(400) not null)",
-        f"insert into t select n, repeat('x', 300) from ({NUMBERS}) x",
-    )
-    after = place.source.next_bound(place.schema(), None, 10)
-    return Range(after)
-
-
-def _session(place: Sliced) -> int:
-    """Of the statement that reads."""
-    ((number,),) = place.stand.rows(
-        "select id from information_schema.processlist where info like 'select%'"
-        f" and info like '%`{place.table.database}`.`t`%' and id <> connection_id()"
-    )
-    return int(number)
-
-
-def test_a_statement_killed_half_way_is_told(place: Sliced) -> None:
+def test_a_statement_killed_half_way_is_told(large: Sliced) -> None:
     """The table waits for the next run."""
-    rows, schema = _wide(place), place.schema()
-    with place.source.chunk(schema, rows) as snapshot:
+    schema = large.schema()
+    rows = Range(large.source.next_bound(schema, None, 10))
+    with large.source.chunk(schema, rows) as snapshot:
         next(snapshot.batches)
-        place.stand.execute(f"kill query {_session(place)}")
+        ((session,),) = large.stand.rows(
+            "select id from information_schema.processlist where info like 'select%'"
+            f" and info like '%`{large.table.database}`.`t`%' and id <> connection_id()"
+        )
+        large.stand.execute(f"kill query {session}")
         with pytest.raises(TableBusy, match="interrupted"):
             list(snapshot.batches)
 
 
-def test_a_server_s_time_limit_ends_no_chunk(mysql: MySqlStand, database: str) -> None:
+def test_a_server_s_time_limit_ends_no_chunk(
+    mysql: MySqlStand, large_on: Callable[[MySqlStand], Sliced]
+) -> None:
     """A session of ours may take as long as whoever takes the rows does."""
-    place = Sliced(mysql, TableName(database, "t"))
-    rows, schema = _wide(place), place.schema()
+    place = large_on(mysql)
     mysql.execute("set global max_execution_time = 500")
     try:
-        with place.source.chunk(schema, rows) as snapshot:
+        with place.source.chunk(place.schema(), Range()) as snapshot:
             first = next(snapshot.batches)
             sleep(0.8)
             rest = sum(batch.num_rows for batch in snapshot.batches)
     finally:
         mysql.execute("set global max_execution_time = 0")
-    assert first.num_rows + rest == 99_990
+    assert first.num_rows + rest == 1 << 16
 
 
 def test_a_session_ended_for_being_idle_loses_nothing(place: Sliced) -> None:

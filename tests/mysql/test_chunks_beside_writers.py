@@ -7,7 +7,6 @@ import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 from random import Random
 from threading import Event, Thread, Timer
 from typing import Any
@@ -15,8 +14,7 @@ from typing import Any
 import pymysql
 import pytest
 
-from demo.mysql_search import MySql
-from demo.mysqld import ProgramMySql, mysql_server
+from demo.mysqld import ProgramMySql
 from pipeline.errors import SourceUnavailable, StructureMoved, TableBusy
 from pipeline.position import Coordinates
 from pipeline.proof.hashes import RowShare
@@ -30,20 +28,11 @@ from resources.mysql.row_hashes import HashedRead
 from resources.mysql.server import MySqlServer
 from resources.mysql.waiting import sessions_wait, waiting_for, wants
 from resources.mysql.watcher import watched
-from tests.fix_mysql import UNHURRIED, MySqlStand, killed_at_last
+from tests.fix_mysql import MySqlStand
 from tests.mysql.chunked import Sliced, rows_of, until
 from tests.mysql.reading import changes, settings
 
 COLUMNS = "id int not null, v int not null, w varchar(300) not null"
-
-
-@pytest.fixture(params=["mysql", "mariadb"])
-def place(request: pytest.FixtureRequest) -> Iterator[Sliced]:
-    stand: MySqlStand = request.getfixturevalue(request.param)
-    name = stand.fresh_name()
-    stand.execute(f"create database {name} character set utf8mb4")
-    yield Sliced(stand, TableName(name, "t"))
-    stand.execute(f"drop database {name}", f"drop user if exists u_{name}")
 
 
 # -- writers ------------------------------------------------------------------------------
@@ -65,6 +54,7 @@ def writing(place: Sliced, seed: int) -> Iterator[list[int]]:
                             cursor.execute(_change(chance))
                     session.commit()
                     committed[0] += 1
+                    stop.wait(0.001)
         except pymysql.MySQLError as error:
             errors.append(error)
 
@@ -128,16 +118,6 @@ def _is_mysql(place: Sliced) -> bool:
 # -- giving way ---------------------------------------------------------------------------
 
 
-def _large(place: Sliced, key: str) -> None:
-    """More rows than buffers hold: 40 MB."""
-    place.do(
-        "set sql_log_bin = 0",
-        f"create table t ({COLUMNS}{key})",
-        "insert into t values (1, 1, repeat('x', 300))",
-        *(f"insert into t select id + {1 << n}, v, w from t" for n in range(17)),
-    )
-
-
 @contextmanager
 def altering(place: Sliced, change: str = "add x int") -> Iterator[Thread]:
     """Somebody alters the table; it is an error if he is kept waiting for long."""
@@ -163,28 +143,22 @@ def _seeing(place: Sliced, *grants: str) -> MySqlServer:
     place.stand.execute(
         f"create user {name} identified by 'x'",
         f"grant replication slave, replication client, {', '.join(grants)} on *.* to {name}",
-        f"grant select on {place.table.database}.* to {name}",
+        f"grant select on *.* to {name}",
     )
     return MySqlServer(settings(place.stand, user=name, password="x"))
 
 
-def test_a_table_read_in_one_piece_gives_way(place: Sliced) -> None:
+def test_a_table_read_in_one_piece_gives_way(place: Sliced, large: Sliced) -> None:
     """Whoever alters it goes on while it is open still."""
-    _large(place, "")
-    _gives_way(place, _seeing(place, "process"))
+    _gives_way(large, _seeing(place, "process"))
 
 
-def test_who_waits_is_seen_among_the_locks(found_mysql: MySql, tmp_path: Path) -> None:
+def test_who_waits_is_seen_among_the_locks(
+    odd: MySqlStand, large_on: Callable[[MySqlStand], Sliced]
+) -> None:
     """Where the account sees no other's sessions, and may read the table of locks."""
-    options = (*UNHURRIED, "--performance-schema=ON")
-    with killed_at_last(
-        mysql_server(found_mysql, tmp_path, os.environ, options=options)
-    ) as program:
-        stand = MySqlStand(program)
-        stand.execute("create database d")
-        place = Sliced(stand, TableName("d", "t"))
-        _large(place, "")
-        _gives_way(place, _seeing(place, "select"))
+    place = large_on(odd)
+    _gives_way(place, _seeing(place, "select"))
 
 
 def _gives_way(place: Sliced, source: MySqlServer) -> None:
@@ -278,26 +252,26 @@ def then(seconds: float, call: Callable[..., object], *arguments: object) -> Tim
     return timer
 
 
-def test_a_chunk_that_lasts_gives_way(place: Sliced, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_chunk_that_lasts_gives_way(
+    place: Sliced, large: Sliced, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Not at once: its end is near, mostly."""
     monkeypatch.setattr(giving_way, "CHUNK_SECONDS", 1.0)
-    _large(place, ", primary key (id)")
-    source, schema = _seeing(place, "process"), place.schema()
+    source, schema = _seeing(place, "process"), large.schema()
     rows = Range(after=source.next_bound(schema, None, 5))
     with source.chunk(schema, rows) as snapshot:
         next(snapshot.batches)
-        with altering(place):
+        with altering(large):
             pass
         with pytest.raises(TableBusy, match="gave way to ALTER"):
             list(snapshot.batches)
 
 
-def test_a_piece_that_takes_too_long_is_left(place: Sliced) -> None:
+def test_a_piece_that_takes_too_long_is_left(large: Sliced) -> None:
     """Though nobody waits."""
-    _large(place, "")
-    with place.source.chunk(place.schema(), Range(), most_seconds=1.0) as snapshot:
+    with large.source.chunk(large.schema(), Range(), most_seconds=1.0) as snapshot:
         next(snapshot.batches)
-        with altering(place):
+        with altering(large):
             pass
         with pytest.raises(TableBusy, match="longer than 1 s") as raised:
             list(snapshot.batches)

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 
 import pytest
 
-from demo.mysql_search import MySql
-from demo.mysqld import mysql_server
 from pipeline.errors import SourceUnavailable
 from pipeline.preflight import Finding, preflight
 from pipeline.survey import Channel, OddSession, Survey, SurveyedForeignKey
 from pipeline.table import TableName
 from pipeline.tables import TablePatterns
 from resources.mysql.server import MySqlServer
-from tests.fix_mysql import MySqlStand, killed_at_last
+from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server, settings
 
 SHOP = (
@@ -155,31 +152,16 @@ def test_a_lost_server_is_no_unanswered_question(mysql: MySqlStand) -> None:
         look(mysql, port=1)
 
 
-ODD = (
-    "--performance-schema=ON",
-    "--loose-innodb-native-foreign-keys=ON",
-    "--binlog-ignore-db=left_out",
-    "--gtid-mode=OFF",
-    "--binlog-checksum=NONE",
-    "--log-replica-updates=OFF",
-    "--replica-preserve-commit-order=OFF",
-)
+@pytest.fixture
+def asked(odd: MySqlStand) -> MySqlServer:
+    """What may ask it everything."""
+    running = odd.server
+    return MySqlServer(settings(odd, user=running.user, password=running.password))
 
 
-@pytest.fixture(scope="module")
-def odd(
-    mysql_program: MySql, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[tuple[MySqlStand, MySqlServer]]:
-    """A server with much that a source should not have, and what may ask it everything."""
-    folder = tmp_path_factory.mktemp("odd")
-    with killed_at_last(mysql_server(mysql_program, folder, os.environ, options=ODD)) as running:
-        stand = MySqlStand(running)
-        yield stand, MySqlServer(settings(stand, user=running.user, password=running.password))
-
-
-def test_sessions_that_differ_are_seen(odd: tuple[MySqlStand, MySqlServer]) -> None:
+def test_sessions_that_differ_are_seen(odd: MySqlStand, asked: MySqlServer) -> None:
     """With performance_schema: who logs nothing, and who logs statements."""
-    stand, source = odd
+    stand, source = odd, asked
     with stand.connect() as connection, connection.cursor() as cursor:
         cursor.execute("set sql_log_bin = 0, binlog_format = 'STATEMENT'")
         cursor.execute("set global sync_binlog = 0")
@@ -197,9 +179,9 @@ def test_sessions_that_differ_are_seen(odd: tuple[MySqlStand, MySqlServer]) -> N
     assert found["session binlog_row_image"].level == "ok"
 
 
-def test_a_server_that_leaves_databases_out(odd: tuple[MySqlStand, MySqlServer]) -> None:
+def test_a_server_that_leaves_databases_out(odd: MySqlStand, asked: MySqlServer) -> None:
     """Log filters, a log without checksums, no GTIDs: each is named, one is refused."""
-    stand, source = odd
+    stand, source = odd, asked
     stand.execute("create database left_out", "create table left_out.t (id int primary key)")
     found = findings(source, "left_out")
     assert {
@@ -211,9 +193,9 @@ def test_a_server_that_leaves_databases_out(odd: tuple[MySqlStand, MySqlServer])
     }
 
 
-def test_a_replica_is_asked_about_itself(odd: tuple[MySqlStand, MySqlServer]) -> None:
+def test_a_replica_is_asked_about_itself(odd: MySqlStand, asked: MySqlServer) -> None:
     """It does not log what it is sent, stands still, and may be written to."""
-    stand, source = odd
+    stand, source = odd, asked
     stand.execute("change replication source to source_host = '127.0.0.1', source_port = 1")
     found = findings(source, "shop")
     (channel,) = source.survey().channels

@@ -80,6 +80,7 @@ def _write(stand: MySqlStand, table: TableName, number: int, work: Writing, read
                     continue
                 (connection.rollback if random.random() < 0.1 else connection.commit)()
                 ready.set()
+                work.stop.wait(0.002)
     except pymysql.MySQLError as error:
         work.errors.append(error)
         ready.set()
@@ -106,14 +107,16 @@ def states(
     """The rows behind each transaction that changed them, by its end, from an empty table."""
     rows: Rows = Counter()
     found: dict[Coordinates, Rows] = {start: Counter()}
+    decoders: dict[int, TableDecoder] = {}
     for buffer, run in runs(server(stand), start, wants=lambda name: name == table):
         for block in run.blocks:
             for number, _, part in by_map(block):
-                raw = buffer.maps.known[number].raw
-                structure = read_structure(raw, flavour)
-                layouts = read_layouts(raw, flavour)
-                decoder = TableDecoder(structure, layouts, arrow_schema(structure))
-                for images in decoder.decode(part):
+                if number not in decoders:
+                    raw = buffer.maps.known[number].raw
+                    structure = read_structure(raw, flavour)
+                    layouts = read_layouts(raw, flavour)
+                    decoders[number] = TableDecoder(structure, layouts, arrow_schema(structure))
+                for images in decoders[number].decode(part):
                     at = part.events[images.event.to_numpy(), columns.TRANSACTION].tolist()
                     kinds = images.change_type.to_pylist()
                     for which, kind, row in zip(at, kinds, images.columns.to_pylist(), strict=True):
