@@ -10,13 +10,12 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable, QueryBuilder, Schema
+from deltalake import DeltaTable, Schema
 
 from pipeline.errors import CommitConflict, ForeignCommit, SegmentsLost, TableError
 from pipeline.ports.changelog import Published
 from pipeline.segment import SegmentFile
 from resources.lake import changelog, changelog_commits
-from resources.lake.session import SparkProcess
 from tests.lake.conftest import Lake
 from tests.lake.made import PEOPLE, changes
 
@@ -68,47 +67,22 @@ def test_what_a_hand_over_leaves_out_is_published_again(lake: Lake) -> None:
 
 
 def test_each_batch_is_one_commit(lake: Lake) -> None:
-    """The first creates the table, the next one adds to it."""
-    one, two = (changes(PEOPLE, [{"id": number, "name": "a"}]) for number in (1, 2))
-    assert [published(lake, 3, one), published(lake, 5, two)] == [
-        Published(0, skipped=False),
-        Published(1, skipped=False),
-    ]
-
-
-def test_a_repeated_batch_is_skipped(lake: Lake) -> None:
-    """What the changelog has already is not added a second time, also behind a later one."""
-    files = []
-    for batch in (3, 5):
-        writer = lake.segments.open(FOLDER, batch=batch, schema_version=1, schema=ROWS.schema)
-        writer.write(ROWS)
-        files.append(writer.close())
-        published(lake, batch, ROWS, files[-1])
-    assert [published(lake, *one).skipped for one in ((5, ROWS, files[1]), (3, ROWS, files[0]))]
-    assert published(lake, 6, ROWS) == Published(2, skipped=False)
-
-
-def test_a_number_that_is_there_with_other_files_is_refused(lake: Lake) -> None:
-    """A ledger that was restored gives its numbers a second time: nothing is skipped by a
-    number alone."""
-    writer = lake.segments.open(FOLDER, batch=9, schema_version=1, schema=ROWS.schema)
-    writer.write(ROWS)
-    others = writer.close()
-    for batch in (3, 5):
-        published(lake, batch, ROWS)
+    """The first creates the table, later ones add to it. One that is there is skipped, also behind
+    a later one; its number with other files is refused, for a ledger that was restored gives its
+    numbers a second time. The newest is known, of each application id."""
+    assert lake.changelog.recorded(FOLDER, "app") is None
+    batches = {batch: segment(lake, batch, ROWS) for batch in (3, 5)}
+    done = [published(lake, batch, ROWS, files) for batch, files in batches.items()]
+    assert done == [Published(0, skipped=False), Published(1, skipped=False)]
+    again = [published(lake, batch, ROWS, batches[batch]) for batch in (5, 3)]
+    assert [one.skipped for one in again] == [True, True]
+    others = segment(lake, 9, ROWS)
     for batch in (3, 4, 5):
         with pytest.raises(ForeignCommit):
             published(lake, batch, ROWS, others)
-    assert lake.changelog.recorded(FOLDER, "app") == 5
-
-
-def test_the_newest_published_batch_is_known(lake: Lake) -> None:
-    """None before the first and under another application id."""
-    assert lake.changelog.recorded(FOLDER, "app") is None
-    for batch in (3, 5):
-        published(lake, batch, changes(PEOPLE, [{"id": 1}]))
     recorded = [lake.changelog.recorded(FOLDER, app_id) for app_id in ("app", "other")]
     assert recorded == [5, None]
+    assert published(lake, 6, ROWS) == Published(2, skipped=False)
 
 
 def test_lost_files_are_not_published(lake: Lake) -> None:
@@ -222,16 +196,3 @@ def test_columns_are_added_once(disk: Lake, folder: Path) -> None:
     table.alter.add_columns(Schema.from_arrow(pa.schema([("more", pa.string())])).fields)
     assert published(disk, 4, changes(wider, [{"id": 2}])) == Published(2, skipped=False)
     assert DeltaTable(folder / FOLDER).version() == 2
-
-
-def test_spark_and_delta_rs_read_the_same(disk: Lake, folder: Path, spark: SparkProcess) -> None:
-    """DATETIME columns (timestamp without zone) and odd folder names included."""
-    schema = pa.schema([("id", pa.int64()), ("at", pa.timestamp("us"))])
-    published(disk, 3, changes(schema, [{"id": 1, "at": MOMENT}, {"id": 2, "at": None}]))
-    path = folder / FOLDER
-    session = spark.session()
-    by_spark = [tuple(row) for row in session.read.format("delta").load(str(path)).collect()]
-    table = QueryBuilder().register("log", DeltaTable(path)).execute("select * from log").read_all()
-    by_delta_rs = pa.table(table).to_pylist()
-    assert sorted((row[-2], row[-1]) for row in by_spark) == [(1, MOMENT), (2, None)]
-    assert sorted((row["id"], row["at"]) for row in by_delta_rs) == [(1, MOMENT), (2, None)]

@@ -93,57 +93,42 @@ def test_pieces_of_any_size_are_one_content(disk: Place, pieces: list[int], read
     assert disk.spool.open("shop", made).read(0, at) == content
 
 
-@pytest.mark.parametrize(("at", "count"), [(0, 4), (3, 1), (2, 2), (-1, 1), (0, -1), (0, 2**62)])
-def test_bytes_that_are_not_there(spool: FileSpool | MemorySpool, at: int, count: int) -> None:
+def test_bytes_that_are_not_there(spool: FileSpool | MemorySpool) -> None:
     """A place outside the file is refused before any memory is taken for it."""
     scratch = spool.scratch()
     scratch.write(b"abc")
     files: list[EventFile] = [scratch, spool.open("shop", sealed(spool, b"abc"))]
     for file in files:
-        with pytest.raises(SegmentsLost):
-            file.read(at, count)
+        for at, count in ((0, 4), (3, 1), (2, 2), (-1, 1), (0, -1), (0, 2**62)):
+            with pytest.raises(SegmentsLost):
+                pytest.fail(f"{count} bytes at {at}: {file.read(at, count)!r}")
         file.close()
 
 
-def test_a_sealed_file_is_described(spool: FileSpool | MemorySpool) -> None:
-    """Its name carries batch and number; size and SHA-256 are its content's."""
-    digest = hashlib.sha256(b"row events").hexdigest()
-    expected = SegmentFile("batch-000000000007-00012.events", 0, 10, digest)
-    assert sealed(spool, number=12) == expected
+def test_a_sealed_file_is_opened_by_later_runs(spool: FileSpool | MemorySpool) -> None:
+    """Its name carries batch and number; size and SHA-256 are its content's, also if it is empty:
+    a prepared transaction whose rows were all rolled back to a savepoint has such a one."""
+    for number, content in ((12, b"row events"), (13, b"")):
+        made = sealed(spool, content, number=number)
+        name, digest = f"batch-000000000007-{number:05}.events", hashlib.sha256(content).hexdigest()
+        assert made == SegmentFile(name, 0, len(content), digest)
+        for _ in range(2):
+            file = spool.open("shop", made)
+            assert file.read(0, len(content)) == content
+            file.close()
 
 
-def test_a_sealed_file_is_opened_by_a_later_run(spool: FileSpool | MemorySpool) -> None:
-    """As often as it takes: a run that read it may have failed."""
-    made = sealed(spool, b"abc")
-    for _ in range(2):
-        file = spool.open("shop", made)
-        assert file.read(1, 2) == b"bc"
-        file.close()
-
-
-def test_an_empty_file_is_sealed_too(spool: FileSpool | MemorySpool) -> None:
-    """A prepared transaction whose rows were all rolled back to a savepoint has one."""
-    made = sealed(spool, b"")
-    file = spool.open("shop", made)
-    assert (made.size, file.read(0, 0)) == (0, b"")
-    file.close()
-
-
-@pytest.mark.parametrize(
-    ("other", "words"),
-    [
-        ({"path": "batch-000000000007-00002.events"}, "is missing"),
-        ({"size": 9}, "has 10 bytes instead of 9"),
-        ({"sha256": "0" * 64}, "another checksum"),
-    ],
-)
-def test_a_file_that_is_not_what_was_sealed(
-    spool: FileSpool | MemorySpool, other: dict[str, Any], words: str
-) -> None:
+def test_a_file_that_is_not_what_was_sealed(spool: FileSpool | MemorySpool) -> None:
     """Missing, of another size or of another content."""
     made = sealed(spool)
-    with pytest.raises(SegmentsLost, match=words):
-        spool.open("shop", replace(made, **other))
+    others: dict[str, dict[str, Any]] = {
+        "is missing": {"path": "batch-000000000007-00002.events"},
+        "has 10 bytes instead of 9": {"size": 9},
+        "another checksum": {"sha256": "0" * 64},
+    }
+    for words, other in others.items():
+        with pytest.raises(SegmentsLost, match=words):
+            spool.open("shop", replace(made, **other))
     with pytest.raises(SegmentsLost, match="is missing"):
         spool.open("crm", made)
 
