@@ -18,24 +18,27 @@ SETTINGS = {
 }
 
 
+_LAUNCHER = "org.apache.spark.launcher.Main"
+
+
 def test_the_command_is_that_of_spark_submit() -> None:
-    """Program, class path and options in their order, without the module for machine learning."""
-    home = spark_home()
+    """Program, class path and options in their order, as the launcher behind its shells gives them;
+    without the module for machine learning."""
+    home, java = spark_home(), java_or_refuse(os.environ)
     conf = [part for key, value in SETTINGS.items() for part in ("--conf", f"{key}={value}")]
     answer = subprocess.run(
-        [home / "bin" / "spark-submit", *conf, "--version"],
-        env={**os.environ, "SPARK_PRINT_LAUNCH_COMMAND": "1", "SPARK_HOME": str(home)},
+        [java.program, "-cp", home / "jars" / "*", _LAUNCHER, MAIN, *conf, "--version"],
+        env={**os.environ, "SPARK_HOME": str(home), "SPARK_SCALA_VERSION": "2.13"},
         capture_output=True,
         text=True,
         check=True,
     )
-    (line,) = [line for line in answer.stderr.splitlines() if line.startswith("Spark Command: ")]
-    theirs = line.removeprefix("Spark Command: ").split(f" {MAIN} ")[0]
-    ours = java_command(java_or_refuse(os.environ), home, SETTINGS)
-    program, *options = ours[: ours.index(MAIN)]
-    expected = theirs.replace(" --add-modules=jdk.incubator.vector", "").split(" ", 1)
-    assert Path(program).resolve() == Path(expected[0]).resolve()
-    assert " ".join(options) == expected[1]
+    theirs = answer.stdout.strip("\0\n").split("\0")
+    program, *expected = theirs[: theirs.index(MAIN)]
+    ours = java_command(java, home, SETTINGS)
+    assert Path(program).resolve() == Path(ours[0]).resolve()
+    options = ours[1 : ours.index(MAIN)]
+    assert options == [one for one in expected if one != "--add-modules=jdk.incubator.vector"]
     assert shlex.split(SETTINGS["spark.driver.extraJavaOptions"]) == options[3:5]
 
 
