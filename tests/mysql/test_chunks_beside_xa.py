@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from threading import Event, Thread
 
 import pymysql
-import pytest
 from pymysql.cursors import Cursor
 
 from pipeline.batch import Xid
@@ -19,15 +18,6 @@ from tests.fix_mysql import MySqlStand
 from tests.mysql.chunked import Sliced, rows_of
 from tests.mysql.logged import head
 from tests.mysql.reading import settings
-
-
-@pytest.fixture(params=["mysql", "mariadb"])
-def place(request: pytest.FixtureRequest) -> Iterator[Sliced]:
-    stand: MySqlStand = request.getfixturevalue(request.param)
-    name = stand.fresh_name()
-    stand.execute(f"create database {name} character set utf8mb4")
-    yield Sliced(stand, TableName(name, "t"))
-    stand.execute(f"drop database {name}", f"drop user if exists u_{name}")
 
 
 def _asking(place: Sliced) -> MySqlServer:
@@ -82,7 +72,7 @@ def test_what_is_before_the_low_mark_is_read_or_named(place: Sliced) -> None:
     source, schema = _asking(place), place.schema()
     taken = []
     with preparing(place) as places:
-        for _ in range(40):
+        for _ in range(20):
             with source.chunk(schema, Range()) as snapshot:
                 taken.append((snapshot.low, snapshot.prepared, rows_of(snapshot)))
     named = 0

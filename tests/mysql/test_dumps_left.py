@@ -82,7 +82,7 @@ class LongLog:
         return {row[0]: str(row[6]) for row in rows if str(row[4]).startswith("Binlog Dump")}
 
 
-@pytest.fixture(params=["mysql", "mariadb", "mariadb11"])
+@pytest.fixture(scope="module", params=["mysql", "mariadb", "mariadb11"])
 def long_log(request: pytest.FixtureRequest) -> Iterator[LongLog]:
     stand: MySqlStand = request.getfixturevalue(request.param)
     database, start = stand.fresh_name(), head(stand)
