@@ -104,7 +104,7 @@ class Player:
 
 
 @given(STEPS)
-@settings(max_examples=30)
+@settings(max_examples=12)
 def test_both_ledgers_answer_the_same(embedded_stand: Stand, steps: list[Step]) -> None:
     """Step by step: the answer or the refusal, the cursor, what is out."""
     source = f"alike {next(_SOURCES)}"

@@ -11,7 +11,6 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -32,19 +31,6 @@ with open_ledger("embedded", Path(sys.argv[1])) as ledger:
         sys.stdin.read()
 """
 
-# What gRPC does where a process forks: its handlers wait for what other threads have under way.
-_COUNTED = """
-import ctypes
-import sys
-from pathlib import Path
-from resources.postgres.ledger import open_ledger
-forks = []
-counting = ctypes.CFUNCTYPE(None)(lambda: forks.append(1))
-ctypes.CDLL(None).__register_atfork(counting, None, None, None)
-open_ledger("embedded", Path(sys.argv[1])).close()
-print(len(forks))
-"""
-
 # A server at its end: its file is gone, and it still has the folder's memory.
 _LINGERING = """
 import signal
@@ -59,15 +45,21 @@ Path("postmaster.pid").unlink()
 time.sleep(0.3)
 """
 
-# As an account that may not signal others; root becomes one once all is imported.
-_WITHOUT_RIGHTS = """
+# What gRPC does where a process forks is counted: its handlers wait for what other threads have
+# under way. Then as an account that may not signal others, which root becomes.
+_AS_ANY_ACCOUNT = """
+import ctypes
 import os
 import sys
 import tempfile
 from pathlib import Path
 from resources.postgres.ledger import open_ledger
-from tests.ledger.test_embedded import stale
 folder = Path(sys.argv[1])
+forks = []
+counting = ctypes.CFUNCTYPE(None)(lambda: forks.append(1))
+ctypes.CDLL(None).__register_atfork(counting, None, None, None)
+open_ledger("embedded", folder).close()
+from tests.ledger.test_embedded import stale
 stale(folder, 1)
 if os.geteuid() == 0:
     owner = (folder / "ledger" / "data").stat()
@@ -78,6 +70,7 @@ if os.geteuid() == 0:
     os.setuid(owner.st_uid)
 tempfile.tempdir = str(folder)  # root's own may be root's alone
 open_ledger("embedded", folder).close()
+print(len(forks))
 """
 
 
@@ -103,20 +96,33 @@ def another_process(folder: Path) -> Iterator[subprocess.Popen[str]]:
 
 
 def postmaster(folder: Path) -> int:
-    text = (folder / "ledger" / "data" / "postmaster.pid").read_text()
-    return int(text.split("\n", 1)[0])
+    return server_of(folder / "ledger" / "data")
+
+
+def server_of(data: Path) -> int:
+    return int((data / "postmaster.pid").read_text().split("\n", 1)[0])
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project's folder with a ledger that nobody uses."""
+    folder = tmp_path_factory.mktemp("made")
+    open_ledger("embedded", folder).close()
+    return folder
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Iterator[Path]:
-    """A project's folder whose server is gone in the end, whatever the test did."""
+def folder(made: Path, tmp_path: Path) -> Iterator[Path]:
+    """A copy of that project, whose server is gone in the end, whatever the test did. Whoever
+    copies or restores a folder owns its files; root hands them over."""
+    shutil.copytree(made, tmp_path, dirs_exist_ok=True)
     yield tmp_path
     with suppress(FileNotFoundError):
         os.kill(postmaster(tmp_path), signal.SIGQUIT)
 
 
 def test_processes_share_a_server(folder: Path) -> None:
-    """Either may end first; the last one stops it."""
+    """Either may end first, also by Ctrl-C, and lets go of its lock; the last one stops it."""
     with open_ledger("embedded", folder) as ledger:
         pid = postmaster(folder)
         with another_process(folder) as other:
@@ -124,19 +130,18 @@ def test_processes_share_a_server(folder: Path) -> None:
             lease = ledger.lease("shop")
             assert lease is not None
             assert (lease.holder, lease.live) == ("the other process", True)
-            other.communicate("")
-        assert other.returncode == 0
+            other.send_signal(signal.SIGINT)
+            other.wait(60)
+        with ledger.lock("shop", "next", None) as next_lease:
+            assert next_lease.token == 2
         assert is_running(pid)
     assert is_gone(pid)
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
-def test_a_process_that_dies_leaves_the_lock_and_the_books(
-    folder: Path, number: signal.Signals
-) -> None:
+def test_a_process_that_was_killed_leaves_the_lock_and_the_books(folder: Path) -> None:
     """The next one takes over at once and stops what the dead one left running."""
     with another_process(folder) as other:
-        other.send_signal(number)
+        other.kill()
         other.wait(60)
     with open_ledger("embedded", folder) as ledger, ledger.lock("shop", "next", None) as lease:
         ledger.decide(lease, DECISION)
@@ -161,17 +166,8 @@ def test_a_server_has_stopped_when_its_process_is_gone(folder: Path) -> None:
     assert is_gone(pid)
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="glibc's own name for it")
-def test_no_process_is_copied_for_it(folder: Path) -> None:
-    """As any account: the programs of Postgres are begun without a fork of this process."""
-    command = [sys.executable, "-c", _COUNTED, str(folder)]
-    repository = Path(__file__).parents[2]
-    done = subprocess.run(command, cwd=repository, stdout=subprocess.PIPE, text=True, check=True)
-    assert done.stdout == "0\n"
-
-
 def test_a_server_that_was_killed_recovers(folder: Path) -> None:
-    """What was committed is there."""
+    """What was committed is there, also in a project that is a copy."""
     with open_ledger("embedded", folder) as ledger, ledger.lock("shop", "one", None) as lease:
         ledger.decide(lease, DECISION)
         os.kill(postmaster(folder), signal.SIGQUIT)
@@ -180,34 +176,39 @@ def test_a_server_that_was_killed_recovers(folder: Path) -> None:
 
 
 def stale(folder: Path, number: int) -> None:
-    """A ledger whose server left its number, which is another process' by now."""
-    open_ledger("embedded", folder).close()
+    """The server of a ledger left its number, which is another process' by now."""
     lines = [str(number), str(folder), "1", "5432", "", "", "0 0", "ready"]
     (folder / "ledger" / "data" / "postmaster.pid").write_text("\n".join(lines) + "\n")
 
 
-def test_a_stale_process_number_is_no_server(folder: Path, tmp_path_factory: Any) -> None:
+def test_a_stale_process_number_is_no_server(folder: Path, embedded_dsn: str) -> None:
     """Another program may have it by now, or the server of another project, which is not stopped
     for it."""
-    other = tmp_path_factory.mktemp("other")
-    with open_ledger("embedded", other):
-        for number in (os.getpid(), postmaster(other)):
-            stale(folder, number)
-            with open_ledger("embedded", folder):
-                assert postmaster(folder) != number
-            assert is_running(postmaster(other))
+    ((data,),) = run(embedded_dsn, "show data_directory")
+    other = server_of(Path(str(data)))
+    for number in (os.getpid(), other):
+        stale(folder, number)
+        with open_ledger("embedded", folder):
+            assert postmaster(folder) != number
+        assert is_running(other)
 
 
-def test_a_stale_number_of_another_account_is_no_server() -> None:
-    """As after a restart of the machine: no signal may be sent to it."""
+@pytest.mark.skipif(sys.platform != "linux", reason="glibc's own name for what is counted")
+def test_any_account_starts_it_without_a_copy_of_its_process() -> None:
+    """The programs of Postgres are begun without a fork. A stale number of another account, as
+    after a restart of the machine, is no server: no signal may be sent to it."""
     with tempfile.TemporaryDirectory(prefix="lockstep-") as name:
-        command = [sys.executable, "-c", _WITHOUT_RIGHTS, name]
-        subprocess.run(command, cwd=Path(__file__).parents[2], check=True)
+        command = [sys.executable, "-c", _AS_ANY_ACCOUNT, name]
+        done = subprocess.run(
+            command, cwd=Path(__file__).parents[2], stdout=subprocess.PIPE, text=True, check=True
+        )
+    assert done.stdout == "0\n"
 
 
-def test_a_folder_too_long_for_a_socket_works(tmp_path: Path) -> None:
+def test_a_folder_too_long_for_a_socket_works(made: Path, tmp_path: Path) -> None:
     """The socket is then elsewhere, in a folder that only its owner enters."""
     folder = tmp_path / ("long" * 20) / ("longer" * 10)
+    shutil.copytree(made / "ledger", folder)
     server = EmbeddedServer(folder)
     try:
         ((data,),) = run(server.dsn, "show data_directory")
@@ -229,15 +230,6 @@ def test_commits_are_on_disk_and_nobody_comes_over_the_network(folder: Path) -> 
         assert run(other.dsn, f"show {setting}") == [("on",)]
     assert run(other.dsn, "show listen_addresses") == [("",)]
     other.close()
-
-
-def test_a_copied_project_opens(tmp_path: Path) -> None:
-    """Whoever copies or restores the folder owns the files then; root hands them over."""
-    with open_ledger("embedded", tmp_path / "first"):
-        pass
-    shutil.copytree(tmp_path / "first", tmp_path / "second")
-    with open_ledger("embedded", tmp_path / "second") as ledger:
-        assert ledger.batches("shop") == []
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root opens what is others'")

@@ -1,8 +1,9 @@
 """The ledger goes away at any call of a run: exit code 3, and the next run is right.
 
 A server that is its log, a lake in memory, a ledger that from a call on refuses connections, ends
-them once, or carries a call out and loses its answer: in Postgres at every call that writes, in
-memory, whose twin it is, at every call there is.
+them once, or carries a call out and loses its answer: in memory at each call of the port; in
+Postgres, whose connections really end, at every call that writes, or at one of each step where all
+that is its own is that nobody connects. The soak takes every call there is.
 """
 
 from __future__ import annotations
@@ -281,95 +282,96 @@ def _writing(calls: Sequence[str]) -> Iterator[int]:
     yield from (number for number in _every(calls) if calls[number - 1] in WRITES)
 
 
-EACH = pytest.mark.parametrize("chosen", [_writing, pytest.param(_every, marks=pytest.mark.soak)])
-"""Which calls of a run on Postgres: those that write, and with the soak all of them."""
+def _each_kind(calls: Sequence[str]) -> Iterator[int]:
+    yield from sorted({name: number for number, name in enumerate(calls, 1)}.values())
 
 
-def _calls(shop: Shop, chosen: Chosen) -> Iterator[int]:
-    """The number of each call of a run that is chosen; there is something to read each time."""
+def _one_of_each_step(calls: Sequence[str]) -> Iterator[int]:
+    yield from (calls.index(name) + 1 for name in ("record_capture", "settle", "acknowledge"))
+
+
+def _calls(shop: Shop, chosen: Chosen) -> list[int]:
+    """The number of each call of a run that is chosen."""
     shop.write()
     error, calls = shop.run(0, _never)
     assert error is None
     assert set(calls) >= WRITES
-    for number in chosen(calls):
-        shop.write()
-        shop.follower.pauses.clear()
-        yield number
+    return list(chosen(calls))
 
 
-def _gone_before(shop: Shop, chosen: Chosen) -> None:
+def _gone(shop: Shop, due: int, *, behind: bool) -> None:
+    """At that call, of a run that has something to read."""
+
     def go(call: Callable[[], Any]) -> Any:
+        if behind:
+            call()
         shop.database.go()
+        if behind:
+            raise LedgerUnavailable("The answer is lost.", hint="run again")
         return call()
 
-    for due in _calls(shop, chosen):
-        try:
-            error, calls = shop.run(due, go)
-        finally:
-            shop.database.come_back()
-        assert isinstance(error, LedgerUnavailable), (calls, error)
-        assert error.recovery.exit_code == 3
-        assert tuple(shop.follower.pauses) == STEP.pauses
-        assert shop.run(0, _never)[0] is None
-        shop.require_right()
+    shop.write()
+    shop.follower.pauses.clear()
+    try:
+        error, calls = shop.run(due, go)
+    finally:
+        shop.database.come_back()
+    assert isinstance(error, LedgerUnavailable), (calls, error)
+    assert error.recovery.exit_code == 3
+    assert tuple(shop.follower.pauses) == STEP.pauses
+    assert shop.run(0, _never)[0] is None
+    shop.require_right()
 
 
-@EACH
-def test_postgres_is_gone_before_any_write(shop: Shop, chosen: Chosen) -> None:
+BEHIND = pytest.mark.parametrize("behind", [False, True], ids=["before", "behind"])
+
+
+@pytest.mark.parametrize(
+    ("chosen", "behind"),
+    [
+        (_each_kind, False),
+        (_writing, True),
+        pytest.param(_every, False, marks=pytest.mark.soak),
+        pytest.param(_every, True, marks=pytest.mark.soak),
+    ],
+)
+def test_the_ledger_is_gone_at_any_call(chosen: Chosen, behind: bool) -> None:
     """Tried three times, then exit code 3; once it is back the next run ends with all there,
-    nothing doubled."""
-    _gone_before(shop, chosen)
+    nothing doubled. Also where a call that writes is carried out and its answer is lost: nobody
+    knows whether it was."""
+    shop = opened(Memory(), "shop")
+    for due in _calls(shop, chosen):
+        _gone(shop, due, behind=behind)
 
 
-def test_the_ledger_is_gone_before_any_call() -> None:
-    """The same whatever is asked, and wherever."""
-    _gone_before(opened(Memory(), "shop"), _every)
+@BEHIND
+@pytest.mark.parametrize(
+    "chosen", [_one_of_each_step, pytest.param(_every, marks=pytest.mark.soak)]
+)
+def test_postgres_is_gone_at_a_write(shop: Shop, chosen: Chosen, behind: bool) -> None:
+    """The same where nobody can connect any more."""
+    for due in _calls(shop, chosen):
+        _gone(shop, due, behind=behind)
 
 
-def test_postgres_is_gone_behind_any_write(shop: Shop) -> None:
-    """It is carried out and its answer is lost: nobody knows whether it was, and the next run
-    is right all the same."""
-
-    def go(call: Callable[[], Any]) -> Any:
-        call()
-        shop.database.go()
-        raise LedgerUnavailable("The answer is lost.", hint="run again")
-
-    for due in _calls(shop, _writing):
-        try:
-            error, _ = shop.run(due, go)
-        finally:
-            shop.database.come_back()
-        assert isinstance(error, LedgerUnavailable)
-        assert shop.run(0, _never)[0] is None
-        shop.require_right()
-
-
-@EACH
-def test_postgres_drops_every_connection_before_any_write(
-    shop: Shop, postgres: Postgres, chosen: Chosen
+@BEHIND
+@pytest.mark.parametrize("chosen", [_writing, pytest.param(_every, marks=pytest.mark.soak)])
+def test_postgres_drops_every_connection_at_any_write(
+    shop: Shop, postgres: Postgres, chosen: Chosen, behind: bool
 ) -> None:
-    """A restart, or an administrator's hand: the run itself goes on."""
+    """A restart, or an administrator's hand: the run itself goes on. Where the answer goes with
+    them, it takes a new lease and finds out what was done."""
 
     def drop(call: Callable[[], Any]) -> Any:
+        if behind:
+            call()
         postgres.drop()
+        if behind:
+            raise LedgerUnavailable("The answer is lost.", hint="run again")
         return call()
 
     for due in _calls(shop, chosen):
-        error, calls = shop.run(due, drop)
-        assert error is None, (calls, error)
-        shop.require_right()
-
-
-def test_postgres_drops_every_connection_behind_any_write(shop: Shop, postgres: Postgres) -> None:
-    """The answer goes with them: the run takes a new lease and finds out what was done."""
-
-    def drop(call: Callable[[], Any]) -> Any:
-        call()
-        postgres.drop()
-        raise LedgerUnavailable("The answer is lost.", hint="run again")
-
-    for due in _calls(shop, _writing):
+        shop.write()
         error, calls = shop.run(due, drop)
         assert error is None, (calls, error)
         shop.require_right()

@@ -47,7 +47,7 @@ from tests.ledger.servers import Stand, run
 
 NOTES = TableName("shop", "notes")
 TABLES = (ORDERS, STOCK)
-RUNS = 20
+RUNS = 15
 BY_GTID = 6
 """The only one of these that could be resumed by GTIDs."""
 _END = 1 << 60
@@ -76,6 +76,11 @@ class Past:
     plain: set[int] = field(default_factory=set)
     open: list[Prepared] = field(default_factory=list)
 
+    @property
+    def stopped(self) -> bool:
+        """XA transactions that ended since are kept for the table that is quarantined."""
+        return 0 < self.stops <= self.runs
+
     def run(self) -> None:
         acts = (
             *(self.batch,) * 10,
@@ -100,11 +105,11 @@ class Past:
         if self.open and self.random.random() < 0.5:
             captured = replace(captured, ended=(Ended(self.open[0], committed=True),))
             begun_in = self.open.pop(0).batch
-            self.plain |= set() if self.stops else {begun_in}
+            self.plain |= set() if self.stopped else {begun_in}
         if not first and self.random.random() < 0.2:
             self.open.append(prepared(batch, f"{batch.id}".encode()))
             captured = replace(captured, prepared=(self.open[-1],))
-        elif not (first or (captured.ended and self.stops)):
+        elif not (first or (captured.ended and self.stopped)):
             self.plain.add(batch.id)
         self.capture(lease, batch, captured)
 
@@ -260,7 +265,10 @@ class Past:
         }
 
 
-@pytest.mark.parametrize(("seed", "stops"), [(0, 0), (1, 5)])
+@pytest.mark.parametrize(
+    ("seed", "stops"),
+    [(0, RUNS + 5), *(pytest.param(*more, marks=pytest.mark.soak) for more in ((1, 0), (2, 5)))],
+)
 def test_what_is_kept_is_told_as_before(stand: Stand, source: str, seed: int, stops: int) -> None:
     """Wherever old batches end, and wherever their pruning is cut off and begun again: those that
     stay are as they were, the others are no more than what newer rows of each table go on behind,

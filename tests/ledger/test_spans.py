@@ -107,7 +107,9 @@ class Made:
         self.ledger.acknowledge(self.lease, batch)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(
+    "seed", [0, *(pytest.param(more, marks=pytest.mark.soak) for more in range(1, 5))]
+)
 def test_all_at_once_is_each_by_itself(ledger: Ledger, lease: Lease, seed: int) -> None:
     """Abandoned batches are in no answer; of moments, fewer batches tell as much as all of them."""
     made = Made(ledger, lease, Random(seed))
