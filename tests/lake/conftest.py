@@ -33,17 +33,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Lake:
-    """One lake's three adapters; `folder` is None in memory."""
+    """One lake's three adapters; `folder` is None in memory. `before`: its mirrors, written without
+    a query, for what a test begins with."""
 
     segments: SegmentStore
     changelog: Changelog
     mirrors: Mirrors
     folder: Path | None
+    before: Mirrors
 
 
 def memory_lake() -> Lake:
     content = MemoryLake()
-    return Lake(MemorySegments(content), MemoryChangelog(content), MemoryMirrors(content), None)
+    mirrors = MemoryMirrors(content)
+    return Lake(MemorySegments(content), MemoryChangelog(content), mirrors, None, mirrors)
 
 
 def disk_lake(folder: Path, spark: Spark, few: Size = FEW, *, in_memory: bool = True) -> Lake:
@@ -60,8 +63,9 @@ def lake_at(
 ) -> Lake:
     """A lake in a folder or under a prefix."""
     mirrors = SparkMirrors(lake, staging=staging, spark=spark, few=few, in_memory=in_memory)
+    before = mirrors if in_memory else SparkMirrors(lake, staging=staging, spark=spark)
     folder = lake if isinstance(lake, Path) else None
-    return Lake(ParquetSegments(lake), DeltaChangelog(lake), mirrors, folder)
+    return Lake(ParquetSegments(lake), DeltaChangelog(lake), mirrors, folder, before)
 
 
 class Compiling(SparkProcess):

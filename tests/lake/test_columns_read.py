@@ -98,7 +98,7 @@ def begun(mirrors: Mirrors, **more: Any) -> int:
 def test_what_no_image_behind_it_knows_is_read(lake: Lake) -> None:
     """One commit, made once. A row that changed behind the reading's place is what the log
     says; one that the source has not keeps NULL; what the lake has not does not come."""
-    version = begun(lake.mirrors)
+    version = begun(lake.before)
     write = a_completion(lake.mirrors, 2)
     commits = [lake.mirrors.write(write) for _ in range(2)]
     assert commits[0] == commits[1]
@@ -117,7 +117,7 @@ def test_what_no_image_behind_it_knows_is_read(lake: Lake) -> None:
 
 def test_without_a_change_only_the_column_is_filled(lake: Lake) -> None:
     """Every other column stays as it is."""
-    begun(lake.mirrors)
+    begun(lake.before)
     commit = lake.mirrors.write(a_completion(lake.mirrors, 2, some=False))
     assert content(lake.mirrors, MIRROR, NEW, commit.delta_version) == [
         {"id": number, "name": "old", "g": SNAPSHOT.get(number)} for number in (1, 2, 3, 6, 7, 9)
@@ -126,7 +126,7 @@ def test_without_a_change_only_the_column_is_filled(lake: Lake) -> None:
 
 def test_rows_marked_deleted_have_what_their_last_image_knew(lake: Lake) -> None:
     """They are not at the source any more."""
-    begun(lake.mirrors, deletes=Deletes.SOFT)
+    begun(lake.before, deletes=Deletes.SOFT)
     commit = lake.mirrors.write(a_completion(lake.mirrors, 2, deletes=Deletes.SOFT))
     shown = pa.schema([*NEW, DELETED_AT])
     found = content(lake.mirrors, MIRROR, shown, commit.delta_version)

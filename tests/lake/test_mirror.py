@@ -34,9 +34,8 @@ from tests.lake.made import (
 MIRROR = "shop/shop/people"
 
 
-def test_appended_rows_are_the_mirror(written_lake: Lake) -> None:
+def test_appended_rows_are_the_mirror(lake: Lake) -> None:
     """The first write creates the table in the same commit."""
-    lake = written_lake
     assert lake.mirrors.version(MIRROR) is None
     commit = lake.mirrors.write(a_write(lake.mirrors, 1, "append", [{"id": 1, "name": "a"}]))
     assert commit == MirrorCommit(0, f"write 1 of {MIRROR}")
@@ -52,7 +51,8 @@ def test_segments_are_appended_as_they_are(written_lake: Lake) -> None:
     writer = lake.segments.open(folder, batch=1, schema_version=1, schema=rows.schema)
     writer.write(rows)
     files = tuple(lake.mirrors.path(f"{folder}/{file.path}") for file in writer.close())
-    lake.mirrors.write(Append(a_target(1), (own_part(files, PEOPLE),)))
+    done = lake.mirrors.write(Append(a_target(1), (own_part(files, PEOPLE),)))
+    assert done == MirrorCommit(0, f"write 1 of {MIRROR}")
     assert content(lake.mirrors, MIRROR, PEOPLE, 0) == [
         {"id": 1, "name": "a"},
         {"id": 2, "name": None},
@@ -64,7 +64,7 @@ def test_merge_inserts_updates_and_deletes(written_lake: Lake) -> None:
     is a delete and an insert, in one commit."""
     lake = written_lake
     before = [{"id": number, "name": "old"} for number in (1, 2, 3, 5)]
-    lake.mirrors.write(a_write(lake.mirrors, 1, "append", before))
+    lake.before.write(a_write(lake.before, 1, "append", before))
     merged = [update(id=1, name="new"), delete(id=2), {"id": 4, "name": None}, delete(id=9)]
     merged += [delete(id=5, name="old"), update(id=6, name="old")]
     commit = lake.mirrors.write(
@@ -154,7 +154,7 @@ def test_names_that_delta_refuses_quarantine_the_table(lake: Lake) -> None:
 def test_odd_names_are_kept(written_lake: Lake) -> None:
     """Dots, backticks, umlauts, quotes, SQL words, and a changelog's own column. A key of two
     columns matches whole: rows that share a part of it are other rows."""
-    mirrors, key = written_lake.mirrors, ("the.key", "select")
+    mirrors, before, key = written_lake.mirrors, written_lake.before, ("the.key", "select")
     names = ["a.b", "x`y", "täble$1", "it's", 'say"so', "_change_type"]
     texts = ((name, pa.string()) for name in (key[1], *names))
     kept = pa.schema([(key[0], pa.int64()), *texts])
@@ -163,10 +163,10 @@ def test_odd_names_are_kept(written_lake: Lake) -> None:
     def row(number: int, text: str, value: str = "v") -> Row:
         return {**dict.fromkeys(spelled.names, value), key[0]: number, key[1]: text}
 
-    first = a_write(mirrors, 1, "append", [row(1, "x"), row(1, "y"), row(9, "x")], schema=spelled)
+    first = a_write(before, 1, "append", [row(1, "x"), row(1, "y"), row(9, "x")], schema=spelled)
     assert isinstance(first, Append)
     staged = (own_part(first.staged, kept),)
-    mirrors.write(Append(replace(first.target, schema=kept), staged))
+    before.write(Append(replace(first.target, schema=kept), staged))
     second = a_write(
         mirrors,
         2,

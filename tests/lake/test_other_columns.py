@@ -28,7 +28,7 @@ def test_rows_that_are_gone_keep_what_the_new_columns_hold(lake: Lake) -> None:
     could convert is NULL; with another key nobody can tell which rows are gone."""
     wide = pa.schema([("id", pa.int32()), ("name", pa.string()), ("n", pa.int32())])
     rows = [{"id": number, "name": "old", "n": number} for number in (1, 2)]
-    lake.mirrors.write(a_write(lake.mirrors, 1, "append", rows, schema=wide))
+    lake.before.write(a_write(lake.before, 1, "append", rows, schema=wide))
     other = pa.schema([("id", pa.int64()), ("name", pa.date32()), ("n", pa.int64())])
     for number, key in ((2, ("id",)), (3, ("name",))):
         schema = other if number == 2 else pa.schema([("name", pa.string())])
@@ -49,7 +49,7 @@ def test_rows_that_are_gone_keep_what_the_new_columns_hold(lake: Lake) -> None:
 def test_a_column_that_no_image_knows_stays(lake: Lake) -> None:
     """Dropped at the source and kept: a row that was there has its value, a new one NULL."""
     rows = [{"id": number, "name": f"old {number}"} for number in (1, 2)]
-    lake.mirrors.write(a_write(lake.mirrors, 1, "append", rows))
+    lake.before.write(a_write(lake.before, 1, "append", rows))
     left = pa.schema([PEOPLE.field("id")])
     images = changes(left, [{"id": 1}, {"id": 1}, {"id": 3}])
     kinds = pa.array(["update_preimage", "update_postimage", "insert"])

@@ -78,20 +78,15 @@ def a_replacement(
     return Replace(target, ("id",), parts, changes, moment)
 
 
-def begun(mirrors: Mirrors, **more: Any) -> None:
-    rows = [{"id": number, "name": "old"} for number in (1, 2, 3)]
-    mirrors.write(a_write(mirrors, 1, "append", rows, **more))
-
-
 def test_each_snapshot_with_the_changes_on_top_is_the_mirror(lake: Lake) -> None:
     """One mirror, replaced again and again, each time by one commit that is made once and leaves
     nothing of before: CREATE TABLE, which has columns and no row; a snapshot, over whose rows
     changes win; what came behind a TRUNCATE, then nothing; other columns, also a DATETIME, which
     an older mirror must be made ready for, and behind which the next merge goes on."""
-    mirrors = lake.mirrors
-    mirrors.write(a_replacement(mirrors, 1, None))
+    mirrors, before = lake.mirrors, lake.before
+    before.write(a_replacement(before, 1, None))
     assert (mirrors.schema(MIRROR, 0), content(mirrors, MIRROR, PEOPLE, 0)) == (PEOPLE, [])
-    mirrors.write(a_write(mirrors, 2, "append", [{"id": one, "name": "old"} for one in (1, 2)]))
+    before.write(a_write(before, 2, "append", [{"id": one, "name": "old"} for one in (1, 2)]))
     read = [{"id": number, "name": "read"} for number in (2, 4, 5, 6)]
     behind = images(
         ("insert", 4, "seen twice"),
@@ -151,7 +146,9 @@ SOFT = pa.schema([*PEOPLE, DELETED_AT])
 def test_deleted_rows_stay_with_their_moment(lake: Lake) -> None:
     """In a merge and in a fold alike, also of a row that came and went in one run; a later
     insert clears it."""
-    begun(lake.mirrors, deletes=Deletes.SOFT)
+    mirrors, before = lake.mirrors, lake.before
+    rows = [{"id": number, "name": "old"} for number in (1, 2, 3)]
+    before.write(a_write(before, 1, "append", rows, deletes=Deletes.SOFT))
     staged = pa.table(
         {
             "_change_type": ["delete", "update_postimage"],
@@ -160,9 +157,9 @@ def test_deleted_rows_stay_with_their_moment(lake: Lake) -> None:
             "name": ["last", "b"],
         }
     )
-    folded = FoldedChanges((lake.mirrors.stage("soft", staged),))
-    lake.mirrors.write(Merge(a_target(2, deletes=Deletes.SOFT), ("id",), folded))
-    assert content(lake.mirrors, MIRROR, SOFT, 1) == [
+    folded = FoldedChanges((before.stage("soft", staged),))
+    before.write(Merge(a_target(2, deletes=Deletes.SOFT), ("id",), folded))
+    assert content(mirrors, MIRROR, SOFT, 1) == [
         {"id": 1, "name": "last", "_deleted_at": NOON},
         {"id": 2, "name": "b", "_deleted_at": None},
         {"id": 3, "name": "old", "_deleted_at": None},
@@ -171,26 +168,26 @@ def test_deleted_rows_stay_with_their_moment(lake: Lake) -> None:
         ("insert", 1, "again"),
         ("insert", 4, "d"),
         ("delete", 4, "d"),
-        ("delete", 3, "old"),
+        ("delete", 3, "its last"),
         at=NIGHT,
     )
     part = own_part((), PEOPLE)
     target = a_target(3, deletes=Deletes.SOFT)
-    lake.mirrors.write(a_fold(lake.mirrors, target, [(behind, part)]))
-    assert content(lake.mirrors, MIRROR, SOFT, 2) == [
+    mirrors.write(a_fold(mirrors, target, [(behind, part)]))
+    assert content(mirrors, MIRROR, SOFT, 2) == [
         {"id": 1, "name": "again", "_deleted_at": None},
         {"id": 2, "name": "b", "_deleted_at": None},
-        {"id": 3, "name": "old", "_deleted_at": NIGHT},
+        {"id": 3, "name": "its last", "_deleted_at": NIGHT},
         {"id": 4, "name": "d", "_deleted_at": NIGHT},
     ]
     emptied = a_replacement(
-        lake.mirrors, 4, None, images(("insert", 2, "new")), deletes=Deletes.SOFT, moment=NOON
+        mirrors, 4, None, images(("insert", 2, "new")), deletes=Deletes.SOFT, moment=NOON
     )
-    lake.mirrors.write(emptied)
-    assert content(lake.mirrors, MIRROR, SOFT, 3) == [
+    mirrors.write(emptied)
+    assert content(mirrors, MIRROR, SOFT, 3) == [
         {"id": 1, "name": "again", "_deleted_at": NOON},
         {"id": 2, "name": "new", "_deleted_at": None},
-        {"id": 3, "name": "old", "_deleted_at": NIGHT},
+        {"id": 3, "name": "its last", "_deleted_at": NIGHT},
         {"id": 4, "name": "d", "_deleted_at": NIGHT},
     ]
 
