@@ -18,35 +18,6 @@ from resources.lake.session import SparkProcess
 
 ROOT = Path(__file__).parents[2]
 
-PROGRAM = """
-import sys
-from pathlib import Path
-import pyarrow as pa
-from pipeline.ports.mirror_writes import (
-    Append, FoldedChanges, Merge, PartColumn, StagedFiles, MirrorTarget
-)
-from resources.lake.room import open_lake
-
-warnings = []
-room = open_lake(
-    Path("lake"),
-    staging="staging",
-    spark_conf={},
-    on_warning=warnings.append,
-)
-assert "pyspark" not in sys.modules
-room.mirrors.prepare()
-schema = pa.schema([("id", pa.int64())])
-for number in (1, 2):
-    changes = pa.table({"_change_type": ["insert"], "id": [number]})
-    staged = room.mirrors.stage("x", changes)
-    target = MirrorTarget("m", schema, "app", number, "words")
-    part = StagedFiles((staged,), (PartColumn("id", pa.int64()),))
-    merge = Merge(target, ("id",), FoldedChanges((staged,)))
-    room.mirrors.write(Append(target, (part,)) if number == 1 else merge)
-    room.mirrors.unstage(staged)
-"""
-
 
 def child(folder: Path, program: str, **more: str) -> subprocess.Popen[bytes]:
     """A Python process in `folder`, whose temporary files go to `folder`/tmp; `more` variables."""
@@ -62,34 +33,31 @@ def child(folder: Path, program: str, **more: str) -> subprocess.Popen[bytes]:
     )
 
 
-def test_a_run_says_nothing_and_leaves_nothing(tmp_path: Path) -> None:
-    """No line of Spark's reaches the terminal; only the lake is left in the folder. Nor does it
-    need a program of the machine's, as Hadoop's own files would (`LocalFiles.java`)."""
-    java = java_or_refuse(os.environ).program.resolve().parents[1]
-    process = child(tmp_path, PROGRAM + "room.close()\n", PATH="", JAVA_HOME=str(java))
-    said = process.communicate()
-    assert (*said, process.returncode) == (b"", b"", 0)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["lake", "staging", "tmp"]
-    assert sorted(path.name for path in (tmp_path / "lake").iterdir()) == ["m"]
-    assert list((tmp_path / "tmp").glob("lockstep-*")) == []
-
-
 def test_java_dies_with_a_killed_run(tmp_path: Path) -> None:
     """Kill -9 closes the pipe that Java reads; the writing end of ours tells when it is gone. What
     it leaves among the temporary files goes with the next start, and what others use does not.
-    Before, a start in vain is killed, and the next one is another; and a connection that Java
-    resets is told by an error alone: no traceback on the terminal."""
+    Before, a start in vain is killed, and the next one is another, which writes; no line of Spark's
+    reaches the terminal, and no program of the machine's is needed, as Hadoop's own files would
+    (`LocalFiles.java`). A connection that Java resets is told by an error alone: no traceback."""
     program = """
 import socket, struct, sys, threading, time
+from pathlib import Path
 from py4j.java_gateway import GatewayClient
 from py4j.protocol import ERROR
-from resources.lake.session import SparkProcess
-spark = SparkProcess({}, on_warning=print)
-spark.prepare()
+from resources.lake.room import open_lake
+room = open_lake(Path("lake"), staging="staging", spark_conf={}, on_warning=print)
+assert "pyspark" not in sys.modules
+room.mirrors.prepare()
+spark = room.mirrors._spark
 while spark._process is None:
     time.sleep(0.01)
 spark.stop()
 print(spark._process.returncode)
+from tests.lake.made import PEOPLE, a_write, update
+for number, mode in ((1, "append"), (2, "merge")):
+    write = a_write(room.mirrors, number, mode, [update(id=number)], mirror="m")
+    room.mirrors.write(write)
+    room.mirrors.unstage(*write.staged)
 java = spark.session().sparkContext._gateway.proc.pid
 
 def reset():
@@ -104,17 +72,20 @@ with socket.create_server(("127.0.0.1", 0)) as server:
     print(java, client.send_command("x" * 100_000, retry=False) == ERROR, flush=True)
 sys.stdin.read()
 """
-    process = child(tmp_path, program)
+    home = java_or_refuse(os.environ).program.resolve().parents[1]
+    process = child(tmp_path, program, PATH="", JAVA_HOME=str(home))
     assert process.stdout is not None
     assert process.stdout.readline() == b"-9\n"
     number, told = process.stdout.readline().split()
     java = os.pidfd_open(int(number))
     try:
         process.send_signal(signal.SIGKILL)
-        assert (told, process.communicate()[1]) == (b"True", b"")
+        assert (told, process.communicate()) == (b"True", (b"", b""))
         assert exited(java)
     finally:
         os.close(java)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["lake", "staging", "tmp"]
+    assert [path.name for path in (tmp_path / "lake").iterdir()] == ["m"]
     temporary = tmp_path / "tmp"
     [left] = [path for path in temporary.glob("lockstep-spark-*") if path.is_dir()]
     used = subprocess.run(
@@ -174,7 +145,8 @@ def test_a_stopped_spark_that_never_ran_costs_nothing() -> None:
 
 def test_executors_must_see_the_lake(tmp_path: Path) -> None:
     """Asked before anything is written. Where each has a folder of its own below the same path, a
-    start is refused; else, their rows are in the lake."""
+    start is refused; else, their rows are in the lake. A Spark that was stopped leaves nothing but
+    the lake, and has said nothing."""
     program = """
 from pathlib import Path
 from pipeline.errors import ConfigurationError
@@ -215,6 +187,8 @@ spark.stop()
     refused, written = said.decode().splitlines()
     assert refused.endswith("does not see /proc/self/cwd/lake as this machine does")
     assert (written, complained, process.returncode) == ("1", b"", 0)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["lake", "staging", "tmp"]
+    assert list((tmp_path / "tmp").glob("lockstep-*")) == []
 
 
 @pytest.mark.parametrize(
