@@ -1,4 +1,5 @@
-"""Tables that a run captures, and finds at the merge that their mirrors cannot follow."""
+"""Runs killed as they find at the merge that a mirror cannot follow; those that are not killed:
+`test_following`."""
 
 from __future__ import annotations
 
@@ -9,47 +10,6 @@ import pytest
 from tests.e2e.project import Project, head
 from tests.e2e.warm import WarmProcess
 from tests.fix_mysql import MySqlStand
-
-
-def test_a_write_that_was_begun_in_vain_is_no_obstacle(
-    mysql: MySqlStand, database: str, tmp_path: Path, warm: WarmProcess
-) -> None:
-    """A value that only the source rounds is read from there in the same run. A name that Delta
-    refuses: the table waits until the column is renamed and it is released, and ends equal,
-    though the batch of its first try was acknowledged without it."""
-    start = head(mysql)
-    mysql.execute(
-        f"use {database}",
-        "create table rounded (id int primary key)",
-        "create table named (id int primary key)",
-        "insert into rounded values (1), (2)",
-        "insert into named values (1), (2)",
-    )
-    tables = [f"{database}.*"]
-    project = Project.made(
-        tmp_path / "project", port=mysql.port, tables=tables, start=start, warm=warm
-    )
-    project.run("run")
-    mysql.execute(
-        f"use {database}",
-        "alter table rounded add column f float(5, 2) default 1.239",
-        "insert into rounded values (3, 1)",
-        "delete from rounded where id = 2",
-        "alter table named add column `order items` int",
-        "insert into named values (3, 3)",
-    )
-    told = project.json("run", expect=6)["sources"]["shop"]["quarantined"]
-    assert {one["table"]: one["hint"] for one in told} == {
-        f"{database}.named": "rename the column at the source, or exclude the table",
-    }
-    mysql.execute(
-        f"use {database}",
-        "alter table named rename column `order items` to items",
-        "insert into named values (4, 4)",
-    )
-    project.run("release", f"{database}.named", "--reason", "the column has another name")
-    assert project.json("run")["sources"]["shop"]["quarantined"] == []
-    assert project.proven() == {f"{database}.rounded", f"{database}.named"}
 
 
 @pytest.mark.soak

@@ -1,4 +1,5 @@
-"""A table that was paused catches up through the log, in a real ledger and a real lake."""
+"""A table that was paused catches up through the log, in a real ledger and a real lake. That a
+pause leaves no hole where no run is killed: `tests/positions/test_coming_back.py`."""
 
 from __future__ import annotations
 
@@ -56,22 +57,6 @@ WHOLE = [
 ]
 
 
-def test_a_pause_leaves_no_hole(
-    mysql: MySqlStand, database: str, tmp_path: Path, warm: WarmProcess
-) -> None:
-    """Every change of the table once and in order, no row read from the source, and the
-    mirror equal; the plan told so."""
-    project = made(mysql, database, tmp_path / "project", warm)
-    table = f"{database}.a"
-    project.run("resume", table)
-    (told,) = project.json("plan", expect=6)["sources"]["shop"]["returns"]
-    assert (told["table"], told["through_the_log"], told["reread"]) == (table, True, None)
-    mysql.execute("insert into a (id, v) values (5, 5)", database=database)
-    assert project.json("run")["sources"]["shop"]["quarantined"] == []
-    assert kinds(project, table) == WHOLE
-    assert project.proven() == {f"{database}.a", f"{database}.b"}
-
-
 @pytest.mark.soak
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize(
@@ -92,7 +77,8 @@ def test_killed_on_its_way_it_comes_back(
     nth: int,
     when: str,
 ) -> None:
-    """Each change is there once all the same."""
+    """Every change of the table is there once and in order all the same, no row is read from the
+    source, and the mirror is equal."""
     project = made(mysql, database, tmp_path / "project", warm)
     project.run("resume", f"{database}.a")
     mysql.execute("insert into a (id, v) values (5, 5)", database=database)

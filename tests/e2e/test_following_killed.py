@@ -1,5 +1,6 @@
 """kill -9 while a mirror follows a structure, and while a table is read anew: the next run
-ends with MySQL and the lake equal.
+ends with MySQL and the lake equal. `test_following` goes through the two hardest, `make soak`
+through all.
 
 Each case starts from a copy of the same project after its first run, changes structures on
 top of what the cases before it did, kills a run at one call, and runs again.
@@ -26,8 +27,6 @@ CASES = [
     ("after the ledger, before its mirror", f"{LEDGER}.record_capture", "after", 3),
     ("before a table's columns are read", f"{LEDGER}.record_capture", "after", 2),
 ]
-HARDEST = (0, 4)
-"""Those that every test run goes through; `make soak` has the others too."""
 
 TABLES = ("killed.columns", "killed.filled", "killed.this", "killed.that")
 
@@ -55,12 +54,10 @@ def baseline(
     return project
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     ("number", "target", "when", "nth"),
-    [
-        pytest.param(number, *case[1:], marks=[] if number in HARDEST else pytest.mark.soak)
-        for number, case in enumerate(CASES)
-    ],
+    [(number, *case[1:]) for number, case in enumerate(CASES)],
     ids=[case[0] for case in CASES],
 )
 def test_the_next_run_repairs(
