@@ -53,8 +53,10 @@ def anywhere(stand: MySqlStand) -> Iterator[Sliced]:
     stand.execute(f"drop database {name}")
 
 
-def made(place: Sliced, one: Case, *, engine: str = "innodb", order: str = "") -> Sliced:
-    """The case's column first, and a number that makes groups of three."""
+def made(
+    place: Sliced, one: Case, *, engine: str = "innodb", order: str = "", groups: int = 3
+) -> Sliced:
+    """The case's column first, and a number that makes groups of three, or of so many."""
     with place.stand.connect(place.table.database) as session, session.cursor() as cursor:
         cursor.execute("set sql_mode = '', time_zone = '+00:00'")
         cursor.execute("drop table if exists t")
@@ -62,7 +64,7 @@ def made(place: Sliced, one: Case, *, engine: str = "innodb", order: str = "") -
             f"create table t (k {one.definition} not null, n tinyint not null,"
             f" primary key (k {order}, n)) engine = {engine}"
         )
-        rows = ", ".join(f"({value}, {number})" for value in one.values for number in range(3))
+        rows = ", ".join(f"({value}, {number})" for value in one.values for number in range(groups))
         # What a set lacks becomes ?, and what a collation takes for the same is there.
         cursor.execute(f"insert ignore into t values {rows}")
     return place

@@ -34,11 +34,12 @@ from tests.mysql.text_values import rows_by_text, text_session
 
 SERVERS = [
     "mysql",
-    "mariadb",
+    "mariadb some",
     "mariadb11 some",
-    pytest.param("mariadb11 all", marks=pytest.mark.soak),
+    *(pytest.param(f"{one} all", marks=pytest.mark.soak) for one in ("mariadb", "mariadb11")),
 ]
-"""Fixtures, and whether every case is a table there: the newer MariaDB has one of each kind."""
+"""Fixtures, and whether every case is a table there. MariaDB has one of each kind: it logs widths
+as MySQL does."""
 
 MOST_UNREAD = 20
 """Tables that the other reader cannot read at all, of some hundred and eighty."""
@@ -108,7 +109,7 @@ def _unequal(log: Rows, selected: Rows) -> Iterator[tuple[object, object]]:
 
 
 @pytest.mark.parametrize(
-    "told", ["mysql", pytest.param("mariadb", marks=pytest.mark.soak)], indirect=True
+    "told", ["mysql", pytest.param("mariadb all", marks=pytest.mark.soak)], indirect=True
 )
 def test_another_reader_says_what_the_log_says(told: Told) -> None:
     """mysql-replication, of every case that it can read, but for its known faults."""
@@ -126,7 +127,7 @@ def test_another_reader_says_what_the_log_says(told: Told) -> None:
     assert len(unread) < MOST_UNREAD
 
 
-@pytest.mark.parametrize("told", ["mysql", "mariadb"], indirect=True)
+@pytest.mark.parametrize("told", ["mysql", "mariadb some"], indirect=True)
 def test_a_snapshot_says_what_the_log_says(told: Told) -> None:
     """Read by a table's schema, as a baseline has it: the same values, floats to the bit. One table
     of each kind: a value is read as in the test above."""
@@ -157,7 +158,7 @@ def test_rows_are_what_the_text_protocol_prints(told: Told) -> None:
     assert wrong == []
 
 
-@pytest.mark.parametrize("told", ["mysql", "mariadb"], indirect=True)
+@pytest.mark.parametrize("told", ["mysql", "mariadb some"], indirect=True)
 def test_a_server_and_its_log_have_one_sum(told: Told) -> None:
     """Each value inserted, updated and deleted: all images together leave what the server has, by
     its own hashes, row by row too."""
@@ -175,7 +176,7 @@ def test_a_server_and_its_log_have_one_sum(told: Told) -> None:
             if log.error is None
         }
     assert {name: wrong for name, wrong in found.items() if wrong} == {}
-    assert len(found) > 100
+    assert len(found) > 60
 
 
 def test_nothing_is_null_by_mistake(told: Told) -> None:
@@ -190,7 +191,7 @@ def test_nothing_is_null_by_mistake(told: Told) -> None:
     assert wrong == []
 
 
-@pytest.mark.parametrize("told", ["mysql", "mariadb"], indirect=True)
+@pytest.mark.parametrize("told", ["mysql", "mariadb some"], indirect=True)
 def test_the_server_s_structure_stands_in_for_metadata(told: Told) -> None:
     """Written once more, and logged without names: MySQL's default, MINIMAL, logs signs and
     character sets but no names, members and keys; MariaDB's, NO_LOG, none of it. One table of

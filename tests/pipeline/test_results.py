@@ -92,7 +92,7 @@ def test_batches_are_bounded() -> None:
     ten = packets([row([BLOB.cell(b"x" * 1000)]) for _ in range(10)] + [EOF])
     assert [b.num_rows for b in batches([BLOB], ten, most_rows=4)] == [4, 4, 2]
     assert [b.num_rows for b in batches([BLOB], ten, most_bytes=3500)] == [4, 4, 2]
-    wide = packets([row([None] * 4096) for _ in range(1500)] + [EOF])
+    wide = packets([row([None] * 4096)] * 1500 + [EOF])
     assert [b.num_rows for b in batches([INT] * 4096, wide)] == [1024, 476]
 
 

@@ -21,7 +21,7 @@ MODULES = [
 ]
 _NAMED = re.compile(r"(^|_)(TRIES|ATTEMPTS|RETRIES|PAUSES)$|_PAUSE$")
 """How a number is called that counts tries, or waits between them."""
-_MAY_WAIT = re.compile(r"sleep|TRIES|ATTEMPTS|RETRIES|PAUSE|\bwhile\b|\bfor _ in\b")
+_MAY_WAIT = re.compile(r"sleep|TRIES|ATTEMPTS|RETRIES|PAUSE|^\s*(while|for _ in)\b", re.MULTILINE)
 """A module without any of these does none of it."""
 
 
