@@ -39,7 +39,8 @@ def stand(mysql: MySqlStand, database: str, tmp_path: Path) -> Iterator[Stand]:
         "delete from a where id = 3",
         database=database,
     )
-    settings = settings_for(tmp_path, "shop", tables=f"{database}.*", start=start)
+    days = '[dagster]\npartitions = "daily"\n'
+    settings = settings_for(tmp_path, "shop", tables=f"{database}.*", start=start, extra=days)
     server = MySqlServer(
         ConnectionSettings(mysql.host, mysql.port, mysql.account, mysql.password, tls="required")
     )

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import importlib
-import os
-import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import dagster as dg
 import pytest
+from click.testing import CliRunner
+from dagster_dg_cli.cli import create_dg_cli
 
 from assets.component import SourceParams, SourceScaffolder
+from lockstep import location
 
+REPOSITORY = Path(__file__).resolve().parents[2]
 COMPONENT = "lockstep.location.LockstepComponent"
 PROJECT = {
     "pyproject.toml": '[project]\nname = "ours"\nversion = "0"\n[tool.dg]\n'
@@ -34,29 +37,40 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def done(project: Path, program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    found = Path(sys.executable).parent / program
-    kept = {name: value for name, value in os.environ.items() if name != "LOCKSTEP_CONFIG"}
-    return subprocess.run(
-        [found, *arguments],
-        cwd=project,
-        env={**kept, "PYTHONPATH": "src", "DAGSTER_DISABLE_TELEMETRY": "1"},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-        stdin=subprocess.DEVNULL,
-    )
+Typed = Callable[..., str]
 
 
-def test_dg_scaffolds_a_source(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def typed(monkeypatch: pytest.MonkeyPatch) -> Typed:
+    """What `dg` prints to whoever types this in that folder."""
+
+    def done(folder: Path, *arguments: str) -> str:
+        monkeypatch.chdir(folder)
+        monkeypatch.delenv("LOCKSTEP_CONFIG", raising=False)
+        monkeypatch.setenv("DAGSTER_DISABLE_TELEMETRY", "1")
+        program = create_dg_cli()  # type: ignore[no-untyped-call]
+        found = CliRunner().invoke(program, arguments)
+        assert found.exit_code == 0, (found.output, found.exception)
+        return found.stdout
+
+    return done
+
+
+def test_a_bare_checkout_loads(
+    typed: Typed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By `dg`, from the repository's own folder."""
+    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path))
+    assert "All definitions loaded successfully." in typed(REPOSITORY, "check", "defs")
+
+
+def test_dg_scaffolds_a_source(
+    typed: Typed, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The component is among dg's; what it writes loads, without a server, as the source's
     assets."""
-    made = done(project, "dg", "scaffold", "defs", COMPONENT, "crm", "--name", "crm")
-    assert made.returncode == 0, made.stdout + made.stderr
+    typed(project, "scaffold", "defs", COMPONENT, "crm", "--name", "crm")
     monkeypatch.syspath_prepend(project / "src")
-    monkeypatch.delenv("LOCKSTEP_CONFIG", raising=False)
-    monkeypatch.chdir(project)
     found = importlib.import_module("ours.definitions").defs().get_repository_def()
     for name in [name for name in sys.modules if name.partition(".")[0] == "ours"]:
         del sys.modules[name]
@@ -82,17 +96,18 @@ def test_a_file_that_is_there_stays(tmp_path: Path) -> None:
     assert (tmp_path / "defs.yaml").exists()
 
 
-def test_packages_that_hide_lockstep_are_named(project: Path) -> None:
+def test_packages_that_hide_lockstep_are_named(
+    typed: Typed, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A project with an `assets` of its own: the import says so and what to do; dg works, and
     does not list the component."""
+    assert COMPONENT in typed(project, "list", "components", "--json")
     package = project / "src/assets"
     package.mkdir()
     (package / "__init__.py").touch()
-    refused = done(project, "python", "-c", "from lockstep.location import definitions_of")
-    assert refused.returncode == 1
-    sentence = refused.stderr.splitlines()[-1]
-    assert str(package) in sentence
-    assert "code location of its own" in sentence
-    listed = done(project, "dg", "list", "components", "--json")
-    assert listed.returncode == 0, listed.stdout + listed.stderr
-    assert COMPONENT not in listed.stdout
+    monkeypatch.syspath_prepend(project / "src")
+    monkeypatch.delitem(sys.modules, "assets")
+    with pytest.raises(ImportError, match="code location of its own") as refused:
+        _ = location.definitions_of
+    assert str(package) in str(refused.value)
+    assert COMPONENT not in typed(project, "list", "components", "--json")

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from datetime import timedelta
 from pathlib import Path
 
@@ -173,23 +170,3 @@ def test_what_a_workspace_names_loads(file: str, monkeypatch: pytest.MonkeyPatch
     repository = repository_def_from_target_def(found.target_definition)
     assert repository is not None
     assert {NAMES.captured, NAMES.acknowledged} <= repository.assets_defs_by_key.keys()
-
-
-def test_a_bare_checkout_loads(tmp_path: Path) -> None:
-    """By `dg`, from the repository's own folder."""
-    environment = {
-        key: value
-        for key, value in os.environ.items()
-        if key not in ("LOCKSTEP_CONFIG", "PYTHONPATH", "DAGSTER_HOME")
-    }
-    done = subprocess.run(
-        [Path(sys.executable).parent / "dg", "check", "defs"],
-        cwd=REPOSITORY,
-        env={**environment, "DAGSTER_HOME": str(tmp_path), "DAGSTER_DISABLE_TELEMETRY": "1"},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-        stdin=subprocess.DEVNULL,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from time import time
+from typing import cast
 
-import dagster as dg
 import pytest
 from dagster._core.remote_origin import ManagedGrpcPythonEnvCodeLocationOrigin
 from dagster._core.workspace.load_target import WorkspaceFileTarget
 from psycopg2.extensions import parse_dsn
+from sqlalchemy import text
 
+from assets.home import open_instance
+from pipeline.errors import ConfigurationError
+from pipeline.ports.source import SourceServer
+from tests.dagster.place import settings_for, stand_for
 from tests.ledger.servers import embedded_server
+from tests.positions.fake import FakeServer
 
 DEPLOY = Path(__file__).resolve().parents[2] / "docs/deploy"
 
@@ -23,18 +30,32 @@ def _url(dsn: str) -> str:
 
 
 def test_dagsters_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Runs are in Postgres, and the queue lets one run of a source go on at a time."""
+    """Runs are in Postgres with their events: `postgresql://` finds the driver that is there. The
+    queue lets one run of a source go on at a time. A storage that is broken is configuration."""
     shutil.copy(DEPLOY / "dagster.yaml", tmp_path)
+    server = FakeServer("3e11fa47-71ca-11e1-9e33-c80aa9429562", 1, clock=int(time()))
+    server.write(1, 1)
+    source = cast("SourceServer", server)
     with embedded_server(tmp_path / "postgres") as dsn:
         monkeypatch.setenv("DAGSTER_POSTGRES_URL", _url(dsn))
-        with dg.DagsterInstance.from_config(str(tmp_path)) as instance:
+        with stand_for(settings_for(tmp_path, "shop"), source, tmp_path) as stand:
+            instance = stand.instance
             assert "Postgres" in type(instance.run_storage).__name__
-            assert instance.get_runs_count() == 0
             config = instance.get_concurrency_config().run_queue_config
             assert config is not None
             [limit] = config.tag_concurrency_limits
             assert (limit["key"], limit["limit"]) == ("lockstep/source", 1)
             assert not instance.telemetry_enabled
+            assert stand.run().success
+            (run,) = instance.get_runs()
+            assert run.is_success
+            assert len(instance.all_logs(run.run_id)) > 10
+        with (
+            pytest.raises(ConfigurationError, match="UndefinedTable"),
+            open_instance(tmp_path) as lost,
+            lost.run_storage.connect() as connection,  # type: ignore[attr-defined]
+        ):
+            connection.execute(text("select * from nowhere"))
 
 
 def test_the_location() -> None:

@@ -47,8 +47,7 @@ def _open(home: str, together: Barrier) -> None:
 
 def test_processes_may_open_a_new_storage_at_once(tmp_path: Path) -> None:
     """Two first runs: whoever comes second finds the tables made, not half of them."""
-    forked = multiprocessing.get_context("forkserver")
-    forked.set_forkserver_preload([__name__])  # what takes longest is Dagster's import
+    forked = multiprocessing.get_context("fork")  # what takes longest is Dagster's import
     together = forked.Barrier(2)
     processes = [forked.Process(target=_open, args=(str(tmp_path), together)) for _ in range(2)]
     for process in processes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 from pathlib import Path
+from time import time
 from typing import cast
 
 import dagster as dg
@@ -44,7 +45,7 @@ def test_what_starts_a_run(lag: Lag, room: Headroom | None, starts: bool) -> Non
 
 def test_traffic_starts_a_run_once_there_was_one(tmp_path: Path) -> None:
     """Not before the first run, which is a person's; then with enough log behind the cursor."""
-    server = FakeServer(UUID, 1)
+    server = FakeServer(UUID, 1, clock=int(time()))
     server.write(1, 1)
     settings = settings_for(tmp_path, "shop", extra="[sources.trigger]\nbytes = 1")
     with stand_for(settings, cast("SourceServer", server)) as stand:
