@@ -1,7 +1,7 @@
 """`readers = "any"`: mirrors that delta-rs and Polars read, whatever happened to the table.
 
-One table goes through every kind of change, a run behind each; its mirror is read by both
-and held against the server. What Spark reads is other tests' business.
+One table goes through every kind of change, a run behind each; its mirror is read by delta-rs' two
+readers and Polars, and held against the server. What Spark reads is other tests' business.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import polars
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, QueryBuilder
 
 from pipeline.changes.layout import DELETED_AT
 from pipeline.policies import Deletes, DroppedColumns, LakePolicies, OnRewrite, Readers
@@ -101,11 +101,17 @@ def by_delta_rs(mirror: Path) -> pa.Table:
     return DeltaTable(mirror).to_pyarrow_table()
 
 
+def by_data_fusion(mirror: Path) -> pa.Table:
+    table = DeltaTable(mirror)
+    query = QueryBuilder().register("m", table).execute("select * from m")
+    return pa.table(query.read_all()).cast(pa.schema(table.schema().to_arrow()))
+
+
 def by_polars(mirror: Path) -> pa.Table:
     return polars.read_delta(mirror).to_arrow(compat_level=polars.CompatLevel.oldest())
 
 
-_READERS: Final[tuple[Callable[[Path], pa.Table], ...]] = (by_delta_rs, by_polars)
+_READERS: Final[tuple[Callable[[Path], pa.Table], ...]] = (by_delta_rs, by_data_fusion, by_polars)
 
 
 @dataclass(frozen=True, slots=True)
