@@ -44,7 +44,7 @@ from tests.lake.made import PEOPLE, a_write, content, update
 ROOT = Path(__file__).parents[2]
 MIRROR = "shop/shop/people"
 WRITERS = 6
-ROUNDS = 10
+ROUNDS = 3
 
 
 @dataclass(frozen=True, slots=True)

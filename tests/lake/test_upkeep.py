@@ -13,7 +13,6 @@ from pipeline.foreign_commits import foreign
 from pipeline.lake_commit import stamp
 from pipeline.upkeep.decide import StepKind, decide
 from pipeline.upkeep.facts import UpkeepPolicy
-from resources.lake.paths import LakePath
 from resources.lake.session import SparkProcess
 from resources.lake.upkeep import SparkUpkeep
 from tests.fix_objects import ObjectStore
@@ -24,23 +23,18 @@ MIRROR = "shop/shop/people"
 SAID = stamp({"kind": "upkeep", "shows": 1})
 
 
-@pytest.fixture(params=["disk", "objects"])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> LakePath:
-    """Where the lake is."""
-    if request.param == "disk":
-        return tmp_path / "lake"
-    store: ObjectStore = request.getfixturevalue("object_store")
-    return store.prefix()
-
-
 def test_deleted_rows_go_from_the_files(
-    place: LakePath, tmp_path: Path, spark: SparkProcess
+    object_store: ObjectStore, tmp_path: Path, spark: SparkProcess
 ) -> None:
-    """They are counted without Spark; the commit that frees the files of them changes no row, says
-    what it was told to, and is made behind the version it was planned on or not at all."""
-    mirrors = lake_at(place, tmp_path / "staging", spark, NOTHING, in_memory=False).mirrors
+    """In an object store, where Spark's queries marked them; what upkeep deletes on disk is in
+    `tests/e2e/test_upkeep.py`. They are counted without Spark; the commit that frees the files of
+    them changes no row, says what it was told to, and is made behind the version it was planned on
+    or not at all."""
+    place = object_store.prefix()
+    lake = lake_at(place, tmp_path / "staging", spark, NOTHING, in_memory=False)
+    mirrors, before = lake.mirrors, lake.before
     rows = [{"id": number, "name": "x"} for number in range(100)]
-    mirrors.write(a_write(mirrors, 1, "append", rows))
+    before.write(a_write(before, 1, "append", rows))
     gone = [{"_change_type": "delete", **row} for row in rows[:30]]
     mirrors.write(a_write(mirrors, 2, "merge", gone))
     upkeep = SparkUpkeep(place, spark=spark, keep=timedelta(days=30))
