@@ -9,13 +9,10 @@ import pytest
 from resources.lake.remote import RemoteSpark
 from resources.lake.spark_catalog import SparkCatalog
 from tests.catalogs.test_contract import (
-    test_a_name_that_is_refused_is_an_error_of_its_entry as test_a_name_that_is_refused,
-)
-from tests.catalogs.test_contract import (
     test_an_entry_is_made_changed_renamed_and_dropped as test_an_entry,
 )
 
-__all__ = ["test_a_name_that_is_refused", "test_an_entry"]
+__all__ = ["test_an_entry"]
 
 
 @pytest.fixture

@@ -81,8 +81,13 @@ def entry(catalog: Catalog, tmp_path: Path, **other: Any) -> Entry:
 
 def test_an_entry_is_made_changed_renamed_and_dropped(catalog: Catalog, tmp_path: Path) -> None:
     """It says what it should, with the marks by which it is known again; none of it touches the
-    mirror; what is gone already is dropped without a word."""
+    mirror; what is gone already is dropped without a word. What we say a catalog does not take, it
+    does not, and the next entry is made all the same."""
     made = entry(catalog, tmp_path)
+    wrong = replace(made, name=EntryName(made.name.schema, "b d"))
+    assert (catalog.refuses(made.name), catalog.refuses(wrong.name) is None) == (None, False)
+    with pytest.raises(CatalogRefused, match="refuses"):
+        catalog.create(wrong)
     folder = tmp_path / "shop" / made.name.schema / "Orders"
     files = sorted(folder.rglob("*"))
     assert catalog.find(made.name) is None
@@ -106,18 +111,6 @@ def test_an_entry_is_made_changed_renamed_and_dropped(catalog: Catalog, tmp_path
         assert catalog.find(renamed.name) is None
     assert sorted(folder.rglob("*")) == files
     assert catalog.require_ready()
-
-
-def test_a_name_that_is_refused_is_an_error_of_its_entry(catalog: Catalog, tmp_path: Path) -> None:
-    """What we say a catalog does not take, it does not, and the next entry is made all the same."""
-    made = entry(catalog, tmp_path)
-    wrong = replace(made, name=EntryName(made.name.schema, "b d"))
-    assert catalog.refuses(made.name) is None
-    assert catalog.refuses(wrong.name) is not None
-    with pytest.raises(CatalogRefused, match="refuses"):
-        catalog.create(wrong)
-    catalog.create(made)
-    require_found(catalog, made)
 
 
 def require_found(catalog: Catalog, told: Entry) -> None:
