@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from deltalake import DeltaTable
@@ -43,7 +43,8 @@ def kill_runs(
     kills: int,
     seed: int,
     warm: WarmProcess | None = None,
-) -> None:
+    after_each: Callable[[Project], None] = lambda project: None,
+) -> Project:
     """Runs of a shop that is written to, killed all over their length; the last one is not, and
     MySQL and the lake are equal, with one commit for each write. Without a `warm` process their
     Java dies with them."""
@@ -64,10 +65,12 @@ def kill_runs(
         for moment in _moments(chance, kills, length):
             traffic.check()
             cut += _killed_after(project, moment)
+            after_each(project)
     print(f"{cut} of {kills} runs were killed, the others were done before")
     assert cut
     project.run("run")
     _require_whole(project, database)
+    return project
 
 
 def _moments(chance: random.Random, kills: int, length: float) -> Iterator[float]:

@@ -7,11 +7,15 @@ run is killed at one call, and the next one is not. Then moments of chance.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
 
+import dagster as dg
 import pytest
 from deltalake import DeltaTable
 
+import lockstep
+from demo.revenue import revenue, revenue_asset
 from tests.e2e.power_cuts import kill_runs, seed_of
 from tests.e2e.project import Project, head
 from tests.e2e.warm import WarmProcess
@@ -40,6 +44,7 @@ IN_THE_SOAK = (0, 1, 3, 4, 5, 6, 10)
 `test_objects` and `test_engine`, before any commit in `test_waiting`. `make soak` has all."""
 
 TABLES = ("crash.a", "crash.b")
+TOTAL = "select sum(quantity * price) from shop.order_lines join shop.orders on id = order_id"
 
 
 @pytest.fixture
@@ -94,14 +99,30 @@ def test_the_next_run_repairs(
     assert project.status()["open_batches"] == []
 
 
-def test_kills_at_random_moments(mysql: MySqlStand, tmp_path: Path, warm: WarmProcess) -> None:
-    """Under write load, all over a run's length; `make soak` does a hundred, of runs that begin
-    cold and whose Java dies with them."""
-    kill_runs(
-        mysql,
-        tmp_path / "project",
-        "crash_shop",
-        kills=4,
-        seed=seed_of("CRASH_SEED"),
-        warm=warm,
-    )
+def test_kills_at_random_moments(
+    mysql: MySqlStand, tmp_path: Path, warm: WarmProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While people shop, all over a run's length: each version set has an order for each line.
+    Behind them the sum that the demo's asset computes of one is MySQL's, and the asset says which
+    set that was of. `make soak` kills a hundred runs, which begin cold and whose Java dies with
+    them."""
+    monkeypatch.setenv("LOCKSTEP_TEST_PASSWORD", "")
+    config, sums = tmp_path / "project/lockstep.toml", set[Decimal]()
+
+    def add_up(_: Project) -> None:
+        sums.add(sum(revenue(lockstep.read_at("shop", config=config)).values(), Decimal()))
+
+    mysql.execute("drop database if exists shop")
+    seed = seed_of("CRASH_SEED")
+    folder = config.parent
+    kill_runs(mysql, folder, "shop", kills=3, seed=seed, warm=warm, after_each=add_up)
+    ((total,),) = mysql.rows(TOTAL)
+    made = dg.materialize([revenue_asset(config)])
+    (event,) = made.get_asset_materialization_events()
+    told = event.step_materialization_data.materialization.metadata
+    last = lockstep.read_at("shop", config=config)
+    assert sum(revenue(last).values()) == total
+    assert told["revenue"].value == float(Decimal(total))
+    assert told["version set"].value == str(last.position)
+    assert sums - {total}, "nobody shopped meanwhile"
+    mysql.execute("drop database shop")
