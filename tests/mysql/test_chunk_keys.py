@@ -106,7 +106,11 @@ OF_EACH_TYPE = tuple({one.type: one for one in reversed(CASES) if one.servers !=
 
 @pytest.mark.parametrize(
     ("flavour", "engine"),
-    [("mysql", "myisam"), ("mariadb", "myisam"), ("mariadb11", "aria")],
+    [
+        ("mysql", "myisam"),
+        pytest.param("mariadb", "myisam", marks=pytest.mark.soak),
+        ("mariadb11", "aria"),
+    ],
     indirect=["flavour"],
 )
 def test_chunks_of_other_engines(anywhere: Sliced, engine: str) -> None:

@@ -57,7 +57,7 @@ def test_mirrors_are_equal_after_every_run(
             monkeypatch.setattr("pipeline.changes.strategy.FOLDED_IMAGES", 3)
             monkeypatch.setattr("pipeline.changes.strategy.BUCKET_IMAGES", 10)
         spilled = len(follower.spool.made)
-        mysql.execute(*writes.statements(60), database=database)
+        mysql.execute(*writes.statements(45), database=database)
         follower.run()
         assert unequal(follower) == []
         assert (len(follower.spool.made) > spilled) == in_buckets
@@ -102,10 +102,10 @@ def test_columns_come_and_go_in_between(mysql: MySqlStand, database: str, seed: 
     follower = made(mysql, database)
     writes = PartialWrites(Random(seed))
     for change in ALTERED:
-        mysql.execute(*writes.statements(40), database=database)
+        mysql.execute(*writes.statements(25), database=database)
         mysql.execute(*(f"alter table {name} {change}" for name in TABLES), database=database)
         writes.added = ("added", "note")
-        mysql.execute(*writes.statements(40), database=database)
+        mysql.execute(*writes.statements(25), database=database)
         follower.run()
         assert unequal(follower) == []
 

@@ -80,7 +80,7 @@ def _write(stand: MySqlStand, table: TableName, number: int, work: Writing, read
                     continue
                 (connection.rollback if random.random() < 0.1 else connection.commit)()
                 ready.set()
-                work.stop.wait(0.002)
+                work.stop.wait(0.005)
     except pymysql.MySQLError as error:
         work.errors.append(error)
         ready.set()
