@@ -99,10 +99,26 @@ def test_the_past_is_covered_and_replayed(stand: Stand, mysql: MySqlStand, datab
     assert again[0].materialization.metadata["rows put right"].value == 0
 
 
-def test_a_replay_waits_for_the_source(stand: Stand, mysql: MySqlStand, database: str) -> None:
-    """While another run has it, it is not taken for dead; then it goes on."""
+def test_each_night_the_last_hours_are_one_run(
+    stand: Stand, mysql: MySqlStand, database: str
+) -> None:
+    """The range of the closed partitions that the span touches; before the first is closed, a
+    sentence. While another run has the source, a replay waits and is not taken for dead; then it
+    goes on."""
     mysql.execute("insert into a values (1, 1)", database=database)
     stand.run()
+    coverage = stand.coverages()["shop"]
+    tick = stand.definitions().resolve_schedule_def("lockstep_shop_replay_schedule")
+    for passed, begins in ((4, (2, 3)), (1, (0, 0)), (0.5, None)):
+        at = coverage.begins + passed * HOUR
+        context = dg.build_schedule_context(stand.instance, scheduled_execution_time=at)
+        told = tick.evaluate_tick(context)
+        if begins is None:
+            assert told.skip_message == "no partition of shop is closed yet"
+            continue
+        [request] = told.run_requests or []
+        keys = [hours(coverage.begins + number * HOUR, 1)[0] for number in begins]
+        assert [request.tags[tag] for tag in RANGE] == keys
     stand.adapters.later = HOUR
     [first, *_] = hours(stand.coverages()["shop"].begins, 1)
     with ThreadPoolExecutor(1) as threads, ExitStack() as held:
@@ -123,27 +139,6 @@ def waits(stand: Stand) -> list[RunUnderWay]:
     records = stand.instance.get_run_records(dg.RunsFilter(tags={SOURCE_TAG: "shop"}))
     said = {one.dagster_run.run_id for one in records if WAITS_TAG in one.dagster_run.tags}
     return [run for run in runs_under_way(stand.instance, "shop") if run.run_id in said]
-
-
-def test_each_night_the_last_hours_are_one_run(
-    stand: Stand, mysql: MySqlStand, database: str
-) -> None:
-    """The range of the closed partitions that the span touches; before the first is closed, a
-    sentence."""
-    mysql.execute("insert into a values (1, 1)", database=database)
-    stand.run()
-    coverage = stand.coverages()["shop"]
-    tick = stand.definitions().resolve_schedule_def("lockstep_shop_replay_schedule")
-    for passed, begins in ((4, (2, 3)), (1, (0, 0)), (0.5, None)):
-        at = coverage.begins + passed * HOUR
-        context = dg.build_schedule_context(stand.instance, scheduled_execution_time=at)
-        told = tick.evaluate_tick(context)
-        if begins is None:
-            assert told.skip_message == "no partition of shop is closed yet"
-            continue
-        [request] = told.run_requests or []
-        keys = [hours(coverage.begins + number * HOUR, 1)[0] for number in begins]
-        assert [request.tags[tag] for tag in RANGE] == keys
 
 
 def test_the_beginning_only_moves_back(tmp_path: Path) -> None:

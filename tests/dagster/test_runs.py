@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,20 +26,41 @@ from tests.twins.mirrors import MemoryMirrors
 
 TABLES = ("a", "b", "order items")
 NAMES = SourceNames("shop")
+AWKWARD = (
+    "order lines",
+    "täble",
+    "t$1",
+    "a/b",
+    "a__b",
+    "b-c",
+    "b_c",
+    "T",
+    "t",
+    "quo`te",
+    "=41",
+    "_x",
+)
+QUOTED = ["`{}`".format(name.replace("`", "``")) for name in AWKWARD]
 
 
-@pytest.fixture
-def stand(mysql: MySqlStand, database: str, tmp_path: Path) -> Iterator[Stand]:
+@contextmanager
+def source(mysql: MySqlStand, database: str, folder: Path) -> Iterator[Stand]:
     """A source with three empty tables, made before the start, that nobody captured yet."""
     for table in TABLES:
         mysql.execute(f"create table `{table}` (id int primary key, v int)", database=database)
     start = str(head(mysql))
-    settings = settings_for(tmp_path, "shop", tables=f"{database}.*", start=start)
+    settings = settings_for(folder, "shop", tables=f"{database}.*", start=start)
     # The tests' server has no certificate that could be verified.
     server = MySqlServer(
         ConnectionSettings(mysql.host, mysql.port, mysql.account, mysql.password, tls="required")
     )
     with stand_for(settings, server) as made:
+        yield made
+
+
+@pytest.fixture
+def stand(mysql: MySqlStand, database: str, tmp_path: Path) -> Iterator[Stand]:
+    with source(mysql, database, tmp_path) as made:
         yield made
 
 
@@ -93,12 +116,54 @@ def test_a_run_materializes_what_changed_and_only_that(
     assert all(record.acknowledged is not None for record in stand.records)
 
 
-def test_a_tables_metadata_tells_the_run(stand: Stand, mysql: MySqlStand, database: str) -> None:
+@dataclass(frozen=True)
+class Everything:
+    """A source after a run in which much happened."""
+
+    stand: Stand
+    database: str
+    result: dg.ExecuteInProcessResult
+
+
+@pytest.fixture(scope="module")
+def everything(mysql: MySqlStand, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Everything]:
+    database = mysql.fresh_name()
+    mysql.execute(f"create database {database}")
+    with source(mysql, database, tmp_path_factory.mktemp("runs")) as stand:
+        mysql.execute(
+            "insert into a values (1, 1), (2, 2)",
+            "delete from a where id = 1",
+            "create table wide (id int primary key, t text)",
+            "insert into wide values (1, repeat('x', 50000))",
+            "create table odd (id int primary key, j json)",
+            "insert into odd values (1, json_object('a', 1, 'b', repeat('x', 50)))",
+            "set session binlog_row_value_options = PARTIAL_JSON",
+            "update odd set j = json_set(j, '$.a', 2)",
+            "set sql_mode = ''",
+            "create table dated (id int primary key, d date)",
+            "insert into dated values (1, '0000-00-00'), (2, '2024-00-01'), (3, null)",
+            *(f"create table {name} (id int primary key, v int)" for name in QUOTED),
+            *(f"insert into {name} values ({n}, 0)" for n, name in enumerate(QUOTED)),
+            database=database,
+        )
+        yield Everything(stand, database, stand.run())
+    mysql.execute(f"drop database {database}")
+
+
+def test_a_run_is_under_one_lease_and_marked_with_it(everything: Everything) -> None:
+    """All steps share the lease that names the run; afterwards the source is free."""
+    stand, result = everything.stand, everything.result
+    lease = stand.adapters.books.lease("shop")
+    assert lease is not None
+    assert (lease.token, lease.dagster_run, lease.live) == (1, result.run_id, False)
+    run = stand.instance.get_run_by_id(result.run_id)
+    assert run is not None
+    assert (run.tags[SOURCE_TAG], run.tags[lease_tag("shop")]) == ("shop", "1")
+
+
+def test_a_tables_metadata_tells_the_run(everything: Everything) -> None:
     """Rows by operation, Delta version, position, bytes, columns."""
-    mysql.execute(
-        "insert into a values (1, 1), (2, 2)", "delete from a where id = 1", database=database
-    )
-    stand.run()
+    stand, database = everything.stand, everything.database
     event = stand.instance.get_latest_materialization_event(key(database, "a"))
     assert event is not None
     assert event.asset_materialization is not None
@@ -117,34 +182,51 @@ def test_a_tables_metadata_tells_the_run(stand: Stand, mysql: MySqlStand, databa
     largest, whole = (read[what].value for what in ("largest transaction bytes", "log bytes"))
     assert isinstance(largest, int)
     assert isinstance(whole, int)
-    assert whole / 2 <= largest < whole, "of two transactions"
+    assert whole / 2 <= largest < whole, "of one wide row, and others"
     columns = event.asset_materialization.metadata["dagster/column_schema"]
     assert isinstance(columns, dg.TableSchemaMetadataValue)
     assert [column.name for column in columns.schema.columns] == ["id", "v"]
 
 
-def test_a_table_quarantined_does_not_hold_the_run(
-    stand: Stand, mysql: MySqlStand, database: str
-) -> None:
+def test_a_table_quarantined_does_not_hold_the_run(everything: Everything) -> None:
     """The others are merged and acknowledged; the check reports it and blocks nothing."""
-    mysql.execute(
-        "create table odd (id int primary key, j json)",
-        "insert into odd values (1, json_object('a', 1, 'b', repeat('x', 50)))",
-        "insert into b values (1, 1)",
-        "set session binlog_row_value_options = PARTIAL_JSON",
-        "update odd set j = json_set(j, '$.a', 2)",
-        database=database,
-    )
-    result = stand.run()
+    result, database = everything.result, everything.database
     assert result.success
-    assert materialized(result) == {*ALL_STEPS, key(database, "b")}
+    merged = {key(database, name) for name in ("a", "wide", "dated", *AWKWARD)}
+    assert materialized(result) == {*ALL_STEPS, *merged}
     checks = {
         evaluation.check_name: evaluation for evaluation in result.get_asset_check_evaluations()
     }
     quarantined = checks["no_table_quarantined"]
     assert (quarantined.passed, quarantined.severity) == (False, dg.AssetCheckSeverity.ERROR)
     assert checks["no_gap"].passed
-    assert stand.adapters.books.unfinished("shop") == []
+    assert everything.stand.adapters.books.unfinished("shop") == []
+
+
+def test_zero_dates_are_null_and_counted(everything: Everything) -> None:
+    """What a policy softens is never silent."""
+    record, database = everything.stand.records[0], everything.database
+    assert record.captured is not None
+    assert record.captured.softened == {f"{database}.dated.d": 2}
+    rows = everything.stand.adapters.lake.tables[f"shop/{database}/dated"][-1].rows
+    assert rows["d"].to_pylist() == [None] * 3
+
+
+def test_awkward_names(everything: Everything, mysql: MySqlStand) -> None:
+    """No name meets another or is lost on the way, whether a run or a click merges its table. The
+    run lists the tables that it had rows of in the catalogue."""
+    stand, database = everything.stand, everything.database
+    keys = {key(database, name) for name in AWKWARD}
+    assert len(keys) == len(AWKWARD)
+    known = read_catalogue(stand.adapters.settings.state_folder, "shop")
+    assert {one.name for one in known} == {"a", "wide", "odd", "dated", *AWKWARD}
+    mysql.execute(*(f"update {name} set v = id + 1" for name in QUOTED), database=database)
+    stand.click(known, NAMES.captured)
+    assert materialized(stand.click(known, *keys)) == keys
+    assert materialized(stand.run()) == ALL_STEPS
+    for number, name in enumerate(AWKWARD):
+        mirror = stand.adapters.lake.tables[f"shop/{database}/{path_part(name)}"][-1]
+        assert mirror.rows.to_pylist() == [{"id": number, "v": number + 1}]
 
 
 def test_a_gap_is_a_warning_from_then_on(stand: Stand, mysql: MySqlStand, database: str) -> None:
@@ -206,17 +288,6 @@ def test_a_click_on_a_table_with_nothing_captured_does_nothing(
     assert materialized(clicked) == set()
 
 
-def test_a_run_is_under_one_lease_and_marked_with_it(stand: Stand) -> None:
-    """All steps share the lease that names the run; afterwards the source is free."""
-    result = stand.run()
-    lease = stand.adapters.books.lease("shop")
-    assert lease is not None
-    assert (lease.token, lease.dagster_run, lease.live) == (1, result.run_id, False)
-    run = stand.instance.get_run_by_id(result.run_id)
-    assert run is not None
-    assert (run.tags[SOURCE_TAG], run.tags[lease_tag("shop")]) == ("shop", "1")
-
-
 def test_the_next_run_reports_a_dead_one(stand: Stand) -> None:
     """A run that was killed under its lease is shown as failed by who takes the lock."""
     job = stand.definitions().resolve_job_def("lockstep_shop")
@@ -242,51 +313,6 @@ def test_a_busy_source_fails_with_the_cure(stand: Stand) -> None:
     assert "busy" in (data.user_failure_data.description or "")
     assert "hint" in data.user_failure_data.metadata
     assert stand.adapters.books.batches("shop") == []
-
-
-def test_a_run_makes_its_tables_known(stand: Stand, mysql: MySqlStand, database: str) -> None:
-    """After a run the catalogue lists the tables that had rows."""
-    mysql.execute("insert into `order items` values (1, 1)", database=database)
-    stand.run()
-    known = read_catalogue(stand.adapters.settings.state_folder, "shop")
-    assert [one.table for one in known] == [TableName(database, "order items")]
-
-
-AWKWARD = (
-    "order lines",
-    "täble",
-    "t$1",
-    "a/b",
-    "a__b",
-    "b-c",
-    "b_c",
-    "T",
-    "t",
-    "quo`te",
-    "=41",
-    "_x",
-)
-
-
-def test_awkward_names(stand: Stand, mysql: MySqlStand, database: str) -> None:
-    """No name meets another or is lost on the way, whether a run or a click merges its table."""
-    quoted = ["`{}`".format(name.replace("`", "``")) for name in AWKWARD]
-    mysql.execute(
-        *(f"create table {name} (id int primary key, v int)" for name in quoted),
-        *(f"insert into {name} values ({n}, 0)" for n, name in enumerate(quoted)),
-        database=database,
-    )
-    keys = {key(database, name) for name in AWKWARD}
-    assert len(keys) == len(AWKWARD)
-    assert materialized(stand.run()) == {*ALL_STEPS, *keys}
-    mysql.execute(*(f"update {name} set v = id + 1" for name in quoted), database=database)
-    known = read_catalogue(stand.adapters.settings.state_folder, "shop")
-    stand.click(known, NAMES.captured)
-    assert materialized(stand.click(known, *keys)) == keys
-    assert materialized(stand.run()) == ALL_STEPS
-    for number, name in enumerate(AWKWARD):
-        mirror = stand.adapters.lake.tables[f"shop/{database}/{path_part(name)}"][-1]
-        assert mirror.rows.to_pylist() == [{"id": number, "v": number + 1}]
 
 
 def test_a_failing_table_leaves_the_others_their_commits(
@@ -318,19 +344,3 @@ def test_a_failing_table_leaves_the_others_their_commits(
     settled = books.last_settled("shop", intent.app_id)
     assert settled is not None
     assert settled.intent == intent
-
-
-def test_zero_dates_are_null_and_counted(stand: Stand, mysql: MySqlStand, database: str) -> None:
-    """What a policy softens is never silent."""
-    mysql.execute(
-        "set sql_mode = ''",
-        "create table dated (id int primary key, d date)",
-        "insert into dated values (1, '0000-00-00'), (2, '2024-00-01'), (3, null)",
-        database=database,
-    )
-    stand.run()
-    (record,) = stand.records
-    assert record.captured is not None
-    assert record.captured.softened == {f"{database}.dated.d": 2}
-    rows = stand.adapters.lake.tables[f"shop/{database}/dated"][-1].rows
-    assert rows["d"].to_pylist() == [None] * 3
