@@ -47,11 +47,12 @@ def test_a_server_of_spark_connect(
     warm: WarmProcess,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A run that is a fork does what a process of its own does, with the variables of the command
-    that asks for it, which imports next to nothing. Equal though a run was killed while the server
-    carried out its write; what was asked of the server is known to the next run, which ends it.
-    Without a Java here."""
+    """Equal though a run was killed while the server carried out its write, without a Java here.
+    What was asked of the server is known to the next run, which ends it. That one is a fork: it
+    does what a process of its own does, with the variables of the command that asks for it, which
+    imports next to nothing."""
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    monkeypatch.setenv("SPARK_TOKEN", "of-tests")
     mysql.execute(
         f"use {database}",
         "create table a (id int primary key, s varchar(40))",
@@ -67,22 +68,14 @@ def test_a_server_of_spark_connect(
         top=connect_server.toml(),
         warm=warm,
     )
+    project.killed(WRITING, "soon", 2)
+    assert len(left_at_the_server(project)) == 1
+    mysql.execute(f"use {database}", "insert into a values (10, 'new')")
     with forks_beside(project):
-        monkeypatch.setenv("SPARK_TOKEN", "of-tests")
         done = project.cold.run("run", PYTHONPROFILEIMPORTTIME="1")
     imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
     assert "lockstep.forkserver.client" in imported
     assert not imported & {"dagster", "numba", "pyarrow", "resources"}
-    assert project.unequal(mysql, f"{database}.a", f"{database}.b") == {}
-    mysql.execute(
-        f"use {database}",
-        "update a set s = 'changed' where id = 1",
-        "insert into a values (10, 'new')",
-        "insert into b values ('twice')",
-    )
-    project.killed(WRITING, "soon", 2)
-    assert len(left_at_the_server(project)) == 1
-    project.run("run")
     assert left_at_the_server(project) == []
     assert project.proven() == {f"{database}.a", f"{database}.b"}
 
@@ -96,7 +89,7 @@ def forks_beside(project: Project) -> Iterator[None]:
     with subprocess.Popen(
         [sys.executable, "-c", BESIDE],
         cwd=project.folder,
-        env={**environment(), "GRPC_VERBOSITY": "ERROR"},
+        env=environment(SPARK_TOKEN="another", GRPC_VERBOSITY="ERROR"),
         stdin=subprocess.PIPE,
     ):
         assert any((forks / channel.SOCKET).exists() for _ in SPARK.tries())
