@@ -45,6 +45,7 @@ def _open(home: str, together: Barrier) -> None:
         instance.get_runs_count()
 
 
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 def test_processes_may_open_a_new_storage_at_once(tmp_path: Path) -> None:
     """Two first runs: whoever comes second finds the tables made, not half of them."""
     forked = multiprocessing.get_context("fork")  # what takes longest is Dagster's import
