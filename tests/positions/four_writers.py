@@ -16,7 +16,7 @@ import pytest
 
 from tests.positions.paused import Shop
 
-PAUSE = 0.004
+PAUSE = 0.012
 """Seconds between two statements of a session: some come while a chunk is read, and the test does
 not spend its time on them."""
 
