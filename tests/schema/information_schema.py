@@ -7,10 +7,14 @@ there: each server prints its own form of them.
 from __future__ import annotations
 
 import re
+import zlib
 from collections.abc import Iterable
 from dataclasses import replace
+from itertools import groupby
 from typing import Any, Final
 
+import pymysql
+from pymysql.constants import ER
 from pymysql.cursors import Cursor
 
 from pipeline.schema.model import (
@@ -46,17 +50,15 @@ select table_schema, table_name, index_name, non_unique, column_name, sub_part, 
   from information_schema.statistics where {where}
  order by table_schema, table_name, index_name, seq_in_index
 """
+_ANY_FOREIGN = "select 1 from information_schema.referential_constraints where {where} limit 1"
 _FOREIGN = """
-select c.constraint_schema, r.table_name, r.constraint_name, k.column_name,
+select r.constraint_schema, r.table_name, r.constraint_name, k.column_name,
        k.referenced_table_schema, k.referenced_table_name, k.referenced_column_name,
        r.delete_rule, r.update_rule
   from information_schema.referential_constraints r
   join information_schema.key_column_usage k
     on k.constraint_schema = r.constraint_schema and k.constraint_name = r.constraint_name
    and k.table_name = r.table_name
-  join (select 1) one
-  join (select schema_name as constraint_schema from information_schema.schemata) c
-    on c.constraint_schema = r.constraint_schema
  where {where}
  order by r.constraint_schema, r.table_name, r.constraint_name, k.ordinal_position
 """
@@ -96,9 +98,18 @@ def read_server(cursor: Cursor, *, mariadb: bool, like: str = "%") -> ServerSche
 def _rows(
     cursor: Cursor, query: str, column: str, like: str, **parts: str
 ) -> list[tuple[Any, ...]]:
+    """Prepared once in a session: a server plans these views for longer than it reads them."""
     names = ", ".join(f"'{name}'" for name in SYSTEM)
-    where = f"{column} like %s and {column} not in ({names})"
-    cursor.execute(query.format(where=where, **parts), (like,))
+    text = query.format(where=f"{column} like ? and {column} not in ({names})", **parts)
+    name = f"asked_{zlib.crc32(text.encode())}"
+    cursor.execute("set @like = %s", (like,))
+    try:
+        cursor.execute(f"execute {name} using @like")
+    except pymysql.MySQLError as error:
+        if error.args[0] != ER.UNKNOWN_STMT_HANDLER:
+            raise
+        cursor.execute(f"prepare {name} from %s", (text,))
+        cursor.execute(f"execute {name} using @like")
     return list(cursor.fetchall())
 
 
@@ -133,11 +144,12 @@ def _add_columns(
     cursor: Cursor, tables: dict[TableName, TableSchema], like: str, *, mariadb: bool
 ) -> None:
     srid = "null" if mariadb else "srs_id"
-    for database, table, *rest in _rows(cursor, _COLUMNS, "table_schema", like, srid=srid):
+    rows = _rows(cursor, _COLUMNS, "table_schema", like, srid=srid)
+    for (database, table), found in groupby(rows, lambda row: row[:2]):
         own = TableName(database, table)
         if own in tables:
-            column = _column(rest, mariadb=mariadb)
-            tables[own] = replace(tables[own], columns=(*tables[own].columns, column))
+            columns = tuple(_column(list(row[2:]), mariadb=mariadb) for row in found)
+            tables[own] = replace(tables[own], columns=columns)
 
 
 def _column(row: list[Any], *, mariadb: bool) -> ColumnSchema:
@@ -259,6 +271,8 @@ def _add_keys(
 
 
 def _add_foreign_keys(cursor: Cursor, tables: dict[TableName, TableSchema], like: str) -> None:
+    if not _rows(cursor, _ANY_FOREIGN, "constraint_schema", like):
+        return
     found: dict[tuple[TableName, str], ForeignKey] = {}
     for database, table, name, column, to, parent, referenced, delete, update in _rows(
         cursor, _FOREIGN, "r.constraint_schema", like

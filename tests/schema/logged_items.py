@@ -18,7 +18,7 @@ from pipeline.schema.context import ServerDialect, StatementContext, read_contex
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server
 
-_BEGINNINGS: Final = ("BEGIN", "COMMIT")
+_BEGINNINGS: Final = (b"\0BEGIN", b"\0COMMIT")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +57,9 @@ def logged(
     try:
         for seen in walk(dump, start):
             if seen.code == EventType.QUERY:
-                statement = _statement(seen.event.body, facts, seen.after)
-                if statement.text.upper() not in _BEGINNINGS:
-                    yield statement
+                body = seen.event.body
+                if not body.endswith(_BEGINNINGS):
+                    yield _statement(body, facts, seen.after)
             elif seen.code == EventType.TABLE_MAP:
                 yield Mapped(seen.after, seen.packet[: -4 if seen.checksum else None])
     finally:

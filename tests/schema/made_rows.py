@@ -1,12 +1,12 @@
 """Rows for tables whose structure is only known from information_schema.
 
-Belongs here: INSERTs that bring a table's TABLE_MAP into the log, whatever its columns are.
+Belongs here: statements that bring a table's TABLE_MAP into the log, whatever its columns are.
 What the values are does not matter; where the server refuses them, there is no TABLE_MAP.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import Final
 
@@ -44,22 +44,31 @@ _WORDS: Final = {
 }
 
 
-def write_rows(cursor: Cursor, tables: Iterable[TableSchema]) -> None:
-    """Two rows into each table, and out again: what follows finds it empty."""
+def insert_rows(cursor: Cursor, tables: Iterable[TableSchema]) -> None:
+    """A row into each table: one with NULLs where the server takes no other."""
     for table in tables:
-        for statement in _statements(table):
+        for number in (1, 2):
             with suppress(pymysql.MySQLError):
-                cursor.execute(statement)
+                if cursor.execute(_insert(table, number)):
+                    break
 
 
-def _statements(table: TableSchema) -> Iterator[str]:
-    name = f"{_quoted(table.name.database)}.{_quoted(table.name.name)}"
+def delete_rows(cursor: Cursor, tables: Iterable[TableSchema]) -> None:
+    """Out again: what follows finds them empty."""
+    for table in tables:
+        with suppress(pymysql.MySQLError):
+            cursor.execute(f"delete from {_name(table)}")
+
+
+def _insert(table: TableSchema, number: int) -> str:
     columns = [c for c in table.columns if c.generated is None and c.system_period is None]
     names = ", ".join(_quoted(column.name) for column in columns)
-    for number in (1, 2):
-        values = ", ".join(_value(column, number) for column in columns)
-        yield f"insert ignore into {name} ({names}) values ({values})"
-    yield f"delete from {name}"
+    values = ", ".join(_value(column, number) for column in columns)
+    return f"insert ignore into {_name(table)} ({names}) values ({values})"
+
+
+def _name(table: TableSchema) -> str:
+    return f"{_quoted(table.name.database)}.{_quoted(table.name.name)}"
 
 
 def _quoted(name: str) -> str:

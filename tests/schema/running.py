@@ -6,6 +6,7 @@ log says of it is `logged_items`.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -18,7 +19,7 @@ from pipeline.table import TableName
 from tests.fix_mysql import MySqlStand
 from tests.schema.cases import Case
 from tests.schema.information_schema import SYSTEM, read_server
-from tests.schema.made_rows import SESSION, write_rows
+from tests.schema.made_rows import SESSION, delete_rows, insert_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,17 +43,18 @@ def run(
     refused: list[str],
     metadata: Sequence[str] = (),
 ) -> list[Ran]:
-    """Every statement of every case, one session per case. Behind each, rows are written to the
-    tables that it changed: under each of these settings of `binlog_row_metadata`, if there are
-    any."""
+    """Every statement of every case, one session per case. Behind each, a row comes into each
+    table that it changed, and goes: under these two settings of `binlog_row_metadata` in turn, if
+    they are given, of which the server has the first."""
     found: list[Ran] = []
+    settings = deque(metadata)
     with stand.connect() as watcher, watcher.cursor() as cursor:
         for statement in SESSION:
             cursor.execute(statement)
         for case in cases:
             if case.alone:
                 _drop_all(cursor)
-            found += _run_case(stand, case, cursor, mariadb, refused, metadata)
+            found += _run_case(stand, case, cursor, mariadb, refused, settings)
             for name in _databases(found[-1].server):
                 cursor.execute(f"drop database `{name}`")
     return found
@@ -64,7 +66,7 @@ def _run_case(
     cursor: Cursor,
     mariadb: bool,
     refused: list[str],
-    metadata: Sequence[str],
+    settings: deque[str],
 ) -> list[Ran]:
     found: list[Ran] = []
     begin = _head(cursor, mariadb)
@@ -83,8 +85,10 @@ def _run_case(
             if end != begin:
                 after = read_server(cursor, mariadb=mariadb, like=case.like)
                 changed = [t for n, t in after.tables.items() if written.get(n) != t]
-                _write_rows(cursor, changed, metadata)
-                behind, written = _head(cursor, mariadb), dict(after.tables)
+                if changed:
+                    _write_rows(cursor, changed, settings)
+                    behind = _head(cursor, mariadb)
+                written = dict(after.tables)
             found.append(Ran(case.name, statement, begin, end, behind, after))
             begin = behind
             try:
@@ -94,12 +98,12 @@ def _run_case(
     return found
 
 
-def _write_rows(cursor: Cursor, tables: Sequence[TableSchema], metadata: Sequence[str]) -> None:
-    if not metadata:
-        write_rows(cursor, tables)
-    for setting in metadata:
-        cursor.execute(f"set global binlog_row_metadata = {setting}")
-        write_rows(cursor, tables)
+def _write_rows(cursor: Cursor, tables: Sequence[TableSchema], settings: deque[str]) -> None:
+    insert_rows(cursor, tables)
+    if settings:
+        settings.rotate()
+        cursor.execute(f"set global binlog_row_metadata = {settings[0]}")
+    delete_rows(cursor, tables)
 
 
 def _drop_all(cursor: Cursor) -> None:

@@ -30,7 +30,7 @@ from tests.schema.information_schema import comparable, read_server
 from tests.schema.logged_items import facts_of
 from tests.schema.random_alters import random_alter, random_table
 
-_TABLES: Final = 25
+_TABLES: Final = 12
 _ALTERS: Final = 8
 """So many statements change each table."""
 

@@ -41,14 +41,14 @@ def _settings(examples: int, *, same: bool = False) -> settings:
 
 
 @given(_SEEDS)
-@_settings(8, same=True)
+@_settings(4, same=True)
 def test_mysql(mysql: MySqlStand, seed: int) -> None:
     """Whatever MySQL accepts leads to the tables it has, or is quarantined."""
     _check(mysql, seed, mariadb=False)
 
 
 @given(_SEEDS)
-@_settings(8, same=True)
+@_settings(4, same=True)
 def test_mariadb(mariadb: MySqlStand, seed: int) -> None:
     """Whatever MariaDB accepts leads to the tables it has, or is quarantined."""
     _check(mariadb, seed, mariadb=True)
