@@ -70,7 +70,7 @@ where source = %(source)s and app_id = %(app_id)s
 with later as (
     select id from lockstep.batches
     where source = %(source)s and id > %(batch)s and state in ('captured', 'merged')
-), now as (
+), now as materialized (
     select t.database, t.name, m.missing,
         case when m.missing is null then coalesce(w.mirror, t.mirror) end as mirror,
         case when m.missing is null then w.table_id end as table_id,
@@ -113,6 +113,7 @@ with later as (
             when t.behind_batch <= %(batch)s then 'behind'
             when w.id is null and t.adopted is null then 'unwritten'
         end as missing
+        offset 0 -- asked once a table, and planned once: else wherever its answer is used
     ) m
     where t.source = %(source)s and (
         w.id is not null or f.last_batch is not null or coalesce((
