@@ -7,10 +7,12 @@ They cost seconds to start, and a process has one at a time.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from resources.lake.session import SparkProcess
+from tests.e2e.held_ledgers import HeldLedgers
 from tests.e2e.warm import WarmProcess
 from tests.fix_objects import ObjectStore
 from tests.uncompiled import UNCOMPILED
@@ -31,6 +33,13 @@ def spark(object_address: ObjectStore) -> Iterator[SparkProcess]:
     )
     yield process
     process.stop()
+
+
+@pytest.fixture
+def tmp_path(tmp_path: Path) -> Iterator[Path]:
+    """pytest's, which is removed behind a test that passed: no ledger runs in it then."""
+    yield tmp_path
+    HeldLedgers.let_go_below(tmp_path)
 
 
 @pytest.fixture(scope="session")

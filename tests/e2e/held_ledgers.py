@@ -8,6 +8,8 @@ stop by themselves, which `tests.ledger.test_embedded` proves, and every command
 from __future__ import annotations
 
 from pathlib import Path
+from typing import ClassVar
+from weakref import WeakSet
 
 from resources.postgres.embedded import EmbeddedServer
 
@@ -20,8 +22,18 @@ _QUICKLY = {"fsync": "off", "full_page_writes": "off"}
 class HeldLedgers:
     """Servers by their folder, the one held longest first."""
 
+    _all: ClassVar[WeakSet[HeldLedgers]] = WeakSet()
+
     def __init__(self) -> None:
         self._servers: dict[Path, EmbeddedServer] = {}
+        self._all.add(self)
+
+    @classmethod
+    def let_go_below(cls, folder: Path) -> None:
+        """All of this process, before a folder is removed."""
+        for held in cls._all:
+            for ledger in [one for one in held._servers if one.is_relative_to(folder)]:
+                held._servers.pop(ledger).close()
 
     def hold(self, project: Path) -> None:
         """That of a project's folder, if it has one."""
