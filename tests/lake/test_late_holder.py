@@ -68,19 +68,9 @@ def _shown(mode: str, *, exists: bool) -> list[dict[str, object]]:
     return [{"id": 1, "name": "new"}, {"id": 3, "name": "old"}, new]
 
 
-IN_EVERY_TEST = {("append", True), ("merge", True)}
-"""The ways that queries of Spark's go; `make soak` has all of them."""
-
-
+@pytest.mark.parametrize("in_memory", [True, False])
 @pytest.mark.parametrize(
-    ("mode", "exists", "in_memory"),
-    [
-        pytest.param(
-            *one, in_memory, marks=[] if in_memory or one in IN_EVERY_TEST else [pytest.mark.soak]
-        )
-        for one in (("append", False), ("append", True), ("merge", True), ("replace", True))
-        for in_memory in (True, False)
-    ],
+    ("mode", "exists"), [("append", False), ("append", True), ("merge", True), ("replace", True)]
 )
 def test_a_write_that_comes_late_makes_no_commit(
     disk: Lake, folder: Path, spark: SparkProcess, mode: str, exists: bool, in_memory: bool

@@ -1,6 +1,5 @@
 """Only whole transactions leave the buffer, however their bytes come in. (What every transaction
-becomes, in whatever order: prepared, packed, with savepoints, larger than the ring, is in
-`test_buffer_machine`.)"""
+becomes, in whatever order, is in `test_buffer_machine`.)"""
 
 from __future__ import annotations
 
@@ -93,6 +92,20 @@ def ended(log: Log, number: int, word: str, gtrid: bytes) -> None:
     log.add(EventType.QUERY, xa(word, gtrid))
 
 
+def test_prepared_rows_come_out_at_their_commit() -> None:
+    """An XA transaction's rows wait; an XID may be used again; a rollback leaves nothing."""
+    log = Log()
+    prepared(log, 1, b"a", 10)
+    prepared(log, 2, b"b", 20)
+    log.transaction(3)
+    ended(log, 4, "COMMIT", b"b")
+    ended(log, 5, "ROLLBACK", b"a")
+    prepared(log, 6, b"a", 30)
+    ended(log, 7, "COMMIT", b"a")
+    prepared(log, 8, b"c", 40, one_phase=True)
+    assert [t.values for t in put_all(log)] == [[], [], [3], [20], [], [], [30], [40]]
+
+
 def test_prepared_rows_wait_for_later_runs() -> None:
     """What is open at the end is sealed; a later buffer, which never saw the table map,
     gives it out, and says that it is ended."""
@@ -155,6 +168,24 @@ def test_a_transaction_larger_than_the_ring_comes_out_whole(sizes: list[int], la
     out = list(feed(a_buffer(spool=spool), [log.wire()]))
     assert [t.values for t in out] == [[1], expected, [3]]
     assert all(file.closed for file in spool.made)
+
+
+@given(st.integers(0, 6), st.integers(0, 6))
+def test_savepoints_reach_back_into_the_file(before: int, after: int) -> None:
+    """A rollback to a savepoint finds its place also among what was spilled."""
+    log = Log()
+    log.add(EventType.GTID, gtid(1))
+    log.add(EventType.QUERY, query("BEGIN"))
+    for n in range(before):
+        log.write(*[n] * 200)
+    log.add(EventType.QUERY, query("SAVEPOINT `s`"))
+    for n in range(after):
+        log.write(*[100 + n] * 200)
+    log.add(EventType.QUERY, query("ROLLBACK TO `s`"))
+    log.write(1000)
+    log.end()
+    (one,) = put_all(log)
+    assert one.values == [n for n in range(before) for _ in range(200)] + [1000]
 
 
 def test_events_of_several_packets_are_one() -> None:
@@ -341,6 +372,16 @@ def test_a_payload_is_its_events(compressed: bool) -> None:
     log.transaction(3)
     assert [(t.values, t.end) for t in put_all(log)][1][0] == [7, 8]
     assert put_all(log)[-1].end == log.offset
+
+
+def test_a_payload_larger_than_the_ring() -> None:
+    """What unpacks to more than the ring goes through a file, as any other."""
+    log = Log()
+    log.add(EventType.GTID, gtid(1))
+    values = list(range(5000))
+    log.add(EventType.TRANSACTION_PAYLOAD, payload(nested_transaction(*values)))
+    log.transaction(2)
+    assert [t.values for t in put_all(log)] == [values, [2]]
 
 
 @pytest.mark.parametrize("declared", [1, 10_000_000])

@@ -31,6 +31,7 @@ from tests.schema.logged_items import facts_of
 from tests.schema.random_alters import random_alter, random_table
 
 _TABLES: Final = 12
+_MANY_TABLES: Final = 25
 _ALTERS: Final = 8
 """So many statements change each table."""
 
@@ -181,7 +182,7 @@ def test_mariadb(mariadb: MySqlStand) -> None:
 @_LONG
 def test_mysql_for_long(mysql: MySqlStand, seed: int) -> None:
     """Thousands of statements."""
-    _check(mysql, seed, _TABLES)
+    _check(mysql, seed, _MANY_TABLES)
 
 
 @pytest.mark.soak
@@ -189,4 +190,4 @@ def test_mysql_for_long(mysql: MySqlStand, seed: int) -> None:
 @_LONG
 def test_mariadb_for_long(mariadb: MySqlStand, seed: int) -> None:
     """Thousands of statements."""
-    _check(mariadb, seed, _TABLES)
+    _check(mariadb, seed, _MANY_TABLES)
