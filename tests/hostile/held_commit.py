@@ -9,10 +9,15 @@ CLASSES is the folder of the compiled `HeldLogStore`. The product has no such sw
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from lockstep import cli
-from resources.lake import log_store, settings
+from resources.lake import log_store, session
+from resources.lake.settings import SparkSettings
+from tests.uncompiled import UNCOMPILED
 
 _CLASS = "lockstep.hostile.HeldLogStore"
 
@@ -24,16 +29,16 @@ def main() -> int:
     held = Path(classes) / "held.jar"
     vars(log_store)["CLASS"] = _CLASS
     log_store.SETTINGS[log_store.SETTING] = _CLASS
-    original = settings.SparkSettings.launch
+    options = f'"-Dheld.gate={gate}" "-Dheld.commit={commit}"'
+    original = session.settings_in
 
-    def launch(self: settings.SparkSettings) -> dict[str, str]:
-        told = original(self)
-        options = f'"-Dheld.gate={gate}" "-Dheld.commit={commit}"'
-        told["spark.driver.extraClassPath"] += f":{held}"
-        told["spark.driver.extraJavaOptions"] += f" {options}"
-        return told
+    def settings_in(scratch: Path, user: Mapping[str, str], *more: Any) -> SparkSettings:
+        """Behind all other jars: the class-data archive holds."""
+        asked = {**UNCOMPILED, **user, "spark.driver.extraJavaOptions": options}
+        made = original(scratch, asked, *more)
+        return replace(made, behind=(*made.behind, held))
 
-    type.__setattr__(settings.SparkSettings, "launch", launch)
+    vars(session)["settings_in"] = settings_in
     return cli.main(arguments)
 
 
