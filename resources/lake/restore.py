@@ -4,9 +4,10 @@ Belongs here: which files come and which go, and that commit. Does not: which ve
 said of it (`pipeline.recovery`).
 
 Delta's RESTORE asks for both versions' files, compares them and counts what it found in a dozen
-queries, seconds of processor time for a table of one row (`python -m benchmarks small`). Where the log near by lists the files of
-both, they are compared here, and Delta's own transaction commits the difference. What RESTORE does
-beyond that, for identity columns, row ids, domains and protocols, stays its own.
+queries, seconds of processor time for a table of one row (`python -m benchmarks small`). Where the
+log near by lists the files of both, they are compared here, and Delta's own transaction commits the
+difference. What RESTORE does beyond that, for identity columns, row ids, domains and protocols,
+stays its own.
 """
 
 from __future__ import annotations
