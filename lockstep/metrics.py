@@ -17,6 +17,7 @@ from prometheus_client.openmetrics.exposition import generate_latest
 from prometheus_client.registry import Collector, CollectorRegistry
 
 from assets.report.drawing import seconds_of
+from pipeline.proof.proven import open_differences
 from pipeline.runs.inspecting.span_report import SpanReport
 from pipeline.standing.facts import Standing
 from pipeline.standing.verdict import State, Verdict
@@ -120,7 +121,7 @@ def _waiting(standing: Standing) -> Iterator[Sample]:
 
 
 def _proofs(standing: Standing, now: datetime) -> Iterator[Sample]:
-    differing = sum(1 for proof in standing.proofs if proof.differing)
+    differing = len(open_differences(standing.proofs))
     yield "lockstep_tables_differing", "tables that differed when compared", {}, differing
     whole = [proof for proof in standing.proofs if proof.whole and not proof.differing]
     moments = [proof.proven_at for proof in whole if proof.proven_at is not None]

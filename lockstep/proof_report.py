@@ -12,7 +12,7 @@ from typing import Any
 
 from lockstep.report import counted
 from pipeline.preflight.retention import spoken
-from pipeline.proof.proven import TableProof
+from pipeline.proof.proven import TableProof, open_differences
 from pipeline.standing.verdict import clock
 
 
@@ -40,14 +40,10 @@ def _proof_json(proof: TableProof, now: datetime) -> dict[str, Any]:
 def proof_lines(proofs: Sequence[TableProof], now: datetime) -> Iterator[str]:
     """Tables that differed when they were last compared; then how old the proofs of the others
     are."""
-    for proof in proofs:
-        if proof.differing:
-            yield (
-                f"  {proof.table} differs from MySQL: {counted(proof.differing, 'row')} when "
-                f"compared "
-                f"{clock(proof.compared_at)}"
-            )
-            yield f"    hint: `lockstep verify {proof.table}` shows which, `--repair` mends them"
+    for table, proof in sorted(open_differences(proofs).items()):
+        rows, when = counted(proof.differing, "row"), clock(proof.compared_at)
+        yield f"  {table} differs from MySQL: {rows} when compared {when}"
+        yield f"    hint: `lockstep verify {table}` shows which, `--repair` mends them"
     ages = [
         proof.proven_at
         for proof in proofs

@@ -23,6 +23,7 @@ from assets.pages.records import (
 from assets.pages.steps import distance_metadata
 from assets.source_facts import CheckedSource
 from pipeline.preflight.retention import spoken
+from pipeline.proof.proven import open_differences
 from pipeline.segment import RowCounts
 from pipeline.standing.facts import Lag
 from pipeline.standing.verdict import at_risk, late
@@ -64,7 +65,7 @@ def _differing(checked: CheckedSource) -> CheckResult:
     ages = [age for proof in proofs if (age := proof_age(proof, checked.now)) is not None]
     oldest = {"oldest proof in seconds": dg.MetadataValue.float(max(ages))} if ages else {}
     compared = {"compared": proof_table(proofs)} if proofs else {}
-    return CheckResult(not any(proof.differing for proof in proofs), _ERROR, compared | oldest)
+    return CheckResult(not open_differences(proofs), _ERROR, compared | oldest)
 
 
 def _late(checked: CheckedSource) -> CheckResult:

@@ -5,6 +5,7 @@ Values only.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -58,3 +59,15 @@ class TableProof:
     differing: int
     proven: Proven | None
     proven_at: datetime | None
+
+
+def open_differences(proofs: Iterable[TableProof]) -> dict[TableName, TableProof]:
+    """Tables that differ by what is known of them, each with the comparison that says so. All rows
+    of a table outweigh earlier samples of it; a sample that is equal refutes nothing."""
+    found: dict[TableName, TableProof] = {}
+    for proof in sorted(proofs, key=lambda one: (one.compared_at, one.whole)):
+        if proof.whole and not proof.differing:
+            found.pop(proof.table, None)
+        elif proof.differing and (proof.whole or proof.table not in found):
+            found[proof.table] = proof
+    return found

@@ -13,7 +13,7 @@ from typing import assert_never
 
 from pipeline.changes.extents import cure, told
 from pipeline.gaps import Gap
-from pipeline.proof.proven import TableProof
+from pipeline.proof.proven import TableProof, open_differences
 from pipeline.snapshot.progress import LoadProgress
 from pipeline.table import TableName
 from pipeline.table_state import Extent, TableCondition, TableState
@@ -72,7 +72,7 @@ def table_standings(known: KnownOfTables) -> dict[TableName, TableStanding]:
     """Of each table that has a state or is partial, and of no other."""
     partial = {extent.table: extent for extent in known.partial}
     loading = {progress.table: progress for progress in known.loading}
-    differing = {proof.table: proof for proof in known.proofs if proof.differing}
+    differing = open_differences(known.proofs)
     gaps = _open_gaps(known.gaps)
     return {
         table: _standing(

@@ -15,7 +15,7 @@ from pipeline.decisions import AttemptOutcome
 from pipeline.errors import Recovery
 from pipeline.gaps import Gap
 from pipeline.preflight.retention import spoken
-from pipeline.proof.proven import TableProof
+from pipeline.proof.proven import TableProof, open_differences
 from pipeline.standing.facts import Headroom, Lag, Standing
 from pipeline.start.question import Refusal, Start
 from pipeline.table import TableName
@@ -232,7 +232,7 @@ def _with_lake(standing: Standing, pause: timedelta | None) -> Verdict:
         )
     if (behind := late(standing.source, standing.lag, pause)) is not None:
         return behind
-    if wrong := [proof for proof in standing.proofs if proof.differing]:
+    if wrong := list(open_differences(standing.proofs).values()):
         return Verdict(State.DIFFERS, _differing(wrong), _DIFFERS_CURE.format(wrong[0].table))
     if gaps := [gap for gap in standing.gaps if gap.is_open]:
         return Verdict(State.GAP, _gaps(gaps), _GAP_CURE)

@@ -16,7 +16,7 @@ from pipeline.errors import Recovery, SecretMissing, SourceUnavailable
 from pipeline.gaps import Closed, Gap
 from pipeline.ports.source import ServerFacts
 from pipeline.position import Coordinates, Position
-from pipeline.proof.proven import Proof, Proven, TableProof
+from pipeline.proof.proven import Proof, Proven, TableProof, open_differences
 from pipeline.standing.facts import Failures, Headroom, Lag, Standing, WaitingBatch
 from pipeline.standing.measures import (
     failures,
@@ -286,6 +286,23 @@ def test_a_gap_is_part_of_the_sentence() -> None:
         status_lines(standing(gaps=(GAP, history)), verdict(standing(), NOW, None), NOW)
     )
     assert told.count("was never read") == 1
+
+
+def test_all_rows_outweigh_a_sample() -> None:
+    """A table is equal once all of it was compared and found so, whatever a sample found before;
+    a sample that is equal refutes nothing, and each table is told once, with its larger count."""
+    rows = replace(WRONG, whole=True, differing=3)
+    before, behind = (
+        replace(WRONG, whole=False, differing=1, compared_at=rows.compared_at + timedelta(hours=n))
+        for n in (-1, 1)
+    )
+    for sample in (before, behind, replace(behind, differing=0)):
+        for order in ((rows, sample), (sample, rows)):
+            assert open_differences(order) == {rows.table: rows}
+    equal = replace(rows, differing=0)
+    assert open_differences((equal, before)) == {}
+    assert open_differences((equal, behind)) == {rows.table: behind}
+    assert verdict(standing(proofs=(equal, before)), NOW, None).state == State.FINE
 
 
 def test_proofs_are_told_with_their_age() -> None:
