@@ -40,7 +40,7 @@ def _proof_json(proof: TableProof, now: datetime) -> dict[str, Any]:
 def proof_lines(proofs: Sequence[TableProof], now: datetime) -> Iterator[str]:
     """Tables that differed when they were last compared; then how old the proofs of the others
     are."""
-    for table, proof in sorted(open_differences(proofs).items()):
+    for table, proof in open_differences(proofs).items():
         rows, when = counted(proof.differing, "row"), clock(proof.compared_at)
         yield f"  {table} differs from MySQL: {rows} when compared {when}"
         yield f"    hint: `lockstep verify {table}` shows which, `--repair` mends them"

@@ -62,12 +62,13 @@ class TableProof:
 
 
 def open_differences(proofs: Iterable[TableProof]) -> dict[TableName, TableProof]:
-    """Tables that differ by what is known of them, each with the comparison that says so. All rows
-    of a table outweigh earlier samples of it; a sample that is equal refutes nothing."""
+    """Tables that differ by what is known of them, in their order, each with the comparison that
+    says so. All rows of a table outweigh earlier samples of it; a sample that is equal refutes
+    nothing."""
     found: dict[TableName, TableProof] = {}
     for proof in sorted(proofs, key=lambda one: (one.compared_at, one.whole)):
         if proof.whole and not proof.differing:
             found.pop(proof.table, None)
         elif proof.differing and (proof.whole or proof.table not in found):
             found[proof.table] = proof
-    return found
+    return dict(sorted(found.items()))
