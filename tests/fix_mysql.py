@@ -126,6 +126,16 @@ class MySqlStand:
         """A database name that nobody used in this session."""
         return f"test_{os.getpid()}_{next(self._numbers)}"
 
+    @contextmanager
+    def own_database(self) -> Iterator[str]:
+        """A database that nobody used in this session; then it is gone."""
+        name = self.fresh_name()
+        self.execute(f"create database `{name}` character set utf8mb4")
+        try:
+            yield name
+        finally:
+            self.execute(f"drop database if exists `{name}`")
+
 
 @contextmanager
 def killed_at_last(running: RunningMySql) -> Iterator[RunningMySql]:
@@ -168,7 +178,5 @@ def mysql(found_mysql: MySql, tmp_path_factory: pytest.TempPathFactory) -> Itera
 def database(mysql: MySqlStand) -> Iterator[str]:
     """A database of the test's own, dropped afterwards."""
     mysql.begin_file()
-    name = mysql.fresh_name()
-    mysql.execute(f"create database `{name}` character set utf8mb4")
-    yield name
-    mysql.execute(f"drop database if exists `{name}`")
+    with mysql.own_database() as name:
+        yield name

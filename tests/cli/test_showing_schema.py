@@ -86,10 +86,8 @@ def made(mysql: MySqlStand, database: str) -> Shop:
 @pytest.fixture(scope="module")
 def shop(mysql: MySqlStand) -> Iterator[Shop]:
     """For those who leave it as it is."""
-    name = mysql.fresh_name()
-    mysql.execute(f"create database {name} character set utf8mb4")
-    yield made(mysql, name)
-    mysql.execute(f"drop database {name}")
+    with mysql.own_database() as name:
+        yield made(mysql, name)
 
 
 @pytest.fixture

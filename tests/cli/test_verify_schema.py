@@ -62,10 +62,8 @@ def altered(mysql: MySqlStand, database: str) -> Follower:
 @pytest.fixture(scope="module")
 def follower(mysql: MySqlStand) -> Iterator[Follower]:
     """`altered`, for those who leave it as it is."""
-    name = mysql.fresh_name()
-    mysql.execute(f"create database {name} character set utf8mb4")
-    yield altered(mysql, name)
-    mysql.execute(f"drop database {name}")
+    with mysql.own_database() as name:
+        yield altered(mysql, name)
 
 
 @pytest.fixture

@@ -27,10 +27,9 @@ def full_metadata(mysql: MySqlStand) -> Iterator[None]:
 def place(request: pytest.FixtureRequest) -> Iterator[Sliced]:
     """A table to be, `t`, in a database of its own on either server."""
     stand: MySqlStand = request.getfixturevalue(request.param)
-    name = stand.fresh_name()
-    stand.execute(f"create database {name} character set utf8mb4")
-    yield Sliced(stand, TableName(name, "t"))
-    stand.execute(f"drop database {name}", f"drop user if exists u_{name}")
+    with stand.own_database() as name:
+        yield Sliced(stand, TableName(name, "t"))
+    stand.execute(f"drop user if exists u_{name}")
 
 
 @pytest.fixture(scope="session")

@@ -47,10 +47,8 @@ def stand(flavour: str, request: pytest.FixtureRequest) -> MySqlStand:
 @pytest.fixture
 def anywhere(stand: MySqlStand) -> Iterator[Sliced]:
     """As `place`, on all three servers."""
-    name = stand.fresh_name()
-    stand.execute(f"create database {name} character set utf8mb4")
-    yield Sliced(stand, TableName(name, "t"))
-    stand.execute(f"drop database {name}")
+    with stand.own_database() as name:
+        yield Sliced(stand, TableName(name, "t"))
 
 
 def made(

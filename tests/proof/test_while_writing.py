@@ -67,10 +67,8 @@ def stand(request: pytest.FixtureRequest) -> MySqlStand:
 
 @pytest.fixture
 def own(stand: MySqlStand) -> Iterator[str]:
-    name = stand.fresh_name()
-    stand.execute(f"create database `{name}` character set utf8mb4")
-    yield name
-    stand.execute(f"drop database `{name}`")
+    with stand.own_database() as name:
+        yield name
 
 
 @pytest.mark.parametrize("columns", [COLUMNS, KEYLESS], ids=["a key", "no key"])
