@@ -25,7 +25,8 @@ from pipeline.table import TableName
 
 if TYPE_CHECKING:
     from pipeline.runs.comparing.verify_schema import SchemaVerification
-    from pipeline.runs.inspecting.schema_history import ShownSchema, ToldVersion
+    from pipeline.runs.inspecting.schema_history import ShownSchema
+    from pipeline.runs.inspecting.schema_versions import ToldVersion
     from pipeline.schema.refold import Disagreement
 
 _ORIGINS = {

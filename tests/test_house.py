@@ -132,6 +132,7 @@ MAY_NAME_RECORDED_DECISIONS = {
     "pipeline/decisions.py",
     "pipeline/ports/decisions.py",
     "resources/postgres/decisions.py",
+    "lockstep/status_json.py",
     "lockstep/status_report.py",
 }
 

@@ -24,7 +24,8 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     from lockstep.catalog_report import standing_json, standing_lines
     from lockstep.consumer_report import consumer_pairs, consumers_json
     from lockstep.report import lines
-    from lockstep.status_report import exit_code, status_json, status_lines
+    from lockstep.status_json import status_json
+    from lockstep.status_report import exit_code, status_lines
     from lockstep.table_report import inactive, inactive_json, inactive_lines
     from pipeline.preflight import pause_from_now
     from pipeline.runs.inspecting.status import stand

@@ -1,7 +1,8 @@
 """What a table looked like at a place of the log, and how it came to that.
 
-Belongs here: from a place that a person names to the version in force there, all versions
-with what each changed. Does not: how they look on a screen, proving them (`verify_schema`).
+Belongs here: from a place that a person names to the version in force there, among all versions.
+Does not: what each changed (`schema_versions`), how they look on a screen, proving them
+(`verify_schema`).
 
 A place is answered from the ledger; the server is asked for `earliest` and for a moment in
 one file alone, which the ledger has no index of.
@@ -9,11 +10,11 @@ one file alone, which the ledger has no index of.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from difflib import get_close_matches
-from itertools import pairwise, takewhile
+from itertools import takewhile
 from typing import Final
 
 from pipeline.batch import Batch
@@ -34,23 +35,13 @@ from pipeline.ports.ledger import Ledger
 from pipeline.position import Coordinates
 from pipeline.runs.context import Workplace
 from pipeline.runs.find_end import resolve_end
+from pipeline.runs.inspecting.schema_versions import ToldVersion, told_versions
 from pipeline.runs.known_batches import but_known, no_such_run
-from pipeline.schema.compare import differences
-from pipeline.schema.history import SchemaStatement, SchemaVersion, VersionOrigin
+from pipeline.schema.history import SchemaVersion
 from pipeline.table import TableName
 
 _NEAR: Final = 3
 _BATCHES: Final = 1_000_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class ToldVersion:
-    """A version, the statement that made it if one did, and what is otherwise than in the
-    version before: "what: before, now"."""
-
-    version: SchemaVersion
-    statement: SchemaStatement | None
-    changes: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +69,7 @@ def show_schema(
     versions = ledger.schema_versions(source, table)
     if not versions:
         raise unknown_table(table, ledger.last_versions(source), f"the history of {source}")
-    told = tuple(_told(ledger, source, versions))
+    told = tuple(told_versions(ledger, source, versions))
     found = versions[-1] if place is None else _at(ledger, source, told, place, work)
     if found is None:
         raise SchemaUnknownAt(
@@ -98,9 +89,6 @@ def unknown_table(table: TableName, known: Iterable[TableName], where: str) -> N
     ]
     hint = f"did you mean {' or '.join(near)}?" if near else "`lockstep tables` lists what there is"
     return NothingMatches(f"{where} has no table {table}", hint=hint)
-
-
-# -- the place ------------------------------------------------------------------------------
 
 
 def _at(
@@ -255,47 +243,3 @@ def _never_read(source: str, why: str) -> LockstepError:
         hint=f"`lockstep status --source {source}` shows what was read; without --at the newest "
         "version is shown",
     )
-
-
-# -- what each version changed --------------------------------------------------------------
-
-
-def _statement(ledger: Ledger, source: str, version: SchemaVersion) -> SchemaStatement | None:
-    return None if version.statement is None else ledger.statement(source, version.statement)
-
-
-def _told(ledger: Ledger, source: str, versions: Sequence[SchemaVersion]) -> Iterator[ToldVersion]:
-    yield ToldVersion(versions[0], _statement(ledger, source, versions[0]), ())
-    for before, now in pairwise(versions):
-        yield ToldVersion(now, _statement(ledger, source, now), tuple(changes(before, now)))
-
-
-def changes(before: SchemaVersion, now: SchemaVersion) -> Iterator[str]:
-    """What is otherwise in the later one: columns by where they come from, then each part
-    as "what: before, now"."""
-    if now.schema is None or before.schema is None:
-        return
-    parts = differences(before.schema, now.schema)
-    columns = list(_columns(before, now))
-    for part in parts:
-        if columns and part.startswith("columns: "):
-            yield from columns
-        else:
-            yield part
-    if not parts and now.origin is VersionOrigin.CARRIED:
-        yield f"nothing: as in version {before.version}"
-
-
-def _columns(before: SchemaVersion, now: SchemaVersion) -> Iterator[str]:
-    """Columns that are new, renamed or gone; none where the rows of before are not this
-    table's, or nothing of that happened."""
-    if now.schema is None or before.schema is None or now.columns_from is None:
-        return
-    for column, origin in zip(now.schema.columns, now.columns_from, strict=True):
-        if origin is None:
-            yield f"column {column.name}: new"
-        elif origin != column.name:
-            yield f"column {origin}: now {column.name}"
-    for old in before.schema.columns:
-        if old.name not in now.columns_from:
-            yield f"column {old.name}: dropped"
