@@ -1,5 +1,5 @@
-"""An S3 on loopback for the tests: moto's server in a process of its own, from the first test
-that needs it on.
+"""An S3 on loopback for the tests: moto (`tests.lake.object_server`) in a process of its own, from
+the first test that needs it on.
 
 Its port is known before, so that the one Spark of a worker can be told of it as it starts.
 """
@@ -95,7 +95,7 @@ def object_address() -> ObjectStore:
 def object_store(object_address: ObjectStore) -> Iterator[ObjectStore]:
     """Running, with its bucket."""
     port, faulty_port = str(object_address.port), str(object_address.faulty_port)
-    server = _started("moto.server", "-H", "127.0.0.1", "-p", port)
+    server = _started("tests.lake.object_server", port)
     faults = _started("tests.lake.faults", faulty_port, port)
     try:
         for bucket in (BUCKET, FAULTY):
