@@ -15,7 +15,7 @@ from tests.twins.books import ENDED, UNFINISHED, MemoryBooks, MemorySubject, cov
 from tests.twins.life_events import forget
 from tests.twins.loads import forget_loads
 from tests.twins.prepared import abandon_prepared
-from tests.twins.writes import version_set_of
+from tests.twins.version_sets import version_set_of
 
 _MOVES = frozenset((before, after) for (before, _), after in TRANSITIONS.items())
 

@@ -145,9 +145,8 @@ class MemoryBooks:
     @contextmanager
     def transaction(self) -> Iterator[None]:
         """All of a step or nothing of it, one step at a time."""
-        kept = [one.name for one in fields(self) if one.name not in ("identity", "turn")]
         with self.turn:
-            before = {name: getattr(self, name).copy() for name in kept}
+            before = {name: getattr(self, name).copy() for name in _CONTENT}
             try:
                 yield
             except BaseException:
@@ -229,8 +228,10 @@ class MemoryBooks:
     def covered(self, source: str, table: TableName, batch: int) -> bool:
         """Whether a settled merge covers the batch."""
         return any(
-            write.intent.step == "merge" and covers(write.intent, batch)
-            for write in self.writes(source, table)
+            covers(write.intent, batch)
+            and (write.intent.step, write.intent.table) == ("merge", table)
+            and self.intents[number][0] == source
+            for number, write in self.settled.items()
         )
 
     def waiting(self, batch: Batch) -> set[TableName]:
@@ -268,6 +269,9 @@ class MemoryBooks:
             ):
                 return one.id
         return None
+
+
+_CONTENT = tuple(one.name for one in fields(MemoryBooks) if one.name not in ("identity", "turn"))
 
 
 def covers(intent: Intent, batch: int) -> bool:

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
-from pipeline.batch import Batch, BatchState
+from pipeline.batch import BatchState
 from pipeline.decisions import Lease
 from pipeline.intent import (
     REPLAY,
     Intent,
-    Missing,
     MissingTable,
     SettledWrite,
     ShownVersion,
     VersionSetEntry,
 )
-from pipeline.life.events import MirrorWritten, Rejoined
+from pipeline.life.events import MirrorWritten
 from pipeline.table import TableName
-from pipeline.table_state import TableCondition, TableEventKind, TableState
 from resources.postgres.refusals import refusal
-from tests.twins.books import ENDED, MERGEABLE, MemoryBooks, MemorySubject, covers
+from tests.twins.books import MERGEABLE, MemoryBooks, MemorySubject, covers
 from tests.twins.life_events import count_behind, record
 
 
@@ -188,75 +185,3 @@ def _may_intend(books: MemoryBooks, source: str, intent: Intent) -> None:
             other.first_batch <= intent.last_batch and intent.first_batch <= other.last_batch
         ):
             raise refusal("writes_never_overlap")
-
-
-def version_set_of(books: MemoryBooks, batch: Batch) -> Iterator[VersionSetEntry | MissingTable]:
-    """Each table as of the batch, or why it cannot be read so."""
-    for (source, table), state in sorted(books.states.items()):
-        if source != batch.source:
-            continue
-        writes = books.writes(source, table)
-        before = [write for write in writes if write.intent.last_batch <= batch.id]
-        across = [write.intent for write in writes if covers(write.intent, batch.id)]
-        beyond = [intent.last_batch for intent in across if intent.last_batch > batch.id]
-        if not before and not beyond and _unknown(books, source, table, batch.id):
-            continue
-        if _gone(books, source, state, batch.id):
-            continue
-        if (why := _why(books, source, state, batch.id)) is not None:
-            yield MissingTable(table, why)
-        elif beyond:
-            yield MissingTable(table, Missing.TOGETHER, beyond[0])
-        elif _lacks(books, source, table, batch.id):
-            yield MissingTable(table, Missing.BEHIND)
-        elif not before and state.adopted is not None:
-            yield VersionSetEntry(table, state.mirror, state.adopted, None)
-        elif not before:
-            yield MissingTable(table, Missing.UNWRITTEN)
-        else:
-            yield books.written[max(write.intent.id for write in before)]
-
-
-def _unknown(books: MemoryBooks, source: str, table: TableName, batch: int) -> bool:
-    """Whether nothing was told of the table yet."""
-    told = books.lives.get((source, table), ())
-    first = next((of for of, _ in told), None)
-    return first is not None and first > batch
-
-
-def _gone(books: MemoryBooks, source: str, state: TableState, batch: int) -> bool:
-    """Whether the source had it no more: also where it is made anew in a later batch."""
-    if state.condition is TableCondition.DROPPED:
-        return state.stopped is None or state.stopped.batch <= batch
-    told = [
-        (one.id, event.kind)
-        for one in books.of_source(source, *ENDED)
-        for event in books.events.get(one.id, ())
-        if event.table == state.table
-    ]
-    before = [kind for number, kind in told if number <= batch]
-    again = any(kind is TableEventKind.CREATED for number, kind in told if number > batch)
-    return again and before[-1:] == [TableEventKind.DROPPED]
-
-
-def _why(books: MemoryBooks, source: str, state: TableState, batch: int) -> Missing | None:
-    """What its state says, or what batches say that were captured since."""
-    if state.condition not in MERGEABLE:
-        return Missing(state.condition.value)
-    later = [
-        one.id
-        for one in books.of_source(source, BatchState.CAPTURED, BatchState.MERGED)
-        if one.id > batch
-    ]
-    told = books.lives.get((source, state.table), ())
-    rejoined = any(of in later and isinstance(event, Rejoined) for of, event in told)
-    return Missing.LATER if rejoined else None
-
-
-def _lacks(books: MemoryBooks, source: str, table: TableName, batch: int) -> bool:
-    """Whether no write merged something of it up to there."""
-    return any(
-        table in books.touched(one.id) and not books.covered(source, table, one.id)
-        for one in books.of_source(source, *ENDED)
-        if one.id <= batch
-    )
