@@ -44,9 +44,9 @@ def large_on() -> Iterator[Callable[[MySqlStand], Sliced]]:
             found = made[stand.port] = Sliced(stand, TableName(name, "t"))
             found.do(
                 "set sql_log_bin = 0",
-                "create table t (id int primary key, v int not null, w varchar(700) not null)",
-                "insert into t values (1, 1, repeat('x', 700))",
-                *(f"insert into t select id + {1 << n}, v, w from t" for n in range(16)),
+                "create table t (id int primary key, v int not null, w varchar(1400) not null)",
+                "insert into t values (1, 1, repeat('x', 1400))",
+                *(f"insert into t select id + {1 << n}, v, w from t" for n in range(15)),
             )
         return made[stand.port]
 

@@ -32,15 +32,12 @@ class Filled:
 
 
 @contextmanager
-def filled(stand: MySqlStand, flavour: str, cases: Sequence[ValueCase] = ()) -> Iterator[Filled]:
-    """Rows inserted twice, all updated, one of each two deleted; dropped at the end.
-
-    `cases`: all of them, unless told.
-    """
+def filled(stand: MySqlStand, flavour: str, cases: Sequence[ValueCase]) -> Iterator[Filled]:
+    """Rows inserted twice, all updated, one of each two deleted; dropped at the end."""
     start, database = head(stand), stand.fresh_name()
     tables = {
         TableName(database, f"t{number}"): case
-        for number, case in enumerate(cases or value_cases())
+        for number, case in enumerate(cases)
         if flavour in case.servers
     }
     stand.execute(f"create database {database} character set utf8mb4")

@@ -143,7 +143,7 @@ def test_a_server_s_time_limit_ends_no_chunk(
             rest = sum(batch.num_rows for batch in snapshot.batches)
     finally:
         mysql.execute("set global max_execution_time = 0")
-    assert first.num_rows + rest == 1 << 16
+    assert first.num_rows + rest == 1 << 15
 
 
 def test_a_session_ended_for_being_idle_loses_nothing(place: Sliced) -> None:

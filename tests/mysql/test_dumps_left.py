@@ -100,7 +100,7 @@ def test_dumps_that_are_left_end_on_the_server(long_log: LongLog) -> None:
     """At once, wherever they are left, and not when the server finds out that nobody reads:
     until then it would keep its log files."""
     chance, others = random.Random(1), long_log.dumps()
-    for _ in range(20):
+    for _ in range(10):
         wanted = chance.randrange(28_000_000)
         with closing(server(long_log.stand).dump(long_log.start)) as dump:
             for received in dump:

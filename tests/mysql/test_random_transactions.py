@@ -37,7 +37,7 @@ Rows = dict[Key, tuple[Any, ...]]
 
 
 @pytest.mark.parametrize(
-    ("seed", "count"), [(1, 400), pytest.param(2, 10_000, marks=pytest.mark.soak)]
+    ("seed", "count"), [(1, 250), pytest.param(2, 10_000, marks=pytest.mark.soak)]
 )
 def test_what_the_log_folds_to_is_what_the_tables_hold(
     mysql: MySqlStand, database: str, seed: int, count: int

@@ -10,6 +10,25 @@ from demo.mysql_search import MySql, Program
 from tests.fix_mysql import MySqlStand
 from tests.positions.servers import Pair, fresh, fresh_mariadb, private_mariadb, private_mysql
 
+SHORT = 1 << 16
+"""Bytes of a log file."""
+
+
+@pytest.fixture
+def database(mysql: MySqlStand) -> Iterator[str]:
+    """A database of the test's own, on a server whose log is short: a first run reads the file
+    that it begins in, and every run asks for the list of all."""
+    with mysql.connect() as connection, connection.cursor() as cursor:
+        cursor.execute("show binary logs")
+        files = cursor.fetchall()
+        if len(files) > 1 or int(files[-1][1]) > SHORT:
+            cursor.execute("flush binary logs")
+            cursor.execute("show binary log status")
+            ((newest, *_),) = cursor.fetchall()
+            cursor.execute(f"purge binary logs to '{newest}'")
+    with mysql.own_database() as name:
+        yield name
+
 
 @pytest.fixture(scope="session")
 def program(mysql_program: MySql) -> Program:
@@ -32,17 +51,13 @@ def started_pair(program: Program, tmp_path_factory: pytest.TempPathFactory) -> 
 @pytest.fixture
 def pair(started_pair: Pair) -> Pair:
     """Two empty servers with GTIDs, of which none follows the other."""
-    for stand in (started_pair.a, started_pair.b):
-        fresh(stand)
-    return started_pair
+    return started_pair.emptied(fresh, "ON")
 
 
 @pytest.fixture
 def bare_pair(started_pair: Pair) -> Pair:
     """Two empty servers without GTIDs, of which none follows the other."""
-    for stand in (started_pair.a, started_pair.b):
-        fresh(stand, "OFF")
-    return started_pair
+    return started_pair.emptied(lambda stand: fresh(stand, "OFF"), "OFF")
 
 
 @pytest.fixture(scope="session")
@@ -60,9 +75,7 @@ def started_mariadb_pair(
 @pytest.fixture
 def mariadb_pair(started_mariadb_pair: Pair) -> Pair:
     """Two empty MariaDB 10.11, of which none follows the other."""
-    for stand in (started_mariadb_pair.a, started_mariadb_pair.b):
-        fresh_mariadb(stand)
-    return started_mariadb_pair
+    return started_mariadb_pair.emptied(fresh_mariadb, "")
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -16,9 +16,12 @@ import pytest
 
 from tests.positions.paused import Shop
 
-PAUSE = 0.012
+PAUSE = 0.03
 """Seconds between two statements of a session: some come while a chunk is read, and the test does
 not spend its time on them."""
+
+MOST = 400
+"""Statements of a session: a slow machine is not busy with them alone."""
 
 MIXED = [0, *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(1, 20))]
 """Seeds: no two runs of one mix the sessions' statements alike, so that one is tried with every
@@ -27,12 +30,14 @@ change."""
 
 @contextmanager
 def four_write(shop: Shop, random: Random, statement: Callable[[Random], str]) -> Iterator[None]:
-    """For as long as the body lasts."""
+    """For as long as the body lasts, or until each has made as many statements as it may."""
     stop = threading.Event()
 
     def write(own: Random) -> None:
         with shop.stand.connect(shop.name, autocommit=True) as session, session.cursor() as cursor:
-            while not stop.wait(PAUSE):
+            for _ in range(MOST):
+                if stop.wait(PAUSE):
+                    return
                 with suppress(pymysql.err.OperationalError):  # a deadlock
                     cursor.execute(statement(own))
 

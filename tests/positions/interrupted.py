@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from random import Random
 from typing import Any, cast
 
 from tests.positions.follower import Follower
@@ -52,6 +53,12 @@ def interrupted(
         yield
     finally:
         follower.ledger = ledger
+
+
+def drawn(steps: Iterable[str]) -> list[tuple[str, bool]]:
+    """Each step, before it or after it as chance has it: the soak has both."""
+    chance = Random()
+    return [(step, chance.random() < 0.5) for step in steps]
 
 
 @contextmanager

@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from pymysql.cursors import DictCursor
+
 from pipeline.batch import Batch
 from pipeline.runs.comparing.verify_schema import verify_schema
 from pipeline.runs.inspecting.table_commands import Asked, give_order
@@ -19,6 +21,7 @@ from pipeline.table_state import OrderKind, TableEventKind, TableState
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server
 from tests.positions.follower import SOURCE, Follower
+from tests.positions.servers import log_end
 
 
 @dataclass
@@ -115,22 +118,19 @@ class Shop:
         assert (found.folded, found.differing) == ((), ())
 
     def rows(self, table: str) -> list[dict[str, Any]]:
-        names = [
-            str(name)
-            for (name,) in self.stand.rows(
-                "select column_name from information_schema.columns where table_schema = "
-                f"'{self.name}' and table_name = '{table}' order by ordinal_position"
-            )
-        ]
-        found = self.stand.rows(f"select * from {self.name}.{table}") if names else ()
-        return [dict(zip(names, row, strict=True)) for row in found]
+        with self.stand.connect(self.name) as session, session.cursor(DictCursor) as cursor:
+            cursor.execute(f"select * from {table}")
+            return list(cursor.fetchall())
 
 
-def open_shop(stand: MySqlStand, name: str, tables: Sequence[str] = ("a", "b")) -> Shop:
-    """Tables of an id and a value, with a row each that a first run brought into the lake."""
-    shop = Shop(stand, name, Follower(server(stand), [f"{name}.*"]))
-    shop.do(*(f"create table {table} (id int primary key, v int)" for table in tables))
-    shop.run()
-    shop.do(*(f"insert into {table} values (1, 1)" for table in tables))
+def open_shop(stand: MySqlStand, name: str, tables: Sequence[str] = ("a", "b"), *more: str) -> Shop:
+    """Tables of an id and a value with a row each, and what more was done: a first run brought it
+    into the lake, from the log."""
+    shop = Shop(stand, name, Follower(server(stand), [f"{name}.*"], log_end(stand)))
+    shop.do(
+        *(f"create table {table} (id int primary key, v int)" for table in tables),
+        *(f"insert into {table} values (1, 1)" for table in tables),
+        *more,
+    )
     shop.run()
     return shop

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 import pymysql
 from pymysql.cursors import Cursor
@@ -43,12 +43,32 @@ _ELSEWHERE = 1_700_000_000_000_000
 """Microseconds since the epoch."""
 
 
-@dataclass(frozen=True, slots=True)
 class Pair:
     """Two servers with logs of their own; which is the other's replica changes."""
 
-    a: MySqlStand
-    b: MySqlStand
+    def __init__(self, a: MySqlStand, b: MySqlStand) -> None:
+        self._stands = {"a": a, "b": b}
+        self._empty = dict[str, str]()
+
+    @property
+    def a(self) -> MySqlStand:
+        return self._asked("a")
+
+    @property
+    def b(self) -> MySqlStand:
+        return self._asked("b")
+
+    def _asked(self, name: str) -> MySqlStand:
+        self._empty.pop(name, None)
+        return self._stands[name]
+
+    def emptied(self, empty: Callable[[MySqlStand], None], mode: str) -> Self:
+        """Both, but one that no test has asked for since it was emptied in this mode."""
+        for name, stand in self._stands.items():
+            if self._empty.get(name) != mode:
+                empty(stand)
+                self._empty[name] = mode
+        return self
 
 
 def make_account(stand: MySqlStand) -> None:
@@ -148,6 +168,12 @@ def executed(stand: MySqlStand) -> GtidSet:
 def head(stand: MySqlStand) -> tuple[str, int]:
     name, offset, *_ = stand.rows("show binary log status")[0]
     return str(name), int(offset)
+
+
+def log_end(stand: MySqlStand) -> str:
+    """The end of any server's log, as a place."""
+    (*_, (file, size, *_)) = stand.rows("show binary logs")
+    return f"{file}:{size}"
 
 
 def purge(stand: MySqlStand) -> None:

@@ -52,13 +52,13 @@ def test_a_budget_cuts_between_transactions(shop: Shop, budget: Budget, batches:
 
 def test_a_budget_of_seconds_cuts_between_transactions(shop: Shop) -> None:
     """However little time there is, a run that has something to read gets on."""
-    shop.put(*range(1, 30))
+    shop.put(*range(1, 10))
     shop.follower.budget = Budget(max_seconds=1e-9)
     before: list[int] = []
     while shop.follower.run().batch is not None:
         assert len(shop.keys()) > len(before)
         before = shop.keys()
-    assert shop.keys() == list(range(1, 30))
+    assert shop.keys() == list(range(1, 10))
 
 
 def test_the_nearer_of_until_and_a_budget_ends_a_run(shop: Shop) -> None:

@@ -22,7 +22,7 @@ from pipeline.table_state import Quarantine
 from tests.fix_mysql import MySqlStand, killed_at_last
 from tests.mysql.reading import server
 from tests.positions.follower import SOURCE, Follower
-from tests.positions.servers import SMALL, make_account
+from tests.positions.servers import SMALL, log_end, make_account
 
 TABLES = (
     "create table top (id int primary key, note text)",
@@ -35,6 +35,8 @@ TABLES = (
     "foreign key (top_id) references top (id))",
     "insert into top values (1, 'x'), (2, 'x')",
     "insert into middle values (1, 1, 'a', 'x'), (2, 2, 'b', 'x')",
+    "insert into kept values (1, 1, 'a'), (2, 2, 'b')",
+    "insert into beside values (1, 1)",
 )
 
 
@@ -65,13 +67,10 @@ class Shop:
     def __init__(self, stand: MySqlStand, **policies: Any) -> None:
         self.stand, self.name = stand, stand.fresh_name()
         stand.execute(f"create database {self.name} character set utf8mb4")
-        self.put(*TABLES)
         tables = [f"{self.name}.kept", f"{self.name}.beside"]
-        self.follower = Follower(server(stand), tables, lake_policies=LakePolicies(**policies))
-        self.follower.run()
-        self.put(
-            "insert into kept values (1, 1, 'a'), (2, 2, 'b')", "insert into beside values (1, 1)"
-        )
+        start, lake = log_end(stand), LakePolicies(**policies)
+        self.put(*TABLES)
+        self.follower = Follower(server(stand), tables, start, lake_policies=lake)
         self.follower.run()
 
     def put(self, *statements: str) -> None:

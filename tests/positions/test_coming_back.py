@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import product
 
 import pymysql
@@ -19,7 +20,7 @@ from pipeline.table_state import TableCondition, TableEventKind
 from resources.mysql.server import MySqlServer
 from tests.fix_mysql import MySqlStand
 from tests.positions.follower import SOURCE
-from tests.positions.interrupted import Crash, mortal, noted
+from tests.positions.interrupted import Crash, drawn, mortal, noted
 from tests.positions.paused import Shop, open_shop
 
 UNKNOWN_XID = 1397
@@ -119,22 +120,22 @@ def test_statements_of_the_pause_are_followed_in_their_order(shop: Shop) -> None
     shop.require_history()
 
 
-@pytest.mark.parametrize("again", [False, True])
-def test_a_table_that_was_dropped_meanwhile(shop: Shop, again: bool) -> None:
-    """… is dropped when it comes back, or what was made under its name."""
-    shop.pause("a")
-    shop.do("insert into a values (2, 2)", "drop table a")
-    if again:
-        shop.do("create table a (id int primary key, name varchar(9))")
-        shop.do("insert into a values (7, 'x')")
+def test_tables_that_were_dropped_meanwhile(shop: Shop) -> None:
+    """… are dropped when they come back, or what was made under their name."""
+    shop.pause("a", "b")
+    shop.do(
+        *(f"insert into {table} values (2, 2)" for table in "ab"),
+        *(f"drop table {table}" for table in "ab"),
+        "create table a (id int primary key, name varchar(9))",
+        "insert into a values (7, 'x')",
+    )
     shop.run()
-    shop.resume("a")
+    shop.resume("a", "b")
     shop.run()
-    assert ("insert", 2) in shop.kinds("a")
-    if again:
-        shop.require_whole("a")
-    else:
-        assert shop.state("a").condition is TableCondition.DROPPED
+    for table in "ab":
+        assert ("insert", 2) in shop.kinds(table)
+    shop.require_whole("a")
+    assert shop.state("b").condition is TableCondition.DROPPED
 
 
 def test_names_that_moved_during_the_pause(shop: Shop) -> None:
@@ -243,29 +244,29 @@ def test_a_structure_that_tells_of_other_values(shop: Shop) -> None:
     assert shop.follower.mirror(f"{shop.name}.a")[-1] == {"id": 300, "v": 127}
 
 
-@pytest.mark.parametrize(
-    ("alters", "given"),
-    [
-        (["alter table a change v w bigint"], "w bigint"),
-        (["alter table a drop v", "alter table a add w bigint default 9"], "w bigint default 9"),
-        (["alter table a add w bigint", "alter table a drop v"], "w bigint"),
-    ],
-)
 def test_a_structure_given_does_not_tell_which_column_is_which(
-    shop: Shop, alters: list[str], given: str
+    mysql: MySqlStand, database: str
 ) -> None:
     """One column is gone and another is there: by names alone old rows would lose theirs."""
+    altered = {
+        "a": (["change v w bigint"], "w bigint"),
+        "b": (["drop v", "add w bigint default 9"], "w bigint default 9"),
+        "c": (["add w bigint", "drop v"], "w bigint"),
+    }
+    shop = open_shop(mysql, database, tuple(altered))
     shop.do(
-        "insert into a values (8, 80)",
+        *(f"insert into {table} values (8, 80)" for table in altered),
         "set sql_log_bin = 0",
-        *alters,
+        *(f"alter table {table} {one}" for table, (alters, _) in altered.items() for one in alters),
         "set sql_log_bin = 1",
-        "insert into a values (2, 2)",
+        *(f"insert into {table} values (2, 2)" for table in altered),
     )
     shop.run()
-    shop.release("a", f"create table a (id int primary key, {given})")
+    for table, (_, given) in altered.items():
+        shop.release(table, f"create table {table} (id int primary key, {given})")
     shop.run()
-    shop.require_whole("a", rereads=1)
+    for table in altered:
+        shop.require_whole(table, rereads=1)
 
 
 def test_a_structure_given_behind_a_statement_that_renames(shop: Shop) -> None:
@@ -317,22 +318,15 @@ def test_a_log_that_is_gone_is_no_obstacle(shop: Shop) -> None:
 
 
 @pytest.mark.parametrize("purged", [False, True])
-@pytest.mark.parametrize("ends", ["before", "after"])
-def test_xa_transactions_of_the_pause(shop: Shop, purged: bool, ends: str) -> None:
+def test_xa_transactions_of_the_pause(shop: Shop, purged: bool) -> None:
     """Prepared while the table stood, committed before it comes back or after: their rows
     come once, whether the log or the source brings the table back."""
     shop.pause("a")
-    shop.do(
-        "xa start 'y'",
-        "insert into a values (3, 3)",
-        "insert into b values (3, 3)",
-        "xa end 'y'",
-        "xa prepare 'y'",
-    )
+    prepare(shop, 3, "a", "b")
+    prepare(shop, 6, "a", "b")
     shop.run()
     shop.do("insert into a values (4, 4)")
-    if ends == "before":
-        commit(shop, "'y'")
+    commit(shop, "'x3'")
     shop.do("flush binary logs")
     shop.run()
     if purged:
@@ -342,11 +336,10 @@ def test_xa_transactions_of_the_pause(shop: Shop, purged: bool, ends: str) -> No
         shop.stand.purge_to(newest)
     shop.resume("a")
     shop.run()
-    if ends == "after":
-        commit(shop, "'y'")
+    commit(shop, "'x6'")
     shop.do("insert into a values (5, 5)")
     shop.run()
-    assert [row["id"] for row in shop.rows("a")] == [1, 3, 4, 5]
+    assert [row["id"] for row in shop.rows("a")] == [1, 3, 4, 5, 6]
     shop.require_whole("a", rereads=int(purged))
     shop.require_whole("b")
 
@@ -374,11 +367,12 @@ def test_xa_transactions_prepared_before_the_pause(shop: Shop, prepared: str) ->
     shop.require_whole("a")
 
 
-def prepare(shop: Shop, number: int) -> None:
+def prepare(shop: Shop, number: int, *tables: str) -> None:
+    """A row for each table, of `a` unless told."""
     xid = f"'x{number}'"
     shop.do(
         f"xa start {xid}",
-        f"insert into a values ({number}, 0)",
+        *(f"insert into {table} values ({number}, 0)" for table in tables or ("a",)),
         f"xa end {xid}",
         f"xa prepare {xid}",
     )
@@ -409,7 +403,17 @@ STEPS = (
 def test_killed_at_any_step_it_comes_back_all_the_same(shop: Shop) -> None:
     """Nothing is twice, nothing is missing, and a batch that was abandoned leaves the order
     open. One table comes back again and again."""
-    for number, (step, after) in enumerate(product(STEPS, (False, True)), start=1):
+    _killed_at(drawn(STEPS), shop)
+
+
+@pytest.mark.soak
+def test_killed_at_any_moment_it_comes_back_all_the_same(shop: Shop) -> None:
+    """Before each step and after it."""
+    _killed_at(product(STEPS, (False, True)), shop)
+
+
+def _killed_at(moments: Iterable[tuple[str, bool]], shop: Shop) -> None:
+    for number, (step, after) in enumerate(moments, start=1):
         with noted(f"killed at {step}, after it: {after}"):
             shop.pause("a")
             shop.do(

@@ -1,13 +1,13 @@
 """Servers made from copies of a data folder, and other servers behind a known address.
 
-One server is started, stopped and copied by all of these, so that few are started. Whoever starts
-it anew begins another file of its log: those that compare it with its copy come first.
+One server is started, stopped and copied by all of these, so that few are started. Whoever ends
+it for good comes last.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
 
@@ -21,7 +21,7 @@ from resources.mysql.server import MySqlServer
 from resources.mysql.standby import ServerOrStandby
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server, settings
-from tests.positions.follower import SET_PAUSES, SOURCE
+from tests.positions.follower import SET_PAUSES, SOURCE, Follower
 from tests.positions.servers import (
     copied_mysql,
     copy_data,
@@ -48,27 +48,51 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("copied")
 
 
+@dataclass(frozen=True)
+class Killed:
+    """A server with a shop of one row, which has been killed and started; `follower` read the row
+    before, and `backup` is the data as it was then."""
+
+    stand: MySqlStand
+    follower: Follower
+    backup: Path
+
+
 @pytest.fixture(scope="module")
-def stand(program: Program, folder: Path) -> Iterator[MySqlStand]:
-    """A server with a shop of one row, which has been ended once: `backup` is its data."""
+def killed(program: Program, folder: Path) -> Iterator[Killed]:
     with private_mysql(program, folder / "one", 21) as stand:
         open_shop(stand)
         put(stand, 1)
+        follower = follow(stand)
+        follower.run()
         running(stand).kill()
         copy_data(running(stand).data, folder / "backup")
         running(stand).start()
-        yield stand
+        yield Killed(stand, follower, folder / "backup")
 
 
 @pytest.fixture
-def backup(stand: MySqlStand, folder: Path) -> Path:
-    return folder / "backup"
+def stand(killed: Killed) -> MySqlStand:
+    return killed.stand
+
+
+@pytest.fixture
+def backup(killed: Killed) -> Path:
+    return killed.backup
 
 
 def _restore(stand: MySqlStand, backup: Path) -> None:
     running(stand).kill()
     copy_data(backup, running(stand).data)
     running(stand).start()
+
+
+def test_a_server_that_was_killed_goes_on(killed: Killed) -> None:
+    """SIGKILL and a start: another file, the same history."""
+    put(killed.stand, 9)
+    killed.follower.run()
+    require_rule(killed.follower, StartRule.RESUME_SAME_SERVER)
+    require_same(killed.follower, killed.stand)
 
 
 def test_a_backup_put_back_is_noticed(stand: MySqlStand, backup: Path) -> None:
@@ -82,11 +106,19 @@ def test_a_backup_put_back_is_noticed(stand: MySqlStand, backup: Path) -> None:
     put(stand, 6, 7)
     further.run()
     _restore(stand, backup)
-    put(stand, 4, 5)
+    _write_to(stand, before[1])
     assert (uuid_of(stand), head(stand), executed(stand)) == before
     refused(follower, HistoryRewritten, StartRule.HISTORY_REWRITTEN, ["is a different one"])
     refused(further, HistoryRewritten, StartRule.HISTORY_REWRITTEN)
     assert further.pauses == SET_PAUSES
+
+
+def _write_to(stand: MySqlStand, end: tuple[str, int]) -> None:
+    """New rows, up to that place of its log."""
+    for key in count(1000):
+        if head(stand) >= end:
+            return
+        put(stand, key)
 
 
 def test_a_clone_with_the_same_uuid_is_noticed(
@@ -98,10 +130,7 @@ def test_a_clone_with_the_same_uuid_is_noticed(
         put(stand, 10, 11)
         follower = follow(stand)
         follower.run()
-        for key in count(1000):
-            if head(clone) >= head(stand):
-                break
-            put(clone, key)
+        _write_to(clone, head(stand))
         assert (uuid_of(clone), head(clone)) == (uuid_of(stand), head(stand))
         turn_to(follower, clone)
         refused(follower, HistoryRewritten, StartRule.HISTORY_REWRITTEN, ["is a different one"])
@@ -109,19 +138,6 @@ def test_a_clone_with_the_same_uuid_is_noticed(
         put(stand, 14)
         follower.run()
         require_same(follower, stand)
-
-
-def test_a_server_that_was_killed_goes_on(stand: MySqlStand) -> None:
-    """SIGKILL and a start: another file, the same history."""
-    put(stand, 8)
-    follower = follow(stand)
-    follower.run()
-    running(stand).kill()
-    running(stand).start()
-    put(stand, 9)
-    follower.run()
-    require_rule(follower, StartRule.RESUME_SAME_SERVER)
-    require_same(follower, stand)
 
 
 def test_another_server_behind_the_same_address(
@@ -150,4 +166,3 @@ def test_another_server_behind_the_same_address(
         follower.run()
         require_rule(follower, StartRule.RESUME_SAME_SERVER)
         require_same(follower, other)
-    running(stand).start()

@@ -3,7 +3,7 @@ table comes back whatever the others do."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import product
@@ -22,7 +22,7 @@ from pipeline.table import TableName
 from pipeline.table_state import TableCondition, TableState
 from tests.fix_mysql import MySqlStand
 from tests.positions.follower import SOURCE
-from tests.positions.interrupted import Crash, mortal, noted
+from tests.positions.interrupted import Crash, drawn, mortal, noted
 from tests.positions.two_tables import Shop, open_shop
 from tests.twins.lake import MemoryLake
 from tests.twins.mirrors import MemoryMirrors
@@ -114,13 +114,13 @@ def test_a_table_comes_back_while_another_one_waits(stage: Stage) -> None:
         "mend it",
     )
     open_intents = stage.shop.follower.ledger.open_intents(SOURCE)
-    assert [(intent.table.name, intent.first_batch) for intent in open_intents] == [("b", 3)]
+    assert [(intent.table.name, intent.first_batch) for intent in open_intents] == [("b", 2)]
     stage.refused = set()
     stage.release("a")
     stage.shop.write()
     stage.run()
     assert stage.state("a").condition is TableCondition.ACTIVE
-    assert stage.shop.commits("a")[-1][0] == 3
+    assert stage.shop.commits("a")[-1][0] == 2
     stage.unreachable = set()
     stage.require_settled()
 
@@ -175,8 +175,18 @@ STEPS = ("open_intent", "quarantine", "settle", "record_capture")
 
 
 def test_whatever_dies_meanwhile(stage: Stage) -> None:
-    """Killed around each step, both when it is refused and when it comes back."""
-    for step, after in product(STEPS, (False, True)):
+    """Killed before or after each step, both when it is refused and when it comes back."""
+    _killed_at(drawn(STEPS), stage)
+
+
+@pytest.mark.soak
+def test_whatever_dies_at_any_moment(stage: Stage) -> None:
+    """Before each step and after it."""
+    _killed_at(product(STEPS, (False, True)), stage)
+
+
+def _killed_at(moments: Iterable[tuple[str, bool]], stage: Stage) -> None:
+    for step, after in moments:
         with noted(f"killed at {step}, after it: {after}"):
             stage.shop.write()
             stage.refused = {"a"}

@@ -3,7 +3,7 @@ that is not safe it is read from the source, as ever."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -20,7 +20,8 @@ from resources.mysql.server import MySqlServer
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server
 from tests.positions.follower import SOURCE, Follower
-from tests.positions.interrupted import Crash, mortal, noted
+from tests.positions.interrupted import Crash, drawn, mortal, noted
+from tests.positions.servers import log_end
 
 
 @dataclass
@@ -71,27 +72,32 @@ class Shop:
         states = ledger.table_states(SOURCE)
         paths = [state.mirror for state in states.values()]
         assert len(paths) == len(set(paths))
-        asked = (
-            "select table_name from information_schema.tables "
-            f"where table_schema = '{self.name}' order by 1"
-        )
-        shown = [str(name) for (name,) in self.stand.rows(asked)]
-        assert shown == sorted(self.paths())
+        tables = self.tables()
+        assert sorted(tables) == sorted(self.paths())
         cursor = ledger.acknowledged_cursor(SOURCE)
         assert cursor is not None
         versions = {one.table.name: one for one in ledger.version_set(SOURCE, cursor.batch)}
-        for name in shown:
-            rows = list(self.stand.rows(f"select id, v from {self.name}.{name} order by id"))
+        for name, rows in tables.items():
             entry = versions[name]
             assert entry.mirror == self.states()[name].mirror
             assert entry.delta_version == len(lake[entry.mirror]) - 1
             mirror = lake[entry.mirror][entry.delta_version].rows.to_pylist()
-            assert sorted((row["id"], row["v"]) for row in mirror) == rows
+            assert sorted((row["id"], row["v"]) for row in mirror) == sorted(rows)
         for path, commits in lake.items():
             if "/_changes/" in path:
                 marks = ("_gtid", "_offset", "_row", "_change_type", "_sequence")
                 images = [tuple(row[m] for m in marks) for row in commits[-1].rows.to_pylist()]
                 assert len(images) == len(set(images))
+
+    def tables(self) -> dict[str, list[tuple[Any, ...]]]:
+        """Those that the server has, with their rows."""
+        found = {}
+        with self.stand.connect(self.name) as connection, connection.cursor() as cursor:
+            cursor.execute("show tables")
+            for (name,) in list(cursor.fetchall()):
+                cursor.execute(f"select id, v from {name}")
+                found[name] = list(cursor.fetchall())
+        return found
 
 
 def _unread(*_: object, **__: object) -> None:
@@ -100,14 +106,14 @@ def _unread(*_: object, **__: object) -> None:
 
 def opened(stand: MySqlStand, name: str, **policies: Any) -> Shop:
     lake = LakePolicies(**{"renames": Renames.KEEP_PATH, **policies})
-    shop = Shop(stand, name, Follower(server(stand), [f"{name}.*"], lake_policies=lake))
+    follower = Follower(server(stand), [f"{name}.*"], log_end(stand), lake_policies=lake)
+    shop = Shop(stand, name, follower)
     shop.put(
         *(f"create table {one} (id int primary key, v int)" for one in ("a", "b")),
+        "insert into a values (1, 0), (2, 0)",
+        "insert into b values (10, 0), (20, 0)",
     )
     shop.run()
-    shop.put("insert into a values (1, 0), (2, 0)", "insert into b values (10, 0), (20, 0)")
-    shop.run()
-    shop.require_same()
     return shop
 
 
@@ -355,9 +361,11 @@ def _swapped_twice(shop: Shop, keys: int) -> None:
         )
 
 
-def _die_at_each_step(shop: Shop, then: Callable[[Shop], object]) -> None:
-    """Two swaps, and deaths on the way to them, for each step in turn."""
-    for number, (step, after) in enumerate(product(STEPS, (False, True)), start=1):
+def _die_at(
+    moments: Iterable[tuple[str, bool]], shop: Shop, then: Callable[[Shop], object]
+) -> None:
+    """Two swaps, and deaths on the way to them, for each moment in turn."""
+    for number, (step, after) in enumerate(moments, start=1):
         with noted(f"killed at {step}, after it: {after}"):
             _swapped_twice(shop, 1_000 * number)
             assert _deaths(shop, step, after=after, then=then)
@@ -381,7 +389,7 @@ def _deaths(shop: Shop, step: str, *, after: bool, then: Callable[[Shop], object
 def test_a_death_at_any_step_loses_nothing(shop: Shop) -> None:
     """The next runs end with all there, nothing doubled, and nothing read from the source where
     what was captured is merged first; at the run before the rename as at the one behind it."""
-    _die_at_each_step(shop, _finish)
+    _die_at(drawn(STEPS), shop, _finish)
     assert shop.paths() == {"a": "a", "b": "b"}
 
 
@@ -395,7 +403,16 @@ def _finish(shop: Shop) -> None:
 
 def test_where_the_next_run_captures_first_it_may_read(readable: Shop) -> None:
     """A capture that finds a batch unfinished reads renamed tables; all is there, once."""
-    _die_at_each_step(readable, lambda _: None)
+    _die_at(drawn(STEPS), readable, lambda _: None)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("then", [lambda _: None, _finish], ids=["captured first", "merged first"])
+def test_a_death_at_every_moment_loses_nothing(
+    readable: Shop, then: Callable[[Shop], object]
+) -> None:
+    """Before each step and after it."""
+    _die_at(product(STEPS, (False, True)), readable, then)
 
 
 def test_an_abandoned_batch_gives_the_folders_back(shop: Shop) -> None:

@@ -81,16 +81,19 @@ def read(shop: Shop) -> list[Chunk]:
 
 
 def test_a_server_that_dies_costs_one_chunk(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    """That which it was sending, 100 MB long: more than a batch and what both ends keep of it."""
+    """That which it was sending, 80 MB long: more than a batch and what both ends keep of it."""
+    without_log = "set sql_log_bin = 0"
     shop.do(
         "alter table b modify v mediumtext",
-        "update b set v = repeat('y', 2000000) where id between 200 and 249",
+        without_log,
+        "update b set v = repeat('y', 2000000) where id between 200 and 239",
     )
     with monkeypatch.context() as patch:
         among_large_rows(patch, running(shop.stand).kill)
         with pytest.raises(SourceUnavailable):
             shop.run()
     running(shop.stand).start()
+    shop.do(without_log, "update b set v = 'shorter' where id between 200 and 239")
     before = read(shop)
     assert len(before) >= 8
     loads = {load.table.name: load for load in shop.follower.ledger.open_loads(SOURCE)}

@@ -232,7 +232,7 @@ class SourceMachine(RuleBasedStateMachine):
 
 
 SETTINGS = settings(
-    max_examples=20,
+    max_examples=12,
     stateful_step_count=40,
     deadline=None,
     suppress_health_check=list(HealthCheck),

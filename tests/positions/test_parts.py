@@ -115,7 +115,7 @@ def test_while_four_write(shop: Shop, seed: int) -> None:
     )
     keys = range(ROWS * 2)
     with four_write(shop, random, lambda own: of_one_row(own, keys, more=", 'i'")):
-        for _ in range(8):
+        for _ in range(5):
             shop.run()
             low = random.randrange(ROWS)
             with suppress(RowsNotRead):

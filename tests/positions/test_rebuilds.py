@@ -40,7 +40,8 @@ from tests.twins.copies import MemoryCopies
 TABLES = ("a", "b", "k")
 """The last has no key, unless rows are to be marked."""
 STEPS = ("record_capture", "open_intent", "settle", "mark_merged", "acknowledge", "note_looked")
-ACTIONS = 50
+ACTIONS, MORE = 30, 50
+"""In every run, and in the soak."""
 STOPPED = re.compile(
     "it was paused|it came back with a later batch|lacks batches|it was quarantined"
 )
@@ -267,7 +268,7 @@ def made(mysql: MySqlStand, database: str, seed: int, policies: LakePolicies) ->
     follower = Follower(server(mysql), [f"{database}.*"], start=start, lake_policies=policies)
     past = Past(mysql, database, Random(seed), follower)
     past.see()
-    for _ in range(ACTIONS):
+    for _ in range(MORE if seed else ACTIONS):
         past.act()
     mysql.execute(f"create table {database}.later (id int primary key)")
     past.run()

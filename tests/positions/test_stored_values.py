@@ -12,6 +12,7 @@ import pytest
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server
 from tests.positions.follower import Follower
+from tests.positions.servers import log_end
 
 KEPT = {
     "binary to varbinary": ("binary(4)", "varbinary(4)", ("'a'", "x'61620000'", "''", "null")),
@@ -55,12 +56,11 @@ class Shop:
     def __init__(self, stand: MySqlStand, name: str, cases: Cases):
         self.stand, self.name, self.cases = stand, name, cases
         self.tables = dict(zip(cases, map("t{}".format, count()), strict=False))
-        self.put("create table {table} (id int primary key, v {before})")
-        self.follower = Follower(server(stand), [f"{name}.*"])
-        self.follower.run()
-        for case, (_, _, values) in cases.items():
-            rows = ", ".join(f"({n}, {v})" for n, v in enumerate(values))
-            stand.execute(f"insert into {self.tables[case]} values {rows}", database=name)
+        self.follower = Follower(server(stand), [f"{name}.*"], log_end(stand))
+        self.put(
+            "create table {table} (id int primary key, v {before})",
+            "insert into {table} values {rows}",
+        )
         self.follower.run()
         self.put(
             "insert into {table} values (10, {value})",
@@ -80,6 +80,7 @@ class Shop:
                     after=after,
                     value=values[0],
                     last=len(values) - 1,
+                    rows=", ".join(f"({n}, {v})" for n, v in enumerate(values)),
                 )
                 for case, (before, after, values) in self.cases.items()
                 for statement in statements

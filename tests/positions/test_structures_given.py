@@ -20,9 +20,13 @@ NEVER_FOLLOWED = "comment 'nobody follows this'"
 @pytest.fixture
 def shop(mysql: MySqlStand, database: str, monkeypatch: pytest.MonkeyPatch) -> Shop:
     """`a` has a text besides, and a statement with that comment is not understood."""
-    opened = open_shop(mysql, database)
-    opened.do("alter table a add s varchar(9)", "insert into a values (8, 80, 'eight')")
-    opened.run()
+    opened = open_shop(
+        mysql,
+        database,
+        ("a", "b"),
+        "alter table a add s varchar(9)",
+        "insert into a values (8, 80, 'eight')",
+    )
 
     def fewer(text: str, context: StatementContext) -> object:
         if NEVER_FOLLOWED in text:

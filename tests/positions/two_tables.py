@@ -22,13 +22,14 @@ from pipeline.runs.context import Workplace
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server
 from tests.positions.follower import SOURCE, Follower
+from tests.positions.servers import log_end
 
 TABLES = ("a", "b")
 
 
 @dataclass
 class Shop:
-    """Two tables on a real server, of which a first run was merged and acknowledged."""
+    """Two tables on a real server, whose first changes a run has merged and acknowledged."""
 
     stand: MySqlStand
     name: str
@@ -49,8 +50,12 @@ class Shop:
 
     def require_same(self) -> None:
         """The mirrors are the tables, and no change stands twice in a changelog."""
+        shown = self.stand.rows(
+            " union all ".join(f"select '{table}', id, v from {table}" for table in TABLES),
+            self.name,
+        )
         for table in TABLES:
-            rows = self.stand.rows(f"select id, v from {self.name}.{table} order by id")
+            rows = sorted((id_, v) for name, id_, v in shown if name == table)
             mirror = self.follower.mirror(f"{self.name}.{table}")
             assert mirror == [{"id": id_, "v": v} for id_, v in rows]
             images = self.changelog(table)
@@ -77,13 +82,13 @@ class Shop:
 
 
 def open_shop(mysql: MySqlStand, database: str) -> Shop:
-    """After a first run, and one with changes."""
+    """After a first run, which read in the log how the tables were made and changed."""
+    start = log_end(mysql)
     mysql.execute(
         *(f"create table {table} (id int primary key, v int)" for table in TABLES),
         database=database,
     )
-    made = Shop(mysql, database, Follower(server(mysql), [f"{database}.*"]))
-    made.follower.run()
+    made = Shop(mysql, database, Follower(server(mysql), [f"{database}.*"], start))
     made.write()
     made.follower.run()
     return made
