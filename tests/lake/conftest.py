@@ -30,6 +30,8 @@ from tests.uncompiled import UNCOMPILED
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from tests.lake.both_ways import BothWays
+
 
 @dataclass(frozen=True, slots=True)
 class Lake:
@@ -105,6 +107,9 @@ def lake(request: pytest.FixtureRequest, tmp_path: Path, spark: SparkProcess) ->
 
 
 CONNECT = pytest.param("connect", marks=pytest.mark.soak)
+ALIKE = ["memory", "disk", pytest.param("queries", marks=pytest.mark.soak), CONNECT]
+"""Kinds of `written_lake` for a fact whose queries of Spark's, which take seconds, are much like
+those of another test."""
 
 
 @pytest.fixture(params=["memory", "disk", "compiled", CONNECT])
@@ -144,3 +149,11 @@ def folder(tmp_path: Path) -> Path:
 def disk(tmp_path: Path, spark: SparkProcess) -> Lake:
     """A lake on disk, empty."""
     return disk_lake(tmp_path, spark)
+
+
+@pytest.fixture(scope="session")
+def both_ways(tmp_path_factory: pytest.TempPathFactory, spark: SparkProcess) -> BothWays:
+    """The mirror that was written both ways; not to be changed."""
+    from tests.lake.both_ways import write_both_ways
+
+    return write_both_ways(tmp_path_factory.mktemp("both-ways"), spark)

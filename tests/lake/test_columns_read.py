@@ -18,7 +18,7 @@ from pipeline.ports.mirror_writes import (
     StagedFiles,
 )
 from pipeline.ports.mirrors import Mirrors
-from tests.lake.conftest import Lake
+from tests.lake.conftest import ALIKE, Lake
 from tests.lake.made import a_fold, a_target, a_write, changes, content
 from tests.lake.test_replace import NOON
 
@@ -115,6 +115,7 @@ def test_what_no_image_behind_it_knows_is_read(lake: Lake) -> None:
     ]
 
 
+@pytest.mark.parametrize("written_lake", ALIKE, indirect=True)
 def test_without_a_change_only_the_column_is_filled(lake: Lake) -> None:
     """Every other column stays as it is."""
     begun(lake.before)
@@ -124,6 +125,7 @@ def test_without_a_change_only_the_column_is_filled(lake: Lake) -> None:
     ]
 
 
+@pytest.mark.parametrize("written_lake", ALIKE, indirect=True)
 def test_rows_marked_deleted_have_what_their_last_image_knew(lake: Lake) -> None:
     """They are not at the source any more."""
     begun(lake.before, deletes=Deletes.SOFT)

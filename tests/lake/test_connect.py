@@ -144,20 +144,20 @@ def test_a_token_goes_out_without_tls_to_this_machine_alone() -> None:
 KILLED = """
 import sys
 from pathlib import Path
+from resources.lake.mirror import SparkMirrors
 from resources.lake.remote import RemoteSpark
 from resources.lake.server import SparkServer
-from tests.lake.conftest import lake_at
-from tests.lake.made import PEOPLE, a_write, update
-folder = Path(sys.argv[1])
+from tests.lake.made import a_write, update
+folder, staging = Path(sys.argv[1]), Path(sys.argv[1]) / "of-the-dead"
 spark = RemoteSpark(
     SparkServer("127.0.0.1", int(sys.argv[2]), token="of-tests"),
-    {}, lake=folder / "lake", staging=folder / "of-the-dead",
+    {}, lake=folder / "lake", staging=staging,
 )
-lake = lake_at(folder / "lake", folder / "of-the-dead", spark, in_memory=False)
-write = a_write(lake.mirrors, 2, "merge", [update(id=1, name="new")])
+mirrors = SparkMirrors(folder / "lake", staging=staging, spark=spark, in_memory=False)
+write = a_write(mirrors, 2, "merge", [update(id=1, name="new")])
 spark.session()
 print("begun", flush=True)
-lake.mirrors.write(write)
+mirrors.write(write)
 """
 
 

@@ -17,7 +17,7 @@ from pipeline.errors import ForeignCommit, LakeUnavailable, MirrorRefused, Table
 from pipeline.keeping import KEEP, Retention
 from pipeline.ports.mirror_writes import Append, FoldedChanges, Merge
 from pipeline.ports.mirrors import MirrorCommit
-from tests.lake.conftest import Lake
+from tests.lake.conftest import ALIKE, Lake
 from tests.lake.made import (
     PEOPLE,
     Row,
@@ -59,6 +59,7 @@ def test_segments_are_appended_as_they_are(written_lake: Lake) -> None:
     ]
 
 
+@pytest.mark.parametrize("written_lake", ALIKE, indirect=True)
 def test_merge_inserts_updates_and_deletes(written_lake: Lake) -> None:
     """One image per key; a delete of a key that is not there changes nothing; a key that changes
     is a delete and an insert, in one commit."""
@@ -153,7 +154,7 @@ def test_names_that_delta_refuses_quarantine_the_table(lake: Lake) -> None:
 
 def test_odd_names_are_kept(written_lake: Lake) -> None:
     """Dots, backticks, umlauts, quotes, SQL words, and a changelog's own column. A key of two
-    columns matches whole: rows that share a part of it are other rows."""
+    columns matches whole: rows that share a part of it are other rows, also to a delete."""
     mirrors, before, key = written_lake.mirrors, written_lake.before, ("the.key", "select")
     names = ["a.b", "x`y", "täble$1", "it's", 'say"so', "_change_type"]
     texts = ((name, pa.string()) for name in (key[1], *names))
@@ -163,7 +164,8 @@ def test_odd_names_are_kept(written_lake: Lake) -> None:
     def row(number: int, text: str, value: str = "v") -> Row:
         return {**dict.fromkeys(spelled.names, value), key[0]: number, key[1]: text}
 
-    first = a_write(before, 1, "append", [row(1, "x"), row(1, "y"), row(9, "x")], schema=spelled)
+    there = [row(1, "x"), row(1, "y"), row(9, "x"), row(9, "z")]
+    first = a_write(before, 1, "append", there, schema=spelled)
     assert isinstance(first, Append)
     staged = (own_part(first.staged, kept),)
     before.write(Append(replace(first.target, schema=kept), staged))
@@ -171,7 +173,13 @@ def test_odd_names_are_kept(written_lake: Lake) -> None:
         mirrors,
         2,
         "merge",
-        [update(**row(1, "y", "new")), row(1, "y "), row(2, "x")],
+        [
+            update(**row(1, "y", "new")),
+            row(1, "y "),
+            row(2, "x"),
+            delete(**row(9, "z")),
+            delete(**row(8, "x")),
+        ],
         schema=spelled,
         key=key,
         bounds=(("the.key", "0", "9"),),

@@ -105,7 +105,7 @@ def test_each_snapshot_with_the_changes_on_top_is_the_mirror(lake: Lake) -> None
         {"id": 4, "name": "seen twice"},
         {"id": 7, "name": "moved"},
     ]
-    mirrors.write(a_replacement(mirrors, 4, None, images(("insert", 1, "new"))))
+    before.write(a_replacement(before, 4, None, images(("insert", 1, "new"))))
     assert content(mirrors, MIRROR, PEOPLE, 3) == [{"id": 1, "name": "new"}]
     mirrors.write(a_replacement(mirrors, 5, None))
     assert content(mirrors, MIRROR, PEOPLE, 4) == []
@@ -113,8 +113,8 @@ def test_each_snapshot_with_the_changes_on_top_is_the_mirror(lake: Lake) -> None
     rows = [{"id": "x", "at": datetime(2020, 1, 1)}]
     done = mirrors.write(a_replacement(mirrors, 6, rows, schema=schema))
     assert content(mirrors, MIRROR, schema, done.delta_version) == rows
-    more = a_write(mirrors, 7, "merge", [delete(id="x"), {"id": "y"}], schema=schema)
-    done = mirrors.write(more)
+    more = a_write(before, 7, "merge", [delete(id="x"), {"id": "y"}], schema=schema)
+    done = before.write(more)
     assert content(mirrors, MIRROR, schema, done.delta_version) == [{"id": "y", "at": None}]
 
 
@@ -203,7 +203,17 @@ def test_a_mirror_made_by_a_merge_marks_its_deleted_rows(lake: Lake) -> None:
     ]
 
 
-@pytest.mark.parametrize("kind", [Append, Count, Recount])
+@pytest.mark.parametrize(
+    ("written_lake", "kind"),
+    [
+        *((lake, kind) for lake in ("memory", "disk") for kind in (Append, Count, Recount)),
+        ("queries", Count),
+        pytest.param("queries", Append, marks=pytest.mark.soak),
+        pytest.param("queries", Recount, marks=pytest.mark.soak),
+        pytest.param("connect", Count, marks=pytest.mark.soak),
+    ],
+    indirect=["written_lake"],
+)
 def test_only_images_above_a_number_count(
     lake: Lake, kind: Callable[[MirrorTarget, tuple[StagedFiles, ...]], MirrorWrite]
 ) -> None:

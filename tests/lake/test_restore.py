@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -11,71 +10,69 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from pipeline.changes.evolution import LOCAL, MAPPING, WIDENING
-from pipeline.changes.strategy import FEW, NOTHING
 from pipeline.errors import TableError
-from pipeline.ports.mirror_writes import AddColumns, RenameColumn, SetProperties, WidenColumn
 from resources.lake.pin import head_of
 from resources.lake.restore import restore
 from resources.lake.session import SparkProcess
+from tests.lake.both_ways import BEFORE, MARKED, MIRROR, WIDER, BothWays
 from tests.lake.conftest import disk_lake
-from tests.lake.made import PEOPLE, a_write, content, delete, update
-
-MIRROR = "shop/shop/people"
-STEPS = (
-    SetProperties((LOCAL, MAPPING, WIDENING)),
-    RenameColumn("name", "called"),
-    AddColumns(pa.schema([("m", pa.int16())])),
-    WidenColumn("m", pa.int64()),
-)
-OTHER = pa.schema([("id", pa.int64()), ("called", pa.string()), ("m", pa.int64())])
-FIRST: list[dict[str, Any]] = [{"id": 1, "name": "a"}, {"id": 2, "name": "b"}]
-ROWS: dict[int, tuple[pa.Schema, list[dict[str, Any]]]] = {
-    1: (PEOPLE, [{"id": 1, "name": "new"}]),
-    6: (OTHER, [{"id": 1, "called": "new", "m": None}, {"id": 9, "called": None, "m": 1 << 40}]),
-    0: (PEOPLE, FIRST),
-}
-"""What versions show: one with rows that are marked as deleted, one with columns that were renamed
-and widened, and the first."""
+from tests.lake.made import a_write, content
 
 
-@pytest.fixture
-def lake(tmp_path: Path, spark: SparkProcess) -> Path:
-    """Written by queries and without them, its columns changed in between."""
-    by_query, few = (disk_lake(tmp_path, spark, size).mirrors for size in (NOTHING, FEW))
-    few.write(a_write(few, 1, "append", FIRST))
-    by_query.write(a_write(by_query, 2, "merge", [delete(id=2), update(id=1, name="new")]))
-    few.evolve(MIRROR, STEPS, app_id="steps", txn_version=3, after=1)
-    come = [{"id": 9, "called": None, "m": 1 << 40}]
-    by_query.write(a_write(by_query, 4, "merge", come, schema=OTHER))
-    return tmp_path / "lake"
-
-
-def test_it_is_what_restore_commits(lake: Path, tmp_path: Path, spark: SparkProcess) -> None:
-    """The same files come and go, with the same rows deleted, under the same columns, in a commit
-    of the same name; no query is made. Where it was set back it can be set back again, and written
-    to. Nothing is committed where a file is gone."""
+def test_versions_are_shown_once_more(
+    both_ways: BothWays, tmp_path: Path, spark: SparkProcess
+) -> None:
+    """No query is made. It is set back to rows that are marked as deleted, from there to columns
+    that were renamed and widened, and to the first version; then it is written to. The files that
+    come and go are those that the two versions do not share. Nothing is committed where a file is
+    gone."""
     jobs = spark.session().sparkContext.statusTracker().getJobIdsForGroup
-    ours = disk_lake(tmp_path, spark).mirrors
-    twin = tmp_path / "twin"
-    shutil.copytree(lake, twin)
-    restore(spark.session(), twin / MIRROR, 1, "said", head_of(twin / MIRROR), java=False)
-    for number, (version, (schema, rows)) in enumerate(ROWS.items(), start=7):
+    ours, mirror = disk_lake(tmp_path, spark).mirrors, tmp_path / "lake" / MIRROR
+    both_ways.copied(mirror)
+    first = head_of(mirror).version + 1
+    for number, version in enumerate((MARKED, WIDER, 0), start=first):
         before = {*jobs()}
         assert ours.restore(MIRROR, version, "said") == number
         assert {*jobs()} == before
+        schema, rows = both_ways.shown[version]
         assert content(ours, MIRROR, schema, number) == rows
-        told = json.loads(_log(lake / MIRROR, number).with_suffix(".crc").read_text())
-        assert told["numFiles"] == len(DeltaTable(lake / MIRROR).file_uris())
-    assert _said(lake / MIRROR, 7) == _said(twin / MIRROR, 7)
-    ours.write(a_write(ours, 5, "merge", [{"id": 3, "name": "c"}]))
-    assert content(ours, MIRROR, PEOPLE, 10) == [*FIRST, {"id": 3, "name": "c"}]
-    gone = {*DeltaTable(lake / MIRROR, version=8).file_uris()}
-    for file in gone - {*DeltaTable(lake / MIRROR).file_uris()}:
-        Path(file).unlink()
+        there, then = (_files(mirror, at) for at in (number - 1, version))
+        said = _said(mirror, number)
+        assert {one["path"] for one in said["add"]} == then - there
+        assert {one["path"] for one in said["remove"]} == there - then
+        assert _files(mirror, number) == then
+        told = json.loads(_log(mirror, number).with_suffix(".crc").read_text())
+        assert told["numFiles"] == len(then)
+    new = {"id": 99, "n": 1, "name": "c", "gone": None}
+    ours.write(a_write(ours, 99, "merge", [new], schema=BEFORE))
+    newest = first + 3
+    assert content(ours, MIRROR, BEFORE, newest) == [*both_ways.shown[0][1], new]
+    for file in _files(mirror, first + 1) - _files(mirror, newest):
+        (mirror / file).unlink()
     with pytest.raises(TableError):
-        ours.restore(MIRROR, 8, "said")
-    assert ours.version(MIRROR) == 10
+        ours.restore(MIRROR, first + 1, "said")
+    assert ours.version(MIRROR) == newest
+
+
+def _files(table: Path, version: int) -> set[str]:
+    return {*pa.table(DeltaTable(table, version=version).get_add_actions())["path"].to_pylist()}
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("version", [MARKED, WIDER, 0])
+def test_it_is_what_restore_commits(
+    both_ways: BothWays, tmp_path: Path, spark: SparkProcess, version: int
+) -> None:
+    """The same files come and go, with the same rows deleted, under the same columns, in a commit
+    of the same name."""
+    said = []
+    for java in (True, False):
+        table = tmp_path / f"java {java}"
+        both_ways.copied(table)
+        head = head_of(table)
+        restore(spark.session(), table, version, "said", head, java=java)
+        said.append(_said(table, head.version + 1))
+    assert said[0] == said[1]
 
 
 def _log(table: Path, version: int) -> Path:

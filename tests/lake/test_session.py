@@ -8,10 +8,12 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
+from uuid import uuid4
 
 import pytest
 
-from pipeline.errors import JavaMissing
+from pipeline.errors import ConfigurationError, JavaMissing
 from resources.lake.java import java_or_refuse
 from resources.lake.launch import spark_home
 from resources.lake.session import SparkProcess
@@ -143,6 +145,35 @@ def test_a_stopped_spark_that_never_ran_costs_nothing() -> None:
     SparkProcess({}, on_warning=print).stop()
 
 
+def test_a_cluster_is_asked_what_it_sees(
+    spark: SparkProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What its tasks read of ours and write for us is there, and nothing of it stays; where they
+    have another folder below the same path, a start is refused. (The tasks are those of a Spark
+    that is there; executors of a cluster's own: `test_executors_must_see_the_lake`.)"""
+    session, lake = spark.session(), tmp_path / "lake"
+    monkeypatch.chdir(tmp_path)
+    apart = Path("/proc/self/cwd") / f"lake-{uuid4()}"
+    ours, other = (
+        SparkProcess(
+            {"spark.master": "local-cluster[1,1,512]"},
+            lake=place,
+            staging=tmp_path / "staging",
+            on_warning=print,
+        )
+        for place in (lake, apart)
+    )
+    ours._require_visible(session)
+    assert list(lake.rglob("*")) == []
+    java: Any = session.sparkContext._gateway
+    try:
+        with pytest.raises(ConfigurationError, match=f"does not see {apart} as this machine does"):
+            other._require_visible(session)
+    finally:
+        shutil.rmtree(Path(f"/proc/{java.proc.pid}/cwd") / apart.name)
+
+
+@pytest.mark.soak
 def test_executors_must_see_the_lake(tmp_path: Path) -> None:
     """Asked before anything is written. Where each has a folder of its own below the same path, a
     start is refused; else, their rows are in the lake. A Spark that was stopped leaves nothing but

@@ -13,59 +13,47 @@ from deltalake import write_deltalake
 from lockstep.snippets import refusals, table_snippets, version_snippets
 from lockstep.store_snippets import store_lines
 from resources.lake.jars import DELTA, locked_jars
-from resources.lake.pin import head_of
 from resources.lake.session import SparkProcess
-from resources.lake.statement import quoted
 from resources.lake.storage import delta_table
 from tests.fix_objects import ObjectStore
+from tests.lake.both_ways import MARKED, RENAMED, WIDER, BothWays
 from tests.lake.duck import duck
 
-STEPS = {
-    "rows marked as deleted": (
-        "create table {t} using delta tblproperties ('delta.enableDeletionVectors' = 'true')"
-        " as select * from values (1, 10), (2, 20), (3, 30) as t (id, v)",
-        "delete from {t} where id = 3",
-    ),
-    "a column renamed": (
-        "alter table {t} set tblproperties ('delta.columnMapping.mode' = 'name')",
-        "alter table {t} rename column v to w",
-        "insert into {t} values (4, 40)",
-    ),
-    "a type widened": (
-        "alter table {t} set tblproperties ('delta.enableTypeWidening' = 'true')",
-        "alter table {t} alter column w type bigint",
-        "insert into {t} values (5, 50)",
-    ),
+STATES: dict[str, tuple[int, set[str]]] = {
+    "rows marked as deleted": (MARKED, set()),
+    "a column renamed": (RENAMED, {"Polars"}),
+    "a type widened": (WIDER, {"Polars", "delta-rs"}),
 }
-IDS = {"rows marked as deleted": [1, 2], "a column renamed": [1, 2, 4]}
-CANNOT = {"a column renamed": {"Polars"}, "a type widened": {"Polars", "delta-rs"}}
+"""A table at a version, and who cannot read it."""
 READERS = {"Spark", "delta-rs", "Polars", "DuckDB"}
 
 
-def test_what_is_printed_reads_the_table(tmp_path: Path, spark: SparkProcess) -> None:
-    """Each snippet that can be pasted here, after each of some changes of one table; a reader that
-    is not named fails."""
-    session, path = spark.session(), str(tmp_path / "it's")
-    table = f"delta.{quoted(path)}"
-    for name, statements in STEPS.items():
-        for statement in statements:
-            for key, value in head_of(Path(path)).pin().items():
-                session.conf.set(key, value)
-            session.sql(statement.format(t=table)).collect()
-        features = delta_table(Path(path)).protocol().reader_features or ()
-        cannot, there = CANNOT.get(name, set()), IDS.get(name, [1, 2, 4, 5])
-        assert set(refusals(features)) == cannot, name
-        newest = head_of(Path(path)).version
-        for printed in (table_snippets(path, features), version_snippets(path, newest, features)):
-            assert set(printed) == READERS - cannot, name
-            with duck(tmp_path / "extensions") as connection:
-                rows = connection.execute(printed.pop("DuckDB")).fetchall()
-            assert sorted(number for number, *_ in rows) == there, name
-            for reader, snippet in printed.items():
-                assert _ids(snippet, session) == there, (name, reader)
-        for reader in cannot:
-            with pytest.raises(Exception):  # noqa: B017 - each reader has an error of its own
-                _ids(table_snippets(path)[reader], session)
+@pytest.mark.parametrize("state", STATES)
+def test_what_is_printed_reads_the_table(
+    both_ways: BothWays, state: str, tmp_path: Path, spark: SparkProcess
+) -> None:
+    """Each snippet that can be pasted here; a reader that is not named fails."""
+    session, path = spark.session(), tmp_path / "it's"
+    version, cannot = STATES[state]
+    both_ways.copied(path, at=version)
+    there = [
+        row["id"] for row in both_ways.shown[max(v for v in both_ways.shown if v <= version)][1]
+    ]
+    features = delta_table(path).protocol().reader_features or ()
+    assert set(refusals(features)) == cannot
+    for printed in (
+        table_snippets(str(path), features),
+        version_snippets(str(path), version, features),
+    ):
+        assert set(printed) == READERS - cannot
+        with duck(tmp_path / "extensions") as connection:
+            rows = connection.execute(printed.pop("DuckDB")).fetchall()
+        assert sorted(number for number, *_ in rows) == there
+        for reader, snippet in printed.items():
+            assert _ids(snippet, session) == there, reader
+    for reader in cannot:
+        with pytest.raises(Exception):  # noqa: B017 - each reader has an error of its own
+            _ids(table_snippets(str(path))[reader], session)
 
 
 def test_what_is_printed_reads_a_table_in_a_store(
