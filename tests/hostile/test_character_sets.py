@@ -26,6 +26,8 @@ Rows = list[tuple[str, ...]]
 ILL_FORMED = (1300, 1366, 3854)
 """ER_INVALID_CHARACTER_STRING, ER_TRUNCATED_WRONG_VALUE_FOR_FIELD, ER_CANNOT_CONVERT_STRING."""
 
+TABLES = 12
+
 TWINS = sorted(one for one in CHARACTER_SETS if has_twins(one))
 
 
@@ -155,7 +157,7 @@ def test_keys_and_texts_by_chance(request: pytest.FixtureRequest, flavour: str, 
     chance, database = Random(seed), stand.fresh_name()
     stand.execute(f"create database {database}")
     charsets = sorted(CHARACTER_SETS - ({"gb18030"} if flavour == "mariadb" else set()))
-    tables = [drawn(chance, number, charsets) for number in range(20)]
+    tables = [drawn(chance, number, charsets) for number in range(TABLES)]
     follower = begun(stand, database)
     for table in tables:
         written(stand, database, statements(table))
@@ -179,7 +181,7 @@ def test_members_by_chance(mysql: MySqlStand, database: str, kind: str) -> None:
     and never where every member has a name of its own."""
     follower = begun(mysql, database)
     chance, alike = Random(kind), {}
-    for number in range(25):
+    for number in range(TABLES):
         members = chance.choices(["", "a", "b", "c"], k=chance.randint(1, 4))
         listed = ", ".join(f"'{member}'" for member in members)
         alike[f"t{number}"] = len(set(members)) < len(members) or "" in members

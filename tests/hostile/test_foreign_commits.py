@@ -301,14 +301,19 @@ def try_operation(stand: Stand, name: str, *, idle: bool) -> None:
 def test_a_mirror_that_somebody_wrote_to_is_quarantined(stand: Stand) -> None:
     """Also where nothing of the table changed since; and what leaves it as it was is none of
     our business."""
+    stand.sql("optimize {t}")
+    assert astray(stand.work()) == []
+    try_operation(stand, "INSERT", idle=True)
+
+
+@pytest.mark.soak
+def test_what_leaves_a_mirror_as_it_was(stand: Stand) -> None:
     for statement in LEFT_AS_IT_WAS:
         stand.sql(statement)
     assert astray(stand.work()) == []
     stand.write()
     assert stand.run().condition is TableCondition.ACTIVE
     stand.require_same()
-    try_operation(stand, "INSERT", idle=True)
-    try_operation(stand, "ADD COLUMN", idle=False)
 
 
 @pytest.mark.soak

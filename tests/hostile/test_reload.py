@@ -263,7 +263,7 @@ def drawn(shop: Shop, seed: int, steps: int) -> None:
 
 
 def test_reloads_at_random(shop: Shop) -> None:
-    drawn(shop, 1, 24)
+    drawn(shop, 1, 12)
 
 
 @pytest.mark.soak

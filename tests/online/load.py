@@ -23,6 +23,9 @@ _PASSING: Final = frozenset({1146, 1205, 1213})
 """The table has no name just now (a cut-over in two statements), a lock wait that timed out,
 a deadlock: whoever writes tries again, as applications do."""
 
+PAUSE_SECONDS: Final = 0.01
+"""Between two rounds: a hot table, and the processor is left to who follows it."""
+
 PATIENCE_SECONDS: Final = 120
 
 
@@ -67,7 +70,7 @@ class Load:
     def _write(self) -> None:
         try:
             with self._mysql.connect() as connection:
-                while not self._over.is_set():
+                while not self._over.wait(PAUSE_SECONDS):
                     for table in self._tables:
                         _try(connection, _alone(table, self.rounds))
                         _try(connection, ["begin", *_together(table, self.rounds), "commit"])

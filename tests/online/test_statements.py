@@ -17,6 +17,9 @@ from tests.online.load import Load
 from tests.online.made import ALTER, Shop
 from tests.online.spirit import spirit
 
+ROWS = 250
+"""Some chunks of them: a run comes between two."""
+
 KINDS = [
     pytest.param(gh_ost, {"_t_gho", "_t_ghc", "_t_del"}, id="gh-ost"),
     pytest.param(
@@ -40,7 +43,7 @@ def test_the_mirror_becomes_the_new_table(
     change: Callable[..., Any], helpers: set[str], mysql: MySqlStand, database: str
 ) -> None:
     """A run at every step; each finds the table as it is then, and no helper of the tool's."""
-    shop = Shop.made(mysql, database, ["t"])
+    shop = Shop.made(mysql, database, ["t"], rows=ROWS)
     met: set[str] = set()
     with Load(mysql, shop.names) as load:
 
@@ -61,14 +64,18 @@ def test_the_mirror_becomes_the_new_table(
 
 
 def test_one_commit_replaces_the_rows(mysql: MySqlStand, database: str) -> None:
-    """Copy, swap and what writers did meanwhile, read in one run: one commit of the mirror."""
-    shop = Shop.made(mysql, database, ["t"])
+    """Copy, swap and what writers did meanwhile, read in one run: one commit of the mirror. Who
+    asks for the old tables gets them too."""
+    shop = Shop.made(mysql, database, ["t"], rows=ROWS)
+    shop.follower.tables = [f"{database}.*", f"{database}._*_del"]
     before = shop.commits("t")
     with Load(mysql, shop.names) as load:
-        gh_ost(mysql, database, "t", ALTER, load.go_on)
+        gh_ost(mysql, database, "t", ALTER, load.go_on, keep_old=True)
         load.go_on()
     shop.run()
     assert [*before, before[-1]] == shop.commits("t")
+    shop.tables = ["t", "_t_del"]
+    assert shop.columns("_t_del") == ["id", "v"]
     shop.require_followed()
 
 
@@ -85,22 +92,10 @@ def test_two_changes_in_one_run(mysql: MySqlStand, database: str) -> None:
     shop.require_followed()
 
 
-def test_a_helper_that_a_pattern_names(mysql: MySqlStand, database: str) -> None:
-    """Who asks for the old tables gets them; those of `database.*` are as before."""
-    shop = Shop.made(mysql, database, ["t"])
-    shop.follower.tables = [f"{database}.*", f"{database}._*_del"]
-    with Load(mysql, shop.names) as load:
-        gh_ost(mysql, database, "t", ALTER, load.go_on, keep_old=True)
-    shop.run()
-    shop.tables = ["t", "_t_del"]
-    assert shop.columns("_t_del") == ["id", "v"]
-    shop.require_followed()
-
-
 @pytest.mark.soak
 def test_the_key_changes(mysql: MySqlStand, database: str) -> None:
     """The new table has another key: its mirror merges by that from then on."""
-    shop = Shop.made(mysql, database, ["t"])
+    shop = Shop.made(mysql, database, ["t"], rows=ROWS)
     alter = "modify v bigint not null, drop primary key, add primary key (v, id), add unique (id)"
     with Load(mysql, shop.names) as load:
         gh_ost(mysql, database, "t", alter, load.go_on)
@@ -115,7 +110,7 @@ def test_the_key_changes(mysql: MySqlStand, database: str) -> None:
 def test_changes_that_never_stop(mysql: MySqlStand, database: str) -> None:
     """One follows the other while runs do: what a run reads from the source may be another
     table by the time it has read it."""
-    shop = Shop.made(mysql, database, ["t"])
+    shop = Shop.made(mysql, database, ["t"], rows=ROWS)
     with Load(mysql, shop.names) as load, ThreadPoolExecutor(1) as tools:
         changing = tools.submit(change_again_and_again, mysql, database, load)
         while not changing.done():

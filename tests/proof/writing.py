@@ -24,7 +24,7 @@ from tests.positions.follower import SOURCE, Follower
 COLUMNS: Final = "id int primary key, a varchar(30), b double, c decimal(12,3), d datetime(3)"
 KEYLESS: Final = "id int, a varchar(30), b double, c decimal(12,3), d datetime(3)"
 KEYS: Final = 400
-PAUSE: Final = 0.002
+PAUSE: Final = 0.004
 """Seconds between two transactions of a session: hundreds a second are a hot table, and leave the
 processor to who compares it."""
 
@@ -49,7 +49,7 @@ def statement(chance: Random, table: str) -> str:
 
 @contextmanager
 def writers(
-    stand: MySqlStand, database: str, tables: Sequence[str], count: int = 4
+    stand: MySqlStand, database: str, tables: Sequence[str], count: int = 2
 ) -> Iterator[list[int]]:
     """So many sessions write until the block ends; how many transactions each committed."""
     done, committed, errors = threading.Event(), [0] * count, list[BaseException]()
