@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
+from pipeline.catalog.values import EntryName, Found
 from resources.lake.remote import RemoteSpark
 from resources.lake.spark_catalog import SparkCatalog
 from tests.catalogs.test_contract import (
@@ -19,3 +21,12 @@ __all__ = ["test_an_entry"]
 def catalog(connect: RemoteSpark, tmp_path: Path) -> SparkCatalog:
     """Of a lake in `tmp_path`."""
     return SparkCatalog(connect, "spark_catalog", lambda mirror: (tmp_path / mirror).as_uri())
+
+
+def test_a_view_has_no_place(connect: RemoteSpark, catalog: SparkCatalog) -> None:
+    """So that nobody takes it for Lockstep's."""
+    name = EntryName(f"shop_{uuid4().hex}", "seen")
+    session = connect.session()
+    for statement in (f"create schema {name.schema}", f"create view {name} as select 1 as one"):
+        session.sql(statement).collect()
+    assert catalog.find(name) == Found(None)

@@ -21,10 +21,10 @@ from pipeline.ports.catalog import Catalog
 from pipeline.schema.types import sql_type
 from pipeline.table import TableName
 from resources.hive.catalog import HiveCatalog
-from resources.lake.session import SparkProcess
 from resources.lake.spark_catalog import SparkCatalog
 from resources.unity.catalog import UnityCatalog
 from resources.unity.rest import Rest
+from tests.catalogs.conftest import Asked
 from tests.twins.catalog import MemoryCatalog
 
 ROWS = pa.table(
@@ -47,9 +47,9 @@ ROWS = pa.table(
 COLUMNS = tuple(EntryColumn(field.name, sql_type(field.type)) for field in ROWS.schema)
 
 
-@pytest.fixture(params=["memory", "hive", "spark", "unity"])
+@pytest.fixture(params=["memory", "hive", pytest.param("spark", marks=pytest.mark.soak), "unity"])
 def catalog(request: pytest.FixtureRequest, tmp_path: Path) -> Catalog:
-    """Of a lake in `tmp_path`; one more is in `test_connect`."""
+    """Of a lake in `tmp_path`; Spark's, over Spark Connect, is in `test_connect`."""
 
     def locate(mirror: str) -> str:
         return (tmp_path / mirror).as_uri()
@@ -121,48 +121,53 @@ def require_found(catalog: Catalog, told: Entry) -> None:
     assert marks == Found(place(told.location), source, content)
 
 
-def test_spark_reads_a_mirror_by_its_name_in_the_metastore(
-    metastore: str, hive_spark: SparkProcess, tmp_path: Path
+@pytest.mark.parametrize("read", [False, pytest.param(True, marks=pytest.mark.soak)])
+def test_spark_finds_a_mirror_by_its_name_in_the_metastore(
+    metastore: str, by_name: Asked, tmp_path: Path, read: bool
 ) -> None:
-    """Every row, as it is in the mirror; also once the entry was changed, and after the mirror had
-    more rows; a metastore that knows comments shows them."""
+    """It is the table of that place, with the mirror's columns; also once the entry was changed,
+    and after the mirror had more rows; a metastore that knows comments shows them. `read`: it has
+    every row."""
     catalog = HiveCatalog(metastore, lambda mirror: (tmp_path / mirror).as_uri())
     told = entry(catalog, tmp_path)
     catalog.create(told)
-    session = hive_spark.session()
-    by_name, by_path = str(told.name), f"delta.`{told.location}`"
 
-    def rows(named: str) -> list[Any]:
-        return sorted(session.table(named).collect(), key=str)
+    def require_found(rows: int) -> None:
+        (shown,) = by_name(f"describe table extended {told.name}")
+        assert [tuple(row[:2]) for row in shown[: len(COLUMNS)]] == [
+            (column.name, column.type) for column in COLUMNS
+        ]
+        about = {name: value for name, value, _ in shown[len(COLUMNS) :]}
+        assert about["Provider"] == "delta"
+        assert place(about["Location"]) == place(told.location)
+        if read:
+            named, there = by_name(f"table {told.name}", f"table delta.`{told.location}`")
+            assert len(named) == rows and sorted(named) == sorted(there)
 
-    assert len(rows(by_name)) == 3 and rows(by_name) == rows(by_path)
+    require_found(3)
     write_deltalake(tmp_path / "shop" / told.name.schema / "Orders", ROWS, mode="append")
     columns = (replace(COLUMNS[0], comment="the key"), *COLUMNS[1:])
     catalog.change(replace(told, comment="All", columns=columns))
-    session.catalog.refreshTable(by_name)
-    assert len(rows(by_name)) == 6 and rows(by_name) == rows(by_path)
+    require_found(6)
     kept = catalog._table(told.name)
     assert kept.parameters["comment"] == "All"
     assert [column.comment for column in kept.sd.cols][:2] == ["the key", ""]
 
 
-def test_what_another_made_is_seen_as_it_is(
-    metastore: str, hive_spark: SparkProcess, tmp_path: Path
-) -> None:
+def test_what_another_made_is_seen_as_it_is(metastore: str, by_name: Asked, tmp_path: Path) -> None:
     """A table that Spark made of the same folder has its place and no marks; a view has neither, so
     that nobody takes either for Lockstep's."""
     catalog = HiveCatalog(metastore, lambda mirror: (tmp_path / mirror).as_uri())
     told = entry(catalog, tmp_path)
-    by_spark = SparkCatalog(hive_spark, "spark_catalog", lambda mirror: "")
-    by_spark.create(told)
-    session = hive_spark.session()
-    session.sql(f"create view {told.name.schema}.seen as select 1 as one")
-    seen = EntryName(told.name.schema, "seen")
+    by_name(
+        f"create schema {told.name.schema}",
+        f"create table {told.name} using delta location '{told.location}'",
+        f"create view {told.name.schema}.seen as select 1 as one",
+    )
     found = catalog.find(told.name)
     assert found is not None and found.location is not None
     assert (place(found.location), found.source) == (place(told.location), None)
-    assert by_spark.find(seen) == Found(None)
-    assert catalog.find(seen) == Found(None)
+    assert catalog.find(EntryName(told.name.schema, "seen")) == Found(None)
 
 
 def test_a_unity_catalog_has_columns_and_comments(unity: str, tmp_path: Path) -> None:

@@ -19,7 +19,6 @@ from pipeline.errors import (
     ConsumerRefused,
     NothingMatches,
 )
-from resources.lake.session import SparkProcess
 from tests.consumers.shop import NOTES, ORDERS, Shop, inserts, with_column, with_type
 
 MOMENT = datetime(2026, 11, 1, 6, 0, 0, 123456)
@@ -128,35 +127,6 @@ def test_a_table_without_changes_is_empty(billing: Shop) -> None:
         assert (orders.num_rows, orders.schema) == (0, full.arrow("shop.orders").schema)
         with pytest.raises(NothingMatches):
             empty.arrow("shop.unknown")
-
-
-def test_spark_reads_the_same(billing: Shop, spark: SparkProcess) -> None:
-    """With types of its own, also where a folder's name looks like a partition, and where
-    columns came, and changed their types."""
-    values = {"id": 1, "name": "ü", "at": MOMENT, "seen": MOMENT.replace(tzinfo=UTC)}
-    billing.batch({NOTES: [("insert", values)], ORDERS: inserts(1)})
-    with_column(billing, NOTES, "a`b")
-    billing.batch({NOTES: [("insert", {"id": 2, "a`b": 3})]})
-    with_type(billing, NOTES, "a`b", "bigint")
-    with_type(billing, NOTES, "at", "int")
-    billing.batch({NOTES: [("insert", {"id": 3, "a`b": 1 << 40, "at": 4})]})
-    billing.batch({NOTES: inserts(4)})
-    session = spark.session()
-    with lockstep.consume(billing.source, "billing", config=billing.config) as consumer:
-        delivery, other = consumer.get(max_batches=3), consumer.get()
-        assert delivery is not None
-        assert other is not None
-        arrow = delivery.arrow(str(NOTES))
-        frame = delivery.spark(str(NOTES), session)
-        none = other.spark("shop.orders", session)
-        rows = [row.asDict() for row in frame.orderBy("_sequence").collect()]
-        assert (none.columns, none.count()) == (other.arrow("shop.orders").schema.names, 0)
-    seen = [row.pop("seen") for row in rows]
-    wanted = arrow.drop_columns(["seen"]).to_pylist()
-    assert rows == wanted
-    assert [moment and moment.astimezone(UTC) for moment in seen] == arrow["seen"].to_pylist()
-    kinds = dict(frame.dtypes)
-    assert (kinds["at"], kinds["at@1"]) == ("int", "timestamp_ntz")
 
 
 def test_what_is_rolled_back_is_the_same_again(billing: Shop) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ast
 import json
+from collections.abc import Iterator
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -16,9 +17,10 @@ import pytest
 import lockstep
 from lockstep.cli import main
 from pipeline.errors import NothingMatches
+from pipeline.ports.ledger import Ledger
 from pipeline.table import Column
 from resources.lake.session import SparkProcess
-from tests.consumers.shop import NOTES, ORDERS, Shop, inserts, with_columns
+from tests.consumers.shop import NOTES, ORDERS, Shop, inserts, opened_shop, with_columns
 from tests.lake.duck import duck
 
 DAY = date(2026, 11, 1)
@@ -54,16 +56,24 @@ SHOWN = {
 }
 
 
-@pytest.fixture
-def notes(billing: Shop) -> Shop:
+MOMENT = datetime(2026, 11, 1, 6, 0, 0, 123456)
+MORE = {"id": 2, "name": "ü", "at": MOMENT, "seen": MOMENT.replace(tzinfo=UTC)}
+
+
+@pytest.fixture(scope="module")
+def notes(
+    ledger: Ledger, ledger_dsn: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Shop]:
     """Two generations of a table whose folder's name looks like a partition."""
-    billing.batch({NOTES: inserts(0), ORDERS: inserts(0)})
-    with_columns(billing, NOTES, *BEFORE)
-    billing.batch({NOTES: [("insert", {"id": 1} | {c.name: v for c, v in BEFORE.items()})]})
-    with_columns(billing, NOTES, *AFTER)
-    seen = {"id": 2, "seen": datetime(2026, 11, 1, tzinfo=UTC)}
-    billing.batch({NOTES: [("insert", seen | {c.name: v for c, v in AFTER.items()})]})
-    return billing
+    folder = tmp_path_factory.mktemp("generations")
+    with pytest.MonkeyPatch.context() as patch, opened_shop(folder, "generations", ledger) as shop:
+        patch.setenv("LOCKSTEP_TEST_LEDGER", ledger_dsn)
+        shop.batch({NOTES: inserts(0), ORDERS: inserts(0)})
+        with_columns(shop, NOTES, *BEFORE)
+        shop.batch({NOTES: [("insert", {"id": 1} | {c.name: v for c, v in BEFORE.items()})]})
+        with_columns(shop, NOTES, *AFTER)
+        shop.batch({NOTES: [("insert", MORE | {c.name: v for c, v in AFTER.items()})]})
+        yield shop
 
 
 def _require_all(table: pa.Table) -> None:
@@ -86,6 +96,28 @@ def test_all_generations_are_one_relation(notes: Shop, spark: SparkProcess) -> N
     frame = whole.spark(spark.session())
     assert frame.columns == whole.schema.names
     _require_all(frame.toArrow())
+
+
+def test_spark_reads_the_same_of_a_delivery(notes: Shop, spark: SparkProcess) -> None:
+    """With types of its own: moments with and without a zone, text, NULL. A table without changes
+    is empty."""
+    lockstep.make_consumer(notes.source, "by spark", start="earliest", config=notes.config)
+    session = spark.session()
+    with lockstep.consume(notes.source, "by spark", config=notes.config) as consumer:
+        assert consumer.get(max_batches=1) is not None
+        delivery = consumer.get()
+        assert delivery is not None
+        arrow = delivery.arrow(str(NOTES))
+        frame = delivery.spark(str(NOTES), session)
+        none = delivery.spark("shop.orders", session)
+        rows = frame.toArrow().sort_by("_sequence").to_pylist()
+        empty = none.toArrow()
+        columns = delivery.arrow("shop.orders").schema.names
+    assert (empty.schema.names, empty.num_rows) == (columns, 0)
+    assert rows == arrow.to_pylist()
+    assert [row["id"] for row in rows] == [1, 2]
+    kinds = dict(frame.dtypes)
+    assert (kinds["other"], kinds["other@1"], kinds["at"]) == ("date", "int", "timestamp_ntz")
 
 
 def test_the_snippets_run_as_they_are_printed(
@@ -130,6 +162,7 @@ def test_a_changelog_of_one_generation(notes: Shop) -> None:
 
 def test_a_delivery_tells_its_generations(notes: Shop) -> None:
     """With the columns of each; deliveries before and behind the change of type have one."""
+    lockstep.make_consumer(notes.source, "billing", start="earliest", config=notes.config)
     with lockstep.consume(notes.source, "billing", config=notes.config) as consumer:
         before, behind = consumer.get(max_batches=2), consumer.get()
         assert before is not None

@@ -7,6 +7,8 @@ behind it.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Collection
 from typing import Final
 
 DATABASE: Final = "following"
@@ -220,3 +222,15 @@ AFTERWARDS: Final = (
 )
 """Ordinary rows, when all that is over, of tables whose keys, names or rows went other ways; and a
 name that Delta takes."""
+
+OTHERS: Final = (
+    *("dated", "emptied", "nothing_yet", "alike", "rekeyed", "computed", "uniquely", "sized"),
+    *("converted", "rounded"),
+)
+"""Tables whose mirrors change by no step that another's does not."""
+
+
+def without(tables: Collection[str], statements: tuple[str, ...]) -> tuple[str, ...]:
+    """Those that name none of the tables."""
+    named = re.compile(rf"\b({'|'.join(tables)})\b") if tables else re.compile(r"(?!)")
+    return tuple(one for one in statements if not named.search(one))

@@ -21,8 +21,7 @@ from deltalake import DeltaTable, QueryBuilder
 
 from resources.postgres.embedded import EmbeddedServer
 from resources.postgres.ledger import open_ledger
-from tests.e2e.run_history import HISTORY
-from tests.e2e.warm import REPOSITORY, TIMEOUT, StartedProcess, WarmProcess
+from tests.e2e.warm import HISTORY, REPOSITORY, TIMEOUT, StartedProcess, WarmProcess
 from tests.fix_mysql import MySqlStand
 from tests.ledger.servers import run
 

@@ -10,16 +10,17 @@ command that begins cold leaves one, too.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
+from dagster._core.execution.context.data_version_cache import DataVersionCache
+from dagster._core.log_manager import DagsterLogManager
 
 from assets import home
-
-HISTORY = "history"
-"""What Dagster calls the folder of its runs, below its home."""
+from tests.e2e.warm import HISTORY
 
 
 def keep_in_memory(instance: dg.DagsterInstance) -> None:
@@ -34,6 +35,25 @@ def keep_in_memory(instance: dg.DagsterInstance) -> None:
             with in_files(folder) as lasting:
                 yield lasting
         else:
+            _forget_events()
             yield instance
 
     vars(home)["open_instance"] = opened
+
+
+def _forget_events() -> None:
+    """From here on in this process: no step asks for the events of others, and only what says how a
+    run stands goes through Dagster's log."""
+    log: Any = DagsterLogManager.log_dagster_event
+
+    def logged(manager: Any, *, dagster_event: dg.DagsterEvent, **more: Any) -> None:
+        if dagster_event.is_job_event:
+            log(manager, dagster_event=dagster_event, **more)
+
+    def asked(cache: Any, keys: Sequence[dg.AssetKey]) -> None:
+        cache.input_asset_version_info.update(dict.fromkeys(keys))
+
+    log_manager: Any = DagsterLogManager
+    versions: Any = DataVersionCache
+    log_manager.log_dagster_event = logged
+    versions._fetch_input_asset_version_info = asked

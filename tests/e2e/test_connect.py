@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -27,16 +25,6 @@ from tests.fix_mysql import MySqlStand
 WRITING = "pyspark.sql.connect.client.core:SparkConnectClient.execute_command"
 """The second statement of a run is its first write; the one before it tries whether the server sees
 the lake."""
-
-BESIDE = """
-import sys
-from pathlib import Path
-from lockstep.cli import forked
-from lockstep.forkserver.server import start_beside
-start_beside(Path(".lockstep/spark"), forked)
-sys.stdin.read()
-"""
-"""What `lockstep spark serve` starts beside Spark."""
 
 
 def test_a_server_of_spark_connect(
@@ -86,11 +74,14 @@ def forks_beside(project: Project) -> Iterator[None]:
     forks = project.folder / ".lockstep" / "spark"
     forks.mkdir()
     project.at_rest()
-    with subprocess.Popen(
-        [sys.executable, "-c", BESIDE],
-        cwd=project.folder,
-        env=environment(SPARK_TOKEN="another", GRPC_VERBOSITY="ERROR"),
-        stdin=subprocess.PIPE,
+    assert project.warm is not None
+    with project.warm.start(
+        "tests.e2e.beside",
+        (),
+        folder=project.folder,
+        environment=environment(SPARK_TOKEN="another", GRPC_VERBOSITY="ERROR"),
+        hold=False,
+        lend=False,
     ):
         assert any((forks / channel.SOCKET).exists() for _ in SPARK.tries())
         yield

@@ -1,16 +1,20 @@
 """Structures that change between rows, and a log that names no columns: MySQL and the lake
 are equal after it.
 
-Two projects for the module, a run of each before and behind every statement of `altered`: one of
-all tables, and one that reads again what the log cannot tell, of those tables. A run of each was
-killed before, in the middle of it (`test_following_killed` has other places).
+Two projects for the module, a run of each before and behind the statements of `altered`, without
+those about some tables, by chance: one of all tables, and one that reads again what the log cannot
+tell, of those tables. A run of each was killed before, in the middle of it (`test_following_killed`
+has other places).
 """
 
 from __future__ import annotations
 
 import json
+import os
+from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from random import Random
 from typing import Any
 
 import pyarrow as pa
@@ -28,13 +32,16 @@ SHRUNK, PARTS, GONE, REBORN, SPACED = (
     f"{DATABASE}.{name}" for name in ("shrunk", "parts", "gone", "reborn", "spaced")
 )
 
+DRAWN = 4
+"""So many of `altered.OTHERS`, by chance, in `make test`; all of them in `make soak`."""
+
 
 @dataclass(frozen=True)
 class Stages:
     """What was told (JSON): `quarantined` by the run in which `altered.THEN` was read, `followed`
     by the `verify` behind it; `read_anew` and `then` by those of `other`; `released` and
-    `afterwards` by the run and the `verify` behind `altered.AFTERWARDS`. `there`: the source's
-    tables at the end."""
+    `afterwards` by the run and the `verify` behind `altered.AFTERWARDS`. `statements`: all that was
+    done; `there`: the source's tables at the end."""
 
     project: Project
     other: Project
@@ -44,19 +51,31 @@ class Stages:
     then: Any
     released: Any
     afterwards: Any
+    statements: tuple[str, ...]
     there: frozenset[str]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(
+    scope="module", params=[DRAWN, pytest.param(len(altered.OTHERS), marks=pytest.mark.soak)]
+)
 def stages(
-    mysql: MySqlStand, tmp_path_factory: pytest.TempPathFactory, warm: WarmProcess
-) -> Stages:
+    request: pytest.FixtureRequest,
+    mysql: MySqlStand,
+    tmp_path_factory: pytest.TempPathFactory,
+    warm: WarmProcess,
+) -> Iterator[Stages]:
+    seed = int(os.environ.get("SOAK_SEED") or Random().randrange(10**6))
+    print("seed", seed)
+    left_out = Random(seed).sample(altered.OTHERS, len(altered.OTHERS) - request.param)
+    first, then, afterwards = (
+        altered.without(left_out, one) for one in (altered.FIRST, altered.THEN, altered.AFTERWARDS)
+    )
     folder, start = tmp_path_factory.mktemp("following"), head(mysql)
-    mysql.execute(*altered.FIRST)
+    mysql.execute(*first)
     project = Project.made(
         folder / "default", port=mysql.port, tables=[f"{DATABASE}.*"], start=start, warm=warm
     )
-    resnapshot = Project.made(
+    other = Project.made(
         folder / "resnapshot",
         port=mysql.port,
         tables=[SHRUNK, PARTS, GONE, REBORN],
@@ -65,24 +84,30 @@ def stages(
         warm=warm,
     )
     project.run("run")
-    resnapshot.run("run")
-    mysql.execute(*altered.THEN)
+    other.run("run")
+    mysql.execute(*then)
     project.killed("resources.lake.mirror:SparkMirrors._step", "after", 3)
     quarantined = _told(project, "run", 6)
     followed = _told(project, "verify", None)
-    resnapshot.killed("resources.postgres.ledger:PostgresLedger.record_capture", "after", 2)
-    read_anew = _told(resnapshot, "run", 0)
-    then = _told(resnapshot, "verify", None)
-    mysql.execute(*altered.AFTERWARDS)
+    other.killed("resources.postgres.ledger:PostgresLedger.record_capture", "after", 2)
+    read_anew = _told(other, "run", 0)
+    now = _told(other, "verify", None)
+    mysql.execute(*afterwards)
     for table in (SHRUNK, PARTS, SPACED):
         project.run("release", table, "--reason", "what it has now is right")
-    released = _told(project, "run", 0)
-    afterwards = _told(project, "verify", None)
-    names = mysql.rows(f"show tables from {DATABASE}")
-    there = frozenset(f"{DATABASE}.{name}" for (name,) in names)
-    return Stages(
-        project, resnapshot, quarantined, followed, read_anew, then, released, afterwards, there
+    yield Stages(
+        project,
+        other,
+        quarantined,
+        followed,
+        read_anew,
+        now,
+        _told(project, "run", 0),
+        _told(project, "verify", None),
+        (*first, *then, *afterwards),
+        frozenset(f"{DATABASE}.{name}" for (name,) in mysql.rows(f"show tables from {DATABASE}")),
     )
+    mysql.execute(f"drop database {DATABASE}")
 
 
 def _told(project: Project, command: str, expect: int | None) -> Any:
@@ -162,7 +187,6 @@ def test_dropped_tables_keep_what_they_held(stages: Stages) -> None:
 def test_dropped_tables_go_where_that_is_wanted(stages: Stages) -> None:
     """`dropped_tables = "drop"`: with their folder, and nothing else; the changelog stays."""
     lake = stages.other.lake / "shop"
-    assert not (lake / DATABASE / "gone").exists()
     assert not (lake / "_removed").exists()
     assert (lake / "_changes" / DATABASE / "gone" / "_delta_log").is_dir()
     there = {f"{DATABASE}.{path.name}" for path in (lake / DATABASE).iterdir()}
@@ -180,8 +204,7 @@ def test_every_statement_is_a_row(stages: Stages) -> None:
     )
     told = [text for text in rows["statement"].to_pylist() if not text.startswith("DROP")]
     words = ("create ", "alter ", "rename ", "truncate ")
-    done = (*altered.FIRST, *altered.THEN, *altered.AFTERWARDS)
-    assert told == [text for text in done if text.startswith(words)]
+    assert told == [text for text in stages.statements if text.startswith(words)]
     assert set(rows["outcome"].to_pylist()) == {"followed"}
     (swap,) = (row for row in rows.to_pylist() if row["statement"].startswith("rename table"))
     assert {"this", "that"} <= {one["name"] for one in swap["tables"] if one["action"] == "re-read"}

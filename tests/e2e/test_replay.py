@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pyarrow as pa
@@ -15,11 +16,11 @@ from tests.e2e.warm import WarmProcess
 from tests.fix_mysql import MySqlStand
 
 KILLS = (
-    ("resources.lake.changelog:DeltaChangelog.revise", "after"),
-    ("resources.lake.mirror:SparkMirrors.write", "after"),
+    "resources.lake.changelog:DeltaChangelog.revise",
+    "resources.lake.mirror:SparkMirrors.write",
 )
-"""Each behind a commit that the ledger does not know of; `tests/positions/test_replays.py` kills
-replays at any step."""
+"""Each behind a commit that the ledger does not know of, one of them by chance;
+`tests/positions/test_replays.py` kills replays at any step."""
 SPAN = ("--from", "earliest", "--to", "latest")
 
 
@@ -27,7 +28,7 @@ def test_a_damaged_span_is_whole_behind_a_replay(
     mysql: MySqlStand, database: str, tmp_path: Path, warm: WarmProcess
 ) -> None:
     """A file of the changelog, and a row of the mirror: both are told first and put right then,
-    wherever the replay is killed. What is right is not written, and the position stays."""
+    though the replay is killed. What is right is not written, and the position stays."""
     name = f"{database}.t"
     start = head(mysql)
     mysql.execute(
@@ -53,23 +54,23 @@ def test_a_damaged_span_is_whole_behind_a_replay(
     planned = project.run("replay", *SPAN, "--dry-run").stdout
     assert "3 batches" in planned
     assert "from its changelog alone" not in planned
-    for number, (target, when) in enumerate(KILLS):
-        _damage(project, database)
-        if number == 0:
-            told = project.json("replay", *SPAN, "--compare", expect=4)["tables"][name]
-            assert (told["segments"], told["replaced"]) == ({"same": 3, "damaged": 1}, 0)
-            assert told["mirror"]["wrong"] == 2
-        project.killed(target, when, 1, "replay", *SPAN)
-        if number % 2:
-            project.run("run")
-        project.run("replay", *SPAN)
-        assert _changes(project, database) == before
+    _damage(project, database)
+    told = project.json("replay", *SPAN, "--compare", expect=4)["tables"][name]
+    assert (told["segments"], told["replaced"]) == ({"same": 3, "damaged": 1}, 0)
+    assert told["mirror"]["wrong"] == 2
+    target = Random().choice(KILLS)
+    print("killed behind", target)
+    project.killed(target, "after", 1, "replay", *SPAN)
+    if "mirror" in target:
+        project.run("run")
+    project.run("replay", *SPAN)
+    assert _changes(project, database) == before
     assert project.proven() == {name}
     commits = len(project.commits(name))
     again = project.json("replay", *SPAN)
     assert again["tables"][name]["segments"] == {"same": 4}
     assert again["tables"][name]["mirror"]["wrong"] == 0
-    assert [one["revision"] for one in again["batches"]] == [0, len(KILLS), 0]
+    assert [one["revision"] for one in again["batches"]] == [0, 1, 0]
     assert len(project.commits(name)) == commits
     assert project.status()["acknowledged"] == position
     mysql.execute(f"use {database}", "update t set v = 0")

@@ -21,45 +21,42 @@ from tests.fix_mysql import MySqlStand
 from tests.hostile.takeovers import asleep
 
 PAGE = Path(__file__).resolve().parents[2] / "docs/upkeep.md"
-RUNS = 4
-DATABASE = "upkeep"
-ADDED, CHANGED = f"{DATABASE}.added", f"{DATABASE}.changed"
+RUNS = 3
 
 
-@pytest.fixture(scope="module")
-def followed(
-    mysql: MySqlStand, tmp_path_factory: pytest.TempPathFactory, warm: WarmProcess
+@pytest.fixture
+def tables(database: str) -> tuple[str, str]:
+    return f"{database}.added", f"{database}.changed"
+
+
+@pytest.fixture
+def project(
+    mysql: MySqlStand, database: str, tables: tuple[str, str], tmp_path: Path, warm: WarmProcess
 ) -> Project:
     """A table to which each of `RUNS` runs added rows, in a file of its own, and one whose row each
     of them changed."""
+    added, changed = tables
     start = head(mysql)
     mysql.execute(
-        f"create database {DATABASE}",
-        f"create table {ADDED} (id int primary key, v int)",
-        f"create table {CHANGED} (id int primary key, v int)",
-        f"insert into {CHANGED} values (1, 0)",
+        f"create table {added} (id int primary key, v int)",
+        f"create table {changed} (id int primary key, v int)",
+        f"insert into {changed} values (1, 0)",
     )
     made = Project.made(
-        tmp_path_factory.mktemp("upkeep") / "project",
+        tmp_path / "project",
         port=mysql.port,
-        tables=[f"{DATABASE}.*"],
+        tables=[f"{database}.*"],
         start=start,
         warm=warm,
         top="[upkeep]\nsmall_files = 3\n",
     )
     for number in range(RUNS):
         mysql.execute(
-            f"insert into {ADDED} values ({number}, 0)",
-            f"update {CHANGED} set v = v + 1",
+            f"insert into {added} values ({number}, 0)",
+            f"update {changed} set v = v + 1",
         )
         made.run("run")
     return made
-
-
-@pytest.fixture
-def project(followed: Project, tmp_path: Path) -> Project:
-    """As it stands then, whatever was written since."""
-    return followed.copied(tmp_path / "project")
 
 
 @pytest.fixture(autouse=True)
@@ -79,43 +76,58 @@ def files(project: Project, table: str) -> int:
     return len([*(project.lake / "shop" / table.replace(".", "/")).glob("*.parquet")])
 
 
-def test_fewer_files_show_the_same_rows_then_and_now(mysql: MySqlStand, project: Project) -> None:
+@pytest.mark.parametrize("met", [False, pytest.param(True, marks=pytest.mark.soak)])
+def test_fewer_files_show_the_same_rows_then_and_now(
+    request: pytest.FixtureRequest,
+    mysql: MySqlStand,
+    tables: tuple[str, str],
+    project: Project,
+    met: bool,
+) -> None:
     """Small files are put together by a commit that runs, sets, `verify` and a new ledger take for
-    what it is; an upkeep that was killed behind it leaves nothing undone. Files go once no promised
-    version needs them: earlier places are refused with the earliest that works. The page is carried
-    out as typed."""
-    sets = project.json("versions", "--list")["sources"]["shop"]["sets"]
-    first, last = (f"{one['position']['file']}:{one['position']['offset']}" for one in sets[::-3])
+    what it is; an upkeep that was killed behind it leaves nothing undone, and one that `met` a run
+    left it to the next (`require_that_runs_go_first`; that its commit is refused then is in
+    `tests/lake/test_upkeep.py`). Files go once no promised version needs them: earlier places are
+    refused with the earliest that works. The page is carried out as typed."""
+    added, changed = tables
     told = upkeep(project, "--dry-run")
-    assert [one["step"] for one in told[ADDED]["planned"]] == ["compact"]
-    assert told[ADDED]["planned"][0]["files"] == RUNS == told[ADDED]["files"]
-    assert (told[CHANGED]["planned"], len(project.commits(ADDED))) == ([], RUNS)
+    assert [one["step"] for one in told[added]["planned"]] == ["compact"]
+    assert told[added]["planned"][0]["files"] == RUNS == told[added]["files"]
+    assert (told[changed]["planned"], len(project.commits(added))) == ([], RUNS)
+    runs = RUNS
+    if met:
+        require_that_runs_go_first(mysql, added, project, request.getfixturevalue("rival"))
+        runs += 1
+    sets = project.json("versions", "--list")["sources"]["shop"]["sets"]
+    first, last = (
+        f"{one['position']['file']}:{one['position']['offset']}" for one in (sets[-1], sets[0])
+    )
 
     project.killed("resources.lake.upkeep:SparkUpkeep.carry_out", "after", 1, "upkeep")
-    assert read(project)[ADDED].version == RUNS - 1
+    assert read(project)[added].version == runs - 1
     told = upkeep(project)
-    assert (told[ADDED]["files"], told[ADDED]["done"]) == (1, [])
-    assert read(project)[ADDED].version == RUNS
-    assert len(project.commits(ADDED)) == RUNS + 1
-    rows = {place: read(project, place)[ADDED].arrow().num_rows for place in (first, last)}
-    assert rows == {first: 1, last: RUNS}
+    assert (told[added]["files"], told[added]["done"]) == (1, [])
+    assert read(project)[added].version == runs
+    assert len(project.commits(added)) == runs + 1
+    rows = {place: read(project, place)[added].arrow().num_rows for place in (first, last)}
+    assert rows == {first: 1, last: runs}
     assert project.run("verify").returncode == 0
 
-    mysql.execute(f"insert into {ADDED} values (100, 0)")
+    mysql.execute(f"insert into {added} values (100, 0)")
     project.run("run")
-    assert project.unequal(mysql, ADDED, CHANGED) == {}
+    assert project.unequal(mysql, *tables) == {}
     project.at_rest()
-    for table in (ADDED, CHANGED):
+    for table in tables:
         age(project.lake / "shop" / table.replace(".", "/"), 40)
-    before = files(project, ADDED), files(project, CHANGED)
+    before = files(project, added), files(project, changed)
     told = upkeep(project)
-    gone = tuple(told[table]["done"][0]["deleted_files"] for table in (ADDED, CHANGED))
-    assert gone == (RUNS, RUNS - 1)
-    assert (files(project, ADDED), files(project, CHANGED)) == (before[0] - RUNS, 1)
-    assert read(project)[CHANGED].arrow().to_pylist() == [{"id": 1, "v": RUNS}]
-    assert read(project, last)[ADDED].arrow().num_rows == RUNS
+    gone = tuple(told[table]["done"][0]["deleted_files"] for table in tables)
+    assert gone == (runs + met, RUNS - 1)  # with the file that no commit named
+    assert (files(project, added), files(project, changed)) == (before[0] - runs - met, 1)
+    assert read(project)[changed].arrow().to_pylist() == [{"id": 1, "v": RUNS}]
+    assert read(project, last)[added].arrow().num_rows == runs
     with pytest.raises(VersionGone) as refused:
-        read(project, first)[ADDED].arrow()
+        read(project, first)[added].arrow()
     assert f"the earliest place that it can be read as of is {last}" in refused.value.hint
     assert all(not one["planned"] and not one["left"] for one in upkeep(project).values())
 
@@ -123,32 +135,29 @@ def test_fewer_files_show_the_same_rows_then_and_now(mysql: MySqlStand, project:
     shutil.rmtree(project.folder / ".lockstep")
     project.run("recover", "--yes")
     project.run("run")
-    assert project.unequal(mysql, ADDED, CHANGED) == {}
-    assert set(read(project)) == {ADDED, CHANGED}
+    assert project.unequal(mysql, *tables) == {}
+    assert set(read(project)) == set(tables)
 
-    page = PAGE.read_text().replace("shop.orders", ADDED)
+    page = PAGE.read_text().replace("shop.orders", added)
     (typed,) = re.findall(r"^```sh\n(.*?)^```$", page, flags=re.M | re.S)
     (keys,) = re.findall(r"^```toml\n(.*?)^```$", page, flags=re.M | re.S)
     config = project.folder / "lockstep.toml"
     config.write_text(config.read_text().replace("[upkeep]\nsmall_files = 3\n", keys))
     for line in typed.splitlines():
         project.run(*shlex.split(line)[1:])
-    assert project.unequal(mysql, ADDED, CHANGED) == {}
+    assert project.unequal(mysql, *tables) == {}
 
 
-def test_of_a_run_and_upkeep_that_meet_the_run_goes_first(
-    mysql: MySqlStand, project: Project, rival: WarmProcess
+def require_that_runs_go_first(
+    mysql: MySqlStand, added: str, project: Project, rival: WarmProcess
 ) -> None:
-    """Upkeep that had planned its commit when a run wrote to the mirror never makes it, and
-    compacts the next time; the run waits for nothing."""
-    mysql.execute(f"insert into {ADDED} values (200, 0)")
-    place = "resources.lake.pin:Head.pin"
-    with asleep(project, place, command="upkeep") as hanging:
+    """Upkeep that had planned its commit when a run wrote to the mirror never makes it; the run
+    waits for nothing."""
+    mysql.execute(f"insert into {added} values (200, 0)")
+    with asleep(project, "resources.lake.pin:Head.pin", command="upkeep") as hanging:
         replace(project, warm=rival).run("run")
         hanging.wake()
         code, said = hanging.end()
     assert code == 0, said
-    assert len(project.commits(ADDED)) == RUNS + 1
-    (step,) = upkeep(project)[ADDED]["done"]
-    assert (step["step"], step["delta_version"]) == ("compact", RUNS + 1)
-    assert project.unequal(mysql, ADDED, CHANGED) == {}
+    assert len(project.commits(added)) == RUNS + 1
+    assert project.unequal(mysql, added) == {}

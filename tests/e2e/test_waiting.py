@@ -116,29 +116,28 @@ def _sessions() -> set[int]:
     return found
 
 
-def test_sigterm_ends_a_run_as_ctrl_c_does(project: Project, mysql: MySqlStand) -> None:
-    """While it reads: 143 and a sentence, no process is left behind, and the next run repairs what
-    was begun."""
-    write(mysql)
-    place = "pipeline.runs.capturing.segment_builder:Segmenter.put"
-    arguments = (place, "stopped", "1", "--", "run", "--json")
-    with project.start("tests.e2e.killer", *arguments) as process:
-        said = process.communicate(TIMEOUT)
-        require_terminated(process.returncode, *said)
-    require_nobody_left(process.pid)
-    project.run("run")
-    project.require_once(*(f"{DATABASE}.{table}" for table in TABLES))
+PLACES = (
+    "pipeline.runs.capturing.segment_builder:Segmenter.put",
+    "resources.postgres.ledger:PostgresLedger.settle",
+)
+"""While it reads, and behind a table's commit, while Java may be in the middle of the other's."""
 
 
-def test_sigterm_ends_a_run_while_spark_runs(project: Project, mysql: MySqlStand) -> None:
-    """The same behind a table's commit, and Java, which this run started for itself, goes with it,
-    though it may be in the middle of the other's."""
+@pytest.mark.parametrize(
+    ("lend", "places"), [(True, PLACES), pytest.param(False, PLACES[1:], marks=pytest.mark.soak)]
+)
+def test_sigterm_ends_a_run_as_ctrl_c_does(
+    project: Project, mysql: MySqlStand, lend: bool, places: tuple[str, ...]
+) -> None:
+    """143 and a sentence, no process is left behind, and the next run repairs what was begun. In
+    `make soak` Java, which the run started for itself, goes with it; with one that is killed it
+    does in `tests/lake/test_session.py`."""
     write(mysql)
-    place = "resources.postgres.ledger:PostgresLedger.settle"
-    arguments = (place, "stopped", "1", "--", "run", "--json")
-    with project.start("tests.e2e.killer", *arguments, lend=False) as process:
-        said = process.communicate(TIMEOUT)
-        require_terminated(process.returncode, *said)
-    require_nobody_left(process.pid)
+    for place in places:
+        arguments = (place, "stopped", "1", "--", "run", "--json")
+        with project.start("tests.e2e.killer", *arguments, lend=lend) as process:
+            said = process.communicate(TIMEOUT)
+            require_terminated(process.returncode, *said)
+        require_nobody_left(process.pid)
     project.run("run")
     project.require_once(*(f"{DATABASE}.{table}" for table in TABLES))
