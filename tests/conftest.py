@@ -65,6 +65,7 @@ TOGETHER = {
         "tests/hostile/test_restored_by_hand",
         "tests/hostile/test_takeovers",
     ),
+    "the ledger's Postgres": ("tests/ledger/",),
     "two servers": tuple(
         f"tests/positions/test_{name}.py"
         for name in (

@@ -167,20 +167,21 @@ def looks_into_decisions(statements: str) -> set[str]:
     }
 
 
-def modules_that(holds: Callable[[str], bool]) -> set[str]:
+def modules_that(word: str, holds: Callable[[str], bool]) -> set[str]:
     """Of those that have the word at all."""
     return {
         str(file.relative_to(REPOSITORY))
         for package in PACKAGES
         for file in (REPOSITORY / package).rglob("*.py")
-        if "ecision" in (text := file.read_text()) and holds(text)
+        if word in (text := file.read_text()) and holds(text)
     }
 
 
 def test_the_audit_trail_is_only_shown() -> None:
     """Nothing that decides asks what was decided before in words: what counts is a column."""
-    assert modules_that(asks_for_decisions) == MAY_ASK_FOR_DECISIONS
-    named = modules_that(lambda text: names(text, "RecordedDecision"))
+    assert modules_that("decisions", asks_for_decisions) == MAY_ASK_FOR_DECISIONS
+    recorded = "RecordedDecision"
+    named = modules_that(recorded, lambda text: names(text, recorded))
     assert named == MAY_NAME_RECORDED_DECISIONS
     statements = "".join(file.read_text() for file in sorted(STATEMENTS.glob("*.sql")))
     assert looks_into_decisions(statements) == {"decide", "decisions"}

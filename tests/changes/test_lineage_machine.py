@@ -21,7 +21,7 @@ from tests.twins.mirrors import MemoryMirrors
     chance=st.randoms(use_true_random=False),
     sizes=st.lists(st.integers(1, 12), max_size=6),
 )
-@settings(max_examples=120)
+@settings(max_examples=50)
 def test_a_mirror_follows_columns_and_rows(
     dropped: DroppedColumns, readers: Readers, buckets: int, chance: Random, sizes: list[int]
 ) -> None:

@@ -6,7 +6,8 @@ Real runs on a real MySQL; ledger and lake are memory's.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import dagster as dg
@@ -29,8 +30,8 @@ from tests.fix_mysql import MySqlStand
 NAMES = SourceNames("shop")
 
 
-@pytest.fixture
-def stand(mysql: MySqlStand, database: str, tmp_path: Path) -> Iterator[Stand]:
+@contextmanager
+def source(mysql: MySqlStand, database: str, folder: Path) -> Iterator[Stand]:
     """A source with two tables that are older than the log, with a row each."""
     for table in "ab":
         mysql.execute(
@@ -38,12 +39,37 @@ def stand(mysql: MySqlStand, database: str, tmp_path: Path) -> Iterator[Stand]:
             f"insert into {table} values (1, 1)",
             database=database,
         )
-    settings = settings_for(tmp_path, "shop", tables=f"{database}.*", start="snapshot")
+    settings = settings_for(folder, "shop", tables=f"{database}.*", start="snapshot")
     server = MySqlServer(
         ConnectionSettings(mysql.host, mysql.port, mysql.account, mysql.password, tls="required")
     )
     with stand_for(settings, server) as made:
         yield made
+
+
+@pytest.fixture
+def stand(mysql: MySqlStand, database: str, tmp_path: Path) -> Iterator[Stand]:
+    with source(mysql, database, tmp_path) as made:
+        yield made
+
+
+@dataclass(frozen=True)
+class Ran:
+    """A source after its first run."""
+
+    stand: Stand
+    database: str
+    run_id: str
+
+
+@pytest.fixture(scope="module")
+def ran(mysql: MySqlStand, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ran]:
+    """Its tests look at it and change nothing."""
+    database = mysql.fresh_name()
+    mysql.execute(f"create database {database}")
+    with source(mysql, database, tmp_path_factory.mktemp("pages")) as stand:
+        yield Ran(stand, database, run(stand))
+    mysql.execute(f"drop database {database}")
 
 
 def known(stand: Stand) -> tuple[CatalogueEntry, ...]:
@@ -91,10 +117,10 @@ def test_a_quiet_mirror_is_fresh(stand: Stand, mysql: MySqlStand, database: str)
     assert {resolver.get_status(key) for key in mirrors_and_steps} == {StaleStatus.FRESH}
 
 
-def test_rows_that_were_read_are_told(stand: Stand, database: str) -> None:
+def test_rows_that_were_read_are_told(ran: Ran) -> None:
     """A table that was read from the source reports its rows, what it is, and its columns; the
     run's page has it, too."""
-    run(stand)
+    stand, database = ran.stand, ran.database
     found = told(stand, NAMES.table(TableName(database, "a")))
     rows = [found[f"rows {what}"].value for what in ("inserted", "read from the source")]
     assert (rows, found["dagster/row_count"].value) == ([0, 1], 1)
@@ -191,9 +217,9 @@ def test_a_structure_that_changed_is_observed(
     assert "w" in shown["effect"]
 
 
-def test_a_run_of_the_command_line_is_on_the_timeline(stand: Stand) -> None:
+def test_a_run_of_the_command_line_is_on_the_timeline(ran: Ran) -> None:
     """It belongs to the configured location and its job; nobody relaunches it."""
-    found = stand.instance.get_run_by_id(run(stand))
+    found = ran.stand.instance.get_run_by_id(ran.run_id)
     assert found is not None
     origin = found.remote_job_origin
     assert origin is not None
@@ -203,9 +229,9 @@ def test_a_run_of_the_command_line_is_on_the_timeline(stand: Stand) -> None:
     assert found.is_success
 
 
-def test_a_mirror_that_was_removed_leaves_the_catalogue(stand: Stand, database: str) -> None:
+def test_a_mirror_that_was_removed_leaves_the_catalogue(ran: Ran) -> None:
     """The others keep their generated names; its history stays."""
-    run(stand)
+    stand = ran.stand
     first, second = known(stand)
     shown = stand.definitions((replace(first, ended=True), second)).get_repository_def()
     keys = {NAMES.table(one.table) for one in (first, second)} & shown.assets_defs_by_key.keys()

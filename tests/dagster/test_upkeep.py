@@ -39,8 +39,9 @@ def test_upkeep_runs_as_a_job_and_leaves_the_newest_records(
 
     ordinary = dg.GraphDefinition(name=job_name(SOURCE), node_defs=[nothing]).to_job()
     with dg.DagsterInstance.local_temp(str(tmp_path)) as instance:
-        for job in (definitions.resolve_job_def(name), ordinary, ordinary, ordinary):
-            assert job.execute_in_process(instance=instance).success
+        assert definitions.resolve_job_def(name).execute_in_process(instance=instance).success
+        for _ in range(3):
+            instance.create_run_for_job(ordinary, status=dg.DagsterRunStatus.SUCCESS)
         counts = [runs(instance, one) for one in (name, job_name(SOURCE))]
         now = datetime.now(UTC)
         assert (counts, delete_runs(instance, SOURCE, now - timedelta(days=1))) == ([1, 3], 0)

@@ -182,18 +182,22 @@ def test_a_ledger_of_the_fourth_schema_goes_on(empty_dsn: str) -> None:
 
 
 _CHAIN = """
-insert into lockstep.sources (name, token) values ('shop', 1);
-insert into lockstep.leases (source, token, holder, backend_pid) values ('shop', 1, 'x', 1);
-insert into lockstep.decisions (source, token, kind, rule, reason, facts, author, decided_at)
-values ('shop', 1, 'start', 'x', 'x', '{"tables": {"include": ["shop.*"], "exclude": []}}', 'x',
-        now() - interval '1 minute');
-create function pg_temp.capture(a_start integer, a_gtid text, a_moment timestamptz, how_many bigint)
+create function pg_temp.follow(a_source text) returns void language sql as $$
+    insert into lockstep.sources (name, token) values (a_source, 1);
+    insert into lockstep.leases (source, token, holder, backend_pid) values (a_source, 1, 'x', 1);
+    insert into lockstep.decisions (source, token, kind, rule, reason, facts, author, decided_at)
+    values (a_source, 1, 'start', 'x', 'x', '{"tables": {"include": ["shop.*"], "exclude": []}}',
+            'x', now() - interval '1 minute');
+$$;
+create function pg_temp.capture(a_source text, a_start integer, a_gtid text, a_moment timestamptz,
+    how_many bigint)
 returns void language sql as $$
     insert into lockstep.batches (source, state, predecessor, start_decision, base, token,
         start_base, start_number, start_offset, start_gtid_set, start_server_uuid)
-    select 'shop', 'capturing', max(id), case when count(*) = 0 then 1 end, 0, 1, 'binlog',
-        1, a_start, '', 'uuid'
-    from lockstep.batches;
+    select a_source, 'capturing', max(id), case when count(*) = 0
+        then (select min(d.id) from lockstep.decisions d where d.source = a_source) end,
+        0, 1, 'binlog', 1, a_start, '', 'uuid'
+    from lockstep.batches where source = a_source;
     update lockstep.batches set state = 'captured', captured_at = clock_timestamp(),
         end_base = 'binlog', end_number = 1, end_offset = a_start + 100, end_gtid_set = '',
         end_server_uuid = 'uuid', end_committed_at = a_moment, transactions = how_many,
@@ -213,13 +217,13 @@ def test_what_older_ledgers_kept_is_a_witness_and_a_scope(empty_dsn: str) -> Non
     migrate(target, connection, migrations()[:10])
     connection.close()
     captures = (
-        (4, f"{SERVER}:7", _MOMENT, 3),
-        (104, "0-1-5", _MOMENT, 3),
-        (204, f"{SERVER}:9", "2026-11-01T06:00:01Z", 3),
-        (304, f"{OTHER}:1", _MOMENT, 0),
+        ("shop", 4, f"{SERVER}:7", _MOMENT, 3),
+        ("shop", 104, "0-1-5", _MOMENT, 3),
+        ("shop", 204, f"{SERVER}:9", "2026-11-01T06:00:01Z", 3),
+        ("shop", 304, f"{OTHER}:1", _MOMENT, 0),
     )
     calls = ";".join(f"select pg_temp.capture{capture}" for capture in captures)
-    run(empty_dsn, _CHAIN + calls)
+    run(empty_dsn, _CHAIN + "select pg_temp.follow('shop');" + calls)
     with open_ledger(empty_dsn, Path()) as ledger:
         assert ledger.set_witnesses("shop", 4) == [SetWitness(f"{SERVER}:7", 1793512800123456)]
         [scope] = ledger.capture_scopes("shop")
@@ -276,7 +280,7 @@ _ENDED = (
 
 def test_how_attempts_ended_is_carried_over_from_names_and_facts(empty_dsn: str) -> None:
     """Ledgers of before said it in the name of an error and in facts; those stay as they are."""
-    before = _ledger_of_before(empty_dsn, [ended[:3] for ended in _ENDED])
+    before = _ledger_of_before(empty_dsn, {"shop": [ended[:3] for ended in _ENDED]})
     with open_ledger(empty_dsn, Path()) as ledger:
         attempts = ledger.attempts("shop")
         found = [
@@ -306,19 +310,18 @@ _SAYS = (
 )
 
 
-@pytest.mark.parametrize(("kind", "rule", "hint", "code", "sentence"), _SAYS)
-def test_status_says_of_an_older_ledger_what_it_said(
-    empty_dsn: str, kind: str, rule: str, hint: str, code: int, sentence: str
-) -> None:
+def test_status_says_of_an_older_ledger_what_it_said(empty_dsn: str) -> None:
     """What failed last, whose move it is and what to do; and since when nothing was behind."""
-    facts = json.dumps({"hint": hint, "head": "binlog.000001:104"})
-    _ledger_of_before(empty_dsn, [(kind, rule, facts)])
+    facts = {rule: {"hint": hint, "head": "binlog.000001:104"} for _, rule, hint, *_ in _SAYS}
+    ended = {rule: [(kind, rule, json.dumps(facts[rule]))] for kind, rule, *_ in _SAYS}
+    _ledger_of_before(empty_dsn, ended)
     with open_ledger(empty_dsn, Path()) as ledger:
-        standing = stand("shop", TablePatterns(("shop.*",)), ledger, _AWAY, _NOW)
-    told = verdict(standing, _NOW, None)
-    assert (told.sentence, exit_code(standing, _NOW, None)) == (sentence, code)
-    assert told.hint == (_AWAY.hint if code == 3 else hint)
-    assert standing.lag.seconds == (3600.0 if kind == "idle" else 2 * 3600.0)
+        for kind, source, hint, code, sentence in _SAYS:
+            standing = stand(source, TablePatterns(("shop.*",)), ledger, _AWAY, _NOW)
+            told = verdict(standing, _NOW, None)
+            assert (told.sentence, exit_code(standing, _NOW, None)) == (sentence, code)
+            assert told.hint == (_AWAY.hint if code == 3 else hint)
+            assert standing.lag.seconds == (3600.0 if kind == "idle" else 2 * 3600.0)
 
 
 _SHOWN = (
@@ -326,22 +329,31 @@ _SHOWN = (
 )
 
 
-def _ledger_of_before(dsn: str, decisions: list[tuple[str, str, str]]) -> list[tuple[object, ...]]:
-    """One of migration 0033 with an acknowledged batch, and these decisions of it since, a second
-    after each other."""
+def _ledger_of_before(
+    dsn: str, decisions: dict[str, list[tuple[str, str, str]]]
+) -> list[tuple[object, ...]]:
+    """One of migration 0033 with an acknowledged batch of each source, and these decisions of it
+    since, a second after each other."""
     target = LedgerAddress(dsn, "a ledger of the thirty-third schema")
     connection = connect(target)
     migrate(target, connection, migrations()[:33])
     connection.close()
     rows = ", ".join(
-        f"('shop', 1, '{kind}', '{rule}', 'why', '{facts}', 'x',"
+        f"('{source}', 1, '{kind}', '{rule}', 'why', '{facts}', 'x',"
         f" '2026-11-01 06:00:00Z'::timestamptz + interval '{number} s')"
-        for number, (kind, rule, facts) in enumerate(decisions)
+        for source, several in decisions.items()
+        for number, (kind, rule, facts) in enumerate(several)
+    )
+    captures = "".join(
+        f"select pg_temp.follow('{source}');"
+        f"select pg_temp.capture('{source}', 4, '', '2026-11-01 05:00:00Z', 3);"
+        for source in decisions
     )
     run(
         dsn,
-        _CHAIN + "select pg_temp.capture(4, '', '2026-11-01 05:00:00Z', 3);"
-        "update lockstep.batches set state = 'merged', merged_at = '2026-11-01 05:01:00Z';"
+        _CHAIN
+        + captures
+        + "update lockstep.batches set state = 'merged', merged_at = '2026-11-01 05:01:00Z';"
         "update lockstep.batches set state = 'acknowledged',"
         " acknowledged_at = '2026-11-01 05:02:00Z';"
         "insert into lockstep.decisions (source, token, kind, rule, reason, facts, author,"

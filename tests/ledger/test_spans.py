@@ -116,7 +116,7 @@ def test_all_at_once_is_each_by_itself(ledger: Ledger, lease: Lease, seed: int) 
     made.make()
     source = lease.source
     live = ledger.live_batches(source, 0, 1 << 62)
-    for first, last in ((live[at].id, live[at + 9].id) for at in range(0, len(live) - 9, 4)):
+    for first, last in ((live[at].id, live[at + 9].id) for at in range(0, len(live) - 9, 7)):
         inside = [one for one in live if first <= one.id <= last]
         touched = {one.id: _touched(ledger, one) for one in inside}
         assert ledger.tables_within(source, first, last) == frozenset().union(*touched.values())
@@ -140,7 +140,7 @@ def test_all_at_once_is_each_by_itself(ledger: Ledger, lease: Lease, seed: int) 
 
 
 def _require_spans(ledger: Ledger, source: str, chain: list[Batch]) -> None:
-    minutes = [MOMENT + timedelta(minutes=n / 2) for n in range(-2, 2 * BATCHES + 6, 3)]
+    minutes = [MOMENT + timedelta(minutes=n / 2) for n in range(-2, 2 * BATCHES + 6, 7)]
     places: list[tuple[Place, datetime | None]] = [(AtMoment(one), one) for one in minutes]
     pairs = [
         *combinations([(Earliest(), None), *places], 2),

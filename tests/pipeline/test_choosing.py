@@ -79,14 +79,6 @@ def test_a_jump_forward_is_a_gap_with_its_tables(shop: Shop) -> None:
     assert (gap.begin, gap.end) == (str(choice.follows), str(choice.position))
 
 
-def test_the_place_where_it_stands_leaves_nothing_out(shop: Shop) -> None:
-    """The cursor's own place is contiguous, and no gap."""
-    cursor = shop.follower.ledger.captured_cursor(SOURCE)
-    assert cursor is not None
-    choice = shop.choose(str(cursor.position))
-    assert (choice.continuity, choice.gap_tables) == (Continuity.CONTIGUOUS, ())
-
-
 def test_a_jump_back_over_acknowledged_ground_is_refused_at_once(shop: Shop) -> None:
     """The hint goes on where the source stands; an earlier choice stays."""
     shop.choose("latest")
@@ -95,14 +87,11 @@ def test_a_jump_back_over_acknowledged_ground_is_refused_at_once(shop: Shop) -> 
     assert "`lockstep start-at" in error.hint
 
 
-@pytest.mark.parametrize("place", ["binlog.999999:4", "run:nobody"])
-def test_a_place_that_is_not_there_is_refused_at_once(shop: Shop, place: str) -> None:
-    """A typing error makes no run fail."""
-    assert isinstance(shop.refused(place), StartUnreachable)
-
-
-def test_a_snapshot_cannot_be_chosen(shop: Shop) -> None:
-    """It is no place in the log: `lockstep snapshot` reads tables again. Exit code 2."""
+def test_a_place_that_is_not_there_is_refused_at_once(shop: Shop) -> None:
+    """A typing error makes no run fail. A snapshot is no place in the log: `lockstep snapshot`
+    reads tables again; exit code 2."""
+    for place in ("binlog.999999:4", "run:nobody"):
+        assert isinstance(shop.refused(place), StartUnreachable)
     error = shop.refused("snapshot")
     assert isinstance(error, NotYet)
     assert "only a source's first run starts that way" in error.message
@@ -110,11 +99,12 @@ def test_a_snapshot_cannot_be_chosen(shop: Shop) -> None:
 
 
 def test_the_last_choice_counts(shop: Shop) -> None:
-    """That is how one is taken back."""
+    """That is how one is taken back: the cursor's own place is contiguous, and no gap."""
     shop.choose("latest", "first")
     cursor = shop.follower.ledger.captured_cursor(SOURCE)
     assert cursor is not None
-    shop.choose(str(cursor.position), "second")
+    choice = shop.choose(str(cursor.position), "second")
+    assert (choice.continuity, choice.gap_tables) == (Continuity.CONTIGUOUS, ())
     override = shop.follower.ledger.open_override(SOURCE)
     assert override is not None
     assert override.reason == "second"

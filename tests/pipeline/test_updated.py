@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.binlog.arrays.cells import layout
@@ -80,6 +80,7 @@ def _block(events: list[tuple[EventType, bytes]]) -> Block:
     return Block(np.frombuffer(bytes(data), np.uint8), index)
 
 
+@settings(max_examples=25)
 @given(EVENTS)
 def test_an_update_tells_the_columns_it_changed(
     made: list[tuple[EventType, list[bool], list[bool], list[tuple[Row, Row, bool]]]],
