@@ -154,10 +154,12 @@ def require_that_runs_go_first(
     """Upkeep that had planned its commit when a run wrote to the mirror never makes it; the run
     waits for nothing."""
     mysql.execute(f"insert into {added} values (200, 0)")
+    beside = replace(project, warm=rival)
     with asleep(project, "resources.lake.pin:Head.pin", command="upkeep") as hanging:
-        replace(project, warm=rival).run("run")
+        beside.run("run")
         hanging.wake()
         code, said = hanging.end()
+    beside.at_rest()
     assert code == 0, said
     assert len(project.commits(added)) == RUNS + 1
     assert project.unequal(mysql, added) == {}

@@ -277,7 +277,7 @@ def test_what_is_kept_is_told_as_before(stand: Stand, source: str, seed: int, st
     and runs and consumers go on."""
     past = Past(stand.ledger, stand, source, Random(seed), stops)
     pruned = went = 0
-    while pruned < 2:
+    while pruned < 2 or not went:
         for _ in range(RUNS):
             past.run()
         through = past.forget()
@@ -298,7 +298,6 @@ def test_what_is_kept_is_told_as_before(stand: Stand, source: str, seed: int, st
         } <= old
         assert past.prune(through, _END) == 0
         assert stand.dsn is None or run(stand.dsn, _IDLE.format(source, through)) == [(0,)]
-    assert went
     assert len(past.ledger.unfinished_notes(source)) == 0
 
 

@@ -32,7 +32,8 @@ ALTERED = (
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_structures_change_while_others_write(mysql: MySqlStand, database: str, seed: int) -> None:
-    """Whatever runs and comparisons come between: nothing differs that nobody spoiled."""
+    """Whatever runs and comparisons come between: nothing differs that nobody spoiled, and the
+    other table is proven each time."""
     chance = Random(seed)
     hot = made(mysql, database)
     waiting = [ALTERED[n : n + 2] for n in range(0, len(ALTERED), 2)]
@@ -50,7 +51,7 @@ def test_structures_change_while_others_write(mysql: MySqlStand, database: str, 
                 time.sleep(0.05)
         hot.follower.run()
         assert hot.verify().equal
-    assert proven > len(ALTERED)
+    assert proven >= len(ALTERED)
 
 
 @pytest.mark.parametrize("wide", [250, pytest.param(1000, marks=pytest.mark.soak)])
