@@ -19,9 +19,9 @@ from pipeline.runs.reports import CaptureReport
 from pipeline.table import TableName
 from pipeline.table_state import OrderKind, TableEventKind, TableState
 from tests.fix_mysql import MySqlStand
+from tests.mysql.logged import head
 from tests.mysql.reading import server
 from tests.positions.follower import SOURCE, Follower
-from tests.positions.servers import log_end
 
 
 @dataclass
@@ -126,7 +126,7 @@ class Shop:
 def open_shop(stand: MySqlStand, name: str, tables: Sequence[str] = ("a", "b"), *more: str) -> Shop:
     """Tables of an id and a value with a row each, and what more was done: a first run brought it
     into the lake, from the log."""
-    shop = Shop(stand, name, Follower(server(stand), [f"{name}.*"], log_end(stand)))
+    shop = Shop(stand, name, Follower(server(stand), [f"{name}.*"], str(head(stand))))
     shop.do(
         *(f"create table {table} (id int primary key, v int)" for table in tables),
         *(f"insert into {table} values (1, 1)" for table in tables),

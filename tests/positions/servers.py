@@ -170,12 +170,6 @@ def head(stand: MySqlStand) -> tuple[str, int]:
     return str(name), int(offset)
 
 
-def log_end(stand: MySqlStand) -> str:
-    """The end of any server's log, as a place."""
-    (*_, (file, size, *_)) = stand.rows("show binary logs")
-    return f"{file}:{size}"
-
-
 def purge(stand: MySqlStand) -> None:
     """All log files but a new one."""
     stand.execute("flush binary logs")

@@ -20,9 +20,10 @@ from pipeline.source_plan import SnapshotPlan
 from pipeline.table import TableName
 from pipeline.table_state import Quarantine
 from tests.fix_mysql import MySqlStand, killed_at_last
+from tests.mysql.logged import head
 from tests.mysql.reading import server
 from tests.positions.follower import SOURCE, Follower
-from tests.positions.servers import SMALL, log_end, make_account
+from tests.positions.servers import SMALL, make_account
 
 TABLES = (
     "create table top (id int primary key, note text)",
@@ -68,7 +69,7 @@ class Shop:
         self.stand, self.name = stand, stand.fresh_name()
         stand.execute(f"create database {self.name} character set utf8mb4")
         tables = [f"{self.name}.kept", f"{self.name}.beside"]
-        start, lake = log_end(stand), LakePolicies(**policies)
+        start, lake = str(head(stand)), LakePolicies(**policies)
         self.put(*TABLES)
         self.follower = Follower(server(stand), tables, start, lake_policies=lake)
         self.follower.run()

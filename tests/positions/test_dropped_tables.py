@@ -17,10 +17,10 @@ from pipeline.runs.merge import merge
 from pipeline.table import TableName
 from pipeline.table_state import TableCondition, TableState
 from tests.fix_mysql import MySqlStand
+from tests.mysql.logged import head
 from tests.mysql.reading import server
 from tests.positions.follower import SOURCE, Follower
 from tests.positions.interrupted import Crash, mortal
-from tests.positions.servers import log_end
 from tests.twins.mirrors import MemoryMirrors
 
 
@@ -63,7 +63,7 @@ def shop(mysql: MySqlStand, database: str) -> Shop:
 def opened(stand: MySqlStand, name: str, policy: str) -> Shop:
     tables = [f"{name}.*"]
     policies = LakePolicies(dropped_tables=DroppedTables(policy))
-    follower = Follower(server(stand), tables, log_end(stand), lake_policies=policies)
+    follower = Follower(server(stand), tables, str(head(stand)), lake_policies=policies)
     shop = Shop(stand, name, follower)
     shop.put(
         *(f"create table {one} (id int primary key)" for one in ("gone", "lost", "other")),

@@ -18,10 +18,10 @@ from pipeline.table import TableName
 from pipeline.table_state import TableCondition, TableState
 from resources.mysql.server import MySqlServer
 from tests.fix_mysql import MySqlStand
+from tests.mysql.logged import head
 from tests.mysql.reading import server
 from tests.positions.follower import SOURCE, Follower
 from tests.positions.interrupted import Crash, drawn, mortal, noted
-from tests.positions.servers import log_end
 
 
 @dataclass
@@ -106,7 +106,7 @@ def _unread(*_: object, **__: object) -> None:
 
 def opened(stand: MySqlStand, name: str, **policies: Any) -> Shop:
     lake = LakePolicies(**{"renames": Renames.KEEP_PATH, **policies})
-    follower = Follower(server(stand), [f"{name}.*"], log_end(stand), lake_policies=lake)
+    follower = Follower(server(stand), [f"{name}.*"], str(head(stand)), lake_policies=lake)
     shop = Shop(stand, name, follower)
     shop.put(
         *(f"create table {one} (id int primary key, v int)" for one in ("a", "b")),

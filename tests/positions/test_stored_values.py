@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from tests.fix_mysql import MySqlStand
+from tests.mysql.logged import head
 from tests.mysql.reading import server
 from tests.positions.follower import Follower
-from tests.positions.servers import log_end
 
 KEPT = {
     "binary to varbinary": ("binary(4)", "varbinary(4)", ("'a'", "x'61620000'", "''", "null")),
@@ -56,7 +56,7 @@ class Shop:
     def __init__(self, stand: MySqlStand, name: str, cases: Cases):
         self.stand, self.name, self.cases = stand, name, cases
         self.tables = dict(zip(cases, map("t{}".format, count()), strict=False))
-        self.follower = Follower(server(stand), [f"{name}.*"], log_end(stand))
+        self.follower = Follower(server(stand), [f"{name}.*"], str(head(stand)))
         self.put(
             "create table {table} (id int primary key, v {before})",
             "insert into {table} values {rows}",

@@ -20,9 +20,9 @@ from pipeline.errors import (
 )
 from pipeline.runs.context import Workplace
 from tests.fix_mysql import MySqlStand
+from tests.mysql.logged import head
 from tests.mysql.reading import server
 from tests.positions.follower import SOURCE, Follower
-from tests.positions.servers import log_end
 
 TABLES = ("a", "b")
 
@@ -83,7 +83,7 @@ class Shop:
 
 def open_shop(mysql: MySqlStand, database: str) -> Shop:
     """After a first run, which read in the log how the tables were made and changed."""
-    start = log_end(mysql)
+    start = str(head(mysql))
     mysql.execute(
         *(f"create table {table} (id int primary key, v int)" for table in TABLES),
         database=database,
