@@ -1,8 +1,8 @@
 """A process that takes inputs until one is not refused as it should be.
 
-    python -m tests.fuzz.process SEED_FILE FIRST X.corpus WAY:COUNT … Y.corpus WAY:COUNT …
+    python -m tests.fuzz.process CORPUS SEED_FILE FIRST WAY:COUNT …
 
-takes, for each way in (`targets.ways_in`) over a corpus, the inputs of so many seeds from FIRST on.
+takes, for each way in (`targets.ways_in`), the inputs of so many seeds from FIRST on.
 Belongs here: which exceptions may come, how much memory, how long one input may take, and
 the seed of the input at hand in SEED_FILE (8 bytes, little-endian), for whoever finds this
 process dead. It prints a line of JSON (`Outcome`) for each way and ends with 0, or with a
@@ -104,14 +104,12 @@ def _resident() -> int:
 
 
 def main(arguments: list[str]) -> None:
-    seeds, first, *wanted = arguments
+    corpus, seeds, first, *wanted = arguments
     guard_outputs()
+    ways = ways_in(Corpus.load(Path(corpus)))
     Path(seeds).write_bytes(bytes(8))
     with Path(seeds).open("r+b") as file, mmap.mmap(file.fileno(), 8) as place:
         for part in wanted:
-            if part.endswith(".corpus"):
-                ways = ways_in(Corpus.load(Path(part)))
-                continue
             way, _, count = part.partition(":")
             faulthandler.dump_traceback_later(_SECONDS, exit=True)
             outcome = run(way, ways[way], int(first), int(count), place)
