@@ -65,11 +65,9 @@ class Ran:
 @pytest.fixture(scope="module")
 def ran(mysql: MySqlStand, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ran]:
     """Its tests look at it and change nothing."""
-    database = mysql.fresh_name()
-    mysql.execute(f"create database {database}")
-    with source(mysql, database, tmp_path_factory.mktemp("pages")) as stand:
+    folder = tmp_path_factory.mktemp("pages")
+    with mysql.own_database() as database, source(mysql, database, folder) as stand:
         yield Ran(stand, database, run(stand))
-    mysql.execute(f"drop database {database}")
 
 
 def known(stand: Stand) -> tuple[CatalogueEntry, ...]:
