@@ -232,5 +232,4 @@ OTHERS: Final = (
 
 def without(tables: Collection[str], statements: tuple[str, ...]) -> tuple[str, ...]:
     """Those that name none of the tables."""
-    named = re.compile(rf"\b({'|'.join(tables)})\b") if tables else re.compile(r"(?!)")
-    return tuple(one for one in statements if not named.search(one))
+    return tuple(one for one in statements if not {*tables} & {*re.findall(r"\w+", one)})

@@ -6,7 +6,6 @@ how many, and when that is worth the time (`test_crash`, `test_soak`).
 
 from __future__ import annotations
 
-import os
 import random
 import signal
 import subprocess
@@ -26,13 +25,6 @@ WORKERS = 3
 _OF_THE_SOURCE = ("_ddl", "_transactions")
 PAUSE = 0.05
 """Seconds that each worker rests between two transactions: some fifty of them a second."""
-
-
-def seed_of(name: str) -> int:
-    """A new one each time, told so that a failure can be had again: set the variable."""
-    seed = int(os.environ.get(name) or random.SystemRandom().randrange(1 << 32))
-    print(f"{name}={seed}")
-    return seed
 
 
 def kill_runs(

@@ -17,7 +17,8 @@ from deltalake import DeltaTable
 
 import lockstep
 from demo.revenue import revenue, revenue_asset
-from tests.e2e.power_cuts import kill_runs, seed_of
+from tests.chance import seed_of
+from tests.e2e.power_cuts import kill_runs
 from tests.e2e.project import Project, head
 from tests.e2e.warm import WarmProcess
 from tests.fix_mysql import MySqlStand

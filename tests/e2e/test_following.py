@@ -10,11 +10,9 @@ has other places).
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from random import Random
 from typing import Any
 
 import pyarrow as pa
@@ -22,6 +20,7 @@ import pytest
 from deltalake import DeltaTable, QueryBuilder
 
 import lockstep
+from tests.chance import by_chance
 from tests.e2e import altered
 from tests.e2e.altered import DATABASE
 from tests.e2e.project import Project, head
@@ -64,9 +63,7 @@ def stages(
     tmp_path_factory: pytest.TempPathFactory,
     warm: WarmProcess,
 ) -> Iterator[Stages]:
-    seed = int(os.environ.get("SOAK_SEED") or Random().randrange(10**6))
-    print("seed", seed)
-    left_out = Random(seed).sample(altered.OTHERS, len(altered.OTHERS) - request.param)
+    left_out = by_chance().sample(altered.OTHERS, len(altered.OTHERS) - request.param)
     first, then, afterwards = (
         altered.without(left_out, one) for one in (altered.FIRST, altered.THEN, altered.AFTERWARDS)
     )

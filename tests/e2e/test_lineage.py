@@ -10,12 +10,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from random import Random
 from typing import Any
 
 from openlineage.client import event_v2, facet_v2
 from openlineage.client.facet_v2 import output_statistics_output_dataset
 
+from tests.chance import by_chance
 from tests.e2e.project import Project
 from tests.e2e.warm import WarmProcess
 from tests.fix_mysql import MySqlStand
@@ -214,7 +214,7 @@ def test_no_backend_stands_in_the_way_of_a_run(
     project = project_with(tmp_path, mysql, database, warm, '{ type = "noop" }')
     toml = project.folder / "lockstep.toml"
     kept = toml.read_text()
-    for number, answer in enumerate((201, Random().choice((401, None, "nobody")))):
+    for number, answer in enumerate((201, by_chance().choice((401, None, "nobody")))):
         print(answer)
         mysql.execute(f"insert into {database}.a values ({number})")
         with listening(Backend(None if isinstance(answer, str) else answer)) as backend:

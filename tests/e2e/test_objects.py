@@ -4,7 +4,6 @@ repeated, and readers that know nothing of Lockstep."""
 from __future__ import annotations
 
 from pathlib import Path
-from random import Random
 from typing import Any
 from urllib.parse import unquote
 
@@ -12,6 +11,7 @@ import pytest
 
 import lockstep
 from resources.lake.paths import AGENT, DELTA_AGENT
+from tests.chance import by_chance
 from tests.e2e.project import Project
 from tests.e2e.test_recovery import forget
 from tests.e2e.warm import WarmProcess
@@ -78,7 +78,7 @@ def test_a_lake_of_objects(
     assert all(one["mirror"]["wrong"] == 0 for one in told["tables"].values())
     forget(project)
     project.run("recover", "--yes")
-    for number, (target, when) in enumerate(Random().sample(KILLS, kills), start=1):
+    for number, (target, when) in enumerate(by_chance().sample(KILLS, kills), start=1):
         print("killed", when, target)
         mysql.execute(
             f"use {database}",

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
-from random import Random
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
+from tests.chance import by_chance
 from tests.e2e.project import Project, head
 from tests.e2e.test_replay import note_size
 from tests.e2e.warm import WarmProcess
@@ -72,7 +72,7 @@ def test_a_table_as_of_any_transaction(
     assert "lies in the lake" in inside.stderr
     _damage(project, database)
     project.run("verify", name, expect=4)
-    when = Random().choice(("before", "after"))
+    when = by_chance().choice(("before", "after"))
     print("killed", when)
     project.killed(WRITE, when, 2, "rebuild", name)
     if when == "before":

@@ -4,7 +4,6 @@ on, and ends equal to MySQL with every transaction in the lake once.
 
 from __future__ import annotations
 
-import os
 import shutil
 from pathlib import Path
 from random import Random
@@ -14,6 +13,7 @@ import pytest
 from deltalake import DeltaTable
 
 from pipeline.gtid import GtidSet
+from tests.chance import seed_of
 from tests.e2e.project import Project, empty_ledger, head
 from tests.e2e.warm import WarmProcess
 from tests.fix_mysql import MySqlStand
@@ -98,8 +98,7 @@ DRAWN = 1
 def test_a_ledger_thrown_away(
     mysql: MySqlStand, database: str, tmp_path: Path, warm: WarmProcess, kills: int
 ) -> None:
-    seed = int(os.environ.get("SOAK_SEED") or Random().randrange(10**6))
-    print(f"SOAK_SEED={seed}")
+    seed = seed_of("SOAK_SEED")
     start, before = head(mysql), executed(mysql)
     writer = Writer(mysql, database, seed)
     project = Project.made(

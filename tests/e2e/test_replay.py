@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from random import Random
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
+from tests.chance import by_chance
 from tests.e2e.project import Project, head
 from tests.e2e.warm import WarmProcess
 from tests.fix_mysql import MySqlStand
@@ -58,7 +58,7 @@ def test_a_damaged_span_is_whole_behind_a_replay(
     told = project.json("replay", *SPAN, "--compare", expect=4)["tables"][name]
     assert (told["segments"], told["replaced"]) == ({"same": 3, "damaged": 1}, 0)
     assert told["mirror"]["wrong"] == 2
-    target = Random().choice(KILLS)
+    target = by_chance().choice(KILLS)
     print("killed behind", target)
     project.killed(target, "after", 1, "replay", *SPAN)
     if "mirror" in target:

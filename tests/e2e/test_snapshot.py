@@ -7,11 +7,11 @@ import re
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
-from random import Random
 from typing import Any
 
 import pytest
 
+from tests.chance import by_chance
 from tests.e2e.project import Project
 from tests.e2e.warm import REPOSITORY, WarmProcess
 from tests.fix_mysql import MySqlStand
@@ -82,7 +82,7 @@ def test_killed_while_it_reads(project: Project, mysql: MySqlStand, drawn: int) 
     secretly(mysql, f"insert into customers values {more}", "analyze table customers")
     config = project.folder / "lockstep.toml"
     kept = config.read_text()
-    others = Random().sample([one for one in KILLS if one != TOLD], drawn)
+    others = by_chance().sample([one for one in KILLS if one != TOLD], drawn)
     for number, kill in enumerate(one for one in KILLS if one == TOLD or one in others):
         place, nth, connections = kill
         print("killed after", place)

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.power_cuts import kill_runs, seed_of
+from tests.chance import seed_of
+from tests.e2e.power_cuts import kill_runs
 from tests.fix_mysql import MySqlStand
 
 KILLS = int(os.environ.get("SOAK_KILLS", "100"))

@@ -4,7 +4,6 @@ once, and reads no table from the source that has a mirror.
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 from datetime import UTC, datetime
 from random import Random
@@ -15,6 +14,7 @@ from pipeline.errors import ForeignCommit, PositionPurged, VersionSetUnknown
 from pipeline.lake_commit import said_of, stamp
 from pipeline.runs.recovering.recover import RecoveryOutcome, foresee, recover
 from pipeline.table import TableName
+from tests.chance import by_chance, seed_of
 from tests.e2e.test_recovery import Writer
 from tests.fix_mysql import MySqlStand
 from tests.hostile.histories import History, Made, Real, make_history
@@ -82,7 +82,7 @@ def test_from_every_moment(history: History) -> None:
 @pytest.mark.parametrize("drawn", [DRAWN, pytest.param(None, marks=pytest.mark.soak)])
 def test_from_moments_of_a_real_server(real: History, drawn: int | None) -> None:
     moments = range(len(real.moments))
-    for moment in Random().sample(moments, drawn or len(moments)):
+    for moment in by_chance().sample(moments, drawn or len(moments)):
         tried(real, moment)
 
 
@@ -156,8 +156,7 @@ class Undoing:
 def test_runs_that_are_undone_by_chance(mysql: MySqlStand, database: str, rounds: int) -> None:
     """Structures change on the way, and some batches are merged together: each mirror that is not
     read again shows what the batch had left; behind the next run all equal the source."""
-    seed = int(os.environ.get("SOAK_SEED") or Random().randrange(10**6))
-    print(f"SOAK_SEED={seed}")
+    seed = seed_of("SOAK_SEED")
     one = Undoing(mysql, database, seed)
     one.run()
     for _ in range(rounds):
@@ -377,5 +376,5 @@ def test_a_lake_of_a_version_before_is_gone_on_with(
     every one in `make soak`. What such a lake cannot tell is said."""
     for one, most in (history, 2 * DRAWN), (real, DRAWN):
         moments = range(len(one.moments))
-        for moment in Random().sample(moments, most if drawn else len(moments)):
+        for moment in by_chance().sample(moments, most if drawn else len(moments)):
             of_before_tried(one, moment)

@@ -7,11 +7,9 @@ the source's log goes on.
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from dataclasses import replace
 from itertools import product
-from random import Random
 
 import pytest
 
@@ -21,6 +19,7 @@ from pipeline.errors import ForeignCommit
 from pipeline.revision import Revision
 from pipeline.runs.agreement.claim import disagreement
 from pipeline.runs.recovering.adopt import KIND, adopt
+from tests.chance import by_chance
 from tests.fix_mysql import MySqlStand
 from tests.hostile.histories import (
     History,
@@ -116,9 +115,7 @@ def test_pairs_of_moments(history: History, each: int | None) -> None:
 
 def drawn(pairs: list[tuple[int, int]], each: int) -> list[tuple[int, int]]:
     """So many by chance in which a ledger or a lake has its turn."""
-    seed = int(os.environ.get("SOAK_SEED") or Random().randrange(10**6))
-    print(f"SOAK_SEED={seed}")
-    shuffled = Random(seed).sample(pairs, len(pairs))
+    shuffled = by_chance().sample(pairs, len(pairs))
     met: Counter[tuple[str, int]] = Counter()
     found = []
     for ledger, lake in shuffled:
@@ -131,7 +128,7 @@ def drawn(pairs: list[tuple[int, int]], each: int) -> list[tuple[int, int]]:
 
 def test_two_moments_drawn_at_random(real: History) -> None:
     numbers = range(len(real.moments))
-    tried(real, Random().sample(list(product(numbers, numbers)), DRAWN))
+    tried(real, by_chance().sample(list(product(numbers, numbers)), DRAWN))
 
 
 @pytest.mark.soak

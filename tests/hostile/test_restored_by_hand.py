@@ -8,13 +8,13 @@ import shutil
 import subprocess
 from itertools import count
 from pathlib import Path
-from random import Random
 
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
 import lockstep
+from tests.chance import by_chance
 from tests.e2e.project import Project, head
 from tests.e2e.warm import REPOSITORY, WarmProcess
 from tests.fix_mysql import MySqlStand
@@ -135,7 +135,7 @@ def test_a_run_is_undone(
     """Its chapter, behind statements that changed a structure and dropped a table; the lake shows
     what it showed before them, until the log is read again; killed on the way. Then one run more,
     by its id."""
-    start, kills = head(mysql), sorted(Random().sample(KILLS, killed), key=KILLS.index)
+    start, kills = head(mysql), sorted(by_chance().sample(KILLS, killed), key=KILLS.index)
     print(kills)
     project = Project.made(
         tmp_path / "project", port=mysql.port, tables=[f"{database}.*"], start=start, warm=warm

@@ -13,12 +13,12 @@ import sys
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
-from random import Random
 
 import pytest
 
 from resources.lake import log_store
 from resources.lake.jars import jars_folder
+from tests.chance import by_chance
 from tests.e2e.project import Project, head
 from tests.e2e.warm import WarmProcess
 from tests.fix_mysql import MySqlStand
@@ -107,7 +107,7 @@ def test_a_run_that_was_taken_over_changes_nothing(
     project: Project, rival: WarmProcess, kind: dict[str, tuple[str, int]]
 ) -> None:
     """Before one of these calls, by chance."""
-    place = Random().choice(sorted(kind))
+    place = by_chance().choice(sorted(kind))
     print(place)
     require_nothing_changed(project, rival, *kind[place])
 

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from random import Random
 from typing import Any, Protocol, cast
 
 import psycopg2
@@ -32,6 +31,7 @@ from pipeline.runs.capture import capture
 from pipeline.runs.context import Progress, Unwatched, Workplace
 from pipeline.runs.merge import merge
 from resources.postgres.ledger import PostgresLedger, open_ledger
+from tests.chance import by_chance
 from tests.positions.fake import FakeServer
 from tests.positions.follower import Follower
 from tests.twins.books import MemoryBooks
@@ -286,19 +286,12 @@ def _each_kind(calls: Sequence[str]) -> Iterator[int]:
 
 
 def _some_writing(calls: Sequence[str]) -> Iterator[int]:
-    yield from sorted(_drawn().sample(list(_writing(calls)), 4))
+    yield from sorted(by_chance().sample(list(_writing(calls)), 4))
 
 
 def _one_writing(calls: Sequence[str]) -> Iterator[int]:
     names = ("record_capture", "settle", "acknowledge")
-    yield calls.index(_drawn().choice(names)) + 1
-
-
-def _drawn() -> Random:
-    """Chance, whose seed a failure shows."""
-    seed = time.time_ns()
-    print(f"seed {seed}")
-    return Random(seed)
+    yield calls.index(by_chance().choice(names)) + 1
 
 
 def _calls(shop: Shop, chosen: Chosen) -> list[int]:

@@ -10,7 +10,6 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from random import Random
 from typing import Any
 
 import pytest
@@ -19,6 +18,7 @@ from pymysql.cursors import Cursor
 from pipeline.binlog.text.charset_tables import SINGLE_BYTE
 from pipeline.binlog.text.charsets import CHARACTER_SETS, single_byte, text_decoder
 from pipeline.binlog.text.twins import has_twins, twins
+from tests.chance import by_chance
 from tests.fix_mysql import MySqlStand
 
 Limits = tuple[int, int]
@@ -176,7 +176,7 @@ MULTI_BYTE = sorted({codes.charset for codes in CODES})
 def test_codes_of_the_multi_byte_sets(servers: list[Asked], charset: str) -> None:
     """A code decodes as each server says, or not at all where the server has no character: the
     first and the last lead byte, and others as chance has it."""
-    chance = Random()
+    chance = by_chance()
     for codes in (codes for codes in CODES if codes.charset == charset):
         between = codes.leads[1:-1]
         some = chance.sample(between, min(len(between), LEADS - 2))

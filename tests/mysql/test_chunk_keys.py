@@ -4,7 +4,6 @@ are the table, and nothing is in two of them."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from random import Random
 from typing import Any
 
 import pytest
@@ -12,6 +11,7 @@ import pytest
 from pipeline.errors import TableError
 from pipeline.snapshot.keys import FORMS, chunk_key
 from pipeline.table import TableName
+from tests.chance import by_chance
 from tests.fix_mysql import MySqlStand
 from tests.mysql.chunk_key_cases import (
     ALL,
@@ -106,7 +106,7 @@ def test_chunks_together_are_the_table(
 
 def drawn(cases: list[Case]) -> list[Case]:
     """Of text four CHARs and eight VARCHARs, as chance has it."""
-    chance, found = Random(), list[Case]()
+    chance, found = by_chance(), list[Case]()
     for kind, most in (("char", 4), ("varchar", 8)):
         these = [one for one in cases if one.type == kind]
         found += chance.sample(these, min(len(these), most))
@@ -121,7 +121,7 @@ OF_EACH_TYPE = tuple({one.type: one for one in reversed(CASES) if one.servers !=
 )
 def test_chunks_of_other_engines(anywhere: Sliced, engine: str) -> None:
     """Whose primary key is a tree beside the rows: a key of ten types, as chance has it."""
-    _cut_all(anywhere, engine, Random().sample(OF_EACH_TYPE, 10))
+    _cut_all(anywhere, engine, by_chance().sample(OF_EACH_TYPE, 10))
 
 
 @pytest.mark.soak

@@ -6,7 +6,6 @@ import re
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from random import Random
 
 import pymysql
 import pytest
@@ -22,6 +21,7 @@ from pipeline.errors import NotAnEventBoundary
 from pipeline.gtid import GtidSet
 from pipeline.ports.source import BinlogSize
 from pipeline.position import Coordinates, LogFile, Position
+from tests.chance import by_chance
 from tests.fix_mysql import MySqlStand
 from tests.mysql.counted import CountedDumps, Listed, listed
 from tests.mysql.logged import head
@@ -151,7 +151,7 @@ def require_places(stand: MySqlStand, file: LogFile, share: float = 0.4) -> None
     source = server(stand)
     events = listed(stand, file)
     places = list(of_server(events).items())
-    for offset, (begin, inside, gtids) in Random().sample(places, round(len(places) * share)):
+    for offset, (begin, inside, gtids) in by_chance().sample(places, round(len(places) * share)):
         boundary = find_boundary(source, Coordinates(file, offset))
         found = boundary.at.offset, boundary.rewound, str(boundary.gtid_set)
         assert found == (begin, inside, str(gtids)), offset

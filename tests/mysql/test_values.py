@@ -9,7 +9,6 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import zip_longest
-from random import Random
 
 import pyarrow as pa
 import pytest
@@ -19,6 +18,7 @@ from pipeline.errors import TableError
 from pipeline.schema.rows import row_structure
 from pipeline.table import Column, TableName, TableStructure
 from resources.mysql.server import MySqlServer
+from tests.chance import by_chance
 from tests.mysql.filled import (
     Filled,
     filled,
@@ -78,7 +78,7 @@ def _chosen(cases: str) -> list[ValueCase]:
         return value_cases()
     found = one_of_each()
     others = [case for case in value_cases() if case not in found]
-    return found + Random().sample(others, len(others) // 3 if cases == "drawn" else 0)
+    return found + by_chance().sample(others, len(others) // 3 if cases == "drawn" else 0)
 
 
 def test_the_log_says_what_select_says(told: Told) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import cache
 from itertools import product
 from random import Random
-from time import time_ns
 
 import pytest
 from hypothesis import given
@@ -15,6 +14,7 @@ from pipeline.binlog.text.charset_tables import MULTI_BYTE
 from pipeline.binlog.text.charsets import CHARACTER_SETS, single_byte, text_decoder
 from pipeline.binlog.text.twins import comes_back, has_twins, is_own_number, twins
 from pipeline.table import Column
+from tests.chance import by_chance
 
 SEVERAL = sorted(charset for charset in CHARACTER_SETS if has_twins(charset))
 CODES = [bytes([byte]) for byte in range(256)] + [
@@ -54,9 +54,7 @@ def test_codes_of_four_bytes_are_of_characters_without_another() -> None:
 def test_of_values_with_one_text_one_comes_back() -> None:
     """Whatever codes stand side by side, and whatever their halves are: of a set with codes of
     three bytes and of one without, drawn anew each time."""
-    seed = time_ns()
-    print(f"seed {seed}")
-    chance = Random(seed)
+    chance = by_chance()
     for several in (LONGER, set(SEVERAL) - LONGER):
         _require_one_of_each(chance.choice(sorted(several)), chance)
 

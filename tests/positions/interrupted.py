@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from random import Random
 from typing import Any, cast
 
+from tests.chance import by_chance
 from tests.positions.follower import Follower
 from tests.twins.ledger import MemoryLedger
 
@@ -57,7 +57,7 @@ def interrupted(
 
 def drawn(steps: Iterable[str]) -> list[tuple[str, bool]]:
     """Each step, before it or after it as chance has it: the soak has both."""
-    chance = Random()
+    chance = by_chance()
     return [(step, chance.random() < 0.5) for step in steps]
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import replace
-from random import Random
 
 import pytest
 
@@ -14,6 +13,7 @@ from pipeline.runs.capture import capture
 from pipeline.runs.comparing.verify_outcome import parts_of, repair
 from pipeline.runs.merge import merge
 from pipeline.table import TableName
+from tests.chance import by_chance
 from tests.fix_mysql import MySqlStand
 from tests.positions.follower import SOURCE
 from tests.proof.test_while_writing import ALIKE, Hot, made, spoiled
@@ -51,7 +51,7 @@ def test_however_a_mirror_is_wrong(
     """The log changes the table before, between and behind. Of a row that stands twice a merge
     would leave two. Without a key a table is read as a whole, however it is wrong: three ways by
     chance."""
-    ways = Random().sample(sorted(SPOILED), count)
+    ways = by_chance().sample(sorted(SPOILED), count)
     print(ways)
     hot = made(mysql, database, columns, ALIKE[:count])
     wrong = spoiled(hot, ways)

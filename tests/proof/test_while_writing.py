@@ -14,6 +14,7 @@ from pipeline.proof.proven import Proof
 from pipeline.runs.comparing.verify_rows import verify
 from pipeline.runs.reports import VerifyReport
 from pipeline.table import TableName
+from tests.chance import by_chance
 from tests.fix_mysql import MySqlStand
 from tests.mysql.chunked import until
 from tests.mysql.reading import server
@@ -114,7 +115,7 @@ def test_a_hot_table_is_proven_while_it_is_written(
 def test_a_wrong_row_is_found_while_it_is_written(stand: MySqlStand, own: str, count: int) -> None:
     """In whichever way it is wrong, some of them by chance, and whatever is written over it
     meanwhile: the mirror was wrong at its place. Tables that are right are proven beside it."""
-    ways = Random().sample(sorted(SPOILED), count)
+    ways = by_chance().sample(sorted(SPOILED), count)
     print(ways)
     hot = made(stand, own, alike=ALIKE[:count])
     with writers(stand, own, ["hot", *ALIKE[:count]]):
