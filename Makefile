@@ -1,6 +1,7 @@
 # Everything a visitor or a developer types. Needs Python 3.11+, make and Java 17+.
 
-PYTHON ?= python3
+# The first on PATH that is new enough, or a quicker build of the same version.
+PYTHON ?= $(or $(shell python3 -m lockstep.interpreter),python3)
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/ready
@@ -19,15 +20,16 @@ setup: $(READY)  ## virtual environment, pinned dependencies, Delta's jars; Java
 
 # The stamp is touched last: an interrupted set-up is taken up again.
 $(READY): requirements.lock pyproject.toml resources/lake/lockstep-log-store.jar
+	$(eval PYTHON := $(PYTHON))
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
-	  echo "Lockstep needs Python 3.11 or newer as \`$(PYTHON)\`. Another one: make setup PYTHON=python3.12" >&2; \
+	  echo "Lockstep needs Python 3.11 or newer, which \`$(PYTHON)\` is not. Another one: make setup PYTHON=/path/to/python3.12" >&2; \
 	  exit 2; }
 	@$(PYTHON) -m lockstep.java
 	@$(PYTHON) -m venv $(VENV) || { \
 	  echo "Python's venv module is missing. On Debian or Ubuntu: apt-get install python3-venv" >&2; \
 	  exit 2; }
 	@echo "Installing the pinned dependencies into $(VENV) (once; a few minutes)"
-	@$(BIN)/python -m pip install --quiet --no-deps --require-hashes -r requirements.lock
+	@$(BIN)/python -m pip install --quiet --no-deps --use-pep517 --require-hashes -r requirements.lock
 	@$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation -e .
 	@$(BIN)/lockstep setup --with s3
 	@touch $@

@@ -36,7 +36,9 @@ from tests.ledger.servers import embedded_server, run
 @pytest.fixture
 def unpacked(tmp_path: Path, number: int) -> Path:
     with tarfile.open(kept()[number]) as archive:
-        archive.extractall(tmp_path, filter="data")
+        # Which 3.11.4 brought; before it, the attribute is read by nobody.
+        archive.extraction_filter = getattr(tarfile, "data_filter", None)
+        archive.extractall(tmp_path)
     return tmp_path
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -149,9 +148,9 @@ def test_who_stops_leaves_what_comes_next_to_others() -> None:
         receiver.stop()
 
 
-def _open_files() -> set[str]:
-    """What this process holds open: others may be closed meanwhile, and their numbers used again."""
-    return {os.readlink(one) for one in _FILES.iterdir() if one.is_symlink()}
+def _open_files() -> set[Path]:
+    """What this process holds open; others' may be closed meanwhile, and numbers used again."""
+    return {one.readlink() for one in _FILES.iterdir() if one.is_symlink()}
 
 
 def test_who_leaves_ends_the_thread(stand: MySqlStand, table: TableName) -> None:

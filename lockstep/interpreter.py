@@ -1,0 +1,114 @@
+"""Which Python a virtual environment is made from: how one was built decides how long each command
+takes.
+
+Runs before there is an environment (`python3 -m lockstep.interpreter`), so it needs the standard
+library only. Belongs here: finding those of PATH, and the choice. Does not: installing one.
+
+One that was compiled without profile-guided optimization, or into a shared library, as version
+managers do unless told otherwise, takes up to two thirds longer for a loop than what distributions
+ship (`--enable-optimizations` in "Configure Python" of its documentation). None of its settings
+tells for certain, so a loop is timed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+OLDEST: Final = (3, 11)
+QUICKER: Final = 1.2
+"""Times; what differs by less may be chance, and the first on PATH is what was meant."""
+
+_NAME: Final = re.compile(r"python3(\.\d+)?")
+_PROBE: Final = """
+import ensurepip, json, os, sys, time, venv
+
+class Item:
+    def __init__(self, number):
+        self.number = number
+
+def loop():
+    begun = time.perf_counter()
+    total = 0
+    for number in range(30000):
+        total += Item(number).number & 3
+    return time.perf_counter() - begun
+
+seconds = min(loop() for _ in range(20))
+print(json.dumps([os.path.realpath(sys.executable), list(sys.version_info[:3]), seconds]))
+"""
+"""A Python without `venv` ends with an error."""
+
+
+@dataclass(frozen=True)
+class Python:
+    """One that environments can be made of; `seconds` is what the loop takes."""
+
+    path: str
+    version: tuple[int, int, int]
+    seconds: float
+
+    @property
+    def minor(self) -> tuple[int, int]:
+        return self.version[:2]
+
+
+def choose(found: Sequence[Python]) -> Python | None:
+    """The first that is new enough, or one of the same minor version that is much quicker."""
+    fitting = [python for python in found if python.minor >= OLDEST]
+    if not fitting:
+        return None
+    first = fitting[0]
+    quickest = min(
+        (python for python in fitting if python.minor == first.minor),
+        key=lambda python: python.seconds,
+    )
+    return quickest if first.seconds > QUICKER * quickest.seconds else first
+
+
+def probe(program: Path) -> Python | None:
+    """None: it does not run, or has no `venv`."""
+    try:
+        told = subprocess.run([program, "-c", _PROBE], capture_output=True, timeout=30, check=True)
+        path, version, seconds = json.loads(told.stdout)
+        return Python(path, tuple(version), seconds)
+    except (OSError, ValueError, subprocess.SubprocessError):
+        return None
+
+
+def programs(path: str) -> Iterator[Path]:
+    """Those of PATH, in its order: `python3` of each folder before its `python3.N`."""
+    for folder in dict.fromkeys(Path(part) for part in path.split(os.pathsep) if part):
+        try:
+            names = sorted(entry.name for entry in folder.iterdir() if _NAME.fullmatch(entry.name))
+        except OSError:
+            continue
+        yield from (folder / name for name in names)
+
+
+def main(path: str) -> int:
+    """Print the path of the chosen one, and why if it is not the first; 1 if there is none."""
+    found = [python for python in map(probe, programs(path)) if python is not None]
+    chosen = choose(found)
+    if chosen is None:
+        return 1
+    first = next(python for python in found if python.minor >= OLDEST)
+    if chosen != first:
+        times = first.seconds / chosen.seconds
+        sys.stderr.write(
+            f"Python: {chosen.path}; {first.path} takes {times:.1f} times as long for a loop, "
+            f"because of how it was built. To use it all the same: make setup PYTHON={first.path}\n"
+        )
+    print(chosen.path)  # noqa: T201 - the answer, to make
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(os.environ.get("PATH", os.defpath)))
