@@ -67,7 +67,9 @@ class BothWays:
     def copied(self, folder: Path, *, at: int = 1000) -> None:
         """A copy, which ends at a version."""
 
-        def beyond(_: str, names: list[str]) -> set[str]:
+        def beyond(folder: str, names: list[str]) -> set[str]:
+            if Path(folder).name != "_delta_log":  # others are named by chance, also by digits
+                return set()
             numbers = {name: name.partition(".")[0] for name in names}
             later = {name for name, one in numbers.items() if one.isdigit() and int(one) > at}
             return {*later, "_last_checkpoint"}
