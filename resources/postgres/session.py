@@ -77,7 +77,9 @@ class Session:
 
     def all(self, name: str, /, **values: Any) -> list[Row]:
         """What one statement answers, in a transaction of its own."""
-        with self.step(name, **values) as (_, rows):
+        with self._turn, translated(self.target):
+            cursor, rows = self._begin(name, values, alone=True)
+            cursor.close()
             return rows
 
     @contextmanager
@@ -85,7 +87,7 @@ class Session:
         """One transaction, and what its first statement answered; commits behind the block,
         and undoes everything where that fails."""
         with self._turn, translated(self.target):
-            cursor, rows = self._begin(first, values)
+            cursor, rows = self._begin(first, values, alone=False)
             try:
                 with cursor:
                     yield Step(cursor), rows
@@ -94,19 +96,24 @@ class Session:
                 self._undo(error)
                 raise
 
-    def _begin(self, first: str, values: Mapping[str, Any]) -> tuple[RealDictCursor, list[Row]]:
+    def _begin(
+        self, first: str, values: Mapping[str, Any], *, alone: bool
+    ) -> tuple[RealDictCursor, list[Row]]:
         for wait in LEDGER_CONNECTION.tries():
             reused = self._connection is not None
             try:
-                return self._first(first, values)
+                return self._first(first, values, alone)
             except psycopg2.Error as error:
                 if wait is None or not (reused and is_lost(error)):
                     raise
         raise AssertionError("the last try returns or raises")
 
-    def _first(self, first: str, values: Mapping[str, Any]) -> tuple[RealDictCursor, list[Row]]:
+    def _first(
+        self, first: str, values: Mapping[str, Any], alone: bool
+    ) -> tuple[RealDictCursor, list[Row]]:
         if self._connection is None:
             self._connection = connect(self.target)
+        self._connection.autocommit = alone  # two messages less for a statement by itself
         cursor = self._connection.cursor(cursor_factory=RealDictCursor)
         try:
             cursor.execute(query(first), values)
