@@ -55,9 +55,11 @@ class Guarded:
         return self._bytes[len(self._bytes) - count :]
 
     def holding(self, data: bytes) -> Bytes:
-        """The data at the end; what was there before is written over."""
+        """The data at the end, read only, as a run's is (others have loops compiled once more);
+        what was there before is written over."""
         place = self.last(len(data))
         place[:] = np.frombuffer(data, np.uint8)
+        place.flags.writeable = False
         return place
 
     def table(self, rows: int, columns: int) -> npt.NDArray[np.int64]:
