@@ -1,7 +1,7 @@
 # Everything a visitor or a developer types. Needs Python 3.11+, make and Java 17+.
 
 # The first on PATH that is new enough, or a quicker build of the same version.
-PYTHON ?= $(or $(shell python3 -m lockstep.interpreter),python3)
+PYTHON ?= $(or $(shell python3 -m lockstep.interpreter $(VENV)),python3)
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/ready

@@ -1,8 +1,9 @@
 """Which Python a virtual environment is made from: how one was built decides how long each command
 takes.
 
-Runs before there is an environment (`python3 -m lockstep.interpreter`), so it needs the standard
-library only. Belongs here: finding those of PATH, and the choice. Does not: installing one.
+Runs before there is an environment (`python3 -m lockstep.interpreter .venv`), so it needs the
+standard library only. Belongs here: finding those of PATH, and the choice. Does not: how to install
+one.
 
 One that was compiled without profile-guided optimization, or into a shared library, as version
 managers do unless told otherwise, takes up to two thirds longer for a loop than what distributions
@@ -25,6 +26,8 @@ from typing import Final
 OLDEST: Final = (3, 11)
 QUICKER: Final = 1.2
 """Times; what differs by less may be chance, and the first on PATH is what was meant."""
+ROUNDS: Final = 5
+"""Each of them times all in turn: a machine is not as quick at one moment as at another."""
 
 _NAME: Final = re.compile(r"python3(\.\d+)?")
 _PROBE: Final = """
@@ -35,13 +38,13 @@ class Item:
         self.number = number
 
 def loop():
-    begun = time.perf_counter()
+    begun = time.process_time()
     total = 0
     for number in range(30000):
         total += Item(number).number & 3
-    return time.perf_counter() - begun
+    return time.process_time() - begun
 
-seconds = min(loop() for _ in range(20))
+seconds = min(loop() for _ in range(10))
 print(json.dumps([os.path.realpath(sys.executable), list(sys.version_info[:3]), seconds]))
 """
 """A Python without `venv` ends with an error."""
@@ -60,16 +63,9 @@ class Python:
         return self.version[:2]
 
 
-def choose(found: Sequence[Python]) -> Python | None:
-    """The first that is new enough, or one of the same minor version that is much quicker."""
-    fitting = [python for python in found if python.minor >= OLDEST]
-    if not fitting:
-        return None
-    first = fitting[0]
-    quickest = min(
-        (python for python in fitting if python.minor == first.minor),
-        key=lambda python: python.seconds,
-    )
+def choose(first: Python, others: Sequence[Python]) -> Python:
+    """The first on PATH, or one of the others, of the same version, that is much quicker."""
+    quickest = min((first, *others), key=lambda python: python.seconds)
     return quickest if first.seconds > QUICKER * quickest.seconds else first
 
 
@@ -83,6 +79,14 @@ def probe(program: Path) -> Python | None:
         return None
 
 
+def timed(found: Sequence[Python]) -> list[Python]:
+    """The same, with the least seconds of all rounds."""
+    for _ in range(ROUNDS - 1):
+        again = [probe(Path(python.path)) or python for python in found]
+        found = [min(pair, key=lambda one: one.seconds) for pair in zip(found, again, strict=True)]
+    return list(found)
+
+
 def programs(path: str) -> Iterator[Path]:
     """Those of PATH, in its order: `python3` of each folder before its `python3.N`."""
     for folder in dict.fromkeys(Path(part) for part in path.split(os.pathsep) if part):
@@ -93,13 +97,28 @@ def programs(path: str) -> Iterator[Path]:
         yield from (folder / name for name in names)
 
 
-def main(path: str) -> int:
-    """Print the path of the chosen one, and why if it is not the first; 1 if there is none."""
-    found = [python for python in map(probe, programs(path)) if python is not None]
-    chosen = choose(found)
-    if chosen is None:
+def made_from(environment: Path) -> str | None:
+    """What an environment was made from, if both are there: it is never given another one."""
+    try:
+        told = (environment / "pyvenv.cfg").read_text(encoding="utf-8")
+    except OSError:
+        return None
+    found = re.search(r"^executable = (.+)$", told, re.M)
+    return found[1] if found and os.access(found[1], os.X_OK) else None
+
+
+def main(path: str, environment: Path) -> int:
+    """Print what an environment is to be made from, and why if it is not the first on PATH; 1 if
+    there is none."""
+    if (kept := made_from(environment)) is not None:
+        print(kept)  # noqa: T201 - the answer, to make
+        return 0
+    probed = {python.path: python for python in map(probe, programs(path)) if python is not None}
+    fitting = [python for python in probed.values() if python.minor >= OLDEST]
+    if not fitting:
         return 1
-    first = next(python for python in found if python.minor >= OLDEST)
+    first, *others = timed([python for python in fitting if python.minor == fitting[0].minor])
+    chosen = choose(first, others)
     if chosen != first:
         times = first.seconds / chosen.seconds
         sys.stderr.write(
@@ -111,4 +130,4 @@ def main(path: str) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(os.environ.get("PATH", os.defpath)))
+    sys.exit(main(os.environ.get("PATH", os.defpath), Path(sys.argv[1])))
