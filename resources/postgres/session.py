@@ -8,13 +8,14 @@ subject's module knows.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
 import psycopg2
 from psycopg2.extensions import connection as Connection
-from psycopg2.extras import RealDictCursor, execute_values
+from psycopg2.extensions import cursor as Cursor
+from psycopg2.extras import execute_values
 
 from pipeline.decisions import Lease
 from pipeline.errors import LeaseLost
@@ -31,7 +32,7 @@ _PAGE = 1000
 class Step:
     """A transaction that is under way."""
 
-    def __init__(self, cursor: RealDictCursor) -> None:
+    def __init__(self, cursor: Cursor) -> None:
         self._cursor = cursor
 
     def run(self, name: str, /, **values: Any) -> int:
@@ -41,7 +42,7 @@ class Step:
 
     def all(self, name: str, /, **values: Any) -> list[Row]:
         self._cursor.execute(query(name), values)
-        return list(self._cursor.fetchall())
+        return _rows(self._cursor, self._cursor.fetchall())
 
     def only(self, name: str, /, **values: Any) -> Row:
         """The one row of a statement that always has one."""
@@ -60,7 +61,13 @@ class Step:
         text = query(name)
         fetch = "returning" in text
         found = execute_values(self._cursor, text, rows, page_size=_PAGE, fetch=fetch)
-        return list(found or ())
+        return _rows(self._cursor, found) if fetch else []
+
+
+def _rows(cursor: Cursor, found: Iterable[tuple[Any, ...]]) -> list[Row]:
+    """By the names of columns; psycopg2's own cursors for that take four times as long."""
+    names = [column.name for column in cursor.description or ()]
+    return [dict(zip(names, row, strict=True)) for row in found]
 
 
 class Session:
@@ -98,7 +105,7 @@ class Session:
 
     def _begin(
         self, first: str, values: Mapping[str, Any], *, alone: bool
-    ) -> tuple[RealDictCursor, list[Row]]:
+    ) -> tuple[Cursor, list[Row]]:
         for wait in LEDGER_CONNECTION.tries():
             reused = self._connection is not None
             try:
@@ -110,14 +117,14 @@ class Session:
 
     def _first(
         self, first: str, values: Mapping[str, Any], alone: bool
-    ) -> tuple[RealDictCursor, list[Row]]:
+    ) -> tuple[Cursor, list[Row]]:
         if self._connection is None:
             self._connection = connect(self.target)
         self._connection.autocommit = alone  # two messages less for a statement by itself
-        cursor = self._connection.cursor(cursor_factory=RealDictCursor)
+        cursor = self._connection.cursor()
         try:
             cursor.execute(query(first), values)
-            return cursor, list(cursor.fetchall())
+            return cursor, _rows(cursor, cursor.fetchall())
         except BaseException as error:
             self._undo(error)
             raise
