@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from time import sleep
+from typing import Final
 
 import pyarrow as pa
 from pymysql.cursors import Cursor
@@ -30,6 +31,9 @@ from resources.mysql.server import MySqlServer
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server, settings
 from tests.mysql.writers import Rows
+
+LARGE_ROWS: Final = 1 << 14
+"""Of a table (`large`) that has more of them than buffers hold."""
 
 DIGITS = "(select 0 d union select 1 union select 2 union select 3 union select 4 union select 5"
 DIGITS += " union select 6 union select 7 union select 8 union select 9)"

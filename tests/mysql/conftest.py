@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 
@@ -12,8 +13,9 @@ import pytest
 from demo.mysql_search import MySql
 from demo.mysqld import mysql_server
 from pipeline.table import TableName
+from resources.mysql.receiving import Receiver, Stream
 from tests.fix_mysql import MySqlStand, killed_at_last
-from tests.mysql.chunked import Sliced
+from tests.mysql.chunked import LARGE_ROWS, Sliced
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -33,8 +35,8 @@ def place(request: pytest.FixtureRequest) -> Iterator[Sliced]:
 
 
 @pytest.fixture(scope="session")
-def large_on() -> Iterator[Callable[[MySqlStand], Sliced]]:
-    """A table `t (id, v, w)` with more rows than buffers hold, 46 MB: one on each server."""
+def large_tables() -> Iterator[Callable[[MySqlStand], Sliced]]:
+    """A table `t (id, v, w)` of `LARGE_ROWS`, 23 MB: one on each server."""
     made: dict[int, Sliced] = {}
 
     def on(stand: MySqlStand) -> Sliced:
@@ -46,7 +48,10 @@ def large_on() -> Iterator[Callable[[MySqlStand], Sliced]]:
                 "set sql_log_bin = 0",
                 "create table t (id int primary key, v int not null, w varchar(1400) not null)",
                 "insert into t values (1, 1, repeat('x', 1400))",
-                *(f"insert into t select id + {1 << n}, v, w from t" for n in range(15)),
+                *(
+                    f"insert into t select id + {1 << n}, v, w from t"
+                    for n in range(LARGE_ROWS.bit_length() - 1)
+                ),
             )
         return made[stand.port]
 
@@ -54,6 +59,22 @@ def large_on() -> Iterator[Callable[[MySqlStand], Sliced]]:
     for one in made.values():
         with suppress(pymysql.OperationalError):  # a server of the tests' own has ended already
             one.stand.execute(f"drop database {one.table.database}")
+
+
+@pytest.fixture
+def large_on(
+    large_tables: Callable[[MySqlStand], Sliced], monkeypatch: pytest.MonkeyPatch
+) -> Callable[[MySqlStand], Sliced]:
+    """The large table of a server, which has more rows than buffers hold: the system's, which may
+    grow to tens of megabytes, is kept as small as it begins."""
+    begin = Receiver.__init__
+
+    def begin_small(receiver: Receiver, sock: socket.socket, *stream: Stream) -> None:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 17)
+        begin(receiver, sock, *stream)
+
+    monkeypatch.setattr(Receiver, "__init__", begin_small)
+    return large_tables
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from pipeline.errors import StructureMoved, TableBusy, TableError
 from pipeline.snapshot.bounds import Bound, Range
 from resources.mysql.server import MySqlServer
 from tests.fix_mysql import MySqlStand
-from tests.mysql.chunked import Sliced, rows_of, until
+from tests.mysql.chunked import LARGE_ROWS, Sliced, rows_of, until
 from tests.mysql.reading import settings
 
 
@@ -143,7 +143,7 @@ def test_a_server_s_time_limit_ends_no_chunk(
             rest = sum(batch.num_rows for batch in snapshot.batches)
     finally:
         mysql.execute("set global max_execution_time = 0")
-    assert first.num_rows + rest == 1 << 15
+    assert first.num_rows + rest == LARGE_ROWS
 
 
 def test_a_session_ended_for_being_idle_loses_nothing(place: Sliced) -> None:
