@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Final
 
 from pipeline.preflight.evidence import SourceEvidence
@@ -24,6 +25,8 @@ FACTOR: Final = 3
 """How many scheduled runs in a row may fail before the log they need is gone."""
 
 WINDOW: Final = timedelta(days=100)
+ALIKE: Final = timedelta(days=2)
+"""Of a schedule that is the same on each day, all pauses are in these."""
 STEP: Final = timedelta(hours=6)
 
 _KEEP: Final = set_global("binlog_expire_logs_seconds", str(7 * _DAY))
@@ -39,11 +42,14 @@ def longest_pause(cron: str, now: datetime) -> timedelta:
     """
     from croniter import croniter  # runs import these rules too, and need no schedule
 
+    ticks = croniter(cron, now)
+    _minute, _hour, *days = ticks.expanded[:5]
+    until = now + (ALIKE if days == [["*"]] * 3 else WINDOW)
     best, at = timedelta(), now
-    while at < now + WINDOW:
-        ticks = croniter(cron, at)
+    while at < until:
+        ticks.set_current(at, force=True)
         before = ticks.get_prev(datetime)
-        after = croniter(cron, before).get_next(datetime)
+        after = ticks.get_next(datetime)
         best = max(best, after - before)
         at = max(at + max(best, STEP), after)
     return best
@@ -103,8 +109,13 @@ def spoken(span: timedelta) -> str:
 
 
 def pause_from_now(cron: str | None) -> timedelta | None:
-    """`longest_pause` from the present on; None without a schedule."""
-    return None if cron is None else longest_pause(cron, datetime.now(UTC))
+    """`longest_pause` from the present hour on; None without a schedule."""
+    hour = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
+    return None if cron is None else _pause(cron, hour)
+
+
+_pause: Final = lru_cache(longest_pause)
+"""Asked for each part of a source, and again at each look of Dagster's."""
 
 
 CHECK_RULES: Final = (

@@ -31,7 +31,9 @@ def test_the_longest_pause(cron: str, expected: timedelta) -> None:
     assert longest_pause(cron, NOW) == expected
 
 
-@pytest.mark.parametrize("cron", ["17 3,9,23 * * 2,6", "0 1-5 */9 * *"])
+@pytest.mark.parametrize(
+    "cron", ["17 3,9,23 * * 2,6", "0 1-5 */9 * *", "7,13 */5 * * *", "5 1,2,16 * * *"]
+)
 def test_looking_at_few_moments_finds_what_looking_at_all_finds(cron: str) -> None:
     """The same as going from tick to tick."""
     ticks = croniter(cron, NOW)
