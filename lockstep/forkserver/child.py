@@ -18,6 +18,8 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any, Final, NoReturn
 
+from lockstep.exits import DEFECT, INTERRUPTED
+
 _ON_PARENTS_DEATH: Final = 1
 """PR_SET_PDEATHSIG, of prctl(2)."""
 
@@ -58,7 +60,26 @@ def become(
 ) -> NoReturn:
     """Be the process of the command, and end with it; `descriptors` as `channel` says. Whoever
     forked it has closed what is not its own, and blocked the signals, and is told what else it had
-    to import."""
+    to import. Whatever is raised ends here: what stands around is the server's."""
+    code = INTERRUPTED
+    try:
+        _take_over(command, descriptors, parent)
+        signal.pthread_sigmask(signal.SIG_SETMASK, ())
+        before = set(sys.modules)
+        code = main()
+        if imported := sys.modules.keys() - before:
+            with suppress(OSError):
+                lessons.send("\n".join(imported).encode())
+    except KeyboardInterrupt:  # before `main` took care of it, or behind it
+        pass
+    except BaseException:  # noqa: BLE001 - the last words of a process
+        code = DEFECT
+        sys.excepthook(*sys.exc_info())
+    finally:
+        os._exit(code)
+
+
+def _take_over(command: Command, descriptors: Sequence[int], parent: int) -> None:
     _end_with(parent)
     os.setsid()
     *streams, folder = descriptors
@@ -78,13 +99,6 @@ def become(
         if number is signal.SIGINT:
             default = signal.default_int_handler  # type: ignore[assignment]
         signal.signal(number, signal.SIG_IGN if ignored else default)
-    signal.pthread_sigmask(signal.SIG_SETMASK, ())
-    before = set(sys.modules)
-    code = main()
-    if imported := sys.modules.keys() - before:
-        with suppress(OSError):
-            lessons.send("\n".join(imported).encode())
-    os._exit(code)
 
 
 def _end_with(parent: int) -> None:

@@ -73,11 +73,12 @@ def ask_for_run(state_folder: Path) -> ForkEnded | ForkDeclined | ForkLost | Non
             if answer is None or "declined" in answer:
                 return ForkDeclined(answer["declined"] if answer else "it is ending")
             connection.settimeout(None)
-            _send_command(connection)
+            with _signals_wait():
+                _send_command(connection)
+                stack.enter_context(_forwarding(connection))
         except OSError as error:
             return ForkDeclined(f"it does not answer ({error.strerror or 'no word for 2 seconds'})")
-        with _forwarding(connection):
-            told = _ending(connection)
+        told = _ending(connection)
     if told is None:
         return ForkLost()
     if "signal" in told:
@@ -107,6 +108,16 @@ def _ending(connection: socket.socket) -> dict[str, Any] | None:
         return channel.receive(connection)
     except OSError:
         return None
+
+
+@contextmanager
+def _signals_wait() -> Iterator[None]:
+    """From when there may be a run until it is told of signals: none of them is this process's."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _FORWARDED)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
     python -m tests.cli.forks serve FOLDER       until its standard input closes
     python -m tests.cli.forks ask FOLDER DOING   as a command does; DOING is done in the fork
+    python -m tests.cli.forks interrupted FOLDER DOING    … at once, by Ctrl-C
 
 Belongs here: a server and a command that import next to nothing, and what a fork does. Does not:
 what is true of them (`test_forkserver`).
@@ -13,10 +14,12 @@ import importlib
 import json
 import os
 import signal
+import socket
 import sys
 import time
 from pathlib import Path
 
+from lockstep.forkserver import client
 from lockstep.forkserver.client import ForkDeclined, ForkEnded, ForkLost, ask_for_run
 from lockstep.forkserver.server import serve
 
@@ -66,6 +69,14 @@ def main() -> None:
     if side == "serve":
         serve(folder / "spark", 0, doing)
         return
+    if side == "interrupted":
+        send = client._send_command
+
+        def send_and_interrupt(connection: socket.socket) -> None:
+            send(connection)
+            os.kill(os.getpid(), signal.SIGINT)
+
+        vars(client)["_send_command"] = send_and_interrupt
     match ask_for_run(folder):
         case ForkEnded(code):
             sys.exit(code)

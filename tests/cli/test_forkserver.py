@@ -159,6 +159,13 @@ def test_a_signal_to_the_command_is_the_runs(server: Process, folder: Path) -> N
     assert ask(folder, "die")[0] == -signal.SIGSEGV
 
 
+def test_a_signal_that_comes_as_the_run_begins_is_the_runs(server: Process, folder: Path) -> None:
+    """Before anybody listens for it there, too. The process that forks goes on: the fork's end is
+    not its own."""
+    assert [ended(begin("interrupted", folder, "sleep")) for _ in range(5)] == [130] * 5
+    assert ask(folder, "tell")[0] == 3
+
+
 def test_a_command_that_is_stopped_stops_its_run(server: Process, folder: Path) -> None:
     """By Ctrl-Z, until somebody has it go on."""
     command, run = begun(folder)
