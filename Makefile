@@ -18,7 +18,8 @@ help:  ## this list
 setup: $(READY)  ## virtual environment, pinned dependencies, Delta's jars; Java is checked
 	@echo "Ready. Next: make demo, make test, make ui"
 
-# The stamp is touched last: an interrupted set-up is taken up again.
+# The stamp is touched last: an interrupted set-up is taken up again. PYTHON is chosen once, for all
+# lines of it.
 $(READY): requirements.lock pyproject.toml resources/lake/lockstep-log-store.jar
 	$(eval PYTHON := $(PYTHON))
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \

@@ -80,8 +80,8 @@ def probe(program: Path) -> Python | None:
 
 
 def timed(found: Sequence[Python]) -> list[Python]:
-    """The same, with the least seconds of all rounds."""
-    for _ in range(ROUNDS - 1):
+    """The same, with the least seconds of all rounds; one by itself needs no more of them."""
+    for _ in range(ROUNDS - 1 if len(found) > 1 else 0):
         again = [probe(Path(python.path)) or python for python in found]
         found = [min(pair, key=lambda one: one.seconds) for pair in zip(found, again, strict=True)]
     return list(found)
@@ -111,7 +111,7 @@ def main(path: str, environment: Path) -> int:
     """Print what an environment is to be made from, and why if it is not the first on PATH; 1 if
     there is none."""
     if (kept := made_from(environment)) is not None:
-        print(kept)  # noqa: T201 - the answer, to make
+        sys.stdout.write(f"{kept}\n")
         return 0
     probed = {python.path: python for python in map(probe, programs(path)) if python is not None}
     fitting = [python for python in probed.values() if python.minor >= OLDEST]
@@ -125,7 +125,7 @@ def main(path: str, environment: Path) -> int:
             f"Python: {chosen.path}; {first.path} takes {times:.1f} times as long for a loop, "
             f"because of how it was built. To use it all the same: make setup PYTHON={first.path}\n"
         )
-    print(chosen.path)  # noqa: T201 - the answer, to make
+    sys.stdout.write(f"{chosen.path}\n")
     return 0
 
 
