@@ -10,7 +10,7 @@ WORKSPACE ?= workspace.yaml
 CODE := pipeline resources assets lockstep demo tests benchmarks
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format pages ui bench soak jar lock
+.PHONY: help setup demo test interop check format pages ui bench soak jar lock
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -40,10 +40,17 @@ demo: $(READY)  ## a shop in MySQL, followed into Delta tables and compared with
 
 # Hundreds of processes import the same modules: a shell that has Python write no bytecode would have
 # each compile them.
-test: export PYTHONDONTWRITEBYTECODE :=
-test: $(READY)  ## every test, real servers included
-	@$(BIN)/python -m pytest -m "not soak" --numprocesses $(WORKERS) --durations 15 \
-	  --dist loadscope --no-loadscope-reorder
+test interop: export PYTHONDONTWRITEBYTECODE :=
+test: TESTS := not interop
+test: $(READY)  ## Lockstep with real servers: MySQL, MariaDB, Postgres, Spark and Delta
+	$(RUN_TESTS)
+
+interop: TESTS := interop
+interop: $(READY)  ## the same beside Spark Connect, an object store, catalogs, lineage, other readers
+	$(RUN_TESTS)
+
+RUN_TESTS = @$(BIN)/python -m pytest -m "$(TESTS) and not soak" --numprocesses $(WORKERS) \
+	  --durations 15 --dist loadscope --no-loadscope-reorder
 
 check: $(READY)  ## format, lint, types, import rules; seconds
 	@$(BIN)/ruff format --check --quiet $(CODE)

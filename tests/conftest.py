@@ -57,11 +57,9 @@ keep_files_in_memory()
 
 
 TOGETHER = {
-    "commands that begin warm": ("tests/catalogs/", "tests/e2e/"),
-    "commands that meet others": (
-        "tests/e2e/test_objects",
-        "tests/e2e/test_together",
-        "tests/e2e/test_upkeep",
+    "commands that begin warm": (
+        "tests/catalogs/",
+        "tests/e2e/",
         "tests/hostile/test_restored_by_hand",
         "tests/hostile/test_takeovers",
     ),
@@ -75,17 +73,21 @@ TOGETHER = {
         )
     ),
     "Spark": (
-        "tests/catalogs/test_connect",
         "tests/consumers/",
-        "tests/e2e/test_connect",
         "tests/e2e/test_dagster",
         "tests/e2e/test_kept_lake",
         "tests/hostile/test_foreign_commits",
         "tests/lake/",
     ),
+    "Spark Connect": (
+        "tests/catalogs/test_connect",
+        "tests/e2e/test_connect",
+        "tests/lake/test_connect",
+    ),
 }
-"""Modules that share what takes longest to start: one process runs them all. None takes longer than
-a process's share of all tests does. Where several fit, the longest name counts."""
+"""Modules that share what takes longest to start: one process runs them all, and they begin before
+the others. None takes longer than a process's share of all tests does. Where several fit, the
+longest name counts."""
 
 
 def scope(nodeid: str) -> str:
@@ -104,6 +106,10 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     scheduler = LoadScopeScheduling(config, log)
     scheduler._split_scope = scope
     return scheduler
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: scope(item.nodeid) not in TOGETHER)
 
 
 @pytest.hookimpl(wrapper=True)

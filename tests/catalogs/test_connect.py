@@ -14,6 +14,8 @@ from tests.catalogs.test_contract import (
     test_an_entry_is_made_changed_renamed_and_dropped as test_an_entry,
 )
 
+pytestmark = pytest.mark.interop
+
 __all__ = ["test_an_entry"]
 
 

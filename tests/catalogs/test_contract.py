@@ -27,6 +27,8 @@ from resources.unity.rest import Rest
 from tests.catalogs.conftest import Asked
 from tests.twins.catalog import MemoryCatalog
 
+pytestmark = pytest.mark.interop
+
 ROWS = pa.table(
     {
         "id": pa.array([1, 2, 3], pa.int64()),

@@ -5,11 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from pipeline.catalog.values import EntryName, place
 from resources.hive.catalog import HiveCatalog
 from tests.e2e.project import Project, head
 from tests.e2e.warm import WarmProcess
 from tests.fix_mysql import MySqlStand
+
+pytestmark = pytest.mark.interop
 
 DOWN = "thrift://127.0.0.1:9"
 

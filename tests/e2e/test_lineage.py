@@ -12,6 +12,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import pytest
 from openlineage.client import event_v2, facet_v2
 from openlineage.client.facet_v2 import output_statistics_output_dataset
 
@@ -19,6 +20,8 @@ from tests.chance import by_chance
 from tests.e2e.project import Project
 from tests.e2e.warm import WarmProcess
 from tests.fix_mysql import MySqlStand
+
+pytestmark = pytest.mark.interop
 
 FACETS = {
     "columnLineage": facet_v2.column_lineage_dataset.ColumnLineageDatasetFacet,

@@ -19,6 +19,8 @@ from tests.fix_mysql import MySqlStand
 from tests.fix_objects import ObjectStore
 from tests.lake.faults import Faults
 
+pytestmark = pytest.mark.interop
+
 LEDGER = "resources.postgres.ledger:PostgresLedger"
 KILLS = [
     (f"{LEDGER}.record_capture", "before"),

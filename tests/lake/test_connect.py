@@ -25,6 +25,8 @@ from tests.fix_connect import ConnectServer, free_port
 from tests.lake.conftest import lake_at
 from tests.lake.made import PEOPLE, a_write, content, update
 
+pytestmark = pytest.mark.interop
+
 MIRROR = "shop/shop/people"
 OTHER = Path("/proc/self/cwd")
 """Below it each process has another folder."""

@@ -19,6 +19,8 @@ from tests.fix_objects import ObjectStore
 from tests.lake.both_ways import MARKED, RENAMED, WIDER, BothWays
 from tests.lake.duck import duck
 
+pytestmark = pytest.mark.interop
+
 STATES: dict[str, tuple[int, set[str]]] = {
     "rows marked as deleted": (MARKED, set()),
     "a column renamed": (RENAMED, {"Polars"}),
