@@ -32,6 +32,7 @@ from pipeline.ports.mirror_writes import (
     WidenColumn,
 )
 from pipeline.ports.mirrors import MirrorCommit
+from resources.lake.column_drop import drop_columns
 from resources.lake.delta_log import said_since
 from resources.lake.direct import commit_rows
 from resources.lake.paths import LakePath
@@ -148,16 +149,20 @@ def carry_out(
     *,
     app_id: str,
     txn_version: int,
-    in_memory: bool,
+    few: bool,
+    java: bool,
 ) -> None:
-    """Make a step's commit behind `head`; `in_memory`: without a query where that can be."""
+    """Make a step's commit behind `head`: without a query where that can be, and of rows where they
+    are `few`. `java`: Spark's Java can be spoken to."""
     stamps, ours = {**head.pin(), USER_METADATA: said}, f"{app_id}/evolve"
     if not isinstance(step, Fill | Rewrite):
         with stamped(session, stamps):
+            if java and isinstance(step, DropColumns) and drop_columns(session, table, step.names):
+                return
             session.sql(step_statement(str(table), step))
         return
     with stamped(session, {**stamps, APP_ID: ours, TXN_VERSION: str(txn_version)}):
-        if in_memory and step_in_memory(table, step, delta_table(table)):
+        if java and few and step_in_memory(table, step, delta_table(table)):
             rows = rows_of_step(table, step, head.version)
             commit_rows(
                 session,

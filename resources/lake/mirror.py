@@ -266,7 +266,8 @@ class SparkMirrors(MirrorRows):
                 head,
                 app_id=app_id,
                 txn_version=txn_version,
-                in_memory=few and self._in_memory and self._spark.java,
+                few=few and self._in_memory,
+                java=self._spark.java,
             )
 
     def _planned_on(self, mirror: str, held: Held) -> Head:

@@ -2,7 +2,7 @@
 
 Belongs here: beginning one on a table's newest version, its actions, its commit. Protocol,
 conflicts, moments, checksums and checkpoints are Delta's business here as in any statement, and so
-is the pin of the session (`pin`). Does not: what is committed (`direct`, `restore`).
+is the pin of the session (`pin`). Does not: what is committed (`direct`, `restore`, `column_drop`).
 """
 
 from __future__ import annotations
@@ -47,13 +47,17 @@ class DeltaTransaction:
         """Scala's `None`."""
         return scala_object(self.jvm, "scala.None")
 
+    def seq(self, values: Iterable[Any]) -> Any:
+        """Scala's `Seq` of them."""
+        listed = java_class(self.jvm, "java.util.ArrayList")()
+        for value in values:
+            listed.add(value)
+        converters = java_class(self.jvm, "scala.jdk.javaapi.CollectionConverters")
+        return converters.asScala(listed).toSeq()
+
     def commit(self, actions: Iterable[Any], operation: Any) -> None:
         """All of them, or none."""
-        listed = java_class(self.jvm, "java.util.ArrayList")()
-        for action in actions:
-            listed.add(action)
-        converters = java_class(self.jvm, "scala.jdk.javaapi.CollectionConverters")
-        self.begun.commit(converters.asScala(listed).toSeq(), operation)
+        self.begun.commit(self.seq(actions), operation)
 
 
 @contextmanager

@@ -1,0 +1,65 @@
+"""Columns dropped by a commit of ours, of which a query is no part.
+
+Belongs here: which tables that is for, and the commit. Does not: that a step is made once
+(`altering`).
+
+Delta's DROP COLUMN changes nothing but the table's schema (delta-io/delta,
+`AlterTableDropColumnsDeltaCommand`). But it looks whether the table is clustered by the column, for
+which it puts the state of the whole table together, a second of processor time for one of two
+rows. What it looks for, and all else that may depend on a column, the protocol and the columns of
+such a table have no room for: the new schema is committed by Delta's own transaction.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from deltalake import DeltaTable
+
+from resources.lake.direct import takes_files
+from resources.lake.paths import LakePath
+from resources.lake.storage import delta_table, lake_errors
+from resources.lake.transaction import transaction
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_MAPPING: Final = "delta.columnMapping.mode"
+_NAMES_COLUMNS: Final = "delta.dataSkippingStatsColumns"
+"""A property that would name a column which is gone."""
+
+
+def drop_columns(session: SparkSession, table: LakePath, names: Sequence[str]) -> bool:
+    """Commit the table without the columns. False, and nothing is done, where that is for Delta to
+    judge."""
+    with lake_errors(table):
+        plain = _is_plain(delta_table(table), names)
+    if not plain:
+        return False
+    with transaction(session, table, told=False) as held:
+        before = json.loads(held.snapshot.metadata().json())["metaData"]
+        after = {**before, "schemaString": _without(before["schemaString"], names)}
+        held.begun.updateMetadata(held.action({"metaData": after}), False)
+        dropped = held.seq([held.seq([name]) for name in names])
+        held.commit([], held.operation("DropColumns", dropped))
+    return True
+
+
+def _is_plain(table: DeltaTable, names: Sequence[str]) -> bool:
+    """Whether nothing can hang on the columns, which are there, and are not all that there are."""
+    properties = table.metadata().configuration
+    there = {field.name for field in table.schema().fields}
+    return (
+        takes_files(table)
+        and properties.get(_MAPPING) in ("name", "id")
+        and _NAMES_COLUMNS not in properties
+        and {*names} < there
+    )
+
+
+def _without(schema: str, names: Sequence[str]) -> str:
+    told: dict[str, Any] = json.loads(schema)
+    kept = [field for field in told["fields"] if field["name"] not in names]
+    return json.dumps({**told, "fields": kept})
