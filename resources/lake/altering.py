@@ -11,8 +11,7 @@ Commits of format 1 say in words what they did; they are compared with the words
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, assert_never
 
 import pyarrow as pa
@@ -32,14 +31,17 @@ from pipeline.ports.mirror_writes import (
     WidenColumn,
 )
 from pipeline.ports.mirrors import MirrorCommit
+from resources.lake.checksums import files_listed, lists_files
 from resources.lake.column_drop import drop_columns
 from resources.lake.delta_log import said_since
 from resources.lake.direct import commit_rows
 from resources.lake.paths import LakePath
 from resources.lake.pin import Head
+from resources.lake.sessions import stamped
 from resources.lake.small import rows_of_step, step_in_memory
 from resources.lake.statement import step_statement
 from resources.lake.storage import delta_table, lake_errors
+from resources.lake.transaction import UNLISTED
 from resources.lake.writing import rewrite
 
 if TYPE_CHECKING:
@@ -155,6 +157,10 @@ def carry_out(
     """Make a step's commit behind `head`: without a query where that can be, and of rows where they
     are `few`. `java`: Spark's Java can be spoken to."""
     stamps, ours = {**head.pin(), USER_METADATA: said}, f"{app_id}/evolve"
+    if isinstance(step, SetProperties):
+        with stamped(session, stamps):
+            _set_properties(session, table, step, head)
+        return
     if not isinstance(step, Fill | Rewrite):
         with stamped(session, stamps):
             if java and isinstance(step, DropColumns) and drop_columns(session, table, step.names):
@@ -191,17 +197,15 @@ def enable_types(
     if LOCAL_FEATURE in features:
         return False
     with stamped(session, head.pin()):
-        session.sql(step_statement(str(table), SetProperties((LOCAL,))))
+        _set_properties(session, table, SetProperties((LOCAL,)), head)
     return True
 
 
-@contextmanager
-def stamped(session: SparkSession, stamps: Mapping[str, str]) -> Iterator[None]:
-    """The session's commits carry these until the end."""
-    try:
-        for key, value in stamps.items():
-            session.conf.set(key, value)
-        yield
-    finally:
-        for key in stamps:
-            session.conf.unset(key)
+def _set_properties(
+    session: SparkSession, table: LakePath, step: SetProperties, head: Head
+) -> None:
+    """Where Delta did not list the files before, it would by a query here, since the columns stay
+    what they are; whoever needs the list finds it in the log near by."""
+    known = not lists_files(table, head.version) and files_listed(table, head.version) is not None
+    with stamped(session, UNLISTED if known else {}):
+        session.sql(step_statement(str(table), step))

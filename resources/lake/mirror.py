@@ -42,7 +42,6 @@ from resources.lake.altering import (
     enable_types,
     names_given,
     recorded_steps,
-    stamped,
     words,
 )
 from resources.lake.columns import refuse_other_columns
@@ -52,7 +51,7 @@ from resources.lake.mirror_rows import MirrorRows
 from resources.lake.paths import LakePath
 from resources.lake.pin import Head, behind, head_of
 from resources.lake.restore import restore
-from resources.lake.sessions import SparkSessions
+from resources.lake.sessions import SparkSessions, stamped
 from resources.lake.sizes import size_in, size_of
 from resources.lake.small import in_memory, rows_of_write
 from resources.lake.spark import Spark

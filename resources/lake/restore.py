@@ -19,12 +19,13 @@ from typing import TYPE_CHECKING, Any, Final
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
-from resources.lake.altering import USER_METADATA, stamped
+from resources.lake.altering import USER_METADATA
 from resources.lake.checksums import file_key, files_listed, lists_files
 from resources.lake.direct import takes_files
 from resources.lake.java_classes import java_class
 from resources.lake.paths import LakePath
 from resources.lake.pin import Head
+from resources.lake.sessions import stamped
 from resources.lake.statement import quoted
 from resources.lake.storage import delta_table, missing_files
 from resources.lake.transaction import now, transaction

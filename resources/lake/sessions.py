@@ -1,7 +1,8 @@
 """Spark sessions that are used again, each for tables of its size.
 
-Belongs here: which session a write gets. Does not: how many rows are few (`changes.strategy`),
-Spark's life (`session`), its settings (`settings`), what is done with it (`mirror`).
+Belongs here: which session a write gets, and settings that hold for a commit. Does not: how many
+rows are few (`changes.strategy`), Spark's life (`session`), its settings (`settings`), what is done
+with it (`mirror`).
 
 What pays for many rows is most of the work for a few (`python -m benchmarks small`): Spark makes
 Java of each plan and compiles it, once for each order of types; Delta marks rows of a file as
@@ -12,7 +13,7 @@ read a table with deleted rows so marked.)
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
@@ -30,6 +31,18 @@ FOR_FEW: Final = {
     "spark.sql.shuffle.partitions": "1",
     "spark.sql.autoBroadcastJoinThreshold": "-1",
 }
+
+
+@contextmanager
+def stamped(session: SparkSession, stamps: Mapping[str, str]) -> Iterator[None]:
+    """The session's commits carry these until the end."""
+    try:
+        for key, value in stamps.items():
+            session.conf.set(key, value)
+        yield
+    finally:
+        for key in stamps:
+            session.conf.unset(key)
 
 
 class SparkSessions:

@@ -16,12 +16,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from resources.lake.java_classes import java_class, scala_object
 from resources.lake.paths import LakePath
+from resources.lake.sessions import stamped
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _DELTA: Final = "org.apache.spark.sql.delta"
-_FILES_IN_CHECKSUM: Final = "spark.databricks.delta.allFilesInCrc.enabled"
+UNLISTED: Final = {"spark.databricks.delta.allFilesInCrc.enabled": "false"}
+"""A session's setting under which no commit lists the table's files in its checksum file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,9 +95,5 @@ def _active(session: SparkSession) -> Iterator[Any]:
 
 @contextmanager
 def _listing(session: SparkSession, *, told: bool) -> Iterator[None]:
-    if told:
-        session.conf.set(_FILES_IN_CHECKSUM, "false")
-    try:
+    with stamped(session, UNLISTED if told else {}):
         yield
-    finally:
-        session.conf.unset(_FILES_IN_CHECKSUM)

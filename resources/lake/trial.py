@@ -28,13 +28,14 @@ from pipeline.ports.mirror_writes import (
     PartColumn,
     StagedFiles,
 )
-from resources.lake.altering import APP_ID, TXN_VERSION, stamped
+from resources.lake.altering import APP_ID, TXN_VERSION
 from resources.lake.delta_log import newest_version
 from resources.lake.folders import remove_folder, remove_table
 from resources.lake.java_errors import spark_errors
 from resources.lake.mirror import SparkMirrors
 from resources.lake.paths import LakePath
 from resources.lake.pin import Head, head_of
+from resources.lake.sessions import stamped
 from resources.lake.spark import Spark
 from resources.lake.staging import Staging
 from resources.lake.storage import lake_errors

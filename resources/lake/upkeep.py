@@ -21,7 +21,7 @@ from pipeline.errors import CommitConflict
 from pipeline.lake_commit import LakeCommit
 from pipeline.upkeep.decide import StepKind, UpkeepStep
 from pipeline.upkeep.facts import MirrorFiles, Pile
-from resources.lake.altering import USER_METADATA, stamped
+from resources.lake.altering import USER_METADATA
 from resources.lake.checkpoints import thinned
 from resources.lake.checksums import deleted_rows
 from resources.lake.commits import read_commit
@@ -30,7 +30,7 @@ from resources.lake.java_errors import spark_errors
 from resources.lake.needed import data_files, unneeded
 from resources.lake.paths import LakePath, ObjectPath
 from resources.lake.pin import behind, head_of
-from resources.lake.sessions import SparkSessions
+from resources.lake.sessions import SparkSessions, stamped
 from resources.lake.sizes import shown_by
 from resources.lake.spark import Spark
 from resources.lake.statement import quoted

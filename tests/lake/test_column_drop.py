@@ -14,10 +14,11 @@ import pytest
 
 from pipeline.changes.evolution import MAPPING, WIDENING
 from pipeline.ports.mirror_writes import DropColumns, RenameColumn, SetProperties, WidenColumn
-from resources.lake.altering import carry_out, stamped
+from resources.lake.altering import carry_out
 from resources.lake.column_drop import drop_columns
 from resources.lake.pin import head_of
 from resources.lake.session import SparkProcess
+from resources.lake.sessions import stamped
 from tests.lake.conftest import Lake, disk_lake
 from tests.lake.made import a_write, content
 
