@@ -10,10 +10,10 @@ WORKSPACE ?= workspace.yaml
 CODE := pipeline resources assets lockstep demo tests benchmarks
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test interop check format pages ui bench soak jar lock
+.PHONY: help setup demo test acceptance check format pages ui bench soak jar lock
 
 help:  ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(READY)  ## virtual environment, pinned dependencies, Delta's jars; Java is checked
 	@echo "Ready. Next: make demo, make test, make ui"
@@ -40,13 +40,13 @@ demo: $(READY)  ## a shop in MySQL, followed into Delta tables and compared with
 
 # Hundreds of processes import the same modules: a shell that has Python write no bytecode would have
 # each compile them.
-test interop: export PYTHONDONTWRITEBYTECODE :=
-test: TESTS := not interop
+test acceptance: export PYTHONDONTWRITEBYTECODE :=
+test: TESTS := not acceptance
 test: $(READY)  ## Lockstep with real servers: MySQL, MariaDB, Postgres, Spark and Delta
 	$(RUN_TESTS)
 
-interop: TESTS := interop
-interop: $(READY)  ## the same beside Spark Connect, an object store, catalogs, lineage, other readers
+acceptance: TESTS := acceptance
+acceptance: $(READY)  ## pages typed as written; Spark Connect, object stores, catalogs, lineage, other readers
 	$(RUN_TESTS)
 
 RUN_TESTS = @$(BIN)/python -m pytest -m "$(TESTS) and not soak" --numprocesses $(WORKERS) \

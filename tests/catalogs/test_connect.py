@@ -14,7 +14,7 @@ from tests.catalogs.test_contract import (
     test_an_entry_is_made_changed_renamed_and_dropped as test_an_entry,
 )
 
-pytestmark = pytest.mark.interop
+pytestmark = pytest.mark.acceptance
 
 __all__ = ["test_an_entry"]
 

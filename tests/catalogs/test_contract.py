@@ -27,7 +27,7 @@ from resources.unity.rest import Rest
 from tests.catalogs.conftest import Asked
 from tests.twins.catalog import MemoryCatalog
 
-pytestmark = pytest.mark.interop
+pytestmark = pytest.mark.acceptance
 
 ROWS = pa.table(
     {

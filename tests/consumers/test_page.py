@@ -11,6 +11,8 @@ import lockstep
 from resources.lake.session import SparkProcess
 from tests.consumers.shop import ORDERS, Shop
 
+pytestmark = pytest.mark.acceptance
+
 PAGE = Path(__file__).resolve().parents[2] / "docs/consumers.md"
 
 

@@ -13,7 +13,7 @@ from tests.e2e.project import Project, head
 from tests.e2e.warm import WarmProcess
 from tests.fix_mysql import MySqlStand
 
-pytestmark = pytest.mark.interop
+pytestmark = pytest.mark.acceptance
 
 DOWN = "thrift://127.0.0.1:9"
 

@@ -22,7 +22,7 @@ from tests.e2e.warm import WarmProcess
 from tests.fix_connect import ConnectServer
 from tests.fix_mysql import MySqlStand
 
-pytestmark = pytest.mark.interop
+pytestmark = pytest.mark.acceptance
 
 WRITING = "pyspark.sql.connect.client.core:SparkConnectClient.execute_command"
 """The second statement of a run is its first write; the one before it tries whether the server sees

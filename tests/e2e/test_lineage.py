@@ -21,7 +21,7 @@ from tests.e2e.project import Project
 from tests.e2e.warm import WarmProcess
 from tests.fix_mysql import MySqlStand
 
-pytestmark = pytest.mark.interop
+pytestmark = pytest.mark.acceptance
 
 FACETS = {
     "columnLineage": facet_v2.column_lineage_dataset.ColumnLineageDatasetFacet,

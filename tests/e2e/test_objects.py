@@ -19,7 +19,7 @@ from tests.fix_mysql import MySqlStand
 from tests.fix_objects import ObjectStore
 from tests.lake.faults import Faults
 
-pytestmark = pytest.mark.interop
+pytestmark = pytest.mark.acceptance
 
 LEDGER = "resources.postgres.ledger:PostgresLedger"
 KILLS = [

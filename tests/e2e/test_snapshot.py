@@ -116,6 +116,7 @@ def secretly(mysql: MySqlStand, *statements: str) -> None:
     mysql.execute("set sql_log_bin = 0", f"use {DATABASE}", *statements)
 
 
+@pytest.mark.acceptance
 def test_how_to_read_and_to_verify_tables_as_it_is_written(
     project: Project, mysql: MySqlStand
 ) -> None:

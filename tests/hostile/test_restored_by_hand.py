@@ -19,6 +19,8 @@ from tests.e2e.project import Project, head
 from tests.e2e.warm import REPOSITORY, WarmProcess
 from tests.fix_mysql import MySqlStand
 
+pytestmark = pytest.mark.acceptance
+
 REFUSED = 5
 
 LEDGER = "resources.postgres.ledger:PostgresLedger"

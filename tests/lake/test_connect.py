@@ -25,7 +25,7 @@ from tests.fix_connect import ConnectServer, free_port
 from tests.lake.conftest import lake_at
 from tests.lake.made import PEOPLE, a_write, content, update
 
-pytestmark = pytest.mark.interop
+pytestmark = pytest.mark.acceptance
 
 MIRROR = "shop/shop/people"
 OTHER = Path("/proc/self/cwd")

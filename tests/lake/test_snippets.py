@@ -19,7 +19,7 @@ from tests.fix_objects import ObjectStore
 from tests.lake.both_ways import MARKED, RENAMED, WIDER, BothWays
 from tests.lake.duck import duck
 
-pytestmark = pytest.mark.interop
+pytestmark = pytest.mark.acceptance
 
 STATES: dict[str, tuple[int, set[str]]] = {
     "rows marked as deleted": (MARKED, set()),
