@@ -115,13 +115,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
     """What is collected stays: thousands of tests, and all that they import. Nobody looks for
-    garbage among it, now or later, nor each time that a test made a few hundred values."""
+    garbage among it, now or later."""
     gc.disable()
     try:
         return (yield)
     finally:
         gc.freeze()
-        gc.set_threshold(20_000, 10, 10)
         gc.enable()
 
 
