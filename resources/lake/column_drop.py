@@ -1,13 +1,14 @@
-"""Columns dropped by a commit of ours, of which a query is no part.
+"""Columns dropped without a query, by a commit of ours.
 
 Belongs here: which tables that is for, and the commit. Does not: that a step is made once
 (`altering`).
 
 Delta's DROP COLUMN changes nothing but the table's schema (delta-io/delta,
-`AlterTableDropColumnsDeltaCommand`). But it looks whether the table is clustered by the column, for
-which it puts the state of the whole table together, a second of processor time for one of two
-rows. What it looks for, and all else that may depend on a column, the protocol and the columns of
-such a table have no room for: the new schema is committed by Delta's own transaction.
+`AlterTableDropColumnsDeltaCommand`). But first it asks whether the table is clustered by the
+column, and puts the state of the whole table together to know: more than a second of processor time
+for a table of two rows. A table whose protocol names no such feature cannot be clustered, nor have
+anything else that depends on a column, so its new schema is committed at once, by Delta's own
+transaction.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ def drop_columns(session: SparkSession, table: LakePath, names: Sequence[str]) -
 
 
 def _is_plain(table: DeltaTable, names: Sequence[str]) -> bool:
-    """Whether nothing can hang on the columns, which are there, and are not all that there are."""
+    """Whether nothing can depend on the columns, and they are some of the table's, not all."""
     properties = table.metadata().configuration
     there = {field.name for field in table.schema().fields}
     return (

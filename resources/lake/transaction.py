@@ -67,7 +67,7 @@ def transaction(session: SparkSession, path: LakePath, *, told: bool) -> Iterato
     """One on the newest version of the table there, or of one that is yet to be made. `told`: the
     table's files are in its log near by, so that Delta need not list them in the commit's checksum
     file, which takes a query where the file before has no such list."""
-    with _active(session) as jvm, _listing(session, told=told):
+    with _active(session) as jvm, stamped(session, UNLISTED if told else {}):
         logs = scala_object(jvm, f"{_DELTA}.DeltaLog")
         pair = logs.forTableWithSnapshot(session._jsparkSession, str(path))
         log, snapshot = pair._1(), pair._2()
@@ -91,9 +91,3 @@ def _active(session: SparkSession) -> Iterator[Any]:
         yield jvm
     finally:
         sessions.clearActiveSession()
-
-
-@contextmanager
-def _listing(session: SparkSession, *, told: bool) -> Iterator[None]:
-    with stamped(session, UNLISTED if told else {}):
-        yield

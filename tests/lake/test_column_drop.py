@@ -1,4 +1,4 @@
-"""Columns dropped: by a commit of ours where nothing can hang on them, else by Delta."""
+"""Columns dropped: by a commit of ours where nothing can depend on them, else by Delta."""
 
 from __future__ import annotations
 
@@ -125,13 +125,13 @@ def _nothing(told: Actions) -> None:
 
 
 BESIDE = (_statistics_of_it, _no_mapping, _computed_from_it, _partitions, _rules, _clustering)
-"""What else a table may have that hangs on a column, or would make it impossible to drop one."""
+"""What else a table may have that depends on a column, or makes it impossible to drop one."""
 NOT_TO_DROP = (("id", "n", *DROPPED), ("T",), ("t", "not there"))
 """All that there is, and what is not there as it is spelled."""
 
 
 def test_all_else_is_left_to_delta(mirror: Path, spark: SparkProcess, tmp_path: Path) -> None:
-    """Which knows what hangs on a column, and says what is wrong. Nothing is committed."""
+    """Which knows what depends on a column, and says what is wrong. Nothing is committed."""
     plain = {**_actions(mirror, 0), **_actions(mirror, 1), **_actions(mirror, VERSION)}
     cases: list[tuple[tuple[str, ...], Callable[[Actions], None]]]
     cases = [(DROPPED, change) for change in BESIDE]
