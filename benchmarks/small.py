@@ -1,4 +1,5 @@
-"""Merges into mirrors of few rows: as for many rows, and as for few; such mirrors set back.
+"""Merges into mirrors of few rows: as for many rows, and as for few; such mirrors set back, and
+without a column.
 
 Belongs here: where the one overtakes the other (`pipeline.changes.strategy.FEW`), and what is made
 without a query beside what is made with one. Does not: what a whole run costs (`runs`).
@@ -10,6 +11,7 @@ import tempfile
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from random import Random
 from statistics import median
@@ -19,16 +21,22 @@ import pyarrow as pa
 from rich.console import Console
 from rich.table import Table
 
+from pipeline.changes.evolution import MAPPING
 from pipeline.changes.strategy import NOTHING, Size
 from pipeline.ports.mirror_writes import (
+    AddColumns,
     Append,
+    DropColumns,
     FoldedChanges,
     Merge,
+    MirrorStep,
     MirrorTarget,
     MirrorWrite,
     PartColumn,
+    SetProperties,
     StagedFiles,
 )
+from resources.lake.altering import carry_out
 from resources.lake.mirror import SparkMirrors
 from resources.lake.pin import head_of
 from resources.lake.restore import restore
@@ -56,7 +64,8 @@ _MOMENT = datetime(2026, 1, 1, tzinfo=UTC)
 
 def measure_small(console: Console) -> None:
     """Print a line for each size: seconds of the first merge into a table, of at most `CHANGES`
-    rows, one table at a time. Then seconds for one of them to show an earlier version."""
+    rows, one table at a time. Then seconds for one of them to show an earlier version, and to lose
+    a column."""
     lines = Table("rows of the mirror", "as many, s", "as few, s", "ratio")
     with tempfile.TemporaryDirectory(prefix="lockstep-bench-") as folder:
         spark = SparkProcess({}, on_warning=console.print)
@@ -66,11 +75,13 @@ def measure_small(console: Console) -> None:
                 ratio = f"{few / many:.2f}"
                 lines.add_row(f"{size:,}", f"{many:.2f}", f"{few:.2f}", ratio)
             table = Path(folder) / "few" / f"of{SIZES[0]}-0"
-            query, without = _set_back(table, spark)
+            back, without = _set_back(table, spark)
+            dropped, unasked = _dropped(table, spark)
         finally:
             spark.stop()
     console.print(lines)
-    console.print(f"set back: {query:.2f} s by RESTORE, {without:.2f} s without a query")
+    console.print(f"set back: {back:.2f} s by RESTORE, {without:.2f} s without a query")
+    console.print(f"a column: {dropped:.2f} s by DROP COLUMN, {unasked:.2f} s without a query")
 
 
 def _set_back(table: Path, spark: SparkProcess) -> tuple[float, float]:
@@ -86,6 +97,29 @@ def _set_back(table: Path, spark: SparkProcess) -> tuple[float, float]:
                 seconds.append(perf_counter() - clock)
             medians.append(median(seconds[1:]))
     without, query = medians
+    return query, without
+
+
+def _dropped(table: Path, spark: SparkProcess) -> tuple[float, float]:
+    """The medians of Delta's DROP COLUMN, and of commits of ours."""
+    medians = []
+    column = pa.schema([("more", pa.int32())])
+    with SparkSessions(spark).one(few=True) as session:
+
+        def step(one: MirrorStep, *, java: bool) -> float:
+            clock, head = perf_counter(), head_of(table)
+            named = partial(carry_out, app_id="small", txn_version=1, few=True, java=java)
+            named(session, table, one, "", head)
+            return perf_counter() - clock
+
+        step(SetProperties((MAPPING,)), java=True)
+        for java in (False, True):
+            seconds = []
+            for _ in range(PAIRS):
+                step(AddColumns(column), java=True)
+                seconds.append(step(DropColumns(("more",)), java=java))
+            medians.append(median(seconds[1:]))
+    query, without = medians
     return query, without
 
 

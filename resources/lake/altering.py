@@ -31,7 +31,7 @@ from pipeline.ports.mirror_writes import (
     WidenColumn,
 )
 from pipeline.ports.mirrors import MirrorCommit
-from resources.lake.checksums import files_listed, lists_files
+from resources.lake.checksums import files_listed, needs_no_list
 from resources.lake.column_drop import drop_columns
 from resources.lake.delta_log import said_since
 from resources.lake.direct import commit_rows
@@ -154,8 +154,8 @@ def carry_out(
     few: bool,
     java: bool,
 ) -> None:
-    """Make a step's commit behind `head`: without a query where that can be, and of rows where they
-    are `few`. `java`: Spark's Java can be spoken to."""
+    """Make a step's commit behind `head`, without a query where that can be. `few`: rows may be put
+    together here, in memory; `java`: Spark's Java can be spoken to."""
     stamps, ours = {**head.pin(), USER_METADATA: said}, f"{app_id}/evolve"
     if isinstance(step, SetProperties):
         with stamped(session, stamps):
@@ -204,8 +204,8 @@ def enable_types(
 def _set_properties(
     session: SparkSession, table: LakePath, step: SetProperties, head: Head
 ) -> None:
-    """Where Delta did not list the files before, it would by a query here, since the columns stay
-    what they are; whoever needs the list finds it in the log near by."""
-    known = not lists_files(table, head.version) and files_listed(table, head.version) is not None
-    with stamped(session, UNLISTED if known else {}):
+    """Delta would run a query to list the files that the last commit did not list. Where the log
+    near by tells them, it is told not to."""
+    spared = needs_no_list(table, head.version, files_listed(table, head.version))
+    with stamped(session, UNLISTED if spared else {}):
         session.sql(step_statement(str(table), step))

@@ -9,7 +9,7 @@ Delta's.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
@@ -42,6 +42,15 @@ def lists_files(table: LakePath, version: int) -> bool:
     for files that are not there."""
     commit = _commit(table, version)
     return commit is not None and "allFiles" in _told_beside(commit_file(table, version), commit)
+
+
+def needs_no_list(
+    table: LakePath, version: int, listed: Sequence[Mapping[str, Any]] | None
+) -> bool:
+    """Whether the commit behind a version may be made without a list of the table's files, for
+    which Delta would run a query: the version's checksum file has none, and the log near by tells
+    the files all the same (`listed`, of `files_listed`)."""
+    return listed is not None and not lists_files(table, version)
 
 
 def configuration(table: LakePath, version: int) -> dict[str, str]:

@@ -3,12 +3,12 @@
 Belongs here: which tables that is for, and the commit. Does not: that a step is made once
 (`altering`).
 
-Delta's DROP COLUMN changes nothing but the table's schema (delta-io/delta,
-`AlterTableDropColumnsDeltaCommand`). But first it asks whether the table is clustered by the
-column, and puts the state of the whole table together to know: more than a second of processor time
-for a table of two rows. A table whose protocol names no such feature cannot be clustered, nor have
-anything else that depends on a column, so its new schema is committed at once, by Delta's own
-transaction.
+Delta's DROP COLUMN changes the schema, and the list of columns that have statistics if there is one
+(delta-io/delta, `AlterTableDropColumnsDeltaCommand`). But first it asks whether the table is
+clustered by the column, and puts the state of the whole table together to know: more than a second
+of processor time for a table of two rows. Where protocol, properties and columns of a table leave
+no room for anything that could depend on a column, its new schema is committed at once, by Delta's
+own transaction.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from deltalake import DeltaTable
 
+from pipeline.changes.evolution import MAPPING
 from resources.lake.direct import takes_files
 from resources.lake.paths import LakePath
 from resources.lake.storage import delta_table, lake_errors
@@ -27,9 +28,8 @@ from resources.lake.transaction import transaction
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_MAPPING: Final = "delta.columnMapping.mode"
-_NAMES_COLUMNS: Final = "delta.dataSkippingStatsColumns"
-"""A property that would name a column which is gone."""
+_STATISTICS: Final = "delta.dataSkippingStatsColumns"
+"""Names columns."""
 
 
 def drop_columns(session: SparkSession, table: LakePath, names: Sequence[str]) -> bool:
@@ -39,6 +39,7 @@ def drop_columns(session: SparkSession, table: LakePath, names: Sequence[str]) -
         plain = _is_plain(delta_table(table), names)
     if not plain:
         return False
+    # Delta lists no files where the schema is another: there is nothing to spare.
     with transaction(session, table, told=False) as held:
         before = json.loads(held.snapshot.metadata().json())["metaData"]
         after = {**before, "schemaString": _without(before["schemaString"], names)}
@@ -52,10 +53,11 @@ def _is_plain(table: DeltaTable, names: Sequence[str]) -> bool:
     """Whether nothing can depend on the columns, and they are some of the table's, not all."""
     properties = table.metadata().configuration
     there = {field.name for field in table.schema().fields}
+    mode, by_name = MAPPING
     return (
         takes_files(table)
-        and properties.get(_MAPPING) in ("name", "id")
-        and _NAMES_COLUMNS not in properties
+        and properties.get(mode) == by_name
+        and _STATISTICS not in properties
         and {*names} < there
     )
 

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import DeltaTable, Field, Schema
 
-from resources.lake.checksums import files_listed, lists_files
+from resources.lake.checksums import files_listed, needs_no_list
 from resources.lake.java_classes import java_class
 from resources.lake.parts import spark_schema
 from resources.lake.paths import LakePath
@@ -86,8 +86,8 @@ def commit_rows(
     mirror is created with; None where it is there."""
     app_id, txn_version = recorded
     listed = None if made is not None else files_listed(path, version)
-    soon = listed is not None and not lists_files(path, version)
-    with transaction(session, path, told=soon or made is not None) as held:
+    spared = made is not None or needs_no_list(path, version, listed)
+    with transaction(session, path, told=spared) as held:
         begun = held.begun
         if made is not None:
             held.log.createLogDirectoriesIfNotExists()

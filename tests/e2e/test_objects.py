@@ -32,7 +32,7 @@ ALL = ("--from", "earliest", "--to", "latest")
 
 
 DRAWN = 1
-"""So many kills, by chance, in `make test`; all of them, one behind the other, in `make soak`."""
+"""So many kills, by chance, in `make acceptance`; in `make soak` all, one behind the other."""
 AGENTS = {"lockstep": AGENT, "delta-rs": DELTA_AGENT, "spark": "Hadoop"}
 WATCHED = 2
 """Requests about a table that did not change: nobody else wrote to its mirror."""

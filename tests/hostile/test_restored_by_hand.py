@@ -31,8 +31,8 @@ KILLS = [
     (f"{LEDGER}.record_capture", "after"),
 ]
 """Where `recover` ends, one try after another, each as far as it gets: in a lake of files, and in a
-real ledger. `make test` has one of them, by chance. `test_recovered` has each call of a ledger,
-with both in memory."""
+real ledger. `make acceptance` has one of them, by chance, `make soak` all. `test_recovered` has
+each call of a ledger, with both in memory."""
 
 
 def commands(chapter: str, block: int = 0) -> list[list[str]]:

@@ -19,7 +19,7 @@ from resources.lake.column_drop import drop_columns
 from resources.lake.pin import head_of
 from resources.lake.session import SparkProcess
 from resources.lake.sessions import stamped
-from tests.lake.conftest import Lake, disk_lake
+from tests.lake.conftest import Lake
 from tests.lake.made import a_write, content
 
 MIRROR = "shop/shop/people"
@@ -63,35 +63,45 @@ def test_no_query_is_made(disk: Lake, mirror: Path, spark: SparkProcess) -> None
     assert content(disk.mirrors, MIRROR, LEFT, VERSION + 2) == [{"id": 1, "n": 2}, more]
 
 
-@pytest.mark.soak
-def test_it_is_what_delta_commits(tmp_path: Path, spark: SparkProcess) -> None:
-    """The same columns, in a commit of the same name."""
+def test_it_is_what_delta_commits(mirror: Path, spark: SparkProcess, tmp_path: Path) -> None:
+    """The same table, by a commit of the same name."""
     said = []
     for java in (True, False):
-        mirrors = disk_lake(tmp_path / str(java), spark).mirrors
-        mirrors.write(a_write(mirrors, 1, "append", [ROW], schema=SCHEMA))
-        mirrors.evolve(MIRROR, STEPS, app_id="app", txn_version=2, after=0)
-        table = tmp_path / str(java) / "lake" / MIRROR
-        carry_out(
-            spark.session(),
-            table,
-            DropColumns(DROPPED),
-            "said",
-            head_of(table),
-            app_id="app",
-            txn_version=3,
-            few=True,
-            java=java,
-        )
+        table = tmp_path / f"java {java}"
+        shutil.copytree(mirror, table)
+        _drop(spark, table, java=java)
         told = _actions(table, VERSION + 1)
-        info = told.pop("commitInfo")
-        names = ("operation", "operationParameters", "userMetadata", "isBlindAppend")
-        columns = [
-            {name: value for name, value in one.items() if name != "metadata"}
-            for one in _fields(table, VERSION + 1)
-        ]
-        said.append(({*told}, {name: info.get(name) for name in names}, columns))
+        info = told["commitInfo"]
+        told["commitInfo"] = {
+            name: info[name] for name in ("operation", "operationParameters", "userMetadata")
+        }
+        said.append(told)
     assert said[0] == said[1]
+    assert said[0]["metaData"] != _actions(mirror, VERSION)["metaData"]
+
+
+def test_where_more_depends_on_a_column_delta_drops_it(mirror: Path, spark: SparkProcess) -> None:
+    """And names it no more among the columns that have statistics."""
+    told, names = _actions(mirror, VERSION)["metaData"], "delta.dataSkippingStatsColumns"
+    told["configuration"][names] = "n,t"
+    _append(mirror, {"metaData": told})
+    _drop(spark, mirror, java=True)
+    assert _actions(mirror, VERSION + 2)["metaData"]["configuration"][names] == "n"
+    assert [field["name"] for field in _fields(mirror, VERSION + 2)] == LEFT.names
+
+
+def _drop(spark: SparkProcess, table: Path, *, java: bool) -> None:
+    carry_out(
+        spark.session(),
+        table,
+        DropColumns(DROPPED),
+        "said",
+        head_of(table),
+        app_id="app",
+        txn_version=3,
+        few=True,
+        java=java,
+    )
 
 
 def _statistics_of_it(told: Actions) -> None:
@@ -124,14 +134,21 @@ def _nothing(told: Actions) -> None:
     """The mirror as it is."""
 
 
-BESIDE = (_statistics_of_it, _no_mapping, _computed_from_it, _partitions, _rules, _clustering)
+BESIDE = (
+    _statistics_of_it,
+    _no_mapping,
+    _computed_from_it,
+    _partitions,
+    _rules,
+    _clustering,
+)
 """What else a table may have that depends on a column, or makes it impossible to drop one."""
 NOT_TO_DROP = (("id", "n", *DROPPED), ("T",), ("t", "not there"))
 """All that there is, and what is not there as it is spelled."""
 
 
 def test_all_else_is_left_to_delta(mirror: Path, spark: SparkProcess, tmp_path: Path) -> None:
-    """Which knows what depends on a column, and says what is wrong. Nothing is committed."""
+    """Nothing is committed, but of the table as it was."""
     plain = {**_actions(mirror, 0), **_actions(mirror, 1), **_actions(mirror, VERSION)}
     cases: list[tuple[tuple[str, ...], Callable[[Actions], None]]]
     cases = [(DROPPED, change) for change in BESIDE]
