@@ -46,7 +46,7 @@ test: $(READY)  ## Lockstep with real servers: MySQL, MariaDB, Postgres, Spark a
 	$(RUN_TESTS)
 
 acceptance: TESTS := acceptance
-acceptance: $(READY)  ## pages typed as written; Spark Connect, object stores, catalogs, lineage, other readers
+acceptance: $(READY)  ## what a user does: first steps, pages as typed, Spark Connect, catalogs, other readers
 	$(RUN_TESTS)
 
 RUN_TESTS = @$(BIN)/python -m pytest -m "$(TESTS) and not soak" --numprocesses $(WORKERS) \

@@ -13,6 +13,8 @@ import pytest
 from resources.lake import log_store
 from tests.lake import build_log_store
 
+pytestmark = pytest.mark.acceptance
+
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("lockstep", "assets", "resources", "pipeline")
 

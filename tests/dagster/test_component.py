@@ -15,6 +15,8 @@ from dagster_dg_cli.cli import create_dg_cli
 from assets.component import SourceParams, SourceScaffolder
 from lockstep import location
 
+pytestmark = pytest.mark.acceptance
+
 REPOSITORY = Path(__file__).resolve().parents[2]
 COMPONENT = "lockstep.location.LockstepComponent"
 PROJECT = {

@@ -20,6 +20,8 @@ from tests.dagster.place import settings_for, stand_for
 from tests.ledger.servers import embedded_server
 from tests.positions.fake import FakeServer
 
+pytestmark = pytest.mark.acceptance
+
 DEPLOY = Path(__file__).resolve().parents[2] / "docs/deploy"
 
 

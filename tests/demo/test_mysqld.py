@@ -17,6 +17,8 @@ from demo.mysqld import ProgramMySql, RunningMySql, SomebodysMySql, mysql_server
 from demo.tcp import greets
 from pipeline.errors import ConfigurationError, SetupIncomplete
 
+pytestmark = pytest.mark.acceptance
+
 
 def asked(server: RunningMySql, query: str) -> tuple[object, ...]:
     with (

@@ -12,6 +12,8 @@ from demo import shop
 from demo.traffic import Errands
 from tests.fix_mysql import MySqlStand
 
+pytestmark = pytest.mark.acceptance
+
 
 @pytest.fixture
 def opened(mysql: MySqlStand) -> Iterator[str]:

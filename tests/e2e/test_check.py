@@ -5,9 +5,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.e2e.project import Project
 from tests.e2e.warm import WarmProcess
 from tests.fix_mysql import MySqlStand
+
+pytestmark = pytest.mark.acceptance
 
 
 def made(

@@ -11,6 +11,8 @@ from tests.e2e.project import Project, head
 from tests.e2e.warm import WarmProcess
 from tests.fix_mysql import MySqlStand
 
+pytestmark = pytest.mark.acceptance
+
 
 @pytest.fixture
 def project(mysql: MySqlStand, database: str, tmp_path: Path, warm: WarmProcess) -> Project:

@@ -29,6 +29,8 @@ from resources.lake.session import SparkProcess
 from tests.e2e.project import Project, head
 from tests.fix_mysql import MySqlStand
 
+pytestmark = pytest.mark.acceptance
+
 DATABASE = "dagster_runs"
 NAMES = SourceNames("shop")
 AWKWARD = ["order täble$1/b=41", "_x", "T", "t"]
