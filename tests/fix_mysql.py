@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import shutil
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,7 +21,7 @@ import pytest
 from pymysql.cursors import Cursor
 
 from demo.mysql_search import GivenServer, MySql, find_mysql
-from demo.mysqld import RunningMySql, SomebodysMySql, mysql_server
+from demo.mysqld import ProgramMySql, RunningMySql, SomebodysMySql, mysql_server
 
 ACCOUNT = "lockstep"
 PASSWORD = "a-password-of-the-tests"
@@ -139,14 +140,16 @@ class MySqlStand:
 
 @contextmanager
 def killed_at_last(running: RunningMySql) -> Iterator[RunningMySql]:
-    """Started, and ended without a shutdown, which takes seconds: nobody wants its data any more.
-    Somebody else's server is left as it is."""
+    """Started, and ended without a shutdown, which takes seconds: nobody wants its data any more,
+    which is removed; its log stays where a test failed. Somebody else's server is left as it is."""
     with running:
         try:
             yield running
         finally:
             if not isinstance(running, SomebodysMySql):
                 running.kill()
+            if isinstance(running, ProgramMySql):
+                shutil.rmtree(running.data, ignore_errors=True)
 
 
 @pytest.fixture(scope="session")

@@ -218,6 +218,12 @@ class _Ledger(MemoryLedger):
 @example(
     history=[("create", "a"), ("run", 0, False), ("schemas", "m_{database}"), ("run", 4, True)]
 )
+@example(
+    history=[
+        *(("create", "a"), ("run", 0, False), ("schemas", "m_{database}"), ("run", 3, True)),
+        ("schemas", "{database}"),
+    ]
+)
 def test_entries_follow_their_tables(marks: bool, history: list[tuple[Any, ...]]) -> None:
     """After tables came, went and changed, with a catalog that failed or a run that was killed at
     any call, one run makes every entry what its table is; a look finds nothing to do then; nobody

@@ -161,6 +161,7 @@ class _Registering:
     def _drop(self, known: Registered) -> None:
         found = self._find(known.name)
         if found is not None and self._ours(found, known):
+            self._unsure(known)
             if self.books is not None:
                 self.registry.catalog.drop(known.name)
             self.freed.add(known.name)
@@ -180,7 +181,9 @@ class _Registering:
             self._drop(known)
             self._put(wanted, None)
             return
-        if not own:
+        if own:
+            self._unsure(known)
+        else:
             self._announce(entry, known.location)
         if self.books is not None:
             catalog.rename(known.name, entry)
@@ -236,6 +239,11 @@ class _Registering:
         """From here on it may be there, at `location` or where it shall be."""
         if self.books is not None:
             self.books.note(Registered(entry.table, entry.name, location))
+
+    def _unsure(self, known: Registered) -> None:
+        """From here on it may be gone: whoever wants it again has to look."""
+        if self.books is not None:
+            self.books.note(Registered(known.table, known.name, known.location))
 
     def _note(self, wanted: Wanted) -> None:
         entry = wanted.entry
