@@ -11,7 +11,6 @@ import tempfile
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
-from functools import partial
 from pathlib import Path
 from random import Random
 from statistics import median
@@ -108,8 +107,9 @@ def _dropped(table: Path, spark: SparkProcess) -> tuple[float, float]:
 
         def step(one: MirrorStep, *, java: bool) -> float:
             clock, head = perf_counter(), head_of(table)
-            named = partial(carry_out, app_id="small", txn_version=1, few=True, java=java)
-            named(session, table, one, "", head)
+            carry_out(
+                session, table, one, "", head, app_id="small", txn_version=1, few=True, java=java
+            )
             return perf_counter() - clock
 
         step(SetProperties((MAPPING,)), java=True)

@@ -157,15 +157,14 @@ def carry_out(
     """Make a step's commit behind `head`, without a query where that can be. `few`: rows may be put
     together here, in memory; `java`: Spark's Java can be spoken to."""
     stamps, ours = {**head.pin(), USER_METADATA: said}, f"{app_id}/evolve"
-    if isinstance(step, SetProperties):
-        with stamped(session, stamps):
-            _set_properties(session, table, step, head)
-        return
     if not isinstance(step, Fill | Rewrite):
         with stamped(session, stamps):
-            if java and isinstance(step, DropColumns) and drop_columns(session, table, step.names):
-                return
-            session.sql(step_statement(str(table), step))
+            if isinstance(step, SetProperties):
+                _set_properties(session, table, step, head)
+            elif not (
+                java and isinstance(step, DropColumns) and drop_columns(session, table, step.names)
+            ):
+                session.sql(step_statement(str(table), step))
         return
     with stamped(session, {**stamps, APP_ID: ours, TXN_VERSION: str(txn_version)}):
         if java and few and step_in_memory(table, step, delta_table(table)):

@@ -41,7 +41,7 @@ def drop_columns(session: SparkSession, table: LakePath, names: Sequence[str]) -
         return False
     # Delta lists no files where the schema is another: there is nothing to spare.
     with transaction(session, table, told=False) as held:
-        before = json.loads(held.snapshot.metadata().json())["metaData"]
+        before = held.metadata
         after = {**before, "schemaString": _without(before["schemaString"], names)}
         held.begun.updateMetadata(held.action({"metaData": after}), False)
         dropped = held.seq([held.seq([name]) for name in names])

@@ -93,8 +93,7 @@ def commit_rows(
             held.log.createLogDirectoriesIfNotExists()
             begun.updateMetadataForNewTable(held.action(_metadata(rows.schema, made)))
         elif shaped and not _has_columns(begun, rows.schema):
-            before = json.loads(held.snapshot.metadata().json())["metaData"]
-            told = {**before, "schemaString": spark_schema(rows.schema).json()}
+            told = {**held.metadata, "schemaString": spark_schema(rows.schema).json()}
             begun.updateMetadataForTableOverwrite(held.action({"metaData": told}))
         file = _written(path, _as_stored(rows, _fields(begun))) if rows.num_rows else None
         actions = []

@@ -40,6 +40,12 @@ class DeltaTransaction:
         """An action as the protocol spells it."""
         return scala_object(self.jvm, f"{_DELTA}.actions.Action").fromJson(json.dumps(told))
 
+    @property
+    def metadata(self) -> Mapping[str, Any]:
+        """The table's before the commit, as the protocol spells it (`metaData`)."""
+        told: Mapping[str, Any] = json.loads(self.snapshot.metadata().json())["metaData"]
+        return told
+
     def operation(self, name: str, *arguments: Any) -> Any:
         """What the table's history calls the commit."""
         return java_class(self.jvm, f"{_DELTA}.DeltaOperations${name}")(*arguments)

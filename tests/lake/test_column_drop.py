@@ -16,6 +16,7 @@ from pipeline.changes.evolution import MAPPING, WIDENING
 from pipeline.ports.mirror_writes import DropColumns, RenameColumn, SetProperties, WidenColumn
 from resources.lake.altering import carry_out
 from resources.lake.column_drop import drop_columns
+from resources.lake.delta_log import actions, commit_file
 from resources.lake.pin import head_of
 from resources.lake.session import SparkProcess
 from resources.lake.sessions import stamped
@@ -172,7 +173,7 @@ def _append(table: Path, told: Actions) -> None:
     moment = _actions(table, VERSION)["commitInfo"]["inCommitTimestamp"] + 1
     told = {"commitInfo": {"operation": "MANUAL", "inCommitTimestamp": moment}, **told}
     lines = [json.dumps({name: action}) for name, action in told.items()]
-    _log(table, VERSION + 1).write_text("\n".join(lines))
+    Path(str(commit_file(table, VERSION + 1))).write_text("\n".join(lines))
 
 
 def _fields(table: Path, version: int) -> list[dict[str, Any]]:
@@ -182,11 +183,4 @@ def _fields(table: Path, version: int) -> list[dict[str, Any]]:
 
 
 def _actions(table: Path, version: int) -> Actions:
-    found: Actions = {}
-    for line in _log(table, version).read_text().splitlines():
-        found |= json.loads(line)
-    return found
-
-
-def _log(table: Path, version: int) -> Path:
-    return table / "_delta_log" / f"{version:020d}.json"
+    return dict(actions(commit_file(table, version).read_text()))

@@ -15,6 +15,7 @@ from pipeline.errors import MirrorRefused
 from pipeline.ports.mirror_writes import AddColumns, Fill, MirrorWrite, Replace, SetProperties
 from pipeline.ports.mirrors import Mirrors
 from resources.lake.checksums import files_listed
+from resources.lake.delta_log import actions, commit_file
 from resources.lake.pin import head_of
 from resources.lake.scan import needs_spark
 from resources.lake.session import SparkProcess
@@ -69,8 +70,8 @@ def test_no_query_is_made(disk: Lake, folder: Path, spark: SparkProcess) -> None
     assert content(mirrors, MIRROR, pa.schema([*PEOPLE, name]), 7) == [
         {"id": 5, "name": "e", "called": "x"}
     ]
-    logs = [folder / MIRROR / "_delta_log" / f"{number:020d}" for number in range(10)]
-    commits = [_actions(log.with_suffix(".json")) for log in logs]
+    logs = [commit_file(folder / MIRROR, number) for number in range(10)]
+    commits = [dict(actions(log.read_text())) for log in logs]
     recorded = [one["txn"]["version"] for one in commits if "txn" in one]
     assert recorded == [1, 2, 3, 4, 5, 6, 7, 8]
     moments = [one["commitInfo"]["inCommitTimestamp"] for one in commits]
@@ -79,13 +80,6 @@ def test_no_query_is_made(disk: Lake, folder: Path, spark: SparkProcess) -> None
         told = json.loads(log.with_suffix(".crc").read_text())
         assert told["numFiles"] == len(DeltaTable(folder / MIRROR, version=version).file_uris())
         assert told["txnId"] == commit["commitInfo"]["txnId"]
-
-
-def _actions(commit: Path) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for line in commit.read_text().splitlines():
-        found |= json.loads(line)
-    return found
 
 
 def test_both_ways_in_turn_are_one(

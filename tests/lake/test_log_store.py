@@ -7,9 +7,8 @@ import json
 import shutil
 import sys
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Barrier
@@ -37,6 +36,7 @@ from resources.lake.jars import jars_folder
 from resources.lake.mirror import SparkMirrors
 from resources.lake.pin import Head, head_of
 from resources.lake.session import SparkProcess
+from resources.lake.sessions import stamped
 from tests.lake import build_log_store
 from tests.lake.conftest import Lake
 from tests.lake.made import PEOPLE, a_write, content, update
@@ -144,17 +144,6 @@ def test_nobody_commits_what_was_planned_for_another_place(store: Store) -> None
 # -- through Delta ---------------------------------------------------------------------------
 
 
-@contextmanager
-def settings(session: SparkSession, told: dict[str, str]) -> Iterator[None]:
-    for key, value in told.items():
-        session.conf.set(key, value)
-    try:
-        yield
-    finally:
-        for key in told:
-            session.conf.unset(key)
-
-
 def begun(disk: Lake) -> None:
     rows: list[dict[str, object]] = [{"id": number, "name": "old"} for number in (1, 2)]
     disk.mirrors.write(a_write(disk.mirrors, 1, "append", rows))
@@ -175,7 +164,7 @@ def test_a_session_that_was_told_no_version_commits_nothing(
         with pytest.raises(Exception, match="the session may commit none"):
             session.sql(statement)
     assert disk.mirrors.version(MIRROR) == 0
-    with settings(session, head_of(table).pin()):
+    with stamped(session, head_of(table).pin()):
         session.sql(f"alter table {path} set tblproperties ('delta.checkpointInterval' = '2')")
     disk.mirrors.write(a_write(disk.mirrors, 2, "merge", [update(id=1, name="new")]))
     told = json.loads((table / "_delta_log" / "_last_checkpoint").read_text())

@@ -11,6 +11,7 @@ import pytest
 from deltalake import DeltaTable
 
 from pipeline.errors import TableError
+from resources.lake.delta_log import commit_file
 from resources.lake.pin import head_of
 from resources.lake.restore import restore
 from resources.lake.session import SparkProcess
@@ -41,7 +42,7 @@ def test_versions_are_shown_once_more(
         assert {one["path"] for one in said["add"]} == then - there
         assert {one["path"] for one in said["remove"]} == there - then
         assert _files(mirror, number) == then
-        told = json.loads(_log(mirror, number).with_suffix(".crc").read_text())
+        told = json.loads(commit_file(mirror, number).with_suffix(".crc").read_text())
         assert told["numFiles"] == len(then)
     new = {"id": 99, "n": 1, "name": "c", "gone": None}
     ours.write(a_write(ours, 99, "merge", [new], schema=BEFORE))
@@ -75,15 +76,11 @@ def test_it_is_what_restore_commits(
     assert said[0] == said[1]
 
 
-def _log(table: Path, version: int) -> Path:
-    return table / "_delta_log" / f"{version:020d}.json"
-
-
 def _said(table: Path, version: int) -> dict[str, Any]:
     """What a commit does, but for what differs from one to the next: moments, names of
     transactions, what it counted."""
     found: dict[str, Any] = {"add": [], "remove": []}
-    for line in _log(table, version).read_text().splitlines():
+    for line in commit_file(table, version).read_text().splitlines():
         [(kind, told)] = json.loads(line).items()
         if kind == "commitInfo":
             found[kind] = {

@@ -161,7 +161,7 @@ class _Registering:
     def _drop(self, known: Registered) -> None:
         found = self._find(known.name)
         if found is not None and self._ours(found, known):
-            self._unsure(known)
+            self._announce(known, known.location)
             if self.books is not None:
                 self.registry.catalog.drop(known.name)
             self.freed.add(known.name)
@@ -181,10 +181,7 @@ class _Registering:
             self._drop(known)
             self._put(wanted, None)
             return
-        if own:
-            self._unsure(known)
-        else:
-            self._announce(entry, known.location)
+        self._announce(known if own else entry, known.location)
         if self.books is not None:
             catalog.rename(known.name, entry)
         self.done.append(Done(Deed.RENAMED, entry.table, entry.name))
@@ -235,15 +232,11 @@ class _Registering:
         if known is not None and self.books is not None:
             self.books.forget(known.table)
 
-    def _announce(self, entry: Entry, location: str) -> None:
-        """From here on it may be there, at `location` or where it shall be."""
+    def _announce(self, entry: Entry | Registered, location: str) -> None:
+        """From here on it may be there or not, at `location` or where it shall be: whoever wants it
+        has to look."""
         if self.books is not None:
             self.books.note(Registered(entry.table, entry.name, location))
-
-    def _unsure(self, known: Registered) -> None:
-        """From here on it may be gone: whoever wants it again has to look."""
-        if self.books is not None:
-            self.books.note(Registered(known.table, known.name, known.location))
 
     def _note(self, wanted: Wanted) -> None:
         entry = wanted.entry
