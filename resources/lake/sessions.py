@@ -35,14 +35,18 @@ FOR_FEW: Final = {
 
 @contextmanager
 def stamped(session: SparkSession, stamps: Mapping[str, str]) -> Iterator[None]:
-    """The session's commits carry these until the end."""
+    """The session's commits carry these until the end; then what was set before is set again."""
+    before = {key: session.conf.get(key, None) for key in stamps}
     try:
         for key, value in stamps.items():
             session.conf.set(key, value)
         yield
     finally:
-        for key in stamps:
-            session.conf.unset(key)
+        for key, earlier in before.items():
+            if earlier is None:
+                session.conf.unset(key)
+            else:
+                session.conf.set(key, earlier)
 
 
 class SparkSessions:

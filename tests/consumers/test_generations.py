@@ -120,6 +120,7 @@ def test_spark_reads_the_same_of_a_delivery(notes: Shop, spark: SparkProcess) ->
     assert (kinds["other"], kinds["other@1"], kinds["at"]) == ("date", "int", "timestamp_ntz")
 
 
+@pytest.mark.acceptance
 def test_the_snippets_run_as_they_are_printed(
     notes: Shop,
     spark: SparkProcess,

@@ -88,7 +88,7 @@ def test_fewer_files_show_the_same_rows_then_and_now(
     what it is; an upkeep that was killed behind it leaves nothing undone, and one that `met` a run
     left it to the next (`require_that_runs_go_first`; that its commit is refused then is in
     `tests/lake/test_upkeep.py`). Files go once no promised version needs them: earlier places are
-    refused with the earliest that works. The page is carried out as typed."""
+    refused with the earliest that works."""
     added, changed = tables
     told = upkeep(project, "--dry-run")
     assert [one["step"] for one in told[added]["planned"]] == ["compact"]
@@ -138,15 +138,6 @@ def test_fewer_files_show_the_same_rows_then_and_now(
     assert project.unequal(mysql, *tables) == {}
     assert set(read(project)) == set(tables)
 
-    page = PAGE.read_text().replace("shop.orders", added)
-    (typed,) = re.findall(r"^```sh\n(.*?)^```$", page, flags=re.M | re.S)
-    (keys,) = re.findall(r"^```toml\n(.*?)^```$", page, flags=re.M | re.S)
-    config = project.folder / "lockstep.toml"
-    config.write_text(config.read_text().replace("[upkeep]\nsmall_files = 3\n", keys))
-    for line in typed.splitlines():
-        project.run(*shlex.split(line)[1:])
-    assert project.unequal(mysql, *tables) == {}
-
 
 def require_that_runs_go_first(
     mysql: MySqlStand, added: str, project: Project, rival: WarmProcess
@@ -163,3 +154,18 @@ def require_that_runs_go_first(
     assert code == 0, said
     assert len(project.commits(added)) == RUNS + 1
     assert project.unequal(mysql, added) == {}
+
+
+@pytest.mark.acceptance
+def test_the_page_is_carried_out_as_typed(
+    mysql: MySqlStand, tables: tuple[str, str], project: Project
+) -> None:
+    """docs/upkeep.md: its commands, with its keys."""
+    page = PAGE.read_text().replace("shop.orders", tables[0])
+    (typed,) = re.findall(r"^```sh\n(.*?)^```$", page, flags=re.M | re.S)
+    (keys,) = re.findall(r"^```toml\n(.*?)^```$", page, flags=re.M | re.S)
+    config = project.folder / "lockstep.toml"
+    config.write_text(config.read_text().replace("[upkeep]\nsmall_files = 3\n", keys))
+    for line in typed.splitlines():
+        project.run(*shlex.split(line)[1:])
+    assert project.unequal(mysql, *tables) == {}

@@ -72,6 +72,7 @@ def password(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOCKSTEP_TEST_PASSWORD", "")
 
 
+@pytest.mark.acceptance
 def test_the_page_is_carried_out_as_typed(
     project: Project,
     monkeypatch: pytest.MonkeyPatch,

@@ -11,7 +11,7 @@ from deltalake import DeltaTable
 
 from pipeline.changes.strategy import Size
 from resources.lake.session import SparkProcess
-from resources.lake.sessions import FOR_FEW, SparkSessions
+from resources.lake.sessions import FOR_FEW, SparkSessions, stamped
 from resources.lake.sizes import size_in, size_of
 from tests.lake.conftest import Lake, disk_lake
 from tests.lake.made import a_write
@@ -42,6 +42,17 @@ def test_the_user_has_the_last_word(spark: SparkProcess, monkeypatch: pytest.Mon
     with SparkSessions(spark).one(few=True) as session:
         assert session.conf.get(_BROADCAST) == spark.session().conf.get(_BROADCAST)
     idle.clear()
+
+
+def test_what_holds_for_a_commit_gives_way_again(spark: SparkProcess) -> None:
+    """To what the user set; it ends where nobody had set it, also behind an error."""
+    session, theirs, ours = spark.session(), "spark.lockstep.theirs", "spark.lockstep.ours"
+    session.conf.set(theirs, "before")
+    with pytest.raises(ZeroDivisionError), stamped(session, {theirs: "now", ours: "now"}):
+        assert {session.conf.get(key) for key in (theirs, ours)} == {"now"}
+        raise ZeroDivisionError
+    assert (session.conf.get(theirs), session.conf.get(ours, None)) == ("before", None)
+    session.conf.unset(theirs)
 
 
 def test_files_say_how_much_they_hold(disk: Lake, folder: Path, tmp_path: Path) -> None:
