@@ -19,15 +19,17 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import median
 from typing import Final
 
 OLDEST: Final = (3, 11)
 QUICKER: Final = 1.2
 """Times; what differs by less may be chance, and the first on PATH is what was meant."""
-ROUNDS: Final = 5
-"""Each of them times all in turn: a machine is not as quick at one moment as at another."""
+ROUNDS: Final = 9
+"""Each of them times all in turn: a machine is not as quick at one moment as at another, so that
+only what is timed side by side is compared."""
 
 _NAME: Final = re.compile(r"python3(\.\d+)?")
 _PROBE: Final = """
@@ -52,21 +54,27 @@ print(json.dumps([os.path.realpath(sys.executable), list(sys.version_info[:3]), 
 
 @dataclass(frozen=True)
 class Python:
-    """One that environments can be made of; `seconds` is what the loop takes."""
+    """One that environments can be made of; `seconds` is what the loop took, in each round."""
 
     path: str
     version: tuple[int, int, int]
-    seconds: float
+    seconds: tuple[float, ...]
 
     @property
     def minor(self) -> tuple[int, int]:
         return self.version[:2]
 
+    def times(self, other: Python) -> float:
+        """So many times what the other takes: the median of all rounds."""
+        return median(
+            ours / theirs for ours, theirs in zip(self.seconds, other.seconds, strict=True)
+        )
+
 
 def choose(first: Python, others: Sequence[Python]) -> Python:
     """The first on PATH, or one of the others, of the same version, that is much quicker."""
-    quickest = min((first, *others), key=lambda python: python.seconds)
-    return quickest if first.seconds > QUICKER * quickest.seconds else first
+    quickest = max((first, *others), key=first.times)
+    return quickest if first.times(quickest) > QUICKER else first
 
 
 def probe(program: Path) -> Python | None:
@@ -74,16 +82,19 @@ def probe(program: Path) -> Python | None:
     try:
         told = subprocess.run([program, "-c", _PROBE], capture_output=True, timeout=30, check=True)
         path, version, seconds = json.loads(told.stdout)
-        return Python(path, tuple(version), seconds)
+        return Python(path, tuple(version), (seconds,))
     except (OSError, ValueError, subprocess.SubprocessError):
         return None
 
 
 def timed(found: Sequence[Python]) -> list[Python]:
-    """The same, with the least seconds of all rounds; one by itself needs no more of them."""
+    """The same, with the seconds of all rounds; one by itself needs no more of them."""
     for _ in range(ROUNDS - 1 if len(found) > 1 else 0):
         again = [probe(Path(python.path)) or python for python in found]
-        found = [min(pair, key=lambda one: one.seconds) for pair in zip(found, again, strict=True)]
+        found = [
+            replace(python, seconds=(*python.seconds, once.seconds[-1]))
+            for python, once in zip(found, again, strict=True)
+        ]
     return list(found)
 
 
@@ -120,7 +131,7 @@ def main(path: str, environment: Path) -> int:
     first, *others = timed([python for python in fitting if python.minor == fitting[0].minor])
     chosen = choose(first, others)
     if chosen != first:
-        times = first.seconds / chosen.seconds
+        times = first.times(chosen)
         sys.stderr.write(
             f"Python: {chosen.path}; {first.path} takes {times:.1f} times as long for a loop, "
             f"because of how it was built. To use it all the same: make setup PYTHON={first.path}\n"
