@@ -10,6 +10,7 @@ import pytest
 import lockstep
 from resources.lake.session import SparkProcess
 from tests.consumers.shop import ORDERS, Shop
+from tests.typed_pages import blocks
 
 pytestmark = pytest.mark.acceptance
 
@@ -23,9 +24,8 @@ def test_the_examples_run(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """From top to bottom, in a folder with a lockstep.toml, twice."""
-    blocks = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(), flags=re.M | re.S)
     make, by_arrow, by_spark, whole = (
-        block.replace('"shop"', f'"{shop.source}"') for block in blocks
+        block.replace('"shop"', f'"{shop.source}"') for block in blocks(PAGE.read_text(), "python")
     )
     monkeypatch.chdir(shop.folder)
     names: dict[str, object] = {"spark": spark.session()}

@@ -15,6 +15,7 @@ from tests.chance import by_chance
 from tests.e2e.project import Project
 from tests.e2e.warm import REPOSITORY, WarmProcess
 from tests.fix_mysql import MySqlStand
+from tests.typed_pages import blocks
 
 DATABASE = "older"
 ROWS = {
@@ -104,7 +105,7 @@ def test_killed_while_it_reads(project: Project, mysql: MySqlStand, drawn: int) 
 def typed(page: str) -> Iterator[list[str]]:
     """The words of each command in a page's blocks, with the names of ours."""
     text = (REPOSITORY / "docs" / page).read_text(encoding="utf-8")
-    for block in re.findall(r"^```sh\n(.*?)^```$", text, re.M | re.S):
+    for block in blocks(text, "sh"):
         for line in block.splitlines():
             program, *words = shlex.split(line, comments=True)
             assert program == "lockstep"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 import shutil
 from dataclasses import replace
@@ -19,6 +18,7 @@ from tests.e2e.project import Project, head
 from tests.e2e.warm import WarmProcess
 from tests.fix_mysql import MySqlStand
 from tests.hostile.takeovers import asleep
+from tests.typed_pages import blocks
 
 PAGE = Path(__file__).resolve().parents[2] / "docs/upkeep.md"
 RUNS = 3
@@ -162,8 +162,7 @@ def test_the_page_is_carried_out_as_typed(
 ) -> None:
     """docs/upkeep.md: its commands, with its keys."""
     page = PAGE.read_text().replace("shop.orders", tables[0])
-    (typed,) = re.findall(r"^```sh\n(.*?)^```$", page, flags=re.M | re.S)
-    (keys,) = re.findall(r"^```toml\n(.*?)^```$", page, flags=re.M | re.S)
+    (typed,), (keys,) = blocks(page, "sh"), blocks(page, "toml")
     config = project.folder / "lockstep.toml"
     config.write_text(config.read_text().replace("[upkeep]\nsmall_files = 3\n", keys))
     for line in typed.splitlines():

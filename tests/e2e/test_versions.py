@@ -18,6 +18,7 @@ from pipeline.errors import VersionGone
 from tests.e2e.project import Project, head
 from tests.e2e.warm import WarmProcess
 from tests.fix_mysql import MySqlStand
+from tests.typed_pages import blocks
 
 PAGE = Path(__file__).resolve().parents[2] / "docs/versions.md"
 TOTAL = 1_000
@@ -83,11 +84,10 @@ def test_the_page_is_carried_out_as_typed(
     page = PAGE.read_text().replace("shop.orders", HERE)
     page = page.replace("shop.items", THERE).replace("0f3c1d2e", one["run"])
     page = page.replace("2026-11-01T06:00:00Z", "2100-01-01T00:00:00Z")
-    (typed,) = re.findall(r"^```sh\n(.*?)^```$", page, flags=re.M | re.S)
+    (typed,), (code,) = blocks(page, "sh"), blocks(page, "python")
     for line in typed.splitlines():
         said = project.run(*shlex.split(line)[1:]).stdout
         assert DATABASE in said or line.endswith("--list")
-    (code,) = re.findall(r"^```python\n(.*?)^```$", page, flags=re.M | re.S)
     monkeypatch.chdir(project.folder)
     exec(code, {})
     assert f"{place(one)}: {ROWS} orders, {ROWS} items\nmissing: []" in capsys.readouterr().out

@@ -18,6 +18,7 @@ from tests.chance import by_chance
 from tests.e2e.project import Project, head
 from tests.e2e.warm import REPOSITORY, WarmProcess
 from tests.fix_mysql import MySqlStand
+from tests.typed_pages import blocks
 
 pytestmark = pytest.mark.acceptance
 
@@ -39,8 +40,7 @@ def commands(chapter: str, block: int = 0) -> list[list[str]]:
     """The words of each command that a chapter has in one of its blocks."""
     text = (REPOSITORY / "docs/recovery.md").read_text(encoding="utf-8")
     (body,) = re.findall(rf"^## {chapter}\n(.*?)(?=^## |\Z)", text, re.M | re.S)
-    blocks = re.findall(r"^```\n(.*?)^```$", body, re.M | re.S)
-    typed = [shlex.split(line) for line in blocks[block].splitlines()]
+    typed = [shlex.split(line) for line in blocks(body)[block].splitlines()]
     assert {words[0] for words in typed} <= {"lockstep", "mv"}
     return typed
 
