@@ -69,7 +69,7 @@ def _initialise(program: Program, prepared: Path, born_with: tuple[str, ...]) ->
                 "--initialize-insecure",
                 *account(),
                 f"--datadir={data}",
-                "--innodb-redo-log-capacity=64M",
+                "--loose-innodb-redo-log-capacity=64M",
                 "--secure-file-priv=",
                 *born_with,
             ],

@@ -30,15 +30,16 @@ _MIRROR = re.compile(r"https?://[^\s\]]+/debian/?(?=\s|$)", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class DebianPackage:
-    """A package of one release of Debian, with all that it depends on.
+    """Packages of one release of Debian, with all that they depend on.
 
-    `folder` is its name in the cache, `title` its name in an error, whose hint is `cure`.
+    `folder` is their name in the cache, `title` their name in an error, whose hint is `cure`.
+    `packages`: names as apt takes them, separated by spaces.
     """
 
     title: str
     folder: str
     suite: str
-    package: str
+    packages: str
     cure: str
 
 
@@ -144,7 +145,13 @@ def _download(package: DebianPackage, apt: str, work: Path, source: str) -> None
     }
     options = [part for key, value in settings.items() for part in ("-o", f"{key}={value}")]
     _run(package, [apt, "-qq", *options, "update"])
-    wanted = ["--no-install-recommends", "--download-only", "-y", "install", package.package]
+    wanted = [
+        "--no-install-recommends",
+        "--download-only",
+        "-y",
+        "install",
+        *package.packages.split(),
+    ]
     _run(package, [apt, "-qq", *options, *wanted])
 
 

