@@ -42,6 +42,8 @@ UNHURRIED = (
     "--innodb-flush-log-at-trx-commit=2",
     "--innodb-flush-method=nosync",
     "--innodb-doublewrite=OFF",
+    # The kernel has few contexts for asynchronous I/O, and a server takes thousands of them.
+    "--innodb-use-native-aio=OFF",
 )
 """A server that leaves writing to disk to the system: no power is cut in the tests."""
 
@@ -95,6 +97,23 @@ class MySqlStand:
             cursor.execute(query)
             return list(cursor.fetchall())
 
+    @property
+    def version(self) -> tuple[int, ...]:
+        """The server's version, such as (8, 0, 15)."""
+        number, *_ = str(self.rows("select version()")[0][0]).split("-")
+        return tuple(map(int, number.split(".")))
+
+    @property
+    def has_metadata(self) -> bool:
+        """Whether its log can describe columns (`binlog_row_metadata`), as from MySQL 8.0 and
+        MariaDB 10.5 on."""
+        return bool(self.rows("show global variables like 'binlog_row_metadata'"))
+
+    def head(self) -> tuple[str, int]:
+        """The end of the log: its newest file, and how many bytes that has."""
+        file, size, *_ = self.rows("show binary logs")[-1]
+        return str(file), int(size)
+
     @contextmanager
     def metadata(self, value: str) -> Iterator[None]:
         """New sessions log tables with this `binlog_row_metadata`; then as before. Nothing
@@ -124,8 +143,7 @@ class MySqlStand:
     def begin_file(self) -> None:
         """Another file of the log, if the present one is large: runs that begin at its end look
         for it from the file's beginning on."""
-        size = int(self.rows("show binary logs")[-1][1])
-        if size > LARGE:
+        if self.head()[1] > LARGE:
             self.execute("flush binary logs")
 
     def purge_to(self, file: str) -> None:

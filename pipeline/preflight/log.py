@@ -19,9 +19,9 @@ from pipeline.preflight.evidence import Known, SourceEvidence
 from pipeline.preflight.findings import CheckRule, Fault, Fine, Level, Verdict
 
 TOPIC: Final = "the log"
-_OLDEST: Final = {"mysql": (8, 0, 1), "mariadb": (10, 5, 0)}
-"""The first whose log says of columns what is needed beside the history of statements:
-binlog_row_metadata, of whatever value, came with these."""
+_OLDEST: Final = {"mysql": (5, 7, 7), "mariadb": (10, 5, 0)}
+"""The first versions that are read: MySQL logs prepared XA transactions as such since 5.7.7, and
+MariaDB describes columns beside their rows (binlog_row_metadata) since 10.5."""
 
 _NAMES: Final = {"mysql": "MySQL", "mariadb": "MariaDB"}
 _NOT_FULL: Final = "columns are known from the statements that made them"
@@ -246,7 +246,7 @@ RUN_RULES: Final = (
         "the server's product and version",
         "refusal",
         "older servers' logs are not read",
-        "use MySQL 8.0 or newer, or MariaDB 10.5 or newer",
+        "use MySQL 5.7 or newer, or MariaDB 10.5 or newer",
         _version,
         ServerSettings,
     ),

@@ -30,16 +30,23 @@ _MARIADB_EMPTY_IS_NULL: Final = 1 << 32
 @dataclass(frozen=True, slots=True)
 class ServerDialect:
     """What no event tells: `version` as 90704 or 101118, `flavour` "mysql" or "mariadb",
-    how names of tables are compared, and the engine of tables that name none."""
+    how names of tables are compared, the engine of tables that name none, and the server's
+    `explicit_defaults_for_timestamp`, which MySQL before 8.0.14 logs with no statement."""
 
     version: int = 90704
     flavour: str = "mysql"
     lower_case_table_names: int = 0
     default_engine: str = "InnoDB"
+    explicit_timestamps: bool = True
 
     @property
     def mariadb(self) -> bool:
         return self.flavour == "mariadb"
+
+    @property
+    def mysql_8(self) -> bool:
+        """Whether it is MySQL 8.0 or later: in much, MySQL 5.7 does as MariaDB does."""
+        return not self.mariadb and self.version >= 80000
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,8 +147,9 @@ def read_context(status: bytes, facts: ServerDialect, database: str = "") -> Sta
         database=database,
         utf8mb4_collation=utf8mb4 or "utf8mb4_0900_ai_ci",
         # MySQL logs it with statements that define a TIMESTAMP: no other can tell, and the
-        # default is ON. Servers before 8.0.14 never do, whose default was OFF.
-        explicit_timestamps=not facts.mariadb and facts.version >= 80014,
+        # default is ON. Servers before 8.0.14 never do, so that their setting has to do.
+        explicit_timestamps=not facts.mariadb
+        and (facts.version >= 80014 or facts.explicit_timestamps),
     )
     reader = _Reader(status)
     while reader.at < len(status):

@@ -18,6 +18,7 @@ from pipeline.schema.plain import believed
 
 _LENGTHS: Final = frozenset({"char", "varchar", "binary", "varbinary"})
 _TEMPORAL: Final = frozenset({"datetime", "timestamp", "time"})
+_MOMENTS: Final = frozenset({"datetime", "timestamp"})
 _MEMBERS: Final = frozenset({"enum", "set"})
 _NUMBERS: Final = re.compile(r"(tiny|small|medium|big)?int|decimal|float|double")
 _ROUNDED: Final = re.compile(r"(?:float|double)\((\d+),(\d+)\)")
@@ -38,7 +39,7 @@ _CONTROLS: Final = {"0": "\0", "n": "\n", "r": "\r"}
 
 @dataclass(frozen=True, slots=True)
 class ListedColumn:
-    """A row of information_schema.columns; `srid` is None on MariaDB."""
+    """A row of information_schema.columns; `srid` is None on MariaDB and before MySQL 8.0.3."""
 
     name: str
     data_type: str
@@ -60,6 +61,8 @@ def read_column(listed: ListedColumn, *, mariadb: bool) -> ColumnSchema:
     """The column in the model's words. Columns that have another form in the log have
     another type: times and dates as they were kept before MySQL 5.6 are "old …"."""
     kind, full, extra = listed.data_type.lower(), _text(listed.column_type), listed.extra or ""
+    if kind == "geometrycollection" and not mariadb:
+        kind = "geomcollection"  # its name before MySQL 8.0.11
     plain = kind not in _MEMBERS
     number = _NUMBERS.fullmatch(kind) is not None
     rounded = _ROUNDED.match(full) if number else None
@@ -142,8 +145,10 @@ def _default(listed: ListedColumn, *, mariadb: bool) -> Default | None:
         return None
     text = _text(listed.default)
     if not mariadb:
-        generated = "DEFAULT_GENERATED" in (listed.extra or "").upper()
-        return _expression(unescaped(text)) if generated else LiteralDefault(text)
+        marked = "DEFAULT_GENERATED" in (listed.extra or "").upper()
+        # MySQL 5.7 does not mark the one expression that it has, in columns of moments alone.
+        moment = listed.data_type.lower() in _MOMENTS and _NOW.fullmatch(text) is not None
+        return _expression(unescaped(text)) if marked or moment else LiteralDefault(text)
     if text.upper() == "NULL":
         return None
     constant = _constant(text)

@@ -22,6 +22,10 @@ class Dialect:
     mariadb: bool
     number: tuple[int, ...]
 
+    def mysql_from(self, *number: int) -> bool:
+        """Return whether this is MySQL of that version or later."""
+        return not self.mariadb and self.number >= number
+
 
 def read_dialect(cursor: Cursor) -> Dialect:
     cursor.execute("select @@version")

@@ -31,6 +31,7 @@ _SETTINGS = (
     "binlog_expire_logs_seconds",
     "binlog_expire_logs_auto_purge",
     "default_storage_engine",
+    "explicit_defaults_for_timestamp",
     "expire_logs_days",
     "lower_case_table_names",
     "system_time_zone",

@@ -60,7 +60,7 @@ def read_foreign_keys(
         )
     }
     _add_hidden(cursor, sorted({t for t, name in columns if (t, name) not in actions}), actions)
-    none = "RESTRICT" if dialect.mariadb else "NO ACTION"
+    none = "NO ACTION" if dialect.mysql_from(8, 0, 0) else "RESTRICT"
     found: dict[TableName, list[ForeignKey]] = {}
     for (table, name), parts in columns.items():
         own, (parent, *_), referenced = zip(*parts, strict=True)

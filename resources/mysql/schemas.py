@@ -126,7 +126,7 @@ def _tables(cursor: Cursor, scopes: Sequence[Scope]) -> Iterator[tuple[TableName
 def _columns(
     cursor: Cursor, scopes: Sequence[Scope], dialect: Dialect
 ) -> dict[TableName, list[ColumnSchema]]:
-    question = _COLUMNS.replace("SRID", "null" if dialect.mariadb else "srs_id")
+    question = _COLUMNS.replace("SRID", "srs_id" if dialect.mysql_from(8, 0, 3) else "null")
     columns_of_tables: dict[TableName, list[ColumnSchema]] = {}
     for table, row in ask(cursor, question, scopes):
         column = read_column(ListedColumn(*row), mariadb=dialect.mariadb)
@@ -167,11 +167,11 @@ def _keys(
 
 def _hidden(dialect: Dialect) -> str:
     """Indexes that the optimizer passes over: INVISIBLE, or IGNORED since MariaDB 10.6."""
-    if not dialect.mariadb:
+    if dialect.mysql_from(8, 0, 0):
         return "if(is_visible = 'YES', 'NO', 'YES')"
-    return "ignored" if dialect.number >= (10, 6, 0) else "'NO'"
+    return "ignored" if dialect.mariadb and dialect.number >= (10, 6, 0) else "'NO'"
 
 
 def _expression(dialect: Dialect) -> str:
     """Functional key parts came with MySQL 8.0.13."""
-    return "null" if dialect.mariadb or dialect.number < (8, 0, 13) else "expression"
+    return "expression" if dialect.mysql_from(8, 0, 13) else "null"

@@ -38,7 +38,7 @@ def filled(stand: MySqlStand, flavour: str, cases: Sequence[ValueCase]) -> Itera
     tables = {
         TableName(database, f"t{number}"): case
         for number, case in enumerate(cases)
-        if flavour in case.servers
+        if case.fits(flavour, stand.version)
     }
     stand.execute(f"create database {database} character set utf8mb4")
     with _session(stand, database) as session:

@@ -148,7 +148,7 @@ COLUMNS = {
 def logged(mysql: MySqlStand, database: str, expressions: Sequence[str]) -> list[bytes | None]:
     """What the log holds of a JSON column into which the expressions are inserted."""
     mysql.execute("create table t (id int primary key, j json)", database=database)
-    file, offset = mysql.rows("show binary log status")[0][:2]
+    file, offset = mysql.head()
     mysql.execute(
         "set sql_mode = ''",
         *(f"insert ignore into t values ({i}, {e})" for i, e in enumerate(expressions)),
@@ -219,7 +219,7 @@ def test_every_kind_of_value(mysql: MySqlStand, database: str) -> None:
 def test_an_empty_document(mysql: MySqlStand, database: str) -> None:
     """A NOT NULL column without a value holds a document of no bytes, printed as null."""
     mysql.execute("create table t (id int primary key, j json not null)", database=database)
-    file, offset = mysql.rows("show binary log status")[0][:2]
+    file, offset = mysql.head()
     mysql.execute("set sql_mode = ''", "insert into t (id) values (1)", database=database)
     documents = [d for event in _events(mysql, file, offset) for d in _documents(event)]
     assert documents == [b""]
@@ -254,7 +254,7 @@ def test_a_document_changed_in_place(mysql: MySqlStand, database: str) -> None:
     base = """'{"a": "some long text here", "b": [1, 2, 3], "c": {"d": "more text"}}'"""
     change = "json_remove(json_set({}, '$.a', 'x', '$.c.d', 'y'), '$.b[0]')"
     documents = logged(mysql, database, [base])
-    file, offset = mysql.rows("show binary log status")[0][:2]
+    file, offset = mysql.head()
     mysql.execute(
         f"update t set j = {change.format('j')}",
         "insert into t select 1, j from t",

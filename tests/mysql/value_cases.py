@@ -17,13 +17,19 @@ COLUMNS = 16
 @dataclass(frozen=True, slots=True)
 class ValueCase:
     """A table whose first column is `id int primary key`. `rows` are what follows
-    `insert into t`, with `{id}` where the row's number goes."""
+    `insert into t`, with `{id}` where the row's number goes. `since`: the first version of
+    MySQL that can have it."""
 
     name: str
     columns: str
     rows: tuple[str, ...]
     servers: tuple[str, ...] = SERVERS
     options: str = ""
+    since: tuple[int, ...] = ()
+
+    def fits(self, flavour: str, version: tuple[int, ...]) -> bool:
+        """Return whether a server of that product and version can have the table."""
+        return flavour in self.servers and (flavour != "mysql" or version >= self.since)
 
     def create(self, table: str) -> str:
         return f"create table {table} (id int primary key, {self.columns}) {self.options}"
@@ -53,6 +59,7 @@ def _cases(file: Path) -> Iterator[ValueCase]:
             tuple(table["rows"]),
             tuple(table.get("servers", SERVERS)),
             table.get("options", ""),
+            _version(table),
         )
 
 
@@ -90,7 +97,12 @@ def _column_case(family: str, case: dict[str, Any], numbers: list[str]) -> Value
         + ", after int not null",
         tuple(f"values ({{id}}, {row}, {number})" for number, row in enumerate(rows)),
         tuple(case.get("servers", SERVERS)),
+        since=_version(case),
     )
+
+
+def _version(case: dict[str, Any]) -> tuple[int, ...]:
+    return tuple(int(number) for number in case.get("since", "0").split("."))
 
 
 def _span(numbers: list[str]) -> str:

@@ -66,7 +66,7 @@ class Shop:
         cls, mysql: MySqlStand, database: str, tables: Sequence[str], *, rows: int = STILL
     ) -> Shop:
         """After a first run, which reads the log from before the tables were there."""
-        ((file, offset, *_),) = mysql.rows("show binary log status")
+        file, offset = mysql.head()
         follower = Follower(server(mysql), [f"{database}.*"], start=f"{file}:{offset}")
         made = cls(mysql, database, tables, follower)
         for name in made.names:

@@ -84,7 +84,7 @@ def named(*names: str) -> SourceEvidence:
 
 
 RUN_CASES: list[tuple[str, Known, str, type[Exception] | None]] = [
-    ("version", known(version="5.7.44"), "refusal", ServerSettings),
+    ("version", known(version="5.6.51"), "refusal", ServerSettings),
     ("version", known(version="10.4.2-MariaDB", flavour="mariadb"), "refusal", ServerSettings),
     ("version", known(flavour="percona-tidb"), "refusal", ServerSettings),
     *(

@@ -23,8 +23,8 @@ def database(mysql: MySqlStand) -> Iterator[str]:
         files = cursor.fetchall()
         if len(files) > 1 or int(files[-1][1]) > SHORT:
             cursor.execute("flush binary logs")
-            cursor.execute("show binary log status")
-            ((newest, *_),) = cursor.fetchall()
+            cursor.execute("show binary logs")
+            (*_, (newest, *_)) = cursor.fetchall()
             cursor.execute(f"purge binary logs to '{newest}'")
     with mysql.own_database() as name:
         yield name

@@ -166,8 +166,7 @@ def executed(stand: MySqlStand) -> GtidSet:
 
 
 def head(stand: MySqlStand) -> tuple[str, int]:
-    name, offset, *_ = stand.rows("show binary log status")[0]
-    return str(name), int(offset)
+    return stand.head()
 
 
 def purge(stand: MySqlStand) -> None:

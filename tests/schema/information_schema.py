@@ -132,6 +132,13 @@ def _tables(cursor: Cursor, like: str) -> dict[TableName, TableSchema]:
     return found
 
 
+def _before_8(cursor: Cursor) -> bool:
+    """Whether it is a MySQL 5.7, which lacks some columns of information_schema."""
+    cursor.execute("select @@version")
+    ((version,),) = cursor.fetchall()
+    return str(version).startswith("5.")
+
+
 def _utf8(name: Any) -> Any:
     return re.sub(r"^utf8(?=_|$)", "utf8mb3", name) if isinstance(name, str) else name
 
@@ -143,7 +150,7 @@ def _text(value: Any) -> str:
 def _add_columns(
     cursor: Cursor, tables: dict[TableName, TableSchema], like: str, *, mariadb: bool
 ) -> None:
-    srid = "null" if mariadb else "srs_id"
+    srid = "null" if mariadb or _before_8(cursor) else "srs_id"
     rows = _rows(cursor, _COLUMNS, "table_schema", like, srid=srid)
     for (database, table), found in groupby(rows, lambda row: row[:2]):
         own = TableName(database, table)
@@ -156,6 +163,8 @@ def _column(row: list[Any], *, mariadb: bool) -> ColumnSchema:
     name, kind, nullable, full, length, precision, scale, digits = row[:8]
     charset, collation, default, extra, expression, srid = row[8:]
     kind, full, extra = kind.lower(), _text(full), (extra or "").upper()
+    if kind == "geometrycollection" and not mariadb:
+        kind = "geomcollection"  # its name before MySQL 8.0.11
     rounded = _ROUNDED.match(full)
     decimal = kind == "decimal"
     if kind == "bit":
@@ -197,13 +206,13 @@ def _column(row: list[Any], *, mariadb: bool) -> ColumnSchema:
     return replace(found, default=read(default, extra, found) if found.generated is None else None)
 
 
-def _mysql_default(default: Any, extra: str, _: ColumnSchema) -> Default | None:
+def _mysql_default(default: Any, extra: str, column: ColumnSchema) -> Default | None:
     if default is None:
         return None
     text = _text(default)
-    if "DEFAULT_GENERATED" in extra:
-        return expression(text)
-    return LiteralDefault(text)
+    # MySQL 5.7 marks none, and has but one: of columns of moments.
+    moment = column.type in ("datetime", "timestamp") and text.startswith("CURRENT_TIMESTAMP")
+    return expression(text) if moment or "DEFAULT_GENERATED" in extra else LiteralDefault(text)
 
 
 def _mariadb_default(default: Any, _: str, column: ColumnSchema) -> Default | None:
@@ -241,8 +250,10 @@ def _plain(found: re.Match[str]) -> str:
 def _add_keys(
     cursor: Cursor, tables: dict[TableName, TableSchema], like: str, *, mariadb: bool
 ) -> None:
-    visible = "ignored" if mariadb else "if(is_visible = 'YES', 'NO', 'YES')"
-    printed = "null" if mariadb else "expression"
+    before_8 = _before_8(cursor)
+    visible = "'NO'" if before_8 else "if(is_visible = 'YES', 'NO', 'YES')"
+    visible = "ignored" if mariadb else visible
+    printed = "null" if mariadb or before_8 else "expression"
     keys: dict[tuple[TableName, str], KeySchema] = {}
     for database, table, name, many, column, prefix, kind, order, hidden, shown in _rows(
         cursor, _KEYS, "table_schema", like, visible=visible, expression=printed

@@ -40,13 +40,14 @@ class Mapped:
 
 def facts_of(stand: MySqlStand) -> ServerDialect:
     """What the log does not tell, asked of the server."""
-    ((version, names, engine),) = stand.rows(
-        "select version(), @@lower_case_table_names, @@default_storage_engine"
+    ((version, names, engine, explicit),) = stand.rows(
+        "select version(), @@lower_case_table_names, @@default_storage_engine,"
+        " @@global.explicit_defaults_for_timestamp"
     )
     numbers = [int(part) for part in version.split("-")[0].split(".")]
     number = numbers[0] * 10000 + numbers[1] * 100 + numbers[2]
     flavour = "mariadb" if "MariaDB" in version else "mysql"
-    return ServerDialect(number, flavour, int(names), engine)
+    return ServerDialect(number, flavour, int(names), engine, bool(explicit))
 
 
 def logged(

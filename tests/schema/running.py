@@ -69,7 +69,7 @@ def _run_case(
     settings: deque[str],
 ) -> list[Ran]:
     found: list[Ran] = []
-    begin = _head(cursor, mariadb)
+    begin = _head(cursor)
     after, written = ServerSchema(), dict[TableName, TableSchema]()
     steps = case.steps()
     statement = next(steps, None)
@@ -80,14 +80,14 @@ def _run_case(
                 session.fetchall()
             except pymysql.MySQLError as error:
                 refused.append(f"{case.name}: {statement}: {error}")
-            end = _head(cursor, mariadb)
+            end = _head(cursor)
             behind = end
             if end != begin:
                 after = read_server(cursor, mariadb=mariadb, like=case.like)
                 changed = [t for n, t in after.tables.items() if written.get(n) != t]
                 if changed:
                     _write_rows(cursor, changed, settings)
-                    behind = _head(cursor, mariadb)
+                    behind = _head(cursor)
                 written = dict(after.tables)
             found.append(Ran(case.name, statement, begin, end, behind, after))
             begin = behind
@@ -117,8 +117,7 @@ def _databases(schema: ServerSchema) -> list[str]:
     return [database.name for database in schema.databases.values()]
 
 
-def _head(cursor: Cursor, mariadb: bool) -> Coordinates:
-    cursor.execute("show master status" if mariadb else "show binary log status")
-    row = cursor.fetchone()
-    assert row is not None
+def _head(cursor: Cursor) -> Coordinates:
+    cursor.execute("show binary logs")
+    *_, row = cursor.fetchall()
     return Coordinates(LogFile.parse(row[0]), int(row[1]))

@@ -79,7 +79,9 @@ def test_two_phases(flags: str, phase: str | None) -> None:
 def test_nothing() -> None:
     """Without variables a server's own defaults hold."""
     assert _read("").explicit_timestamps
-    assert not read_context(b"", ServerDialect(50744, "mysql")).explicit_timestamps
+    for explicit in (False, True):
+        facts = ServerDialect(50744, "mysql", explicit_timestamps=explicit)
+        assert read_context(b"", facts).explicit_timestamps is explicit
     assert read_context(b"", _MARIADB).utf8mb4_collation == "utf8mb4_general_ci"
 
 

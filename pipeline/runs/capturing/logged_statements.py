@@ -33,6 +33,7 @@ def facts_of(version: str, flavour: str, settings: Mapping[str, str]) -> ServerD
         flavour=flavour,
         lower_case_table_names=int(settings.get("lower_case_table_names") or 0),
         default_engine=settings.get("default_storage_engine") or "InnoDB",
+        explicit_timestamps=settings.get("explicit_defaults_for_timestamp") == "ON",
     )
 
 

@@ -140,14 +140,16 @@ def beside_convert(
 ) -> WrittenColumn:
     """A definition in a statement that has CONVERT TO as well: whatever set and collation it
     names, the column is in those of CONVERT TO, but for one that names `binary`; with BINARY and
-    no set it has the `_bin` of that one (`get_sql_field_charset` in MySQL's `sql/sql_table.cc`)."""
+    no set (in MySQL 5.7 with any set) it has the `_bin` of that one (`get_sql_field_charset` in
+    MySQL's `sql/sql_table.cc`)."""
     kind = written.type
     if kind.name not in _CHARACTERS:
         return written
     named = chosen(kind.charset, kind.collation, inherited, context, binary=kind.binary)
     if named.name == "binary":
         return written
-    binary = kind.binary and kind.charset is None
+    before_8 = not (context.facts.mariadb or context.facts.mysql_8)
+    binary = kind.binary and (kind.charset is None or before_8)
     collation = None if binary else convert.collation
     kind = replace(kind, charset=convert.name, collation=collation, binary=binary)
     return replace(written, type=kind)
@@ -183,8 +185,8 @@ def _typed(kind: WrittenType, inherited: Charset | None, context: StatementConte
                 raise CannotFollow(f"its members are bytes, which {column.charset} reads otherwise")
             members = tuple(as_text(member, column.charset).rstrip(" ") for member in kind.members)
             column = replace(column, members=members)
-    # TEXT(0) is a TINYTEXT to MySQL, and as TEXT without a length to MariaDB.
-    return fitted(column, sized=kind.sized and bool(kind.length or not context.facts.mariadb))
+    # TEXT(0) is a TINYTEXT to MySQL 8.0, and as TEXT without a length to MariaDB and MySQL 5.7.
+    return fitted(column, sized=kind.sized and bool(kind.length or context.facts.mysql_8))
 
 
 def in_charset(column: ColumnSchema, charset: Charset) -> ColumnSchema:
@@ -237,7 +239,7 @@ def converted(column: ColumnSchema, charset: Charset) -> ColumnSchema:
 
 
 def converted_text(made: ColumnSchema, before: ColumnSchema) -> ColumnSchema:
-    """MySQL, MODIFY beside CONVERT TO: whichever TEXT or BLOB is written, but LONGTEXT and
+    """MySQL 8.0, MODIFY beside CONVERT TO: whichever TEXT or BLOB is written, but LONGTEXT and
     LONGBLOB, the column is the smallest that holds as much as there was room for before."""
     family = TEXTS if made.type in TEXTS else BLOBS
     if made.type not in family[:-1]:

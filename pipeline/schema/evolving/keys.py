@@ -33,6 +33,8 @@ def resolve_keys(
     if facts.mariadb and any(key.generated and _over_texts(key, by_name) for key in pending):
         raise CannotFollow("which key a foreign key over a TEXT or BLOB has is not known")
     whole = [replace(key, parts=_without_prefixes(key, by_name)) for key in pending]
+    if not (facts.mariadb or facts.mysql_8):
+        whole = [replace(key, parts=_ascending(key)) for key in whole]
     for key in _needed(whole, facts):
         parts = tuple(_part(part, key, by_name) for part in key.parts)
         name = key.name or _free_name(parts, made)
@@ -53,6 +55,11 @@ def _without_prefixes(key: WrittenKey, columns: Mapping[str, ColumnSchema]) -> t
         plain = column is not None and column.type not in WITH_PREFIX | GEOMETRIES
         found.append(replace(part, prefix=None) if plain else part)
     return tuple(found)
+
+
+def _ascending(key: WrittenKey) -> tuple[KeyPart, ...]:
+    """MySQL 5.7 reads DESC, and makes an index that ascends."""
+    return tuple(replace(part, descending=False) for part in key.parts)
 
 
 def _over_texts(key: WrittenKey, columns: Mapping[str, ColumnSchema]) -> bool:

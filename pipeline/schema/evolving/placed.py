@@ -65,7 +65,7 @@ def placed_columns(
         folded = column.name.lower()
         if folded in changes:
             made = changes[folded]
-            if convert is not None and folded in unsized and not context.facts.mariadb:
+            if convert is not None and folded in unsized and context.facts.mysql_8:
                 made = converted_text(made, column)
             columns.append(PlacedColumn(made, column.name))
         elif folded not in plan.dropped:

@@ -50,7 +50,7 @@ def resolve_references(
     """The foreign keys that a statement adds to those `before`."""
     number = max((_number(key.name, table.name) for key in before), default=0)
     names = {column.name.lower(): column.name for column in columns}
-    usual = "RESTRICT" if context.facts.mariadb else "NO ACTION"
+    usual = "NO ACTION" if context.facts.mysql_8 else "RESTRICT"
     found = []
     for reference in written:
         name = reference.name

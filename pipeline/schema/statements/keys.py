@@ -118,14 +118,19 @@ def read_reference(columns: tuple[str, ...], reader: StatementReader) -> Written
     table = reader.table(database="")
     referenced = reader.names() if reader.sees_symbol("(") else ()
     reference = WrittenReference(columns, table, referenced)
+    facts, ignored = reader.context.facts, False
     while True:
         if reader.accept("MATCH"):
             reader.next()
+            # MySQL manual 5.7, "FOREIGN KEY Constraints": with MATCH, the actions are ignored.
+            ignored = not (facts.mariadb or facts.mysql_8)
         elif reader.accept("ON", "DELETE"):
             reference = replace(reference, on_delete=_action(reader))
         elif reader.sees("ON", "UPDATE") and reader.peek(2).keyword in (*_ACTIONS, "SET", "NO"):
             reader.at += 2
             reference = replace(reference, on_update=_action(reader))
+        elif ignored:
+            return replace(reference, on_delete=None, on_update=None)
         else:
             return reference
 
