@@ -34,8 +34,8 @@ def packet(
     return data + struct.pack("<I", zlib.crc32(data))
 
 
-def format_description() -> bytes:
-    return struct.pack("<H50sIB", 4, b"9.7.4-made", 0, 19) + bytes(40) + b"\x01"
+def format_description(version: str = "9.7.4-made") -> bytes:
+    return struct.pack("<H50sIB", 4, version.encode(), 0, 19) + bytes(40) + b"\x01"
 
 
 def gtid(number: int) -> bytes:

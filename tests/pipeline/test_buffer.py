@@ -15,12 +15,14 @@ from pipeline.position import Coordinates
 from tests.pipeline.buffered import START, Out, a_buffer, cut, feed, taken
 from tests.pipeline.made import (
     Log,
+    format_description,
     gtid,
     mariadb_gtid,
     nested_transaction,
     payload,
     query,
     received,
+    rotate,
     rows,
     table_map,
     xa,
@@ -392,3 +394,26 @@ def test_a_payload_that_lies_is_refused(declared: int) -> None:
     log.add(EventType.TRANSACTION_PAYLOAD, payload(nested_transaction(1), declared=declared))
     with pytest.raises(DamagedEvent, match="does not unpack to"):
         put_all(log)
+
+
+@pytest.mark.parametrize(("version", "groups"), [("9.7.4-made", [4]), ("8.0.15", [2, 2])])
+def test_a_group_was_written_by_one_version(version: str, groups: list[int]) -> None:
+    """Where the server was upgraded between two files, what stands before is handed out first,
+    while the buffer still knows the version that wrote it."""
+    log = Log()
+    log.transaction(1)
+    log.transaction(2)
+    log.add(EventType.ROTATE, rotate("binlog.000002"))
+    log.offset = 4
+    log.add(EventType.FORMAT_DESCRIPTION, format_description(version))
+    log.transaction(3)
+    log.transaction(4)
+    buffer, found = a_buffer(), []
+    buffer.put(received(log.wire()))
+    for finish in (lambda: None, buffer.end):
+        finish()
+        while (group := buffer.get()) is not None:
+            assert buffer.description is not None
+            found.append((len(group.transactions), buffer.description.version))
+            buffer.ack()
+    assert found == list(zip(groups, ["9.7.4-made", version][-len(groups) :], strict=True))

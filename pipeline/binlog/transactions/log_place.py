@@ -44,6 +44,13 @@ class LogPlace:
         """The proof that an event of the file at hand, which is of no transaction, was read."""
         return Witness(event.offset, event.size, event.crc32, "", self.created)
 
+    def changes_writer(self, event: Event) -> bool:
+        """Whether from this event on another version of a server wrote the log: what stands
+        before it is read by the old one's rules."""
+        if event.type is not EventType.FORMAT_DESCRIPTION or self.description is None:
+            return False
+        return read_description(event).version != self.description.version
+
     # -- how it moves ----------------------------------------------------------------
 
     def describe(self, event: Event) -> None:

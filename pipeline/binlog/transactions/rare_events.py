@@ -84,7 +84,9 @@ class RareEvents:
         if action is BufferAction.REFUSE:
             raise refused(event, phase, kind, query)
         full = action is BufferAction.BEGIN and self._complete.full
-        if self._complete.count and (full or _comes_alone(action, kind)):
+        if self._complete.count and (
+            full or _comes_alone(action, kind) or self._log.changes_writer(event)
+        ):
             return False
         self._act(action, event, kind, query)
         self._loop.registers.phase = following

@@ -18,7 +18,7 @@ from pipeline.position import Coordinates
 from pipeline.retries import STRUCTURES
 from pipeline.runs.begin import RunStart
 from pipeline.runs.capturing.known_structures import Given
-from pipeline.runs.capturing.logged_statements import facts_of_server, logged_statements
+from pipeline.runs.capturing.logged_statements import facts_of_writer, logged_statements
 from pipeline.runs.capturing.obstacles import with_way_on
 from pipeline.runs.context import Workplace
 from pipeline.schema.history import DatabaseVersion, Knowledge, SchemaVersion, VersionOrigin
@@ -64,7 +64,6 @@ def _statements_between(
     """The statements between two places of the log that may change a structure."""
     if start >= end:
         return
-    facts = facts_of_server(run_start.facts)
     dump = work.server.dump(start)
     buffer = TransactionBuffer(
         start,
@@ -79,6 +78,7 @@ def _statements_between(
         for received in dump:
             buffer.put(received)
             while (run := buffer.get()) is not None:
+                facts = facts_of_writer(run_start.facts, buffer.description)
                 yield from logged_statements(run, facts)
                 buffer.ack()
             if buffer.stopped or buffer.ended:

@@ -23,7 +23,7 @@ from pipeline.binlog.transactions.limits import Limits
 from pipeline.errors import DamagedEvent, LogStops, TransactionsWithoutGtid, UnsupportedStatement
 from pipeline.position import Coordinates, Position, Witness
 from pipeline.runs.capturing.basis import Basis
-from pipeline.runs.capturing.logged_statements import facts_of_server, logged_statements
+from pipeline.runs.capturing.logged_statements import facts_of_writer, logged_statements
 from pipeline.runs.capturing.obstacles import with_way_on
 from pipeline.schema.logged import FollowedStatement, LoggedStatement
 from pipeline.table import TableName
@@ -94,7 +94,6 @@ class LogReading:
         self._stops = stops
         self._cuts = cuts
         self._cut: _Cut | None = None
-        self._facts = facts_of_server(run_start.facts)
         self._gtids = GtidsRead()
         self.last_of_sources = LastOfSources()
         self._anonymous = 0
@@ -216,7 +215,8 @@ class LogReading:
 
     def _take_runs(self) -> None:
         while not self.cut and (run := self.buffer.get()) is not None:
-            statements = logged_statements(run, self._facts)
+            facts = facts_of_writer(self._begun.facts, self.buffer.description)
+            statements = logged_statements(run, facts)
             if not self._cut_before(statements):
                 self._take(run, statements)
             self.buffer.ack()

@@ -12,6 +12,7 @@ from typing import Final
 
 from pipeline.binlog.stream.commit_times import SECOND, commit_times
 from pipeline.binlog.stream.control import moment
+from pipeline.binlog.stream.description import Description
 from pipeline.binlog.stream.ring import SERVER, TransactionGroup
 from pipeline.binlog.text.charsets import text_decoder
 from pipeline.binlog.transactions.identity import gtid_text
@@ -40,6 +41,16 @@ def facts_of(version: str, flavour: str, settings: Mapping[str, str]) -> ServerD
 def facts_of_server(facts: ServerFacts) -> ServerDialect:
     """What the context of a statement needs of the server."""
     return facts_of(facts.version, facts.flavour, facts.settings)
+
+
+def facts_of_writer(facts: ServerFacts, writer: Description | None) -> ServerDialect:
+    """Return what the context of a statement needs of the server that logged it: the version may
+    be one that the server has been upgraded from since."""
+    if writer is None or writer.version.partition("-")[0] == facts.version.partition("-")[0]:
+        return facts_of_server(facts)
+    # A setting that an older version does not log has to be taken as it was by default.
+    settings = {**facts.settings, "explicit_defaults_for_timestamp": "OFF"}
+    return facts_of(writer.version, writer.flavour, settings)
 
 
 def logged_statements(group: TransactionGroup, facts: ServerDialect) -> list[LoggedStatement]:
