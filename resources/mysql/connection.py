@@ -34,6 +34,24 @@ from pipeline.server_errors import Meaning, meaning_of, told
 _NO_BINLOG = 1381
 _TLS_REQUIRED = 3159
 
+_OLD_TLS: Final = (
+    "the server speaks TLS 1.1 at most, which OpenSSL refuses on this machine",
+    "upgrade the server (MySQL speaks TLS 1.2 in all of 8.0, and since 5.7.28), or lay an encrypted "
+    "tunnel to it and set tls = 'off' with tls_force = true",
+)
+_TLS_SIGNS: Final = (
+    ("UNSAFE_LEGACY_RENEGOTIATION", *_OLD_TLS),
+    ("UNSUPPORTED_PROTOCOL", *_OLD_TLS),
+    ("ALERT_PROTOCOL_VERSION", *_OLD_TLS),
+    (
+        "server doesn't support it",
+        "the server has no certificate and speaks no TLS",
+        "give the server a certificate (ssl_cert, ssl_key), or lay an encrypted tunnel to it and "
+        "set tls = 'off' with tls_force = true",
+    ),
+)
+"""What an error of the driver's or of OpenSSL's contains, what it means, and a hint."""
+
 _KEEPALIVE: Final = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
 """Seconds of silence until the system asks, and between its questions; how many."""
 
@@ -207,11 +225,19 @@ def _lost(settings: ConnectionSettings, error: pymysql.MySQLError, text: str) ->
 
 
 def _tls_refused(settings: ConnectionSettings, error: BaseException) -> TlsRefused:
+    text = str(error)
+    why, hint = next(
+        ((why, hint) for sign, why, hint in _TLS_SIGNS if sign in text),
+        (
+            text,
+            "give the server's CA as tls_ca, or set tls = 'required' (encrypted, unchecked), or "
+            "'off' on the loopback",
+        ),
+    )
     return TlsRefused(
         f"no secured connection to {settings.host}:{settings.port} with tls = {settings.tls!r}: "
-        f"{error}",
-        hint="give the server's CA as tls_ca, or set tls = 'required' (encrypted, unchecked), or "
-        "'off' on the loopback",
+        f"{why}",
+        hint=hint,
     )
 
 

@@ -31,13 +31,15 @@ class Layout:
     """A column as the TABLE_MAP lays it out: type code (ENUM and SET told apart from
     STRING) and the cell's `size`: so many bytes, or, negative, so many that hold its length.
     `width` is the declared length of a string in bytes; `precision` and `scale` are those of
-    a decimal; `scale` is the number of fractional digits of a temporal type."""
+    a decimal; `scale` is the number of fractional digits of a temporal type. `bare_doubles`: the
+    server prints a whole double in a JSON document without ".0", as MySQL 5.7 does."""
 
     code: int
     size: int
     width: int = 0
     precision: int = 0
     scale: int = 0
+    bare_doubles: bool = False
 
 
 _FIXED: Final = {1: 1, 2: 2, 3: 4, 4: 4, 5: 8, 7: 4, 8: 8, 9: 3, 10: 3, 11: 3, 12: 8, 13: 1}

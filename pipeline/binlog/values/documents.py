@@ -16,4 +16,4 @@ def documents(column: Column, cells: Cells) -> pa.Array:
     places, offsets, _ = spans(column, cells)
     lengths = np.diff(np.frombuffer(offsets, np.int32)).astype(np.int64)
     lengths[places < 0] = -1
-    return json_array(cells.data, places, lengths)
+    return json_array(cells.data, places, lengths, bare_doubles=cells.layout.bare_doubles)

@@ -27,8 +27,11 @@ _MOST_BYTES: Final = (1 << 31) - 1
 _NULL: Final = int.from_bytes(b"null", "little")
 
 
-def json_array(data: Bytes, at: Integers, length: Integers) -> pa.Array:
+def json_array(
+    data: Bytes, at: Integers, length: Integers, *, bare_doubles: bool = False
+) -> pa.Array:
     """The documents `data[at[i] : at[i] + length[i]]` as strings; NULL where length < 0.
+    `bare_doubles`: as in `Layout`.
 
     An empty document is the JSON null. DamagedEvent if one is not what the format
     demands; TableError if one holds bytes that are not UTF-8, or if all have more than
@@ -38,7 +41,9 @@ def json_array(data: Bytes, at: Integers, length: Integers) -> pa.Array:
     stack = np.empty(STACK_BYTES, np.uint8)
     index = 0
     while True:
-        status, index, used = _write(data, at, length, index, text.out, text.offsets, stack)
+        status, index, used = _write(
+            data, at, length, index, text.out, text.offsets, stack, bare_doubles
+        )
         if status == _DONE:
             return text.array(length >= 0, used)
         if status == FULL:
@@ -98,6 +103,7 @@ def _write(
     out: Bytes,
     offsets: npt.NDArray[np.int32],
     stack: Bytes,
+    bare_doubles: bool,
 ) -> tuple[int, int, int]:
     """Documents from `first` on; why it ended, at which one, and bytes written before it."""
     here, there, frames = data.ctypes.data, out.ctypes.data, stack.ctypes.data
@@ -111,7 +117,7 @@ def _write(
             most = TEXT_FACTOR * size + TEXT_EXTRA
             # Only text longer than `most` can come to a limit so far behind it.
             limit = to + min(most + 4 * SLACK, len(out) - place)
-            end = document(begin, begin + size, to, limit, frames)
+            end = document(begin, begin + size, to, limit, frames, bare_doubles)
             if end == FULL:
                 return (FULL if limit == there + len(out) else DAMAGED), index, place
             if end < 0:

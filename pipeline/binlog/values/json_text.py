@@ -41,7 +41,7 @@ from pipeline.binlog.values.json_form import (
     VAR_STRING,
 )
 from pipeline.binlog.values.json_opaque import longest, opaque
-from pipeline.binlog.values.shortest import INFINITE, put_double
+from pipeline.binlog.values.shortest import INFINITE, POINT_ZERO, put_double
 
 _QUOTE, _BACKSLASH, _MINUS = b'"\\-'
 _NULL: Final = int.from_bytes(b"null", "little")
@@ -65,8 +65,10 @@ _TEN: Final = ord("a") - 10
 
 
 @part
-def scalar(kind: int, at: int, stop: int, end: int, place: int, limit: int) -> int:
-    """A value of any type but objects and arrays."""
+def scalar(
+    kind: int, at: int, stop: int, end: int, place: int, limit: int, bare_doubles: bool
+) -> int:
+    """A value of any type but objects and arrays. `bare_doubles`: as in `Layout`."""
     room = stop - at
     if kind == STRING:
         first, length = _counted(at, stop)
@@ -77,7 +79,10 @@ def scalar(kind: int, at: int, stop: int, end: int, place: int, limit: int) -> i
         return _literal(place, u8(at))
     if kind == DOUBLE and room >= 8:
         bits = i64(at)
-        return DAMAGED if bits >> 52 & INFINITE == INFINITE else put_double(place, bits)
+        if bits >> 52 & INFINITE == INFINITE:
+            return DAMAGED
+        place = put_double(place, bits)
+        return place - 2 if bare_doubles and u16(place - 2) == POINT_ZERO else place
     if kind == INT32 and room >= 4:
         return _signed(place, (u32(at) ^ 0x80000000) - 0x80000000)
     if kind == INT64 and room >= 8:

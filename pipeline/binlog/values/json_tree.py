@@ -49,11 +49,13 @@ STACK_BYTES: Final = MOST_DEPTH * _FRAME
 
 
 @part
-def document(begin: int, end: int, place: int, limit: int, stack: int) -> int:
+def document(
+    begin: int, end: int, place: int, limit: int, stack: int, bare_doubles: bool
+) -> int:
     """The text of the document from address `begin` to `end`, which is not empty.
 
     Written at `place`, up to `limit`; the place behind it, or FULL or DAMAGED.
-    `stack` has STACK_BYTES to work with.
+    `stack` has STACK_BYTES to work with. `bare_doubles`: as in `Layout`.
     """
     if limit - place < SLACK:
         return FULL
@@ -61,7 +63,7 @@ def document(begin: int, end: int, place: int, limit: int, stack: int) -> int:
     top, bottom, highest = stack - _FRAME, stack - _FRAME, stack + STACK_BYTES - _FRAME
     while True:
         if kind > LARGE_ARRAY:
-            place = scalar(kind, at, stop, end, place, limit)
+            place = scalar(kind, at, stop, end, place, limit, bare_doubles)
             if place < 0:
                 return place
         else:

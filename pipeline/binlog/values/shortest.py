@@ -39,7 +39,7 @@ _MOST_WHOLE: Final = 15
 
 _MINUS, _POINT, _ZERO, _E = b"-.0e"
 _ZERO_POINT: Final = int.from_bytes(b"0.", "little")
-_POINT_ZERO: Final = int.from_bytes(b".0", "little")
+POINT_ZERO: Final = int.from_bytes(b".0", "little")
 
 
 def _powers_of_ten() -> npt.NDArray[np.int64]:
@@ -146,7 +146,7 @@ def put_double(at: int, bits: int) -> int:
     if power >= 0:
         put_digits(at, digits, count)
         at = _put_zeros(at + count, power)
-        put16(at, _POINT_ZERO)
+        put16(at, POINT_ZERO)
         return at + 2
     _put_with_point(at, digits, count, whole)
     return at + count + 1
