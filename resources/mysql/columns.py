@@ -24,7 +24,7 @@ _NUMBERS: Final = re.compile(r"(tiny|small|medium|big)?int|decimal|float|double"
 _ROUNDED: Final = re.compile(r"(?:float|double)\((\d+),(\d+)\)")
 _DIMENSIONS: Final = re.compile(r"vector\((\d+)\)")
 _COMPRESSED: Final = re.compile(r"/\*M?!\d+ COMPRESSED")
-_OLD: Final = re.compile(r"/\* (mariadb-5\.3|5\.5 binary format) \*/")
+_OLD: Final = re.compile(r"/\* mariadb-5\.3 \*/")
 _GENERATED: Final = re.compile(r"\b(VIRTUAL|STORED|PERSISTENT)\b")
 _PERIOD: Final = re.compile(r"ROW (START|END)", re.IGNORECASE)
 _NOW: Final = re.compile(r"(?:current_timestamp|now|localtime(?:stamp)?)(?:\((\d*)\))?", re.I)
@@ -58,8 +58,9 @@ class ListedColumn:
 
 
 def read_column(listed: ListedColumn, *, mariadb: bool) -> ColumnSchema:
-    """The column in the model's words. Columns that have another form in the log have
-    another type: times and dates as they were kept before MySQL 5.6 are "old …"."""
+    """The column in the model's words. On MariaDB, columns whose form in the log does not tell
+    their width have another type: times and dates as they were kept before 10.1.2 are "old …".
+    MySQL's log tells the old form from the new one."""
     kind, full, extra = listed.data_type.lower(), _text(listed.column_type), listed.extra or ""
     if kind == "geometrycollection" and not mariadb:
         kind = "geomcollection"  # its name before MySQL 8.0.11
@@ -75,7 +76,7 @@ def read_column(listed: ListedColumn, *, mariadb: bool) -> ColumnSchema:
     members = () if plain else read_members(full)
     column = ColumnSchema(
         listed.name,
-        f"old {kind}" if plain and _OLD.search(full) else kind,
+        f"old {kind}" if mariadb and plain and _OLD.search(full) else kind,
         listed.nullable == "YES",
         _length(listed, kind, full),
         int(rounded[1]) if rounded else listed.precision if decimal else None,

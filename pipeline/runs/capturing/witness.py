@@ -25,6 +25,7 @@ _AS_LOGGED: Final = {
 """What the log tells apart by character sets alone."""
 
 _STRINGS: Final = frozenset({"char", "varchar", "text", "binary", "varbinary", "blob"})
+_TEMPORAL: Final = frozenset({"time", "datetime", "timestamp"})
 _MEMBERS: Final = frozenset({"enum", "set"})
 _SIGNED: Final = frozenset(
     {"tinyint", "smallint", "mediumint", "int", "bigint", "float", "double", "decimal"}
@@ -74,4 +75,8 @@ def _type(column: Column, *, bare: bool) -> str:
 
 
 def _width(column: Column) -> object:
-    return column.length, column.precision, column.scale
+    length = column.length
+    if column.type in _TEMPORAL:
+        # Columns that are older than MySQL 5.6 have a type code of their own, without a width.
+        length = length or 0
+    return length, column.precision, column.scale

@@ -1,0 +1,100 @@
+"""Tables that only a MySQL 5.7 can have, because an older one made them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from tests.fix_mysql import MySqlStand
+from tests.mysql.reading import server
+from tests.positions.follower import Follower
+from tests.positions.servers import running
+
+FIRST: Final = bytes.fromhex("04030b0b00")
+"""How the description of the first column begins in a `.frm` file, `id int not null`."""
+
+ENTRY: Final = 17
+"""Bytes of each column's description there (`unireg.cc` in MySQL's source)."""
+
+OLD: Final = ((1, 12, 19, 0x8060), (2, 7, 19, 0x803B), (3, 11, 10, 0x8058))
+"""Of each column that gets an old type: its number, the type's code, how many characters it is
+printed with, and its flags."""
+
+
+def made_by_5_5(stand: MySqlStand, database: str, table: str, engine: str) -> None:
+    """A table as MySQL 5.5 left it: DATETIME, TIMESTAMP and TIME in 8, 4 and 3 bytes. They lie on
+    the disk as numbers of these sizes do, so that the file that says which types they are is
+    rewritten."""
+    stand.execute(
+        f"create table {table} (id int not null primary key, a bigint, b int unsigned, "
+        f"c mediumint, d int) engine={engine}",
+        "flush tables",
+        database=database,
+    )
+    file = Path(running(stand).data, database, f"{table}.frm")
+    content = bytearray(file.read_bytes())
+    first = content.index(FIRST)
+    for number, code, characters, flags in OLD:
+        at = first + number * ENTRY
+        content[at + 2] = content[at + 3] = characters
+        content[at + 8 : at + 10] = flags.to_bytes(2, "little")
+        content[at + 13] = code
+    file.write_bytes(content)
+
+
+def test_old_moments_are_followed(mysql57: MySqlStand) -> None:
+    """Read by SELECT and from the log, in both engines, until an ALTER gives them the new form."""
+    with mysql57.own_database() as database:
+        tables = {"i": "innodb", "m": "myisam"}
+        for table, engine in tables.items():
+            made_by_5_5(mysql57, database, table, engine)
+        shown = mysql57.rows(f"show create table {database}.i")
+        mysql57.execute("set global show_old_temporals = on")
+        ((_, shown),) = mysql57.rows(f"show create table {database}.i")
+        mysql57.execute("set global show_old_temporals = off")
+        assert shown.count("5.5 binary format") == len(OLD)
+        follower = Follower(server(mysql57), [f"{database}.*"], start="snapshot")
+        _write(mysql57, database, tables, 1)
+        follower.run()
+        _require_same(follower, mysql57, database, tables)
+        _write(mysql57, database, tables, 10)
+        mysql57.execute(*(f"delete from {t} where id = 11" for t in tables), database=database)
+        follower.run()
+        _require_same(follower, mysql57, database, tables)
+        mysql57.execute(
+            *(f"alter table {t} add e time(3), modify d bigint" for t in tables), database=database
+        )
+        _write(mysql57, database, tables, 20)
+        follower.run()
+        _require_same(follower, mysql57, database, tables)
+
+
+def _write(stand: MySqlStand, database: str, tables: dict[str, str], first: int) -> None:
+    rows = (
+        "'2024-01-02 03:04:05', '2023-11-14 22:13:20', '12:34:56'",
+        "'9999-12-31 23:59:59', '2038-01-19 03:14:07', '-838:59:59'",
+        "'1000-01-01', '1970-01-01 00:00:01', '-00:00:01'",
+        "null, null, null",
+    )
+    for table in tables:
+        stand.execute(
+            "set time_zone = '+00:00'",
+            *(
+                f"insert into {table} (id, a, b, c) values ({first + number}, {row})"
+                for number, row in enumerate(rows)
+            ),
+            f"update {table} set a = a + interval 1 second, c = '838:59:59' where id = {first}",
+            database=database,
+        )
+
+
+def _require_same(
+    follower: Follower, stand: MySqlStand, database: str, tables: dict[str, str]
+) -> None:
+    source = server(stand)
+    found = {s.name.name: s for s in source.structures() if s.name.database == database}
+    for table in tables:
+        with source.rows(found[table]) as batches:
+            rows = [row for batch in batches for row in batch.to_pylist()]
+        mirror = follower.mirror(f"{database}.{table}")
+        assert [{name: row[name] for name in found[table].names} for row in mirror] == rows
