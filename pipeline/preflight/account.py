@@ -157,8 +157,10 @@ def _lock(looked: SourceEvidence) -> Iterator[Verdict]:
 
 
 def _prepared(looked: SourceEvidence) -> Iterator[Verdict]:
-    if looked.mariadb or "grants" in looked.survey.unanswered:
-        return  # XA RECOVER asks for no privilege on MariaDB
+    if "grants" in looked.survey.unanswered:
+        return
+    if looked.mariadb or looked.survey.version.startswith("5.7."):
+        return  # XA RECOVER asks for no privilege there.
     if has_globally(looked, "XA_RECOVER_ADMIN"):
         yield Fine("XA RECOVER may be asked")
     else:
@@ -252,7 +254,7 @@ CHECK_RULES: Final = (
     CheckRule(
         "xa",
         TOPIC,
-        "XA_RECOVER_ADMIN (MySQL)",
+        "XA_RECOVER_ADMIN (MySQL 8.0 and later)",
         "warning",
         "a start that a person chooses cannot see XA transactions prepared before it",
         "GRANT XA_RECOVER_ADMIN ON *.* TO 'user'@'host';",
