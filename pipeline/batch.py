@@ -88,7 +88,7 @@ class Xid:
 @dataclass(frozen=True, slots=True)
 class Prepared:
     """The row events of a prepared XA transaction, as the batch that read them keeps them
-    until its XA COMMIT: in a file of the spool, None if it changed no captured table.
+    until its XA COMMIT: those of every table, in a file of the spool; None if there are none.
     `position` is where it was prepared."""
 
     xid: Xid

@@ -12,15 +12,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from pipeline.changes.coalescing import coalesced, lacking_columns
 from pipeline.changes.key_hashes import Hashes, key_hashes
-from pipeline.changes.latest import latest
+from pipeline.changes.latest import is_present, latest
 from pipeline.changes.layout import changelog_names
 from pipeline.changes.mapping import folded, kept_columns, mapped
 from pipeline.ports.mirror_writes import PartColumn, StagedFiles
+from pipeline.segment import ChangeType
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +33,10 @@ class Fold:
 
     `parts`: a kind of images each, in the order in which they are given; their files do not
     matter here. `marks`: further columns of each image that stay, such as `_committed_at`.
-    `numbered`: whether `_sequence` stays. `doubtful`: see `coalesced`.
+    `numbered`: whether `_sequence` stays. `doubtful`: see `coalesced`. `emptied`: numbers of
+    changes behind which no row was there any more, ascending, each with its moment, of which the
+    last is behind all images: then every image that is left is a delete, whose `_committed_at` is
+    the moment at which the row went. These images leave no columns out.
     """
 
     schema: pa.Schema
@@ -38,6 +45,7 @@ class Fold:
     marks: tuple[str, ...] = ()
     numbered: bool = False
     doubtful: int = 0
+    emptied: tuple[tuple[int, datetime], ...] = ()
 
     @property
     def partial(self) -> bool:
@@ -60,6 +68,8 @@ class Fold:
             pairs = list(zip(images, self.parts, strict=True))
             return coalesced(pairs, self.schema, self.key, self.marks, doubtful=self.doubtful)
         whole = [(one, part.columns) for one, part in zip(images, self.parts, strict=True)]
+        if self.emptied:
+            return self._gone(folded(whole, self.schema, self.key, self.marks, numbered=True)), ()
         return folded(whole, self.schema, self.key, self.marks, numbered=self.numbered), ()
 
     @property
@@ -96,3 +106,17 @@ class Fold:
     def _spelled_key(self) -> list[str]:
         spelled = dict(zip(self.schema.names, changelog_names(self.schema.names), strict=True))
         return [spelled[name] for name in self.key]
+
+    def _gone(self, changes: pa.Table) -> pa.Table:
+        """The last image per key as a delete: of a row that was there behind it, at the moment at
+        which the table was emptied next."""
+        numbers = np.array([number for number, _ in self.emptied], np.int64)
+        at = numbers.searchsorted(changes.column("_sequence").to_numpy())
+        place = changes.schema.get_field_index("_committed_at")
+        own = changes.column(place)
+        moments = pa.array([moment for _, moment in self.emptied], own.type).take(pa.array(at))
+        there = is_present(changes.column("_change_type"))
+        kinds = pa.repeat(ChangeType.DELETE.value, changes.num_rows)
+        changes = changes.set_column(place, "_committed_at", pc.if_else(there, moments, own))
+        changes = changes.set_column(0, "_change_type", kinds)
+        return changes.drop_columns(["_sequence"])

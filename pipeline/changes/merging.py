@@ -34,6 +34,15 @@ class BatchPart:
 
 
 @dataclass(frozen=True, slots=True)
+class Emptied:
+    """No row that was there behind the change of that number is there behind `event`, unless it
+    comes again: the table was truncated, dropped, created or read from the source."""
+
+    sequence: int
+    event: TableEvent
+
+
+@dataclass(frozen=True, slots=True)
 class MergePlan:
     """`replaces`: the mirror's rows of before do not matter; then `snapshot` is what it
     begins with, or no row. Images of `segments` count if their `_sequence` is above
@@ -42,7 +51,9 @@ class MergePlan:
     columns that were read from the source by key, for rows that have no image behind that
     reading; the newest reading has all that are asked for. `read_until`: no row of `snapshot` was
     read behind the image of that number; 0 without one. `through`: images above it do not count
-    either, where the plan ends inside a batch."""
+    either, where the plan ends inside a batch. `emptied`: where rows went that do not matter any
+    more, in order, up to the event that settles what the table holds; `gone`: the segments that
+    have images of such rows. Both concern only a mirror that keeps deleted rows."""
 
     replaces: bool
     above: int
@@ -54,6 +65,8 @@ class MergePlan:
     completion: SnapshotPart | None = None
     read_until: int = 0
     through: int | None = None
+    emptied: tuple[Emptied, ...] = ()
+    gone: tuple[Segment, ...] = ()
 
     @property
     def versions(self) -> tuple[int, ...]:
@@ -66,23 +79,28 @@ def plan_merge(parts: Sequence[BatchPart]) -> MergePlan:
     settling: TableEvent | None = None
     snapshot: SnapshotPart | None = None
     completion: SnapshotPart | None = None
+    emptied: list[Emptied] = []
     dropped, above = False, 0
     for part in parts:
         if part.snapshot is not None and part.snapshot.columns is not None:
             completion = part.snapshot
         for event in part.events:
             dropped = event.kind is TableEventKind.DROPPED
-            if event.kind not in SETTLES:
-                continue
             read = part.snapshot if event.kind is TableEventKind.REREAD else None
             begins = event.sequence if read is None else read.low_sequence
-            if begins >= above:
+            if dropped or event.kind in SETTLES:
+                emptied.append(Emptied(begins, event))
+            if event.kind in SETTLES and begins >= above:
                 settling, snapshot, above = event, read, begins
     if completion is not None and completion.low_sequence < above:
         completion = None
     segments = tuple(
         segment for part in parts for segment in part.segments if segment.last_sequence > above
     )
+    gone = tuple(
+        segment for part in parts for segment in part.segments if segment.first_sequence <= above
+    )
+    counted = [one for one in emptied if settling is not None and one.sequence <= above]
     return MergePlan(
         replaces=settling is not None,
         above=above,
@@ -93,6 +111,8 @@ def plan_merge(parts: Sequence[BatchPart]) -> MergePlan:
         dropped=dropped,
         completion=completion,
         read_until=0 if settling is None or snapshot is None else settling.sequence,
+        emptied=tuple(sorted(counted, key=lambda one: one.sequence)),
+        gone=gone,
     )
 
 

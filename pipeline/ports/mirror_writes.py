@@ -152,17 +152,19 @@ class Count:
 class Replace:
     """The mirror holds the rows of `snapshot` with the changes on top, and nothing else; also with
     other columns than before. Nothing of either: no rows. What changes lack is in the snapshot's
-    row. Where deletes are "soft", rows that are gone stay and are marked with `moment`."""
+    row. Where deletes are "soft", rows that are gone stay: those of `gone`, which are deletes and
+    lack nothing, with their own moments, the others that the mirror had with `moment`."""
 
     target: MirrorTarget
     key: tuple[str, ...]
     snapshot: tuple[StagedFiles, ...] = ()
     changes: FoldedChanges = FoldedChanges()
     moment: datetime | None = None
+    gone: FoldedChanges = FoldedChanges()
 
     @property
     def staged(self) -> tuple[str, ...]:
-        return (*self.changes.files, *_files(self.snapshot))
+        return (*self.changes.files, *self.gone.files, *_files(self.snapshot))
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,7 +60,7 @@ def _joined(changes: DataFrame, write: Merge | Replace, rows: DataFrame) -> Data
     from pyspark.sql import functions as f
 
     schema = write.target.schema
-    lacks, keys = lack_marks(schema, write.changes), origins(write)
+    lacks, keys = lack_marks(schema, write.changes), origins(write, write.changes)
     spelled = dict(zip(schema.names, changelog_names(schema.names), strict=True))
     fields = [f.col(quoted(name)).alias(f"c{at}") for at, name in enumerate((*keys, *lacks))]
     there = rows.select(f.struct(*fields).alias(_FOUND))

@@ -40,20 +40,22 @@ def lack_marks(schema: pa.Schema, changes: FoldedChanges) -> dict[str, str]:
     return {name: marks[name] for name in changes.lacking}
 
 
-def origins(write: Merge | Replace) -> dict[str, str]:
+def origins(write: Merge | Replace, changes: FoldedChanges) -> dict[str, str]:
     """Columns of the key → the column that has it of the row to look values up in; none
     where none is looked up."""
-    if not write.changes.lacking:
+    if not changes.lacking:
         return {}
     columns = write.target.schema.names
     names = dict(zip(columns, origin_names(columns), strict=True))
     return {name: names[name] for name in write.key}
 
 
-def changes_of(session: SparkSession, write: Merge | Replace) -> DataFrame:
-    """Folded changes: marks, the mirror's columns as a changelog spells them, and what the fold
-    says of them."""
-    schema, changes = write.target.schema, write.changes
+def changes_of(
+    session: SparkSession, write: Merge | Replace, changes: FoldedChanges | None = None
+) -> DataFrame:
+    """Folded changes, those of the write unless told: marks, the mirror's columns as a changelog
+    spells them, and what the fold says of them."""
+    schema, changes = write.target.schema, changes or write.changes
     marks = ["_change_type"]
     marks += ["_committed_at"] if write.target.soft else []
     marks += ["_sequence"] if isinstance(write, Merge) and write.completion is not None else []
@@ -61,7 +63,7 @@ def changes_of(session: SparkSession, write: Merge | Replace) -> DataFrame:
         pa.field(mark, pa.bool_())
         for mark in (*keep_marks(schema, changes).values(), *lack_marks(schema, changes).values())
     ]
-    told += [schema.field(name).with_name(mark) for name, mark in origins(write).items()]
+    told += [schema.field(name).with_name(mark) for name, mark in origins(write, changes).items()]
     return read_files(
         session, changes.files, pa.schema([*map(MARKS.field, marks), *_spelled(schema), *told])
     )

@@ -17,7 +17,7 @@ from pipeline.ports.mirror_writes import MirrorTarget, Replace, StagedFiles
 from resources.lake.counting import net_changes, with_changes
 from resources.lake.delta_log import newest_version
 from resources.lake.looking_up import looked_up
-from resources.lake.parts import changes_of, empty_rows, images_of, rows_of
+from resources.lake.parts import changes_of, empty_rows, images_of, keep_marks, rows_of
 from resources.lake.paths import LakePath
 from resources.lake.scan import mirror_schema
 from resources.lake.staging import Staging
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 
 
 _MOMENT = DELETED_AT.type
+
+_THERE = "_derived"
+"""The mirror's row; named like a mark, so that no column is called so."""
 
 
 def present_rows(changes: DataFrame, target: MirrorTarget) -> DataFrame:
@@ -73,9 +76,38 @@ def replaced(
 def _with_gone(
     session: SparkSession, write: Replace, before: LakePath | None, rows: DataFrame
 ) -> DataFrame:
-    if not write.target.soft or before is None:
+    if not write.target.soft:
         return rows
-    return rows.unionByName(_gone(session, write, before, rows))
+    there = None if before is None else _left(session, write, before)
+    gone = _with_taken(session, write, there)
+    return rows if gone is None else rows.unionByName(_without(gone, rows, write.key))
+
+
+def _with_taken(session: SparkSession, write: Replace, left: DataFrame | None) -> DataFrame | None:
+    """The mirror's rows, with what images say of those that went since; None for none."""
+    from pyspark.sql import functions as f
+
+    if not write.gone.files:
+        return left
+    names = write.target.schema.names
+    taken = changes_of(session, write, write.gone)
+    if left is None:
+        return present_rows(taken, write.target)
+    keeps = keep_marks(write.target.schema, write.gone)
+    spelled = dict(zip(names, changelog_names(names), strict=True))
+    if keeps:
+        fields = [column(name).alias(f"c{at}") for at, name in enumerate(names)]
+        there = left.select(f.struct(*fields).alias(_THERE))
+        own = {name: f.col(_THERE).getField(f"c{at}") for at, name in enumerate(names)}
+        condition = f.lit(True)
+        for name in write.key:
+            condition &= column(spelled[name]) == own[name]
+        taken = taken.join(there, condition, "left")
+        for name, mark in keeps.items():
+            value = f.when(f.col(mark), own[name]).otherwise(column(spelled[name]))
+            taken = taken.withColumn(spelled[name], value)
+    rows = present_rows(taken, write.target)
+    return _without(left, rows, write.key).unionByName(rows)
 
 
 def recounted(
@@ -105,9 +137,8 @@ def _with_mark(rows: DataFrame, target: MirrorTarget) -> DataFrame:
     return rows.withColumn(DELETED_AT.name, f.lit(None).cast("timestamp"))
 
 
-def _gone(session: SparkSession, write: Replace, path: LakePath, rows: DataFrame) -> DataFrame:
-    """Rows of the mirror whose key is not among `rows`, marked as deleted; none where they
-    have no such key."""
+def _left(session: SparkSession, write: Replace, path: LakePath) -> DataFrame:
+    """The mirror's rows, marked as deleted; none where they lack the key."""
     from pyspark.sql import functions as f
 
     mirror = session.read.format("delta").load(str(path))
@@ -125,7 +156,7 @@ def _gone(session: SparkSession, write: Replace, path: LakePath, rows: DataFrame
     told = write.moment
     moment = f.current_timestamp() if told is None else f.expr(literal(pa.scalar(told, _MOMENT)))
     mark = f.coalesce(marked.cast("timestamp"), moment).alias(DELETED_AT.name)
-    return _without(mirror.select(*columns, mark), rows, write.key)
+    return mirror.select(*columns, mark)
 
 
 def _staying(path: LakePath, schema: pa.Schema) -> set[str]:

@@ -142,9 +142,12 @@ def _replaced(read: Read, path: LakePath, write: Replace, version: int) -> pa.Ta
     changes = _changes(read, write.changes.files)
     if changes is not None:
         rows = apply(rows, changes, write.key, write.changes, soft=soft, anew=True)
-    if not soft or version < 0:
+    if not soft:
         return rows
-    gone = _left(path, write, version)
+    gone = _left(path, write, version) if version >= 0 else schema.empty_table()
+    taken = _changes(read, write.gone.files)
+    if taken is not None:
+        gone = apply(gone, taken, write.key, write.gone, soft=True)
     keys = [[table.column(name) for name in write.key] for table in (gone, rows)]
     return pa.concat_tables([rows, gone.filter(pc.is_null(places(*keys)))])
 

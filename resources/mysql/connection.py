@@ -36,8 +36,8 @@ _TLS_REQUIRED = 3159
 
 _OLD_TLS: Final = (
     "the server speaks TLS 1.1 at most, which OpenSSL refuses on this machine",
-    "upgrade the server (MySQL speaks TLS 1.2 in all of 8.0, and since 5.7.28), or lay an encrypted "
-    "tunnel to it and set tls = 'off' with tls_force = true",
+    "upgrade the server (MySQL speaks TLS 1.2 in all of 8.0, and since 5.7.28), or lay an "
+    "encrypted tunnel to it and set tls = 'off' with tls_force = true",
 )
 _TLS_SIGNS: Final = (
     ("UNSAFE_LEGACY_RENEGOTIATION", *_OLD_TLS),

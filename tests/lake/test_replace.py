@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from pipeline.changes.layout import DELETED_AT
+from pipeline.changes.layout import DELETED_AT, keep_names
 from pipeline.policies import Deletes
 from pipeline.ports.mirror_writes import (
     Append,
@@ -189,6 +190,56 @@ def test_deleted_rows_stay_with_their_moment(lake: Lake) -> None:
         {"id": 2, "name": "new", "_deleted_at": None},
         {"id": 3, "name": "its last", "_deleted_at": NIGHT},
         {"id": 4, "name": "d", "_deleted_at": NIGHT},
+    ]
+
+
+def test_rows_that_went_have_their_own_moments(lake: Lake) -> None:
+    """In a first write, and in one over a mirror's rows: what is known of them is what they were
+    last, and a value that nobody knows is the mirror's. What came since wins."""
+
+    def gone(*rows: tuple[int, str | None, bool]) -> FoldedChanges:
+        keep = keep_names(PEOPLE.names)[PEOPLE.names.index("name")]
+        ids, names, keeps = zip(*rows, strict=True)
+        staged = {
+            "_change_type": ["delete"] * len(rows),
+            "_committed_at": pa.array([NIGHT] * len(rows), DELETED_AT.type),
+            "id": pa.array(ids, PEOPLE.field("id").type),
+            "name": pa.array(names, pa.string()),
+            keep: list(keeps),
+        }
+        return FoldedChanges((lake.mirrors.stage("gone", pa.table(staged)),), kept=("name",))
+
+    def emptied(number: int, changes: pa.Table, left: FoldedChanges) -> Replace:
+        write = a_replacement(
+            lake.mirrors, number, None, changes, deletes=Deletes.SOFT, moment=NOON
+        )
+        return replace(write, gone=left)
+
+    first = emptied(
+        1,
+        images(("insert", 1, "a"), ("insert", 2, "b"), ("insert", 3, "c")),
+        gone((2, "never", False), (4, "came and went", False)),
+    )
+    lake.mirrors.write(first)
+    assert content(lake.mirrors, MIRROR, SOFT, 0) == [
+        {"id": 1, "name": "a", "_deleted_at": None},
+        {"id": 2, "name": "b", "_deleted_at": None},
+        {"id": 3, "name": "c", "_deleted_at": None},
+        {"id": 4, "name": "came and went", "_deleted_at": NIGHT},
+    ]
+    left = gone((1, "its last", False), (2, "its last", False), (3, None, True), (5, None, True))
+    lake.mirrors.write(emptied(2, images(("insert", 2, "again")), left))
+    assert content(lake.mirrors, MIRROR, SOFT, 1) == [
+        {"id": 1, "name": "its last", "_deleted_at": NIGHT},
+        {"id": 2, "name": "again", "_deleted_at": None},
+        {"id": 3, "name": "c", "_deleted_at": NIGHT},
+        {"id": 4, "name": "came and went", "_deleted_at": NIGHT},
+        {"id": 5, "name": None, "_deleted_at": NIGHT},
+    ]
+    lake.mirrors.write(emptied(3, images(("insert", 6, "new")), FoldedChanges()))
+    assert [row["_deleted_at"] for row in content(lake.mirrors, MIRROR, SOFT, 2)] == [
+        *(NIGHT, NOON, NIGHT, NIGHT, NIGHT),
+        None,
     ]
 
 

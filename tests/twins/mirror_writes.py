@@ -7,6 +7,7 @@ and what only a Delta table can show.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, assert_never
 
 import pyarrow as pa
@@ -228,10 +229,12 @@ def _replaced(files: Files, before: pa.Table | None, write: Replace) -> list[Row
         return _merged(files, rows, write)
     found = _merged(files, [{**row, DELETED_AT.name: None} for row in rows], write)
     there = {tuple(row[name] for name in write.key) for row in found}
-    for row in _left(before, write):
-        if tuple(row[name] for name in write.key) not in there:
-            found.append({**row, DELETED_AT.name: row[DELETED_AT.name] or write.moment})
-    return found
+    left = [
+        {**row, DELETED_AT.name: row[DELETED_AT.name] or write.moment}
+        for row in _left(before, write)
+    ]
+    gone = _merged(files, left, replace(write, changes=write.gone))
+    return found + [row for row in gone if tuple(row[name] for name in write.key) not in there]
 
 
 def _left(before: pa.Table | None, write: Replace) -> list[Row]:

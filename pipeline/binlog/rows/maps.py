@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from pipeline.binlog.rows.table_map import TableMap
 from pipeline.binlog.stream.framing import HEADER
-from pipeline.binlog.stream.ring import Integers
+from pipeline.binlog.stream.ring import MAP, Block, Integers
 from pipeline.table import TableName
 
 _BEHIND_FLAGS = HEADER.size + 6 + 2
@@ -29,18 +29,14 @@ _UNUSED = -1
 
 class TableMaps:
     """Every distinct table map of a log, numbered from 0. `wants`: whether a table's rows are
-    to come out; `keeps`: whether those of a transaction that may be prepared are kept for
-    later runs, though they do not come out of this one."""
+    to come out; `keeps`: whether the rows of every table are taken while a transaction may be
+    prepared, since which of them are wanted is only known where it is committed."""
 
-    def __init__(
-        self,
-        wants: Callable[[TableName], bool],
-        keeps: Callable[[TableName], bool] | None = None,
-    ) -> None:
+    def __init__(self, wants: Callable[[TableName], bool], *, keeps: bool = False) -> None:
         self._wants = wants
         self._keeps = keeps
         self._preparing = False
-        self._kept: list[bool] = []
+        self._wanted: npt.NDArray[np.bool_] = np.zeros(64, np.bool_)
         self._numbers: dict[bytes, int] = {}
         self.known: list[TableMap] = []
         self.bytes: npt.NDArray[np.uint8] = np.empty(1 << 16, np.uint8)
@@ -54,9 +50,7 @@ class TableMaps:
         key = table_map.raw[_BEHIND_FLAGS:]
         if key not in self._numbers:
             self._numbers[key] = len(self.known)
-            table = table_map.table
-            self._kept.append(self._keeps is not None and self._keeps(table))
-            self._place(key, self._asked(len(self.known), table))
+            self._place(key, self._wants(table_map.table))
             self.known.append(table_map)
         return self._numbers[key]
 
@@ -76,30 +70,34 @@ class TableMaps:
         self.ids = _empty_ids(1024)
         self._ids = 0
 
-    def wanted(self, number: int) -> bool:
-        return bool(self.places[number, 2])
+    def wanted(self, block: Block) -> Block:
+        """The block without the rows that nobody wants now."""
+        kept = self._wanted[block.events[:, MAP]]
+        return block if kept.all() else Block(block.data, block.events[kept])
 
     def ask_again(self) -> None:
         """Other tables' rows may be wanted than before."""
         for number, known in enumerate(self.known):
-            self.places[number, 2] = self._asked(number, known.table)
+            self._wanted[number] = self._wants(known.table)
+        self._tell()
 
     def prepares(self, preparing: bool) -> None:
-        """Whether what comes is part of a transaction that may be prepared: another run may
-        see it committed, and want rows of it that this one does not."""
-        self._preparing = preparing
-        for number in np.flatnonzero(self._kept):
-            known = self.known[number]
-            self.places[number, 2] = self._asked(int(number), known.table)
-
-    def _asked(self, number: int, table: TableName) -> bool:
-        return (self._preparing and self._kept[number]) or self._wants(table)
+        """Whether what comes is part of a transaction that may be prepared."""
+        if self._keeps:
+            self._preparing = preparing
+            self._tell()
 
     def drop(self, table: TableName) -> None:
         """The table's rows are not wanted any more."""
         for number, known in enumerate(self.known):
             if known.table == table:
-                self.places[number, 2] = self._preparing and self._kept[number]
+                self._wanted[number] = False
+        self._tell()
+
+    def _tell(self) -> None:
+        """The compiled loop reads from the places whether it takes a table's rows."""
+        used = len(self.known)
+        self.places[:used, 2] = self._preparing | self._wanted[:used]
 
     def _entry(self, table_id: int) -> int:
         at = table_id & len(self.ids) - 1
@@ -113,8 +111,10 @@ class TableMaps:
             self.bytes = np.concatenate([self.bytes, np.empty(max(end, begin), np.uint8)])
         if len(self.known) == len(self.places):
             self.places = np.concatenate([self.places, np.zeros_like(self.places)])
+            self._wanted = np.concatenate([self._wanted, np.zeros_like(self._wanted)])
         self.bytes[begin:end] = np.frombuffer(key, np.uint8)
-        self.places[len(self.known)] = begin, len(key), wanted
+        self.places[len(self.known)] = begin, len(key), self._preparing or wanted
+        self._wanted[len(self.known)] = wanted
         self._used = end
 
 

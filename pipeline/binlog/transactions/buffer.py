@@ -64,8 +64,9 @@ class TransactionBuffer:
     batches recorded and that are still open. `begins`: where the dump begins, if that is
     before `start`: what lies between is read and left out. `leave_out`: transactions that
     were read before, from another server perhaps; they do not come out again. `keeps`:
-    whether rows of XA transactions are kept although they are not wanted now. `created`:
-    when the file was made, if that is known. Sizes are in bytes and rows of the indexes.
+    whether the rows that are wanted of an XA transaction are those that are wanted where it is
+    committed. `created`: when the file was made, if that is known. Sizes are in bytes and rows
+    of the indexes.
     """
 
     def __init__(
@@ -80,7 +81,7 @@ class TransactionBuffer:
         created: int = 0,
         limits: Limits | None = None,
         leave_out: GtidSet | None = None,
-        keeps: Callable[[TableName], bool] | None = None,
+        keeps: bool = False,
         ring_bytes: int = RING_BYTES,
         group_bytes: int = GROUP_EVENT_BYTES,
         events: int = EVENTS,
@@ -100,7 +101,7 @@ class TransactionBuffer:
         first, statements = begins or start, Statements()
         until = self._limits if self._skip_to is None else Limits(end=start)
         self._loop = loop = Loop(
-            first.offset, ring, TableMaps(wants, keeps), TextBuffer.of(text_bytes)
+            first.offset, ring, TableMaps(wants, keeps=keeps), TextBuffer.of(text_bytes)
         )
         self._log = log = LogPlace(first, loop.registers, until, created)
         open_ = OpenTransaction(loop, statements, spool)

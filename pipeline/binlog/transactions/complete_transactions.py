@@ -84,7 +84,7 @@ class CompleteTransactions:
             self._log.files,
             self._open.sources,
             self._statements.complete(count),
-            blocks,
+            map(self._loop.maps.wanted, blocks),
             self._loop.texts.complete(self._registers, count),
             from_file,
         )

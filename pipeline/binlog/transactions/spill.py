@@ -22,6 +22,7 @@ from pipeline.binlog.rows.table_map import TableMap, read_table_map
 from pipeline.binlog.stream.ring import AT, EVENT_COLUMNS, MAP, SIZE, Block, packed
 from pipeline.errors import SegmentsLost
 from pipeline.ports.spool import EventFile
+from pipeline.table import TableName
 
 _HEAD = struct.Struct("<QQQ")
 _MAP_HEAD = struct.Struct("<QQ")
@@ -42,6 +43,8 @@ class Spill:
         self.file = file
         self._places: list[_Place] = []
         self._end = 0
+        self.maps: set[int] = set()
+        """Numbers of the table maps of all events that were added."""
 
     @property
     def blocks(self) -> int:
@@ -51,6 +54,7 @@ class Spill:
         """Append the events of a block, in three pieces: its head, its index, its bytes."""
         whole = packed(block)
         used = [(n, maps.known[n].raw) for n in np.unique(whole.events[:, MAP]).tolist()]
+        self.maps.update(number for number, _ in used)
         head = [_HEAD.pack(len(used), len(whole.events), len(whole.data))]
         head += [_MAP_HEAD.pack(number, len(raw)) + raw for number, raw in used]
         self._places.append(_Place(self._end, len(whole.events)))
@@ -72,22 +76,30 @@ class Spill:
 
 def read_prepared(file: EventFile, size: int, maps: TableMaps) -> Iterator[Block]:
     """The blocks of a file that an earlier run may have written, with table maps numbered
-    as `maps` has them, events whose rows are not wanted left out."""
+    as `maps` has them."""
     at = 0
     while at < size:
         found, block = read_block(file, at)
         numbers = {number: maps.add(table_map) for number, table_map in found}
         events = block.events
-        renumbered = np.array([numbers[n] for n in events[:, MAP].tolist()], np.int64)
-        events[:, MAP] = renumbered
-        wanted = np.array([maps.wanted(n) for n in renumbered.tolist()], bool)
-        yield Block(block.data, events[wanted])
+        events[:, MAP] = [numbers[n] for n in events[:, MAP].tolist()]
+        yield block
         heads = sum(_MAP_HEAD.size + len(table_map.raw) for _, table_map in found)
         at += _HEAD.size + heads + events.nbytes + len(block.data)
 
 
-def read_block(file: EventFile, at: int) -> tuple[list[tuple[int, TableMap]], Block]:
-    """The block that begins there, and its table maps by their numbers in it."""
+def tables_in(file: EventFile, size: int) -> set[TableName]:
+    """The tables whose events such a file has."""
+    at, found = 0, set[TableName]()
+    while at < size:
+        maps, events, count, at = _read_head(file, at)
+        found.update(table_map.table for _, table_map in maps)
+        at += events * EVENT_COLUMNS * 8 + count
+    return found
+
+
+def _read_head(file: EventFile, at: int) -> tuple[list[tuple[int, TableMap]], int, int, int]:
+    """A block's table maps, how many events and bytes it has, and where those begin."""
     maps, events, count = _HEAD.unpack(file.read(at, _HEAD.size))
     at += _HEAD.size
     found = []
@@ -96,6 +108,12 @@ def read_block(file: EventFile, at: int) -> tuple[list[tuple[int, TableMap]], Bl
         at += _MAP_HEAD.size
         found.append((number, read_table_map(bytes(file.read(at, length)))))
         at += length
+    return found, events, count, at
+
+
+def read_block(file: EventFile, at: int) -> tuple[list[tuple[int, TableMap]], Block]:
+    """The block that begins there, and its table maps by their numbers in it."""
+    found, events, count, at = _read_head(file, at)
     index = np.frombuffer(file.read(at, events * EVENT_COLUMNS * 8), np.int64)
     at += index.nbytes
     data = np.frombuffer(file.read(at, count), np.uint8)

@@ -13,13 +13,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+import numpy as np
+
 from pipeline.batch import Ended, Prepared, Xid
 from pipeline.binlog.rows.maps import TableMaps
-from pipeline.binlog.stream.ring import OFFSET, TRANSACTION, Block
-from pipeline.binlog.transactions.spill import Spill, read_prepared
+from pipeline.binlog.stream.ring import MAP, OFFSET, TRANSACTION, Block
+from pipeline.binlog.transactions.spill import Spill, read_prepared, tables_in
 from pipeline.errors import PreparedElsewhere
 from pipeline.ports.spool import EventFile, Spool
 from pipeline.position import Coordinates
+from pipeline.table import TableName
 
 MEMORY_BYTES: Final = 32 << 20
 """Prepared rows are kept in memory up to this size, all together."""
@@ -35,6 +38,16 @@ class _Waiting:
     @property
     def bytes(self) -> int:
         return len(self.events.data) if isinstance(self.events, Block) else 0
+
+
+@dataclass(frozen=True, slots=True)
+class CommittedRows:
+    """The tables of a prepared transaction that is committed, and where it was prepared: in
+    `batch`, None for the one at hand."""
+
+    tables: frozenset[TableName]
+    prepared: Coordinates
+    batch: int | None
 
 
 class PreparedTransactions:
@@ -57,6 +70,7 @@ class PreparedTransactions:
         """No rows are wanted, statements alone: what was prepared, and where, does not matter."""
         self.seen: set[Xid] = set()
         """All that were prepared where this looked."""
+        self._committed: CommittedRows | None = None
 
     @property
     def _known(self) -> bool:
@@ -87,6 +101,7 @@ class PreparedTransactions:
         waiting = self._waiting.pop(xid, None)
         if waiting is not None:
             self._bytes -= waiting.bytes
+            self._committed = CommittedRows(_tables(waiting, maps), waiting.at, None)
             return _at_commit(_blocks(waiting), at)
         prepared = self._end(xid, committed=True)
         if prepared is None:
@@ -100,7 +115,15 @@ class PreparedTransactions:
         if prepared.file is None:
             return iter(())
         file = self._spool.open(self._source, prepared.file)
+        tables = frozenset(tables_in(file, prepared.file.size))
+        place = Coordinates.parse(prepared.position)
+        self._committed = CommittedRows(tables, place, prepared.batch)
         return _at_commit(_closing(file, read_prepared(file, prepared.file.size, maps)), at)
+
+    def take_committed(self) -> CommittedRows | None:
+        """Whose rows the newest group has, if they are of a prepared transaction."""
+        committed, self._committed = self._committed, None
+        return committed
 
     def forget(self, xid: Xid) -> None:
         """It was rolled back; one never read changes nothing."""
@@ -149,6 +172,17 @@ def _release(events: Block | Spill | None) -> None:
 def _closing(file: EventFile, blocks: Iterator[Block]) -> Iterator[Block]:
     yield from blocks
     file.close()
+
+
+def _tables(waiting: _Waiting, maps: TableMaps) -> frozenset[TableName]:
+    match waiting.events:
+        case Block(_, events):
+            numbers = set(np.unique(events[:, MAP]).tolist())
+        case Spill():
+            numbers = waiting.events.maps
+        case None:
+            numbers = set()
+    return frozenset(maps.known[number].table for number in numbers)
 
 
 def _blocks(waiting: _Waiting) -> Iterator[Block]:

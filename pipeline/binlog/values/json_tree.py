@@ -49,9 +49,7 @@ STACK_BYTES: Final = MOST_DEPTH * _FRAME
 
 
 @part
-def document(
-    begin: int, end: int, place: int, limit: int, stack: int, bare_doubles: bool
-) -> int:
+def document(begin: int, end: int, place: int, limit: int, stack: int, bare_doubles: bool) -> int:
     """The text of the document from address `begin` to `end`, which is not empty.
 
     Written at `place`, up to `limit`; the place behind it, or FULL or DAMAGED.

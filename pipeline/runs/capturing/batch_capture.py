@@ -59,9 +59,7 @@ class BatchCapture:
         self.reading = LogReading(
             basis,
             self.segmenter,
-            # A table that is quarantined may be back when a transaction is committed that is
-            # prepared.
-            keeps=None if batch.catches_up else matches,
+            keeps=True,
             cuts=None if handing_over is None else handing_over.cuts,
         )
 

@@ -6,10 +6,11 @@ Does not: transactions (`pipeline.binlog`), rows (`segment_builder`, `log_tally`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from time import monotonic
-from typing import Protocol
+from typing import Final, Protocol
 
 from pipeline.binlog.search.log_scan import log_between
 from pipeline.binlog.search.set_witness import LastOfSources
@@ -20,14 +21,22 @@ from pipeline.binlog.stream.ring import ANONYMOUS, TransactionGroup
 from pipeline.binlog.transactions.buffer import TransactionBuffer
 from pipeline.binlog.transactions.identity import GtidsRead, together
 from pipeline.binlog.transactions.limits import Limits
+from pipeline.binlog.transactions.xa import CommittedRows
 from pipeline.errors import DamagedEvent, LogStops, TransactionsWithoutGtid, UnsupportedStatement
 from pipeline.position import Coordinates, Position, Witness
 from pipeline.runs.capturing.basis import Basis
 from pipeline.runs.capturing.logged_statements import facts_of_writer, logged_statements
 from pipeline.runs.capturing.obstacles import with_way_on
+from pipeline.runs.recorded_statements import recorded_statements
+from pipeline.schema.history import SchemaStatement
 from pipeline.schema.logged import FollowedStatement, LoggedStatement
+from pipeline.schema.moved import moved
 from pipeline.table import TableName
 
+_MOVED: Final = (
+    "a statement changed it while an XA transaction with rows of it was prepared, and the server "
+    "alone knows what became of these"
+)
 _TELL_SECONDS = 0.3
 """How often progress is told at the most."""
 
@@ -52,6 +61,9 @@ class Taker(Protocol):
 
     def changed(self, logged: LoggedStatement, followed: FollowedStatement) -> None: ...
 
+    def lose(self, table: TableName, at: Coordinates, reason: str) -> None:
+        """The source alone knows the table's rows behind the transaction that begins there."""
+
     def put(self, group: TransactionGroup) -> None: ...
 
 
@@ -71,10 +83,10 @@ def refuse(error: UnsupportedStatement) -> None:
 
 class LogReading:
     """The loop over the dump: where it stands, and what it hands to the taker. `stops` is
-    told of a statement that a run does not go past; `keeps`: tables whose rows are kept
-    while their transaction is prepared, wanted or not; `cuts`: why the run is to end before a
-    statement, like one whose budget is spent there; `warms`: whether Spark is started with the
-    first change."""
+    told of a statement that a run does not go past; `keeps`: whether the rows of prepared XA
+    transactions are kept whatever their table, since a later run may want other tables; `cuts`:
+    why the run is to end before a statement, like one whose budget is spent there; `warms`:
+    whether Spark is started with the first change."""
 
     def __init__(
         self,
@@ -82,7 +94,7 @@ class LogReading:
         taker: Taker,
         *,
         stops: Callable[[UnsupportedStatement], None] = refuse,
-        keeps: Callable[[TableName], bool] | None = None,
+        keeps: bool = False,
         cuts: Callable[[LoggedStatement], str | None] | None = None,
         warms: bool = True,
     ) -> None:
@@ -250,6 +262,9 @@ class LogReading:
                 self._stops(_not_understood(logged, why.reason))
             self._taker.changed(logged, followed)
         self._taker.reach(group.end(-1))
+        committed = self.buffer.prepared.take_committed()
+        for table in () if committed is None else self._moved(committed):
+            self._taker.lose(table, group.begin(0), _MOVED)
         self._taker.put(group)
         if self._taker.changes and self._spark_wanted:
             self._spark_wanted = False
@@ -269,6 +284,25 @@ class LogReading:
             log_bytes=self.log_bytes,
             total_bytes=self._total,
         )
+
+    def _moved(self, committed: CommittedRows) -> Iterable[TableName]:
+        """Tables that a statement changed since the transaction was prepared."""
+        place, batch = committed.prepared, committed.batch
+        since = list(self._structures.history.statements)
+        if batch is None:
+            since = [one for one in since if one.begin >= place]
+        else:
+            earlier = ((one.batch, one.begin, one) for one in self._recorded)
+            since = [
+                *(one for of, at, one in earlier if of > batch or (of == batch and at >= place)),
+                *since,
+            ]
+        return sorted(moved(committed.tables, since, self._structures.fold))
+
+    @cached_property
+    def _recorded(self) -> Sequence[SchemaStatement]:
+        """The statements of earlier batches."""
+        return tuple(recorded_statements(self._work.ledger, self._work.source.name))
 
     def _note_gtids(self, group: TransactionGroup) -> None:
         self._gtids.add(group.transactions, group.sources)

@@ -118,6 +118,9 @@ class Segmenter:
         ):
             self._source_rows.statement(logged, followed, actions, self._numbers.last)
 
+    def lose(self, table: TableName, at: Coordinates, reason: str) -> None:
+        self._following.lose(table, at, reason)
+
     def reach(self, at: Coordinates | None) -> None:
         self._following.reach(at)
 

@@ -26,7 +26,7 @@ from pipeline.runs.capturing.snapshot_join import Joining, PlaceMeaning
 from pipeline.runs.cures import engine_hint, release_hint
 from pipeline.runs.reread import Reread, in_vain, owed
 from pipeline.schema.consequences import ENGINE_REFUSED, PER_ROW, Action, Consequence, consequences
-from pipeline.schema.history import SchemaVersion
+from pipeline.schema.history import Knowledge, SchemaVersion
 from pipeline.schema.logged import FollowedStatement, LoggedStatement
 from pipeline.schema.model import TableSchema
 from pipeline.schema.rows import row_structure
@@ -168,6 +168,14 @@ class Following:
             return
         self._rules.on_quarantine(self._tables.quarantine(table, at, error))
         self._wants_changed()
+
+    def lose(self, table: TableName, at: Coordinates, reason: str) -> None:
+        """The source alone knows the table's rows behind `at`: the next run reads them there, but
+        for a table that is read from the source behind it anyway."""
+        version, low = self._structures.version(table), self.lows.get(table)
+        there = version is not None and version.knowledge is not Knowledge.DROPPED
+        if there and self.wanted(table) and (low is None or low <= at):
+            self._reread(table, at, owed(reason))
 
     def end_at(self, lost: Mapping[TableName, LostRows]) -> None:
         """Tables that lost rows which no log tells go no further, or are read anew."""

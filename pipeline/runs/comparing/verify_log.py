@@ -120,6 +120,10 @@ class LogOfTables:
         if self._watch.moved():
             self._decoding.buffer.maps.ask_again()
 
+    def lose(self, table: TableName, at: Coordinates, reason: str) -> None:
+        if self.wanted(table):
+            self._leave(table, f"{reason}, at {at}")
+
     def put(self, group: TransactionGroup) -> None:
         taken: set[TableName] = set()
         for block in group.blocks:

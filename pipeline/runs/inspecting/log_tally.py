@@ -159,9 +159,17 @@ class LogTally:
         elif consequence.action in (Action.CREATE, Action.EMPTY):
             self.replaced.add(table)
         elif consequence.action is Action.REREAD:
-            self.replaced.add(table)
-            self.rereads[table] = consequence.reason
-            self._decoding.buffer.maps.drop(table)
+            self._reread(table, consequence.reason)
+
+    def _reread(self, table: TableName, reason: str) -> None:
+        self.replaced.add(table)
+        self.rereads[table] = reason
+        self._decoding.buffer.maps.drop(table)
+
+    def lose(self, table: TableName, at: Coordinates, reason: str) -> None:
+        """A table that would be read from the source."""
+        if self._patterns.matches(table) and self._captured.wanted(table):
+            self._reread(table, reason)
 
     def put(self, group: TransactionGroup) -> None:
         rows = np.zeros(len(group.transactions), np.int64)

@@ -26,7 +26,9 @@ from pipeline.lake_commit import WriteKind
 from pipeline.ports.mirror_writes import MirrorStep
 from pipeline.runs.commit_records import commit_metadata
 from pipeline.runs.context import Workplace
+from pipeline.runs.merging.emptied import emptied_at
 from pipeline.runs.merging.overlaps import reads_again
+from pipeline.runs.merging.table_parts import parts_within
 from pipeline.runs.reread import owed
 from pipeline.schema.fills import StatementMoment
 from pipeline.schema.history import Knowledge, SchemaVersion
@@ -67,9 +69,10 @@ class Job:
     """A task that is ready to be tried.
 
     `after`: the Delta version that the last settled write of the table made; before the first,
-    that of the mirror it took over, or -1. `again`: whether some of the changes may have been
-    read and merged before. `all_new`: whether a row that the log inserts cannot be in the
-    mirror yet.
+    that of the mirror it took over, or -1. `emptied`: behind which changes no row was there any
+    more, and when; none where no deleted row is kept. `again`: whether some of the changes may
+    have been read and merged before. `all_new`: whether a row that the log inserts cannot be in
+    the mirror yet.
     """
 
     task: Task
@@ -78,7 +81,7 @@ class Job:
     steps: tuple[MirrorStep, ...]
     folders: Mapping[int, str]
     after: int
-    moment: datetime | None
+    emptied: tuple[tuple[int, datetime], ...]
     again: bool
     all_new: bool
 
@@ -142,7 +145,6 @@ def prepare_job(work: Workplace, task: Task) -> Job:
     known = {version.version: version for version in versions}
     again = reads_again(work, task.batches)
     # Behind a gap a row may be inserted whose deletion nobody read; in an overlap, again.
-    ends = [batch.end for batch in task.batches if batch.end is not None]
     return Job(
         task=task,
         lineage=line,
@@ -150,7 +152,7 @@ def prepare_job(work: Workplace, task: Task) -> Job:
         steps=() if plan.replaces else steps(line),
         folders=folders_of(work, plan, known),
         after=after,
-        moment=ends[-1].committed_at if ends else None,
+        emptied=emptied_at(work, task.state.table, plan, task.batches),
         again=again,
         all_new=not again and not work.ledger.gaps(work.source.name),
     )
@@ -194,14 +196,6 @@ def _lineage(
     if line.reread:
         raise owed(line.reread[0])
     return line
-
-
-def parts_within(work: Workplace, table: TableName, first: int, last: int) -> list[BatchPart]:
-    """What the captured batches from one to another have of a table, oldest first."""
-    return [
-        BatchPart(content.batch, content.segments, content.events, content.snapshot)
-        for content in work.ledger.contents(work.source.name, table, first, last)
-    ]
 
 
 def _versions(

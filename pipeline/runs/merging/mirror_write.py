@@ -32,6 +32,7 @@ from pipeline.ports.mirrors import MirrorCommit
 from pipeline.runs.commit_records import keep_structures
 from pipeline.runs.context import Workplace
 from pipeline.runs.merging.folding import folded_changes
+from pipeline.runs.merging.gone_rows import gone_rows
 from pipeline.runs.merging.job import Job, Task, snapshot_paths
 from pipeline.runs.merging.segment_parts import SegmentPart, segment_parts
 
@@ -122,9 +123,13 @@ def _write(
                 bounds = () if job.lineage.asked else folded.bounds
                 yield Merge(target, job.key, folded.changes, bounds, _completion(work, job))
         case Way.REPLACE:
-            with folded_changes(work, job, parts, strategy.buckets) as folded:
+            moment = job.emptied[0][1] if job.emptied else None
+            with (
+                folded_changes(work, job, parts, strategy.buckets) as folded,
+                gone_rows(work, job) as gone,
+            ):
                 snapshot = _snapshot(work, job)
-                yield Replace(target, job.key, snapshot, folded.changes, job.moment)
+                yield Replace(target, job.key, snapshot, folded.changes, moment, gone)
         case _:
             assert_never(strategy.way)
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from datetime import datetime
 from typing import Final
 
 import pyarrow as pa
@@ -40,6 +39,7 @@ from pipeline.ports.mirror_writes import (
 from pipeline.ports.mirrors import Mirrors
 from pipeline.row_groups import row_groups
 from pipeline.runs.context import Workplace
+from pipeline.runs.merging.emptied import emptied_at
 from pipeline.runs.merging.job import Job, Task, folders_of
 from pipeline.runs.merging.mirror_write import write_once
 from pipeline.runs.merging.overlaps import reads_again
@@ -211,17 +211,10 @@ def _job(aside: Workplace, origin: RebuildOrigin) -> Job:
         steps=() if origin.plan.replaces or not based else steps(line),
         folders=_folders(aside, origin),
         after=0 if based else -1,
-        moment=_emptied_at(origin, batches[0]),
+        emptied=emptied_at(aside, origin.table, origin.plan, batches),
         again=again,
         all_new=not again and not aside.ledger.gaps(source),
     )
-
-
-def _emptied_at(origin: RebuildOrigin, first: Batch) -> datetime | None:
-    """The moment that rows are marked with which are gone because the table was emptied: that
-    happened in the first batch, if at all."""
-    inside = first.id == origin.cut.batch.id
-    return origin.cut.committed_at if inside or first.end is None else first.end.committed_at
 
 
 def _batches(aside: Workplace, origin: RebuildOrigin) -> tuple[Batch, ...]:

@@ -26,9 +26,9 @@ from pipeline.policies import Deletes, DroppedColumns
 from pipeline.runs.context import Workplace
 from pipeline.runs.merging.job import (
     moments_of,
-    parts_within,
     versions_between,
 )
+from pipeline.runs.merging.table_parts import parts_within
 from pipeline.runs.rebuilding.cut import Cut
 from pipeline.runs.rebuilding.reach import earliest, readable, require_there
 from pipeline.schema.history import SchemaVersion, VersionOrigin

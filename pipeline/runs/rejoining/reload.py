@@ -12,7 +12,8 @@ from pipeline.changes.merging import BatchPart
 from pipeline.changes.reload import FromChangelog, FromSource, Origin, reload_origin
 from pipeline.errors import TableError
 from pipeline.runs.context import Workplace
-from pipeline.runs.merging.job import moments_of, parts_within, versions_between
+from pipeline.runs.merging.job import moments_of, versions_between
+from pipeline.runs.merging.table_parts import parts_within
 from pipeline.schema.history import Knowledge
 from pipeline.table import TableName
 from pipeline.table_state import TableState

@@ -29,7 +29,7 @@ from pipeline.replay.rows import ReplayDifference, among, ordered, row_differenc
 from pipeline.runs.agreement.lake_logs import look_at
 from pipeline.runs.context import Workplace
 from pipeline.runs.cures import reload_hint
-from pipeline.runs.merging.job import parts_within
+from pipeline.runs.merging.table_parts import parts_within
 from pipeline.runs.replaying.counted_changes import (
     Kind,
     kinds_of,

@@ -94,7 +94,7 @@ def _recaptured(work: Workplace, batch: Batch, facts: SpanFacts) -> Recaptured |
     numbers = Numbers(batch.id, batch.base)
     rules = Rules(work.clock, captured.__contains__, work.source.lake, lambda quarantined: None)
     segmenter = Segmenter(tables, basis.structures, numbers, rules)
-    LogReading(basis, segmenter, keeps=then.source.patterns.matches, warms=False).run()
+    LogReading(basis, segmenter, keeps=True, warms=False).run()
     segments = tables.files.finish()
     other = _told_otherwise(batch, numbers.changes, recorded, segments) or _happened_otherwise(
         events,
