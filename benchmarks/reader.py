@@ -57,8 +57,8 @@ class _Reading:
 
     def _decoder(self, number: int) -> TableDecoder:
         if number not in self._decoders:
-            raw = self.buffer.maps.known[number].raw
-            structure = read_structure(raw)
+            mapped = self.buffer.maps.known[number]
+            structure = read_structure(mapped)
             schema = arrow_schema(structure)
-            self._decoders[number] = TableDecoder(structure, read_layouts(raw), schema)
+            self._decoders[number] = TableDecoder(structure, read_layouts(mapped), schema)
         return self._decoders[number]

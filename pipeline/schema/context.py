@@ -16,6 +16,7 @@ from typing import Final
 
 from pipeline.errors import DamagedEvent, UnsupportedEvent
 from pipeline.schema.collations import charset_of, collation_name
+from pipeline.schema.hidden_columns import places_known
 
 _REAL_AS_FLOAT: Final = 1
 _ANSI_QUOTES: Final = 1 << 2
@@ -42,6 +43,18 @@ class ServerDialect:
     @property
     def mariadb(self) -> bool:
         return self.flavour == "mariadb"
+
+    @property
+    def charset_resets(self) -> bool:
+        """Return whether CHARACTER SET behind COLLATE stands for its own default collation, as up
+        to MySQL 8.0.15, the last version of 8.0 that was tried; 9.7 and MariaDB keep the COLLATE.
+        """
+        return not self.mariadb and self.version <= 80015
+
+    @property
+    def places_hidden(self) -> bool:
+        """Return whether it is known where the server puts the hidden columns of indexes."""
+        return places_known(self.version, mariadb=self.mariadb)
 
     @property
     def mysql_8(self) -> bool:

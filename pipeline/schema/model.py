@@ -117,8 +117,19 @@ class ForeignKey:
 
 
 @dataclass(frozen=True, slots=True)
+class HiddenColumn:
+    """A column that MySQL hides behind an expression in a key: its place among all columns of the
+    table, from 0, and the key's name; None if it is not known which of several keys."""
+
+    place: int
+    key: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class TableSchema:
-    """`columns` in the order of the row images; `keys` in no order that means anything."""
+    """`columns` in the order of the row images; `keys` in no order that means anything. `hidden`:
+    one for each expression in the keys, where their places are known (`hidden_columns`); no part
+    of what is compared."""
 
     name: TableName
     columns: tuple[ColumnSchema, ...]
@@ -130,6 +141,7 @@ class TableSchema:
     row_format: str | None = None
     partitioned: bool = False
     system_versioned: bool = False
+    hidden: tuple[HiddenColumn, ...] = ()
 
     def column(self, name: str) -> ColumnSchema | None:
         """The column of that name, whatever its case."""

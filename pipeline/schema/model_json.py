@@ -17,6 +17,7 @@ from pipeline.schema.model import (
     Default,
     ExpressionDefault,
     ForeignKey,
+    HiddenColumn,
     KeyPart,
     KeySchema,
     LiteralDefault,
@@ -33,7 +34,7 @@ _DEFAULTS: Final[dict[str, type[Default]]] = {
 _DEFAULT_WORDS: Final = {kind: word for word, kind in _DEFAULTS.items()}
 _FIELDS: Final[Mapping[type, tuple[tuple[str, Any], ...]]] = {
     kind: tuple((field.name, field.default) for field in fields(kind))
-    for kind in (TableSchema, ColumnSchema, KeySchema, KeyPart, ForeignKey)
+    for kind in (TableSchema, ColumnSchema, KeySchema, KeyPart, ForeignKey, HiddenColumn)
 }
 _PLAIN: Final = frozenset((str, int, bool, type(None)))
 
@@ -52,13 +53,16 @@ def schema_from_json(data: Mapping[str, Any]) -> TableSchema:
             "columns": tuple(map(_column, data["columns"])),
             "keys": tuple(map(_key, data.get("keys", ()))),
             "foreign_keys": tuple(map(_foreign_key, data.get("foreign_keys", ()))),
+            "hidden": tuple(HiddenColumn(**one) for one in data.get("hidden", ())),
         }
     )
 
 
 def schema_fingerprint(schema: TableSchema) -> str:
-    """16 hex digits that change with any part of the table except its name."""
+    """16 hex digits that change with any part of the table except its name, and the places of
+    hidden columns, which ledgers of before do not have."""
     data = {**schema_to_json(schema), "name": None, "keys": sorted(map(_text, schema.keys))}
+    data.pop("hidden", None)
     text = json.dumps(data, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 

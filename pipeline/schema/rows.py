@@ -8,6 +8,7 @@ Widths: `pack_length()` in `sql/field.h` of MySQL's source.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Final
 
@@ -38,8 +39,20 @@ _AS_BINARY: Final = frozenset({"binary", "varbinary", "blob"})
 
 def row_structure(table: TableSchema) -> TableStructure:
     """Columns in the order of the row images, and the names of the key's columns."""
+    return _structure(table, row_key)
+
+
+def logged_structure(table: TableSchema) -> TableStructure:
+    """As `row_structure`, under the key that a TABLE_MAP names: in place of a missing primary key
+    MySQL names no UNIQUE key over a column that is computed when it is read."""
+    return _structure(table, _logged_key)
+
+
+def _structure(
+    table: TableSchema, key_of: Callable[[TableSchema], tuple[str, ...]]
+) -> TableStructure:
     table = _with_hashes(_with_row_times(table))
-    return TableStructure(table.name, tuple(map(_column, table.columns)), row_key(table))
+    return TableStructure(table.name, tuple(map(_column, table.columns)), key_of(table))
 
 
 def _with_row_times(table: TableSchema) -> TableSchema:
@@ -70,16 +83,23 @@ def _with_hashes(table: TableSchema) -> TableSchema:
 
 
 def row_key(table: TableSchema) -> tuple[str, ...]:
-    """What a TABLE_MAP calls the primary key: the first UNIQUE key over whole columns that
+    """The primary key, by which rows are told apart: the first UNIQUE key over whole columns that
     are all NOT NULL stands in where there is none (`sql/dd_table_share.cc`)."""
-    return table.primary_key or next(
-        (
-            key.columns
-            for key in table.keys
-            if key.kind == "unique" and not key.hashed and _tells_apart(key, table)
-        ),
-        (),
-    )
+    return next(_row_keys(table), ())
+
+
+def _logged_key(table: TableSchema) -> tuple[str, ...]:
+    computed = {c.name for c in table.columns if c.generated is not None and not c.stored}
+    keys = (key for key in _row_keys(table) if key == table.primary_key or not computed & {*key})
+    return next(keys, ())
+
+
+def _row_keys(table: TableSchema) -> Iterator[tuple[str, ...]]:
+    if table.primary_key:
+        yield table.primary_key
+    for key in table.keys:
+        if key.kind == "unique" and not key.hashed and _tells_apart(key, table):
+            yield key.columns
 
 
 def _tells_apart(key: KeySchema, table: TableSchema) -> bool:

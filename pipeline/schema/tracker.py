@@ -11,7 +11,7 @@ of them are, once. So a run without such a statement pays for the tables it has 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pipeline.position import Coordinates
 from pipeline.schema.evolve import evolve, forget
@@ -181,7 +181,9 @@ class SchemaTracker:
         self, schema: TableSchema, at: Coordinates, columns_from: ColumnsFrom | None
     ) -> SchemaVersion:
         """What a person says the table has from a place on, and which of its columns is which
-        of before; None where it does not go on with its rows."""
+        of before; None where it does not go on with its rows. Where hidden columns stand no
+        CREATE TABLE tells."""
+        schema = replace(schema, hidden=())
         self._schema = self.whole().with_table(schema)
         return self._versions.record(
             schema.name, schema, at, VersionOrigin.PERSON, columns_from=columns_from

@@ -35,6 +35,9 @@ _CODED: Final = re.compile(r"0x[0-9a-f]*|x'[0-9a-f]*'|b'[01]*'", re.IGNORECASE)
 _BACKSLASHED: Final = re.compile(r"\\(.)", re.DOTALL)
 _ESCAPED: Final = re.compile(r"''|\\(.)", re.DOTALL)
 _CONTROLS: Final = {"0": "\0", "n": "\n", "r": "\r"}
+_TEXTS: Final = re.compile(r"(text|blob)$", re.IGNORECASE)
+_NOT_PRINTED: Final = ExpressionDefault("…")
+"""MySQL 8.0.15 does not print the expression that a TEXT or BLOB has for its default."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,11 +145,11 @@ def _length(listed: ListedColumn, kind: str, full: str) -> int | None:
 
 
 def _default(listed: ListedColumn, *, mariadb: bool) -> Default | None:
+    marked = "DEFAULT_GENERATED" in (listed.extra or "").upper()
     if listed.default is None:
-        return None
+        return _NOT_PRINTED if marked and _TEXTS.search(listed.data_type) else None
     text = _text(listed.default)
     if not mariadb:
-        marked = "DEFAULT_GENERATED" in (listed.extra or "").upper()
         # MySQL 5.7 does not mark the one expression that it has, in columns of moments alone.
         moment = listed.data_type.lower() in _MOMENTS and _NOW.fullmatch(text) is not None
         return _expression(unescaped(text)) if marked or moment else LiteralDefault(text)

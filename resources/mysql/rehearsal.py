@@ -100,7 +100,7 @@ def rehearse() -> None:
     while (group := buffer.get()) is not None:
         for block in group.blocks:
             for number, _, events in by_map(block):
-                layouts = read_layouts(buffer.maps.known[number].raw)
+                layouts = read_layouts(buffer.maps.known[number])
                 schema = arrow_schema(structure)
                 decoder = TableDecoder(structure, layouts, schema, updated=True)
                 list(decoder.decode(events))

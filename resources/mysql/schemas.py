@@ -19,7 +19,15 @@ from typing import Any, Final
 import pymysql
 from pymysql.cursors import Cursor
 
-from pipeline.schema.model import ColumnSchema, DatabaseSchema, KeyPart, KeySchema, TableSchema
+from pipeline.schema.hidden_columns import places_known, shown_places
+from pipeline.schema.model import (
+    ColumnSchema,
+    DatabaseSchema,
+    HiddenColumn,
+    KeyPart,
+    KeySchema,
+    TableSchema,
+)
 from pipeline.table import TableName
 from pipeline.tables import SYSTEM_DATABASES
 from resources.mysql.columns import ListedColumn, read_column, unescaped, utf8
@@ -40,7 +48,8 @@ select table_schema, table_name, engine, table_collation, create_options, table_
 _COLUMNS: Final = """
 select table_schema, table_name, column_name, data_type, is_nullable, column_type,
        character_maximum_length, numeric_precision, numeric_scale, datetime_precision,
-       character_set_name, collation_name, column_default, extra, generation_expression, SRID
+       character_set_name, collation_name, column_default, extra, generation_expression, SRID,
+       ordinal_position
   from information_schema.columns where {where}
  order by table_schema, table_name, ordinal_position
 """
@@ -67,7 +76,7 @@ def read_schemas(
     wanted = None if names is None else frozenset(names)
     scopes = scopes_of(wanted)
     tables = dict(_tables(cursor, scopes))
-    columns = _columns(cursor, scopes, dialect)
+    columns, ordinals = _columns(cursor, scopes, dialect)
     hashing = {name for name, table in tables.items() if table.engine.lower() in _HASHING}
     keys = _keys(cursor, scopes, dialect, hashing if dialect.mariadb else set())
     foreign_keys = read_foreign_keys(cursor, scopes, dialect)
@@ -83,6 +92,7 @@ def read_schemas(
             table.row_format,
             table.partitioned,
             table.versioned,
+            _hidden(dialect, ordinals[name], keys.get(name, ())),
         )
         for name, table in tables.items()
         if name in columns and (wanted is None or name in wanted)
@@ -125,20 +135,34 @@ def _tables(cursor: Cursor, scopes: Sequence[Scope]) -> Iterator[tuple[TableName
 
 def _columns(
     cursor: Cursor, scopes: Sequence[Scope], dialect: Dialect
-) -> dict[TableName, list[ColumnSchema]]:
+) -> tuple[dict[TableName, list[ColumnSchema]], dict[TableName, list[int]]]:
+    """The tables' columns, and the places that the server counts for them, from 1."""
     question = _COLUMNS.replace("SRID", "srs_id" if dialect.mysql_from(8, 0, 3) else "null")
-    columns_of_tables: dict[TableName, list[ColumnSchema]] = {}
-    for table, row in ask(cursor, question, scopes):
-        column = read_column(ListedColumn(*row), mariadb=dialect.mariadb)
-        columns_of_tables.setdefault(table, []).append(column)
-    return columns_of_tables
+    columns: dict[TableName, list[ColumnSchema]] = {}
+    ordinals: dict[TableName, list[int]] = {}
+    for table, (*listed, ordinal) in ask(cursor, question, scopes):
+        column = read_column(ListedColumn(*listed), mariadb=dialect.mariadb)
+        columns.setdefault(table, []).append(column)
+        ordinals.setdefault(table, []).append(int(ordinal))
+    return columns, ordinals
+
+
+def _hidden(
+    dialect: Dialect, ordinals: list[int], keys: Collection[KeySchema]
+) -> tuple[HiddenColumn, ...]:
+    major, minor, patch = dialect.number
+    if not places_known(major * 10_000 + minor * 100 + patch, mariadb=dialect.mariadb):
+        return ()
+    return shown_places(ordinals, keys)
 
 
 def _keys(
     cursor: Cursor, scopes: Sequence[Scope], dialect: Dialect, hashing: Collection[TableName]
 ) -> dict[TableName, list[KeySchema]]:
     """`hashing`: tables whose HASH keys are those that no B-tree can hold."""
-    question = _KEYS.replace("HIDDEN", _hidden(dialect)).replace("EXPRESSION", _expression(dialect))
+    question = _KEYS.replace("HIDDEN", _invisible(dialect)).replace(
+        "EXPRESSION", _expression(dialect)
+    )
     parts: dict[TableName, dict[tuple[Any, ...], list[KeyPart]]] = {}
     for table, (name, many, kind, hidden, column, prefix, order, printed) in ask(
         cursor, question, scopes
@@ -165,7 +189,7 @@ def _keys(
     }
 
 
-def _hidden(dialect: Dialect) -> str:
+def _invisible(dialect: Dialect) -> str:
     """Indexes that the optimizer passes over: INVISIBLE, or IGNORED since MariaDB 10.6."""
     if dialect.mysql_from(8, 0, 0):
         return "if(is_visible = 'YES', 'NO', 'YES')"

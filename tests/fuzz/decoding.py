@@ -19,6 +19,7 @@ from pipeline.binlog.rows.parts import by_map
 from pipeline.binlog.rows.rows import TableDecoder
 from pipeline.binlog.rows.table_map import read_layouts, read_structure, read_table_map
 from pipeline.binlog.stream import ring as columns
+from pipeline.binlog.stream.description import LogWriter
 from pipeline.binlog.stream.ring import EVENT_COLUMNS, Block
 from pipeline.binlog.transactions.spill import Spill, read_prepared
 from pipeline.binlog.values.json import json_array
@@ -48,7 +49,7 @@ class Decoding:
     """The ways into the decoders, over one server's corpus."""
 
     def __init__(self, corpus: Corpus) -> None:
-        self._flavour = corpus.flavour
+        self._writer = LogWriter("mariadb" if corpus.flavour == "mariadb" else "mysql")
         self._rows = corpus.row_events
         self._data = Guarded(_MOST_BYTES)
         self._decoder = lru_cache(1 << 6)(self._make_decoder)
@@ -129,8 +130,8 @@ class Decoding:
 
     def _make_decoder(self, raw: bytes) -> TableDecoder | TableError | LockstepError:
         try:
-            structure = read_structure(raw, self._flavour)
-            layouts = read_layouts(raw, self._flavour)
+            mapped = read_table_map(raw, self._writer)
+            structure, layouts = read_structure(mapped), read_layouts(mapped)
             return TableDecoder(structure, layouts, arrow_schema(structure), updated=True)
         except (TableError, LockstepError) as error:
             return error

@@ -46,7 +46,6 @@ def logged(
     stand: MySqlStand,
     start: Coordinates,
     database: str,
-    flavour: str,
     structures: Mapping[TableName, TableStructure] | None = None,
 ) -> dict[TableName, Logged]:
     """The images of every table of a database, read in one pass; by these `structures` if they are
@@ -61,13 +60,13 @@ def logged(
                 try:
                     if number not in decoders:
                         if structures is None:
-                            structure = read_structure(known.raw, flavour)
+                            structure = read_structure(known)
                         else:
                             with pytest.raises(TableError, match="no column names"):
-                                read_structure(known.raw, flavour)
+                                read_structure(known)
                             structure = structures[known.table]
                         table.structure = structure
-                        layouts = read_layouts(known.raw, flavour)
+                        layouts = read_layouts(known)
                         decoders[number] = TableDecoder(structure, layouts, arrow_schema(structure))
                     for found in decoders[number].decode(part):
                         rows = found.columns.to_pylist()

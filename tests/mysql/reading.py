@@ -8,7 +8,7 @@ from typing import Any
 
 from pipeline.binlog.rows.parts import by_map
 from pipeline.binlog.rows.rows import TableDecoder
-from pipeline.binlog.rows.table_map import read_layouts, read_structure
+from pipeline.binlog.rows.table_map import TableMap, read_layouts, read_structure
 from pipeline.binlog.stream import ring as columns
 from pipeline.binlog.stream.control import Query
 from pipeline.binlog.stream.ring import TransactionGroup
@@ -93,11 +93,11 @@ def _read(buffer: TransactionBuffer, group: TransactionGroup) -> Iterator[Read]:
         )
 
 
-def table_maps(source: MySqlServer, start: Coordinates, table: TableName) -> list[bytes]:
+def table_maps(source: MySqlServer, start: Coordinates, table: TableName) -> list[TableMap]:
     """Each distinct TABLE_MAP of the table, in order."""
-    found: list[bytes] = []
+    found: list[TableMap] = []
     for buffer, _ in runs(source, start):
-        found = [known.raw for known in buffer.maps.known if known.table == table]
+        found = [known for known in buffer.maps.known if known.table == table]
     return found
 
 
@@ -106,8 +106,7 @@ def images(
     start: Coordinates,
     table: TableName,
     *,
-    structure: Callable[[bytes], TableStructure] = read_structure,
-    flavour: str = "mysql",
+    structure: Callable[[TableMap], TableStructure] = read_structure,
     limits: Limits | None = None,
 ) -> Iterator[tuple[TableStructure, RowImages]]:
     """The table's decoded row images, a batch at a time, each with its structure."""
@@ -117,9 +116,8 @@ def images(
         for block in run.blocks:
             for number, _, part in by_map(block):
                 if number not in decoders:
-                    raw = buffer.maps.known[number].raw
-                    made = structure(raw)
-                    layouts = read_layouts(raw, flavour)
+                    mapped = buffer.maps.known[number]
+                    made, layouts = structure(mapped), read_layouts(mapped)
                     decoders[number] = made, TableDecoder(made, layouts, arrow_schema(made))
                 made, decoder = decoders[number]
                 for found in decoder.decode(part):

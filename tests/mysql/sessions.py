@@ -43,23 +43,20 @@ def changes_after(
 
 
 def changes_since(stand: MySqlStand, start: Coordinates, **options: Any) -> list[Change]:
-    flavour = options.pop("flavour", "mysql")
     return [
         change
         for buffer, run in runs(server(stand), start, **options)
-        for change in decoded(buffer, run, flavour)
+        for change in decoded(buffer, run)
     ]
 
 
-def decoded(
-    buffer: TransactionBuffer, group: TransactionGroup, flavour: str = "mysql"
-) -> Iterator[Change]:
+def decoded(buffer: TransactionBuffer, group: TransactionGroup) -> Iterator[Change]:
     """The row images of a run, of each block by table map."""
     for block in group.blocks:
         for number, _, part in by_map(block):
             known = buffer.maps.known[number]
-            structure = read_structure(known.raw, flavour)
-            layouts = read_layouts(known.raw, flavour)
+            structure = read_structure(known)
+            layouts = read_layouts(known)
             for found in TableDecoder(structure, layouts, arrow_schema(structure)).decode(part):
                 kinds = found.change_type.to_pylist()
                 for kind, row in zip(kinds, found.columns.to_pylist(), strict=True):
@@ -96,10 +93,10 @@ class Shop:
         return transactions(server(self.stand), start)
 
     def changes(self, start: Coordinates, **options: Any) -> list[Change]:
-        return changes_since(self.stand, start, flavour=self.flavour, **options)
+        return changes_since(self.stand, start, **options)
 
     def source(self) -> Source:
-        return Source(self.stand, self.head(), self.flavour)
+        return Source(self.stand, self.head())
 
 
 @dataclass(slots=True)
@@ -108,7 +105,6 @@ class Source:
 
     stand: MySqlStand
     at: Coordinates
-    flavour: str = "mysql"
     spool: MemorySpool = field(default_factory=MemorySpool)
     prepared: dict[Xid, Prepared] = field(default_factory=dict)
     batches: int = 0
@@ -120,7 +116,7 @@ class Source:
         chosen: Mapping[str, Any] = {"spool": self.spool, "prepared": self.prepared, **options}
         buffer = None
         for buffer, run in runs(server(self.stand), self.at, **chosen):
-            found += decoded(buffer, run, self.flavour)
+            found += decoded(buffer, run)
         if buffer is not None:
             self.at = buffer.at
             for ended in buffer.prepared.ended:

@@ -70,6 +70,7 @@ def test_a_table_of_a_thousand_columns_is_read(mysql: MySqlStand, database: str)
 
 
 @pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.soak)])
+@pytest.mark.since(9, 0)
 def test_random_tables_are_their_chunks(mysql: MySqlStand, database: str, seed: int) -> None:
     """Keys of one to four columns of any types, among columns of any types."""
     chance, several = Random(seed), 0

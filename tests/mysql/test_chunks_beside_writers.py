@@ -89,7 +89,7 @@ def test_chunks_and_the_log_behind_them_are_the_table(place: Sliced, seed: int) 
         f"create table t ({COLUMNS}, primary key (id))",
         *(f"insert into t values ({number * 4}, 1, 'old')" for number in range(500)),
     )
-    schema, flavour = place.schema(), "mysql" if _is_mysql(place) else "mariadb"
+    schema = place.schema()
     found, lows = dict[int, Any](), list[Coordinates]()
     with writing(place, seed) as committed:
         for one in place.ranges(60, schema):
@@ -99,7 +99,7 @@ def test_chunks_and_the_log_behind_them_are_the_table(place: Sliced, seed: int) 
                     found.update((row["id"], row) for row in batch.to_pylist())
         assert committed[0] > len(lows)
     moved = 0
-    for _, kind, row in changes(place.source, min(lows), place.table, flavour=flavour):
+    for _, kind, row in changes(place.source, min(lows), place.table):
         moved += 1
         if kind in ("delete", "update_preimage"):
             found.pop(row["id"], None)
@@ -109,10 +109,6 @@ def test_chunks_and_the_log_behind_them_are_the_table(place: Sliced, seed: int) 
     assert moved > 20
     rows = place.stand.rows("select id, v, w from t", place.table.database)
     assert sorted(tuple(row.values()) for row in found.values()) == sorted(rows)
-
-
-def _is_mysql(place: Sliced) -> bool:
-    return "mariadb" not in str(place.stand.rows("select @@version")).lower()
 
 
 # -- giving way ---------------------------------------------------------------------------

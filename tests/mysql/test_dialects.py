@@ -40,6 +40,7 @@ def test_rows_a_savepoint_undid_are_not_in_the_log(mysql: MySqlStand, t: str) ->
 
 
 @pytest.mark.parametrize("compression", ["off", "on"])
+@pytest.mark.since(8, 0, 20)
 def test_a_statement_on_several_tables(mysql: MySqlStand, t: str, compression: str) -> None:
     """All its table maps come first, then the rows of each."""
     mysql.execute("create table u like t", database=t)
@@ -56,6 +57,7 @@ def test_a_statement_on_several_tables(mysql: MySqlStand, t: str, compression: s
     assert names == [["t"], ["u"], ["t", "u"], ["t", "u"]]
 
 
+@pytest.mark.since(9, 7)
 def test_triggers_and_cascades_are_logged_as_rows(mysql: MySqlStand, t: str) -> None:
     """A trigger's rows may stand before those that fired it; since MySQL 9.6 so may those of
     a foreign key, which an older server leaves out of its log."""
@@ -77,6 +79,7 @@ def test_triggers_and_cascades_are_logged_as_rows(mysql: MySqlStand, t: str) -> 
     assert names == [["child", "t"], ["kin"], ["kin", "t"]]
 
 
+@pytest.mark.since(8, 0, 21)
 def test_a_table_as_select(mysql: MySqlStand, t: str) -> None:
     """The statement and its rows are one transaction."""
     mysql.execute("insert into t values (1, 1), (2, 2)", database=t)
@@ -88,6 +91,7 @@ def test_a_table_as_select(mysql: MySqlStand, t: str) -> None:
 
 
 @pytest.mark.parametrize("ring", [1 << 16, 1 << 22])
+@pytest.mark.since(8, 0, 20)
 def test_a_compressed_transaction_of_several_tables(
     mysql: MySqlStand, database: str, ring: int
 ) -> None:
@@ -113,6 +117,7 @@ def test_a_compressed_transaction_of_several_tables(
         assert inserted(found, f"t{n}") == [1000 * n + i for i in range(1, 301)]
 
 
+@pytest.mark.since(8, 3)
 def test_tagged_gtids_are_read(mysql: MySqlStand, t: str) -> None:
     """A tag is part of the identity, and automatic numbers count by tag."""
     ((uuid,),) = mysql.rows("select @@server_uuid")
@@ -133,6 +138,7 @@ def test_the_statement_beside_its_rows_changes_nothing(mysql: MySqlStand, t: str
     assert (one.statements, [name.name for name in one.tables]) == ((), ["t"])
 
 
+@pytest.mark.since(8, 0, 23)
 def test_generated_and_invisible_columns_are_there(mysql: MySqlStand, database: str) -> None:
     """With the values that a SELECT by name gives."""
     found = changes_after(

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import pytest
 
 from pipeline.binlog.values.json import json_array
 from tests.fix_mysql import MySqlStand
@@ -211,11 +212,13 @@ def check(mysql: MySqlStand, database: str, expressions: Sequence[str]) -> None:
     assert expected == [None if d is None else document_text(d) for d in documents]
 
 
+@pytest.mark.since(8, 0, 17)
 def test_every_kind_of_value(mysql: MySqlStand, database: str) -> None:
     """Literals, numbers, doubles, strings, nesting and SQL's own values read as printed."""
     check(mysql, database, [*LITERALS, *NUMBERS, *DOUBLES, *STRINGS, *NESTED, *OPAQUE])
 
 
+@pytest.mark.since(8, 0, 26)
 def test_an_empty_document(mysql: MySqlStand, database: str) -> None:
     """A NOT NULL column without a value holds a document of no bytes, printed as null."""
     mysql.execute("create table t (id int primary key, j json not null)", database=database)
@@ -226,6 +229,7 @@ def test_an_empty_document(mysql: MySqlStand, database: str) -> None:
     assert printed(mysql, database) == read(documents) == [b"null"]
 
 
+@pytest.mark.since(8, 0, 26)
 def test_every_type_of_column(mysql: MySqlStand, database: str) -> None:
     """A document made of a column of each type reads as printed."""
     columns = ", ".join(f"c{i} {kind} null" for i, kind in enumerate(COLUMNS))
@@ -238,6 +242,7 @@ def test_every_type_of_column(mysql: MySqlStand, database: str) -> None:
     check(mysql, database, [*made, *(f"(select cast(c{i} as json) from s)" for i in range(8))])
 
 
+@pytest.mark.since(8, 0, 26)
 def test_doubles_of_every_size(mysql: MySqlStand, database: str) -> None:
     """Doubles of all exponents and of few digits read as printed."""
     chance = random.Random(7)
@@ -249,6 +254,7 @@ def test_doubles_of_every_size(mysql: MySqlStand, database: str) -> None:
     check(mysql, database, [f"'[{', '.join(map(repr, doubles))}]'"])
 
 
+@pytest.mark.since(8, 0, 26)
 def test_a_document_changed_in_place(mysql: MySqlStand, database: str) -> None:
     """A document with the holes that an update in place leaves reads as printed."""
     base = """'{"a": "some long text here", "b": [1, 2, 3], "c": {"d": "more text"}}'"""

@@ -12,6 +12,7 @@ from tests.mysql.logged import head, logged
 from tests.mysql.reading import changes, server
 
 
+@pytest.mark.since(8, 0, 30)
 def test_a_generated_invisible_key_is_a_column(mysql: MySqlStand, database: str) -> None:
     """my_row_id stands first in the images, in information_schema and in a SELECT by name."""
     start = head(mysql)
@@ -24,7 +25,7 @@ def test_a_generated_invisible_key_is_a_column(mysql: MySqlStand, database: str)
     structure = source.structure(table)
     with source.rows(structure) as batches:
         rows = [row for batch in batches for row in batch.to_pylist()]
-    log = logged(mysql, start, database, "mysql")[table]
+    log = logged(mysql, start, database)[table]
     assert structure.primary_key == ("my_row_id",)
     assert (log.structure, log.rows("insert")) == (structure, rows)
     assert rows == [{"my_row_id": 1, "v": "a", "w": 1}, {"my_row_id": 2, "v": "b", "w": None}]
@@ -68,7 +69,7 @@ def test_invalid_dates_quarantine_the_table(
         cursor.execute("set sql_mode = 'ALLOW_INVALID_DATES'")
         cursor.execute(f"create table t (id int primary key, d {kind})")
         cursor.execute(f"insert into t values (1, '{value}')")
-    log = logged(mysql, start, database, "mysql")[TableName(database, "t")]
+    log = logged(mysql, start, database)[TableName(database, "t")]
     with pytest.raises(TableError, match="no calendar"):
         log.rows("insert")
 
@@ -93,7 +94,7 @@ def test_compressed_columns_are_refused_by_name(
     with pytest.raises(TableError, match=name):
         arrow_schema(server(mariadb).structure(table))
     with pytest.raises(TableError):
-        logged(mariadb, start, mariadb_database, "mariadb")[table].rows("insert")
+        logged(mariadb, start, mariadb_database)[table].rows("insert")
 
 
 @pytest.mark.parametrize("kind", ["time(3)", "datetime", "timestamp(6) null"])
@@ -111,4 +112,4 @@ def test_old_times_of_mariadb_are_refused(
     with pytest.raises(TableError, match="OLD"):
         arrow_schema(server(mariadb).structure(table))
     with pytest.raises(TableError):
-        logged(mariadb, start, mariadb_database, "mariadb")[table].rows("insert")
+        logged(mariadb, start, mariadb_database)[table].rows("insert")

@@ -39,6 +39,7 @@ Rows = dict[Key, tuple[Any, ...]]
 @pytest.mark.parametrize(
     ("seed", "count"), [(1, 250), pytest.param(2, 10_000, marks=pytest.mark.soak)]
 )
+@pytest.mark.since(8, 0, 16)
 def test_what_the_log_folds_to_is_what_the_tables_hold(
     mysql: MySqlStand, database: str, seed: int, count: int
 ) -> None:
@@ -108,8 +109,8 @@ def _read(stand: MySqlStand, start: Coordinates, database: str, **options: Any) 
             for number, which, part in by_map(block):
                 known = buffer.maps.known[number]
                 if number not in decoders:
-                    structure = read_structure(known.raw)
-                    layouts = read_layouts(known.raw)
+                    structure = read_structure(known)
+                    layouts = read_layouts(known)
                     decoders[number] = TableDecoder(structure, layouts, arrow_schema(structure))
                 for images in decoders[number].decode(part):
                     table = _numbered(images, which + events)

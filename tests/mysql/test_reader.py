@@ -95,7 +95,7 @@ def test_a_snapshot_is_a_state_between_its_marks(shop: Shop) -> None:
     start, schema, source = head(shop.stand), shop.schema(), server(shop.stand)
     with writers(shop.stand, shop.table, 4):
         snapshots = [taken(source, schema) for _ in range(12)]
-    told = states(shop.stand, start, shop.table, shop.flavour)
+    told = states(shop.stand, start, shop.table)
     assert len(told) > 12
     for snapshot in snapshots:
         assert snapshot.rows in list(_between(told, snapshot))
@@ -119,7 +119,7 @@ def test_an_exact_snapshot_is_the_state_at_its_mark(shop: Shop, engine: str) -> 
     schema = shop.schema(source)
     with writers(shop.stand, shop.table, 4):
         snapshots = [taken(source, schema, exact=True) for _ in range(6)]
-    told = states(shop.stand, start, shop.table, shop.flavour)
+    told = states(shop.stand, start, shop.table)
     exactly = [snapshot for snapshot in snapshots if snapshot.exact]
     assert exactly
     for snapshot in exactly:

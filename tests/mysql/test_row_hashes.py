@@ -20,6 +20,7 @@ SEEDS = [1, *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(2, 30
 
 
 @pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.since(9, 0)
 def test_random_values_of_every_type(mysql: MySqlStand, database: str, seed: int) -> None:
     """Tables and rows that chance makes."""
     chance, start = Random(seed), head(mysql)
@@ -34,7 +35,7 @@ def test_random_values_of_every_type(mysql: MySqlStand, database: str, seed: int
             database=database,
         )
     source = server(mysql)
-    log = logged(mysql, start, database, "mysql")
+    log = logged(mysql, start, database)
     wrong = {}
     for table in tables:
         name = TableName(database, table.name)

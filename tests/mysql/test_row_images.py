@@ -67,9 +67,9 @@ def complete(mysql: MySqlStand, start: Coordinates) -> bool:
     for buffer, run in runs(server(mysql), start):
         for block in run.blocks:
             for number, _, part in by_map(block):
-                raw = buffer.maps.known[number].raw
-                structure = read_structure(raw)
-                decoder = TableDecoder(structure, read_layouts(raw), arrow_schema(structure))
+                mapped = buffer.maps.known[number]
+                structure = read_structure(mapped)
+                decoder = TableDecoder(structure, read_layouts(mapped), arrow_schema(structure))
                 list(decoder.decode(part))
                 found.append(decoder.complete)
     return all(found)

@@ -106,7 +106,9 @@ class Shop:
         return {name: comparable(table) for name, table in found.tables.items()}
 
 
-@pytest.fixture(scope="module", params=["mysql", "mariadb"])
+@pytest.fixture(
+    scope="module", params=[pytest.param("mysql", marks=pytest.mark.since(9, 0)), "mariadb"]
+)
 def shop(request: pytest.FixtureRequest) -> Iterator[Shop]:
     stand: MySqlStand = request.getfixturevalue(request.param)
     mariadb = request.param == "mariadb"
@@ -248,6 +250,7 @@ def test_a_table_without_a_form_that_is_read_has_a_type_of_its_own(
     assert [column.type for column in table.columns] == ["old datetime", "old time"]
 
 
+@pytest.mark.since(8, 0, 30)
 def test_a_key_of_the_server_s_own_is_there_though_not_shown(
     mysql: MySqlStand, database: str
 ) -> None:

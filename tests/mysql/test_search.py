@@ -164,6 +164,7 @@ def require_places(stand: MySqlStand, file: LogFile, share: float = 0.4) -> None
             find_boundary(source, Coordinates(file, event.begin + 5))
 
 
+@pytest.mark.since(8, 0, 21)
 def test_places_of_a_log_of_mysql(mysql: MySqlStand, database: str) -> None:
     """All kinds of transactions; a place is proven, rewound or refused as SHOW BINLOG EVENTS
     has it."""

@@ -77,7 +77,10 @@ MARIADB: list[tuple[str, str, pa.DataType, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("flavour", "more"), [("mysql", MYSQL), ("mariadb", MARIADB)])
+@pytest.mark.parametrize(
+    ("flavour", "more"),
+    [pytest.param("mysql", MYSQL, marks=pytest.mark.since(9, 0)), ("mariadb", MARIADB)],
+)
 def test_a_select_gives_these_values(
     request: pytest.FixtureRequest, flavour: str, more: list[tuple[str, str, pa.DataType, Any]]
 ) -> None:

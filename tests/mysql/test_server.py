@@ -141,6 +141,7 @@ def test_a_dump_by_wide_offset_is_the_same_dump(mysql: MySqlStand, database: str
     assert len(found[0]) == 2 + 3 * 5
 
 
+@pytest.mark.since(8, 3)
 def test_a_dump_after_a_set_leaves_that_set_out(mysql: MySqlStand, database: str) -> None:
     """Tagged GTIDs are named in the set's own coding."""
     mysql.execute(f"create table {database}.t (id int primary key)")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from pipeline.binlog.stream.texts import MOST_BYTES
 from pipeline.changes.source_tables import source_table_path
 from pipeline.segment import SourceTable
@@ -34,6 +36,7 @@ def statements(follower: Follower, *, changing: bool = True) -> list[Any]:
     return [row["statements"] for row in told(follower) if row["rows"] or not changing]
 
 
+@pytest.mark.since(8, 0, 20)
 def test_a_transaction_has_its_statements(mysql: MySqlStand, database: str) -> None:
     """Those that changed rows, as they were written, also where the transaction is compressed;
     and none of a session that does not log them."""

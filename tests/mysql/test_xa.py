@@ -156,6 +156,7 @@ def test_without_rows_nothing_waits(shop: Shop) -> None:
 
 
 @pytest.mark.parametrize("word", ["commit", "rollback"])
+@pytest.mark.since(8, 0, 20)
 def test_a_compressed_one_waits_too(mysql_shop: Shop, word: str) -> None:
     """Its XA_PREPARE stands inside the payload."""
     source, compressed = mysql_shop.source(), "set binlog_transaction_compression = on"
@@ -167,6 +168,7 @@ def test_a_compressed_one_waits_too(mysql_shop: Shop, word: str) -> None:
     assert inserted(source.capture()) == ([3, 1, 2, 4] if word == "commit" else [3, 4])
 
 
+@pytest.mark.since(8, 3)
 def test_with_tagged_gtids(mysql_shop: Shop) -> None:
     """Prepare and commit have an identity each, both with the tag."""
     source = mysql_shop.source()

@@ -101,9 +101,7 @@ def _statement(table: TableName, number: int, random: Random) -> str:
             )
 
 
-def states(
-    stand: MySqlStand, start: Coordinates, table: TableName, flavour: str
-) -> dict[Coordinates, Rows]:
+def states(stand: MySqlStand, start: Coordinates, table: TableName) -> dict[Coordinates, Rows]:
     """The rows behind each transaction that changed them, by its end, from an empty table."""
     rows: Rows = Counter()
     found: dict[Coordinates, Rows] = {start: Counter()}
@@ -112,9 +110,8 @@ def states(
         for block in run.blocks:
             for number, _, part in by_map(block):
                 if number not in decoders:
-                    raw = buffer.maps.known[number].raw
-                    structure = read_structure(raw, flavour)
-                    layouts = read_layouts(raw, flavour)
+                    mapped = buffer.maps.known[number]
+                    structure, layouts = read_structure(mapped), read_layouts(mapped)
                     decoders[number] = TableDecoder(structure, layouts, arrow_schema(structure))
                 for images in decoders[number].decode(part):
                     at = part.events[images.event.to_numpy(), columns.TRANSACTION].tolist()

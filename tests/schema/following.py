@@ -14,18 +14,27 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from pipeline.binlog.rows.metadata import OptionalField
-from pipeline.binlog.rows.table_map import read_outline, read_structure, read_table_map
+from pipeline.binlog.rows.table_map import (
+    Outline,
+    TableMap,
+    read_outlines,
+    read_structure,
+    read_table_map,
+)
+from pipeline.binlog.stream.description import LogWriter
 from pipeline.errors import TableError
+from pipeline.runs.capturing.hidden_in_log import logs_hidden, without
 from pipeline.runs.capturing.witness import disagreements
 from pipeline.schema.compare import aligned, differences
 from pipeline.schema.context import ServerDialect
 from pipeline.schema.evolve import evolve, forget
 from pipeline.schema.evolving.effects import Effect, NotFollowed, UnknownTable
+from pipeline.schema.hidden_columns import hidden_places
 from pipeline.schema.model import ServerSchema, TableSchema
-from pipeline.schema.rows import row_structure
+from pipeline.schema.rows import logged_structure
 from pipeline.schema.statements.changes import Irrelevant, NotUnderstood
 from pipeline.schema.statements.read import read_change
-from pipeline.table import TableName, TableStructure
+from pipeline.table import Column, TableName, TableStructure
 from tests.fix_mysql import MySqlStand
 from tests.mysql.logged import head
 from tests.schema.cases import Case
@@ -149,7 +158,9 @@ def _step(statement: Logged, state: _Followed) -> None:
 
 def _check(mapped: Mapped, state: _Followed, facts: ServerDialect) -> None:
     """A TABLE_MAP is that of the structure that was followed."""
-    name = read_table_map(mapped.raw).table
+    writer = LogWriter("mariadb" if facts.mariadb else "mysql", facts.version)
+    table_map = read_table_map(mapped.raw, writer)
+    name = table_map.table
     ours = state.schema.table(name)
     if state.lost:
         return
@@ -159,18 +170,21 @@ def _check(mapped: Mapped, state: _Followed, facts: ServerDialect) -> None:
         return
     state.maps += 1
     try:
-        outline = read_outline(mapped.raw, facts.flavour)
+        (outline,) = read_outlines(table_map)
+        hidden = _hidden(outline, ours, table_map)
         if OptionalField.NAMES not in outline.said:
-            unlike = disagreements(outline, row_structure(ours))
+            unlike = disagreements(without(outline, hidden), logged_structure(ours))
             state.wrong += [f"{name}: in the log: {one}" for one in unlike]
             return
-        theirs = _mapped(mapped.raw, facts.flavour)
+        theirs = _mapped(table_map)
     except TableError as error:
         # Compressed columns are not read from the log; all else is worth a look.
         if not any(column.compressed for column in ours.columns):
             state.quarantined.append(f"its TABLE_MAP cannot be read: {name}: {error}")
         return
-    structure = row_structure(ours)
+    hidden_names = {theirs.columns[place].name for place in hidden}
+    theirs = replace(theirs, columns=tuple(_shown(theirs, hidden_names)))
+    structure = logged_structure(ours)
     if facts.mariadb and not ours.primary_key:
         # Which UNIQUE key stands in, if any, MariaDB does not decide by what is declared.
         structure = replace(structure, primary_key=theirs.primary_key)
@@ -178,13 +192,26 @@ def _check(mapped: Mapped, state: _Followed, facts: ServerDialect) -> None:
         state.wrong += [f"{name}: in the log: {one}" for one in _unlike(structure, theirs)]
 
 
-def _mapped(raw: bytes, flavour: str) -> TableStructure:
+def _hidden(outline: Outline, ours: TableSchema, mapped: TableMap) -> tuple[int, ...]:
+    """Where the history has the columns that MySQL hides, if they are in the log: with names, as
+    with places alone."""
+    more = len(outline.columns) > len(ours.columns)
+    return (hidden_places(ours) or ()) if more and logs_hidden(mapped.writer) else ()
+
+
+def _shown(structure: TableStructure, hidden: set[str]) -> Iterator[Column]:
+    for column in structure.columns:
+        if column.name not in hidden:
+            yield column
+
+
+def _mapped(mapped: TableMap) -> TableStructure:
     try:
-        return read_structure(raw, flavour)
+        return read_structure(mapped)
     except TableError as error:
         if "no PRIMARY KEY" not in str(error):
             raise
-        return read_structure(raw + _NO_KEY, flavour)
+        return read_structure(replace(mapped, raw=mapped.raw + _NO_KEY))
 
 
 def _unlike(ours: TableStructure, theirs: TableStructure) -> Iterator[str]:

@@ -208,7 +208,9 @@ def _column(row: list[Any], *, mariadb: bool) -> ColumnSchema:
 
 def _mysql_default(default: Any, extra: str, column: ColumnSchema) -> Default | None:
     if default is None:
-        return None
+        # MySQL 8.0.15 does not print expressions of TEXT and BLOB.
+        unprinted = "DEFAULT_GENERATED" in extra and column.type.endswith(("text", "blob"))
+        return expression("") if unprinted else None
     text = _text(default)
     # MySQL 5.7 marks none, and has but one: of columns of moments.
     moment = column.type in ("datetime", "timestamp") and text.startswith("CURRENT_TIMESTAMP")

@@ -16,6 +16,7 @@ from pipeline.schema.model import (
     DatabaseSchema,
     ExpressionDefault,
     ForeignKey,
+    HiddenColumn,
     KeyPart,
     KeySchema,
     LiteralDefault,
@@ -52,6 +53,7 @@ _TABLES = st.builds(
     columns=_several(_COLUMNS),
     keys=_several(_KEYS),
     foreign_keys=_several(_FOREIGN),
+    hidden=st.lists(st.builds(HiddenColumn, st.integers(0, 99), st.none() | _NAMES)).map(tuple),
 )
 
 A = TableSchema(

@@ -46,7 +46,8 @@ _FIXED: Final = {1: 1, 2: 2, 3: 4, 4: 4, 5: 8, 7: 4, 8: 8, 9: 3, 10: 3, 11: 3, 1
 _TIMESTAMP2, _DATETIME2, _TIME2, _BIT, _DECIMAL = 17, 18, 19, 16, 246
 _TEMPORAL: Final = {_TIMESTAMP2: 4, _DATETIME2: 5, _TIME2: 3}
 _ENUM, _SET, _STRING, _VARCHAR, _VAR_STRING = 247, 248, 254, 15, 253
-_LONG: Final = frozenset({242, 245, 252, 255})
+JSON: Final = 245
+_LONG: Final = frozenset({242, JSON, 252, 255})
 _DIGIT_BYTES: Final = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
 
 # What metadata may say. 38 digits behind the point is MariaDB's limit, MySQL's is 30.

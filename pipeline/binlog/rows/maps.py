@@ -7,6 +7,7 @@ A server gives a table a new id whenever it opens it anew, and writes the whole 
 for each statement. Maps that say the same, whatever their id and flags, have one number here:
 the flags of a foreign key's child come and go from statement to statement. A number says what
 was seen first and nothing of the order of rows: one table may have several, in any order.
+Servers of two versions mean different things by the same bytes: their maps have different numbers.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.binlog.rows.table_map import TableMap
+from pipeline.binlog.stream.description import LogWriter
 from pipeline.binlog.stream.framing import HEADER
 from pipeline.binlog.stream.ring import MAP, Block, Integers
 from pipeline.table import TableName
@@ -30,14 +32,16 @@ _UNUSED = -1
 class TableMaps:
     """Every distinct table map of a log, numbered from 0. `wants`: whether a table's rows are
     to come out; `keeps`: whether the rows of every table are taken while a transaction may be
-    prepared, since which of them are wanted is only known where it is committed."""
+    prepared, since which of them are wanted is only known where it is committed; `writer`: who
+    wrote the log from here on."""
 
     def __init__(self, wants: Callable[[TableName], bool], *, keeps: bool = False) -> None:
         self._wants = wants
         self._keeps = keeps
         self._preparing = False
         self._wanted: npt.NDArray[np.bool_] = np.zeros(64, np.bool_)
-        self._numbers: dict[bytes, int] = {}
+        self._numbers: dict[tuple[LogWriter, bytes], int] = {}
+        self.writer = LogWriter()
         self.known: list[TableMap] = []
         self.bytes: npt.NDArray[np.uint8] = np.empty(1 << 16, np.uint8)
         self.places: Integers = np.zeros((64, 3), np.int64)
@@ -47,10 +51,11 @@ class TableMaps:
 
     def add(self, table_map: TableMap) -> int:
         """The number of a map; a new one if none says the same."""
-        key = table_map.raw[_BEHIND_FLAGS:]
+        said = table_map.raw[_BEHIND_FLAGS:]
+        key = table_map.writer, said
         if key not in self._numbers:
             self._numbers[key] = len(self.known)
-            self._place(key, self._wants(table_map.table))
+            self._place(said, self._wants(table_map.table))
             self.known.append(table_map)
         return self._numbers[key]
 
@@ -65,8 +70,10 @@ class TableMaps:
         self._ids += self.ids[at, 0] == _UNUSED
         self.ids[at] = table_id, number, _UNUSED
 
-    def forget_ids(self) -> None:
-        """A server that started anew counts its ids from the beginning."""
+    def begin_file(self, writer: LogWriter) -> None:
+        """A file begins that `writer` wrote. A server that started again counts its ids from the
+        beginning."""
+        self.writer = writer
         self.ids = _empty_ids(1024)
         self._ids = 0
 

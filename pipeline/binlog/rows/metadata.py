@@ -4,9 +4,9 @@ Belongs here: its fields, and the slot rules by which they find their columns. D
 event's other parts (`table_map`).
 
 Format: `Table_map_event` in `libs/mysql/binlog/event/rows_event.h`. What the slots
-count: signedness goes over numeric columns (YEAR counts, BIT does not), character sets
-over string columns (VECTOR takes a slot, GEOMETRY on MariaDB alone), members over ENUM and
-SET by themselves.
+count: signedness goes over numeric columns (BIT does not count, YEAR does but for the first
+versions of MySQL 8.0), character sets over string columns (VECTOR takes a slot, GEOMETRY on
+MariaDB alone), members over ENUM and SET by themselves.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final
 
+from pipeline.binlog.stream.description import LogWriter
 from pipeline.binlog.stream.event_reader import Reader
 from pipeline.binlog.text.charsets import text_decoder
 from pipeline.errors import TableError
@@ -26,7 +27,12 @@ _SIGNEDNESS, _DEFAULT_CHARSET, _COLUMN_CHARSET, _COLUMN_NAME = 1, 2, 3, 4
 _SET_VALUES, _ENUM_VALUES, _SIMPLE_KEY, _PREFIX_KEY = 5, 6, 8, 9
 _ENUM_DEFAULT_CHARSET, _ENUM_COLUMN_CHARSET = 10, 11
 
-_NUMERIC: Final = frozenset({1, 2, 3, 4, 5, 8, 9, 13, 246})
+_NUMERIC: Final = frozenset({1, 2, 3, 4, 5, 8, 9, 246})
+_YEAR: Final = 13
+_LAST_WITHOUT_YEARS, _FIRST_WITH_YEARS = 80015, 80029
+"""MySQL 8.0.15 writes no sign for a YEAR, and 8.0.29 writes one (it is unsigned), as MariaDB does.
+Which version was the first is not known."""
+
 ENUM, SET = 247, 248
 _BYTE_STRINGS: Final = {"char": "binary", "varchar": "varbinary", "text": "blob"}
 
@@ -54,6 +60,13 @@ class Slot:
     column: Column
 
 
+def years_counted(writer: LogWriter) -> tuple[bool, ...]:
+    """Return whether `writer` writes a sign for a YEAR; both answers where that is not known."""
+    if writer.between(_LAST_WITHOUT_YEARS + 1, _FIRST_WITH_YEARS - 1):
+        return True, False
+    return (not writer.between(0, _LAST_WITHOUT_YEARS),)
+
+
 def optional_fields(reader: Reader) -> Iterator[tuple[int, bytes]]:
     while reader.left:
         kind = reader.integer(1)
@@ -64,9 +77,16 @@ class OptionalMetadata:
     """The optional metadata of one table map, laid over its columns."""
 
     def __init__(
-        self, slots: list[Slot], table: str, fields: dict[int, bytes], strings: frozenset[int]
+        self,
+        slots: list[Slot],
+        table: str,
+        fields: dict[int, bytes],
+        strings: frozenset[int],
+        *,
+        years: bool = True,
     ) -> None:
-        self._slots = slots
+        self.slots = slots
+        self._numbers = _NUMERIC | {_YEAR} if years else _NUMERIC
         self._strings = strings
         self._what = f"the TABLE_MAP of {table}"
         self._fields = fields
@@ -75,11 +95,29 @@ class OptionalMetadata:
         """Whether the log says so much of the table."""
         return any(kind in self._fields for kind in part.value)
 
+    @property
+    def signs_fit(self) -> bool:
+        """Return whether there is a sign for each number and none else, and each YEAR is
+        unsigned; also if there are no signs at all."""
+        if _SIGNEDNESS not in self._fields:
+            return True
+        numbers = self._where(self._numbers)
+        signs = list(self._bits(_SIGNEDNESS))
+        return (
+            len(self._fields[_SIGNEDNESS]) == (len(numbers) + 7) // 8
+            and not any(signs[len(numbers) :])
+            and all(
+                sign
+                for index, sign in zip(numbers, signs, strict=False)
+                if self.slots[index].code == _YEAR
+            )
+        )
+
     def names(self) -> list[str]:
         """The columns' names; only where the log has them (`Part.NAMES`)."""
         reader = Reader(self._fields[_COLUMN_NAME], self._what)
         try:
-            names = [reader.packed_text().decode("utf-8") for _ in self._slots]
+            names = [reader.packed_text().decode("utf-8") for _ in self.slots]
         except UnicodeDecodeError as error:
             raise _wrong("a name that is not UTF-8") from error
         if len({*names, ""}) <= len(names):
@@ -95,14 +133,17 @@ class OptionalMetadata:
             key = list(self._packed(_PREFIX_KEY))[::2]
         else:
             return []
-        if len(set(key)) < len(key) or any(index >= len(self._slots) for index in key):
+        if len(set(key)) < len(key) or any(index >= len(self.slots) for index in key):
             raise _wrong("a key of columns that it does not have")
         return key
 
     def columns(self) -> list[Column]:
-        columns = [slot.column for slot in self._slots]
-        for index, unsigned in zip(self._where(_NUMERIC), self._bits(_SIGNEDNESS), strict=False):
+        columns = [slot.column for slot in self.slots]
+        signs = zip(self._where(self._numbers), self._bits(_SIGNEDNESS), strict=False)
+        for index, unsigned in signs:
             columns[index] = replace(columns[index], unsigned=unsigned)
+        for index in self._where({_YEAR}):
+            columns[index] = replace(columns[index], unsigned=True)
         for index, collation in self._collations(
             self._where(self._strings), _DEFAULT_CHARSET, _COLUMN_CHARSET
         ):
@@ -117,7 +158,7 @@ class OptionalMetadata:
         return columns
 
     def _where(self, codes: frozenset[int] | set[int]) -> list[int]:
-        return [index for index, slot in enumerate(self._slots) if slot.code in codes]
+        return [index for index, slot in enumerate(self.slots) if slot.code in codes]
 
     def _bits(self, kind: int) -> Iterator[bool]:
         for byte in self._fields.get(kind, b""):

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from pipeline.binlog.arrays.cells import Cells, Layout
+from pipeline.binlog.arrays.cells import JSON, Cells, Layout
 from pipeline.binlog.rows import images, presence
 from pipeline.binlog.rows.parts import in_portions
 from pipeline.binlog.rows.rekeyed import first_changed, put_changed
@@ -58,7 +58,8 @@ class TableDecoder:
     `layouts`: the columns as the table map lays them out; `structure`: their names, signs,
     character sets and members, from the same map or from the schema's history; `schema`: the
     Arrow types they become (`schema.types`); `key`: columns that rows may be told by, besides
-    those that the structure names; `updated`: whether updates are to say which columns changed.
+    those that the structure names; `hidden`: which of the layouts, from 0, are of columns that the
+    structure does not have; `updated`: whether updates are to say which columns changed.
     """
 
     def __init__(
@@ -68,19 +69,23 @@ class TableDecoder:
         schema: pa.Schema,
         key: Collection[str] = (),
         *,
+        hidden: Collection[int] = (),
         updated: bool = False,
     ) -> None:
-        if len(layouts) != len(structure.columns):
+        shown = [place for place in range(len(layouts)) if place not in hidden]
+        if len(shown) != len(structure.columns):
             raise TableError(
-                f"the log has {len(layouts)} columns of it, its structure {len(structure.columns)}",
+                f"the log has {len(shown)} columns of it, its structure {len(structure.columns)}",
                 hint="the log and the table's structure disagree; report this log to us",
             )
         self._structure = structure
-        self._layouts = layouts
+        self._layouts = tuple(layouts[place] for place in shown)
+        self._shown = np.array(shown, np.int64) if hidden else None
         self._schema = schema
         self._key = frozenset((*structure.primary_key, *key))
-        self._sizes = np.array([layout.size for layout in layouts], np.int64)
-        self._json = np.array([column.type == "json" for column in structure.columns], np.bool_)
+        self._logged_sizes = np.array([layout.size for layout in layouts], np.int64)
+        self._sizes = self._logged_sizes[shown]
+        self._json = np.array([layout.code == JSON for layout in layouts], np.bool_)
         self._updated = updated
         self._complete = True
 
@@ -136,8 +141,8 @@ class TableDecoder:
     def _walks(
         self, data: npt.NDArray[np.uint8], events: Integers
     ) -> Iterator[tuple[_Walked, int, bool]]:
-        """Where the images lie, a batch at a time, with how many it has, and whether they
-        have every column."""
+        """Where the images' cells of the structure's columns lie, a batch at a time, with how many
+        images it has, and whether they have every column of the log."""
         state = np.zeros(images.STATE_SIZE, np.int64)
         room = self._room(events)
         code = images.FULL
@@ -147,7 +152,7 @@ class TableDecoder:
             code = images.walk(
                 data,
                 events,
-                self._sizes,
+                self._logged_sizes,
                 self._json,
                 state,
                 walked.cells,
@@ -161,20 +166,23 @@ class TableDecoder:
             whole = not state[images.INCOMPLETE]
             self._complete = self._complete and whole
             count = int(state[images.IMAGES])
-            if count:
+            if count and self._shown is not None:
+                cells, nulls = walked.cells[self._shown], walked.nulls[self._shown]
+                yield replace(walked, cells=cells, nulls=nulls), count, whole
+            elif count:
                 yield walked, count, whole
 
     def _room(self, events: Integers) -> int:
         """Images to make room for: as many as the bytes can hold, or the limit."""
-        width = len(self._layouts)
+        width = len(self._logged_sizes)
         least = max((width + 7) // 8, 1)
         possible = int(events[:, columns.SIZE].sum()) // least + 2
         return max(min(possible, MAX_IMAGES, MAX_CELLS // max(width, 1)), 2)
 
     def _walked(self, room: int) -> _Walked:
         return _Walked(
-            np.empty((len(self._layouts), room), np.int32),
-            np.zeros(len(self._layouts), np.bool_),
+            np.empty((len(self._logged_sizes), room), np.int32),
+            np.zeros(len(self._logged_sizes), np.bool_),
             np.empty(room, np.int32),
             np.empty(room, np.int32),
             np.empty(room, np.int8),

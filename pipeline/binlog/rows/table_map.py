@@ -8,7 +8,7 @@ Format: `Table_map_event` in `libs/mysql/binlog/event/rows_event.h`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from pipeline.binlog.arrays.cells import Layout, layout
@@ -20,7 +20,9 @@ from pipeline.binlog.rows.metadata import (
     OptionalMetadata,
     Slot,
     optional_fields,
+    years_counted,
 )
+from pipeline.binlog.stream.description import LogWriter
 from pipeline.binlog.stream.event_reader import Reader
 from pipeline.binlog.stream.framing import HEADER
 from pipeline.errors import TableError
@@ -82,11 +84,13 @@ _METADATA_BYTES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class TableMap:
-    """What a TABLE_MAP says before its optional part: whose rows follow under this id."""
+    """What a TABLE_MAP says before its optional part: whose rows follow under this id. `raw` is
+    the whole event without checksum; `writer` wrote it."""
 
     table_id: int
     table: TableName
     raw: bytes
+    writer: LogWriter = field(default_factory=LogWriter)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,24 +105,24 @@ class Outline:
     said: frozenset[OptionalField]
 
 
-def read_table_map(raw: bytes) -> TableMap:
+def read_table_map(raw: bytes, writer: LogWriter | None = None) -> TableMap:
     """A whole TABLE_MAP event without checksum → its identity only; `read_structure` reads
-    the rest where it is wanted."""
+    the rest where it is wanted. Without a `writer`, the newest MySQL is."""
     table_id, table, _ = _head(raw)
-    return TableMap(table_id, table, raw)
+    return TableMap(table_id, table, raw, writer or LogWriter())
 
 
-def read_layouts(raw: bytes, flavour: str = "mysql") -> tuple[Layout, ...]:
-    """A whole TABLE_MAP event without checksum → where its columns' cells lie.
+def read_layouts(mapped: TableMap) -> tuple[Layout, ...]:
+    """A table map → where its columns' cells lie.
 
     TableError for a column type this version has never heard of, and for MariaDB's old
     temporal types, whose width the log does not tell.
     """
-    _, _, reader = _head(raw)
+    _, _, reader = _head(mapped.raw)
     codes = reader.take(reader.packed())
     metadata = Reader(reader.packed_text(), "a TABLE_MAP event")
     layouts = tuple(layout(code, _metadata(code, metadata)) for code in codes)
-    if flavour == "mariadb" and any(one.code in _OLD_TEMPORAL for one in layouts):
+    if mapped.writer.mariadb and any(one.code in _OLD_TEMPORAL for one in layouts):
         raise TableError(
             "it has temporal columns in the format before MariaDB 10.1.2",
             hint="rebuild the table with mysql56_temporal_format=ON (ALTER TABLE … FORCE)",
@@ -135,19 +139,37 @@ def _metadata(code: int, metadata: Reader) -> bytes:
     return metadata.take(_METADATA_BYTES.get(code, 0))
 
 
-def read_outline(raw: bytes, flavour: str = "mysql") -> Outline:
-    """A whole TABLE_MAP event without checksum → all it says of its table.
+def read_outlines(mapped: TableMap) -> tuple[Outline, ...]:
+    """A table map → all it says of its table: one outline for each way in which its writer may
+    have meant it. Only the signs of numbers have two, where the writer is of a version of which
+    nobody knows whether it writes one for a YEAR (`years_counted`).
 
     TableError for a column type this version has never heard of, and for what contradicts
     itself.
     """
-    _, table, reader = _head(raw)
+    _, table, reader = _head(mapped.raw)
     codes = reader.take(reader.packed())
     metadata = Reader(reader.packed_text(), f"the TABLE_MAP of {table}")
     slots = [_slot(code, metadata) for code in codes]
     nulls = reader.take((len(codes) + 7) // 8)
-    strings = _STRINGS | {_GEOMETRY} if flavour == "mariadb" else _STRINGS
-    optional = OptionalMetadata(slots, str(table), dict(optional_fields(reader)), strings)
+    strings = _STRINGS | {_GEOMETRY} if mapped.writer.mariadb else _STRINGS
+    fields, what = dict(optional_fields(reader)), str(table)
+    readings = [
+        OptionalMetadata(slots, what, fields, strings, years=years)
+        for years in years_counted(mapped.writer)
+    ]
+    consistent = [reading for reading in readings if reading.signs_fit]
+    if not consistent:
+        raise TableError(
+            "its log describes it with signs of other columns than it has",
+            hint="exclude the table, and report this log to us",
+        )
+    outlines = (_outline(table, reading, nulls) for reading in consistent)
+    return tuple(dict.fromkeys(outlines))
+
+
+def _outline(table: TableName, optional: OptionalMetadata, nulls: bytes) -> Outline:
+    slots = optional.slots
     named = optional.has(OptionalField.NAMES)
     names = optional.names() if named else [""] * len(slots)
     columns = tuple(
@@ -159,16 +181,22 @@ def read_outline(raw: bytes, flavour: str = "mysql") -> Outline:
     return Outline(table, columns, key, said)
 
 
-def read_structure(raw: bytes, flavour: str = "mysql") -> TableStructure:
-    """A whole TABLE_MAP event without checksum → the table's structure.
+def read_structure(mapped: TableMap) -> TableStructure:
+    """A table map → the table's structure.
 
-    TableError where the event does not say all: no names (MINIMAL metadata), or a column
-    type this version has never heard of.
+    TableError where the map does not say all: no names (MINIMAL metadata), a column type this
+    version has never heard of, or signs that can be read in two ways.
     """
-    outline = read_outline(raw, flavour)
+    outline, *others = read_outlines(mapped)
     if OptionalField.NAMES not in outline.said:
         raise TableError(
             "its log has no column names (binlog_row_metadata=MINIMAL)", hint=METADATA_HINT
+        )
+    if others:
+        raise TableError(
+            "its log does not tell which of its numbers are unsigned, because it has a YEAR column "
+            "and only some versions of MySQL 8.0 write a sign for it",
+            hint=METADATA_HINT,
         )
     return TableStructure(outline.table, outline.columns, outline.primary_key)
 

@@ -8,12 +8,30 @@ Format: MySQL manual, `FORMAT_DESCRIPTION_EVENT`.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal
 
 from pipeline.binlog.stream.event_reader import Reader
 from pipeline.binlog.stream.framing import HEADER, Event, EventType
 from pipeline.errors import UnsupportedEvent
+
+
+@dataclass(frozen=True, slots=True)
+class LogWriter:
+    """The server that wrote a log file. `version` is a number such as 80015 or 101118; None if
+    the file names a version in another form."""
+
+    flavour: Literal["mysql", "mariadb"] = "mysql"
+    version: int | None = 90704
+
+    @property
+    def mariadb(self) -> bool:
+        return self.flavour == "mariadb"
+
+    def between(self, first: int, last: int) -> bool:
+        """Return whether a MySQL of a version from `first` to `last` may have written the log."""
+        return not self.mariadb and (self.version is None or first <= self.version <= last)
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,9 +40,26 @@ class Description:
     carry CRC32, and when the file was made (seconds since the epoch)."""
 
     version: str
-    flavour: str
+    writer: LogWriter
     checksum: bool
     created: int
+
+    @property
+    def flavour(self) -> str:
+        return self.writer.flavour
+
+
+_VERSION: Final = re.compile(r"(?:5\.5\.5-)?(\d+)\.(\d+)\.(\d+)")
+"""MariaDB puts a 5.5.5 before its version, for clients that compare numbers."""
+
+
+def version_number(version: str) -> int | None:
+    """Return a server's version as a number: 80015 for 8.0.15-log; None for another form."""
+    match = _VERSION.match(version)
+    if match is None:
+        return None
+    major, minor, patch = map(int, match.groups())
+    return major * 10_000 + minor * 100 + patch
 
 
 _ROW_EVENTS_V1: Final = range(EventType.WRITE_ROWS_V1, EventType.DELETE_ROWS_V1 + 1)
@@ -60,5 +95,8 @@ def read_description(event: Event) -> Description:
             f"the log at {event.at} has a format this version does not read ({what})",
             hint="nothing was recorded; MySQL 8.0 to 9, and MariaDB 10.5 to 11, write version 4",
         )
-    flavour = "mariadb" if "mariadb" in version.lower() else "mysql"
-    return Description(version, flavour, event.raw[-1] == 1, event.timestamp)
+    flavour: Literal["mysql", "mariadb"] = "mysql"
+    if "mariadb" in version.lower():
+        flavour = "mariadb"
+    writer = LogWriter(flavour, version_number(version))
+    return Description(version, writer, event.raw[-1] == 1, event.timestamp)

@@ -53,12 +53,13 @@ class LogPlace:
 
     # -- how it moves ----------------------------------------------------------------
 
-    def describe(self, event: Event) -> None:
+    def describe(self, event: Event) -> Description:
         """A format description: what it says holds for what follows."""
-        self.description = read_description(event)
-        self._registers.checksum = self.description.checksum
+        self.description = description = read_description(event)
+        self._registers.checksum = description.checksum
         if not event.artificial:
-            self.created = self.description.created
+            self.created = description.created
+        return description
 
     def move(self, event: Event) -> None:
         """The loop stepped over an event that stands between transactions."""

@@ -78,7 +78,7 @@ class Loop:
         """From now on the table map at hand is known."""
         carried = self._input.mode != NESTED and self.registers.checksum
         packet = self._bytes(CHECKSUM_BYTES if carried else 0)
-        table_map = read_table_map(packet)
+        table_map = read_table_map(packet, self.maps.writer)
         self.maps.bind(table_map.table_id, self.maps.add(table_map))
 
     def large_rows(self) -> Block:

@@ -171,8 +171,7 @@ class RareEvents:
 
     def _move(self, event: Event) -> None:
         if event.type is EventType.FORMAT_DESCRIPTION:
-            self._log.describe(event)
-            self._loop.maps.forget_ids()
+            self._loop.maps.begin_file(self._log.describe(event).writer)
         self._loop.advance()
         self._log.move(event)
 

@@ -76,11 +76,12 @@ class Spill:
 
 def read_prepared(file: EventFile, size: int, maps: TableMaps) -> Iterator[Block]:
     """The blocks of a file that an earlier run may have written, with table maps numbered
-    as `maps` has them."""
+    as `maps` has them. The server that wrote them is of the version that commits them: none is
+    upgraded while transactions are prepared."""
     at = 0
     while at < size:
         found, block = read_block(file, at)
-        numbers = {number: maps.add(table_map) for number, table_map in found}
+        numbers = {n: maps.add(replace(one, writer=maps.writer)) for n, one in found}
         events = block.events
         events[:, MAP] = [numbers[n] for n in events[:, MAP].tolist()]
         yield block

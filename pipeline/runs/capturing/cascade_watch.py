@@ -25,6 +25,7 @@ from pipeline.binlog.stream.ring import Block, Integers, TransactionGroup
 from pipeline.errors import TableError
 from pipeline.position import Coordinates
 from pipeline.runs.capturing.foreign_keys import Harm, References, unlogged
+from pipeline.runs.capturing.schema_choice import checked
 from pipeline.schema.history import Knowledge
 from pipeline.schema.tracker import SchemaTracker
 from pipeline.table import TableName
@@ -82,7 +83,7 @@ class Watch:
         return self._references
 
     def lost(
-        self, group: TransactionGroup, block: Block, maps: Iterable[TableMap], flavour: str
+        self, group: TransactionGroup, block: Block, maps: Iterable[TableMap]
     ) -> dict[TableName, LostRows]:
         """What a block's events did to captured tables unseen. `maps`: by their numbers."""
         unseen = np.flatnonzero(unlogged(block.events))
@@ -93,26 +94,24 @@ class Watch:
             parent = known[number].table
             if not self.watches(parent):
                 continue
-            harm = self._harm(known[number], part, unseen[which], flavour)
+            harm = self._harm(known[number], part, unseen[which])
             for table, one in self._known().below(parent, harm).items():
                 if self._captured(table):
                     found.setdefault(table, Harm()).add(one)
         return {table: _lost(group, block, table, one) for table, one in found.items()}
 
-    def _harm(self, mapped: TableMap, part: Block, events: Integers, flavour: str) -> Harm:
+    def _harm(self, mapped: TableMap, part: Block, events: Integers) -> Harm:
         """What these events of one table did to its own rows."""
         deletes = np.isin(part.events[:, columns.TYPE], _DELETES)
         harm = Harm(deleted=int(events[deletes][0]) if deletes.any() else None)
         wanted = self._known().columns_of(mapped.table)
         if wanted and not deletes.all():
             updates = Block(part.data, part.events[~deletes])
-            changes = self._changes(mapped, updates, wanted, flavour)
+            changes = self._changes(mapped, updates, wanted)
             harm.updated = {name: int(events[~deletes][row]) for name, row in changes.items()}
         return harm
 
-    def _changes(
-        self, mapped: TableMap, updates: Block, wanted: Iterable[str], flavour: str
-    ) -> dict[str, int]:
+    def _changes(self, mapped: TableMap, updates: Block, wanted: Iterable[str]) -> dict[str, int]:
         """Columns that updates changed, each with the first event; where that cannot be told,
         all of them."""
         version = self._structures.version(mapped.table)
@@ -121,8 +120,8 @@ class Watch:
         structure = version.structure
         names = [column.name.lower() for column in structure.columns]
         try:
-            layouts = read_layouts(mapped.raw, flavour)
-            decoder = TableDecoder(structure, layouts, pa.schema([]))
+            hidden, layouts = checked(version, mapped), read_layouts(mapped)
+            decoder = TableDecoder(structure, layouts, pa.schema([]), hidden=hidden)
             places = [names.index(name) for name in wanted if name in names]
             found = decoder.first_changes(updates, places)
         except TableError:

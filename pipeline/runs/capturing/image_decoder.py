@@ -47,11 +47,6 @@ class Decoding:
             raise RuntimeError("follow a buffer first")
         return self._buffer
 
-    @property
-    def flavour(self) -> str:
-        description = self.buffer.description
-        return description.flavour if description else "mysql"
-
     def decoded(
         self, part: Block, at: Coordinates, tables: CapturedTables
     ) -> tuple[CapturedTable, list[RowImages]]:
@@ -81,13 +76,16 @@ class Decoding:
 
     def _of_map(self, number: int, events: Block, at: Coordinates) -> Iterator[RowImages]:
         version, decoder = self.decoder(number, at)
+        mariadb = self.buffer.maps.known[number].writer.mariadb
         for images in decoder.decode(events):
-            yield self._with_defaults(images, version)
+            yield self._with_defaults(images, version, mariadb=mariadb)
 
-    def _with_defaults(self, images: RowImages, version: SchemaVersion) -> RowImages:
+    def _with_defaults(
+        self, images: RowImages, version: SchemaVersion, *, mariadb: bool
+    ) -> RowImages:
         if images.present is None:
             return images
-        if self.flavour == "mariadb":
+        if mariadb:
             refuse_updates(images)
         told = self._structures.told_by_log(version.table)
         return with_defaults(images, None if told else version.schema)
@@ -95,13 +93,17 @@ class Decoding:
     def decoder(self, number: int, at: Coordinates) -> tuple[SchemaVersion, TableDecoder]:
         """Of a table map, by the version that holds at `at`."""
         mapped = self.buffer.maps.known[number]
-        version = version_for(mapped, self.flavour, self._structures, at)
+        version = version_for(mapped, self._structures, at)
         key = number, version.version
         if key not in self._decoders:
-            structure = checked(version, mapped, self.flavour)
-            layouts = read_layouts(mapped.raw, self.flavour)
+            hidden, structure = checked(version, mapped), version.structure
             told_by = () if version.schema is None else key_columns(version.schema)
-            schema = arrow_schema(structure)
-            decoder = TableDecoder(structure, layouts, schema, told_by, updated=self._updated)
-            self._decoders[key] = decoder
+            self._decoders[key] = TableDecoder(
+                structure,
+                read_layouts(mapped),
+                arrow_schema(structure),
+                told_by,
+                hidden=hidden,
+                updated=self._updated,
+            )
         return version, self._decoders[key]

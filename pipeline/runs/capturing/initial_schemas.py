@@ -40,14 +40,28 @@ def structures_at(work: Workplace, run_start: RunStart) -> SchemaTracker:
     if not ledger.has_history(source):
         return structures_of_server(work, run_start, folding)
     if _goes_on(run_start):
-        return SchemaTracker(
-            Newest(ledger, source), lower_case_table_names=folding, generation=next_generation
-        )
+        tracker = _tracker(Newest(ledger, source), folding)
+        _forget_places(tracker, ledger, source, run_start)
+        return tracker
     covering = _covering(work, run_start)
     if covering is None or run_start.leave_out:
         # What is left out is not followed either: only the server tells what came of it.
         return structures_of_server(work, run_start, folding)
     return _from_history(ledger, source, covering, run_start.start.at, folding)
+
+
+def _forget_places(
+    tracker: SchemaTracker, ledger: Ledger, source: str, run_start: RunStart
+) -> None:
+    """On another server than before, hidden columns may stand elsewhere: a dump that was loaded
+    there has not told their places."""
+    cursor = ledger.captured_cursor(source)
+    if cursor is None or cursor.position.server_uuid == run_start.start.server_uuid:
+        return
+    for version in ledger.newest_schemas(source):
+        if version.schema is not None and version.schema.hidden:
+            placeless = replace(version.schema, hidden=())
+            tracker.carry(version.table, replace(version, schema=placeless), run_start.start.at)
 
 
 def _tracker(

@@ -6,13 +6,12 @@ in. Does not: what the statement means (`pipeline.schema`), where the log is rea
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Final
 
 from pipeline.binlog.stream.commit_times import SECOND, commit_times
 from pipeline.binlog.stream.control import moment
-from pipeline.binlog.stream.description import Description
+from pipeline.binlog.stream.description import Description, version_number
 from pipeline.binlog.stream.ring import SERVER, TransactionGroup
 from pipeline.binlog.text.charsets import text_decoder
 from pipeline.binlog.transactions.identity import gtid_text
@@ -20,17 +19,15 @@ from pipeline.ports.source import ServerFacts
 from pipeline.schema.context import ServerDialect, read_context
 from pipeline.schema.logged import LoggedStatement
 
-_VERSION: Final = re.compile(r"(?:5\.5\.5-)?(\d+)\.(\d+)\.(\d+)")
 _OWN: Final = "utf8mb4"
 _SURROGATES: Final = 0xDC00
 
 
 def facts_of(version: str, flavour: str, settings: Mapping[str, str]) -> ServerDialect:
     """What no event tells, from what the server said of itself."""
-    match = _VERSION.match(version)
-    major, minor, patch = map(int, match.groups()) if match else (9, 7, 4)
+    number = version_number(version)
     return ServerDialect(
-        version=major * 10_000 + minor * 100 + patch,
+        version=ServerDialect().version if number is None else number,
         flavour=flavour,
         lower_case_table_names=int(settings.get("lower_case_table_names") or 0),
         default_engine=settings.get("default_storage_engine") or "InnoDB",

@@ -7,11 +7,19 @@ what a table map says (`pipeline.binlog.rows.table_map`).
 from __future__ import annotations
 
 from pipeline.binlog.rows.metadata import OptionalField
-from pipeline.binlog.rows.table_map import TableMap, read_outline, read_structure
+from pipeline.binlog.rows.table_map import TableMap, read_outlines, read_structure
 from pipeline.errors import SchemaUnknownAt, TableError
 from pipeline.position import Coordinates
+from pipeline.runs.capturing.hidden_in_log import (
+    hidden_in,
+    logs_hidden,
+    may_log_hidden,
+    without,
+)
 from pipeline.runs.capturing.witness import disagreements
+from pipeline.schema.hidden_columns import expressions, may_be_hidden
 from pipeline.schema.history import Knowledge, SchemaVersion
+from pipeline.schema.rows import logged_structure
 from pipeline.schema.tracker import SchemaTracker
 from pipeline.table import TableStructure
 
@@ -19,9 +27,7 @@ _SHOWN = 5
 """So many disagreements are told."""
 
 
-def version_for(
-    mapped: TableMap, flavour: str, structures: SchemaTracker, at: Coordinates
-) -> SchemaVersion:
+def version_for(mapped: TableMap, structures: SchemaTracker, at: Coordinates) -> SchemaVersion:
     """The version in force at `at`; what the log itself says where the history does not
     know and the log says all.
 
@@ -32,8 +38,8 @@ def version_for(
     version = structures.version(table)
     if version is not None and version.knowledge is Knowledge.KNOWN:
         return version
-    if OptionalField.NAMES in read_outline(mapped.raw, flavour).said:
-        return structures.told_by_map(read_structure(mapped.raw, flavour), at)
+    if OptionalField.NAMES in read_outlines(mapped)[0].said:
+        return structures.told_by_map(_told(mapped), at)
     later = structures.known_from(table)
     if later is not None:
         raise SchemaUnknownAt(
@@ -49,11 +55,34 @@ def version_for(
     )
 
 
-def checked(version: SchemaVersion, mapped: TableMap, flavour: str) -> TableStructure:
-    """The version's structure; TableError where the log's own account is another."""
-    outline = read_outline(mapped.raw, flavour)
-    structure = version.structure
-    found = disagreements(outline, structure)
+def _told(mapped: TableMap) -> TableStructure:
+    """The structure as the map tells it; TableError where a column may be one that MySQL hides."""
+    structure = read_structure(mapped)
+    suspects = [name for name in structure.names if may_be_hidden(name)]
+    if suspects and may_log_hidden(mapped.writer):
+        raise TableError(
+            f"its structure is known from the log alone, which does not tell whether {suspects[0]} "
+            "is a column of its own or one that MySQL hides behind a functional index",
+            hint=f"`lockstep release {mapped.table} --reason …` re-reads it from MySQL",
+        )
+    return structure
+
+
+def checked(version: SchemaVersion, mapped: TableMap) -> tuple[int, ...]:
+    """Hold the log's own account of a table against the version: return which columns of the
+    map, from 0, are none of the version's, because MySQL hides them behind functional indexes.
+
+    TableError where the two disagree, or where it is not known which columns are hidden.
+    """
+    if version.schema is None:
+        raise ValueError(f"{version.table}: version {version.version} is {version.knowledge}")
+    outlines, structure = read_outlines(mapped), logged_structure(version.schema)
+    hidden = hidden_in(outlines, structure, version.schema, mapped)
+    found = min((disagreements(without(one, hidden), structure) for one in outlines), key=len)
+    expected = len(expressions(version.schema.keys)) if logs_hidden(mapped.writer) else 0
+    if not found and len(hidden) < expected:
+        count = len(structure.columns)
+        found = (f"columns: {count}, {count} and {expected} that functional indexes hide",)
     if found:
         more = f"; and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
         raise TableError(
@@ -64,4 +93,4 @@ def checked(version: SchemaVersion, mapped: TableMap, flavour: str) -> TableStru
             f"shows the history, `lockstep release {mapped.table} --reason …` re-reads the table "
             "from MySQL",
         )
-    return structure
+    return hidden

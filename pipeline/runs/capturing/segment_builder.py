@@ -218,14 +218,14 @@ class Segmenter:
 
     def _lost(self, group: TransactionGroup, block: Block) -> dict[TableName, LostRows]:
         """Captured tables that the server changed in this block without a word in the log."""
-        maps, flavour = self._decoding.buffer.maps.known, self._decoding.flavour
-        losses = self._watch.lost(group, block, maps, flavour)
+        maps = self._decoding.buffer.maps.known
+        losses = self._watch.lost(group, block, maps)
         for table in list(losses):
             if self.joining.waits(table) or not self._has_rows(losses[table], block):
                 del losses[table]
             elif (low := self._following.lows.get(table)) is not None:
                 later = Block(block.data, block.events[behind(group, block.events, low)])
-                again = self._watch.lost(group, later, maps, flavour).get(table)
+                again = self._watch.lost(group, later, maps).get(table)
                 del losses[table]
                 if again is not None:
                     losses[table] = again

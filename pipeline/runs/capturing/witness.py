@@ -37,6 +37,11 @@ def disagreements(outline: Outline, structure: TableStructure) -> tuple[str, ...
     return tuple(_disagreements(outline, structure))
 
 
+def agrees(logged: Column, known: Column, said: frozenset[OptionalField]) -> bool:
+    """Return whether a column of the log may be that one, as far as the log says."""
+    return all(one == other for _, one, other in _parts(logged, known, said))
+
+
 def _disagreements(outline: Outline, structure: TableStructure) -> Iterator[str]:
     theirs, ours = outline.columns, structure.columns
     if len(theirs) != len(ours):

@@ -164,8 +164,8 @@ class LogOfTables:
     def _lost(
         self, group: TransactionGroup, block: Block
     ) -> list[tuple[TableName, Coordinates, str]]:
-        maps, flavour = self._decoding.buffer.maps.known, self._decoding.flavour
-        losses = self._watch.lost(group, block, maps, flavour)
+        maps = self._decoding.buffer.maps.known
+        losses = self._watch.lost(group, block, maps)
         return [
             (table, loss.at, loss.reason) for table, loss in losses.items() if self.wanted(table)
         ]

@@ -8,7 +8,7 @@ change rows (`pipeline.schema.evolve`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pipeline.schema.context import StatementContext
@@ -29,8 +29,11 @@ from pipeline.schema.evolving.keys import (
 )
 from pipeline.schema.evolving.placed import kept_keys, placed_columns
 from pipeline.schema.evolving.references import kept_by, resolve_references
+from pipeline.schema.hidden_columns import appended, expressions
 from pipeline.schema.model import (
     ForeignKey,
+    HiddenColumn,
+    KeySchema,
     ServerSchema,
     TableSchema,
 )
@@ -62,7 +65,7 @@ def altered(
 ) -> AlteredTable:
     """The table after all clauses; CannotFollow for a clause that does not fit it."""
     _check_rename(table, clauses, context)
-    plan = planned(table, clauses)
+    plan = planned(table, clauses, context.facts)
     convert = _converted_to(table, plan, schema, context)
     charset = _charset(table, plan, convert, context)
     engine = plan.options.engine or table.engine
@@ -70,7 +73,7 @@ def altered(
     if convert is not None:
         written = [beside_convert(column, charset, convert, context) for column in written]
     new = resolve_columns(written, charset, context)
-    placed = placed_columns(table, plan, new, convert, context)
+    placed, hidden = placed_columns(table, plan, new, convert, context)
     defined = {column.name.lower() for column in new}
     kept = {column.name.lower() for column in table.columns if not column.nullable} - defined
     columns = with_timestamps((placement.column for placement in placed), defined, context)
@@ -82,7 +85,8 @@ def altered(
     keys = kept_keys(table, plan, placed)
     pending, references = split(tuple(plan.elements), context)
     made = [*map(pending_key, keys), *pending]
-    resolved = resolve_keys(made, columns, engine, context.facts)
+    row_format = plan.options.row_format or table.row_format
+    resolved = resolve_keys(made, columns, engine, context.facts, row_format)
     foreign: tuple[ForeignKey, ...] = ()
     if kept_by(engine):
         foreign = _references(table, plan, names) + resolve_references(
@@ -96,11 +100,29 @@ def altered(
         charset=None if charset is None else charset.name,
         collation=None if charset is None else charset.collation,
         engine=engine,
-        row_format=plan.options.row_format or table.row_format,
+        row_format=row_format,
         partitioned=_or(plan.options.partitioned, table.partitioned),
         system_versioned=_or(plan.options.system_versioned, table.system_versioned),
+        hidden=_with_new_keys(hidden, keys, resolved, len(placed), context),
     )
     return AlteredTable(after, names, tuple(placement.before for placement in placed))
+
+
+def _with_new_keys(
+    hidden: tuple[HiddenColumn, ...],
+    kept: Sequence[KeySchema],
+    keys: Sequence[KeySchema],
+    visible: int,
+    context: StatementContext,
+) -> tuple[HiddenColumn, ...]:
+    """The hidden columns of kept keys, and behind all columns those of new ones; none where their
+    places are not known."""
+    if not context.facts.places_hidden:
+        return ()
+    if len(hidden) != len(expressions(kept)):
+        return ()
+    names = {key.name for key in kept}
+    return appended(hidden, visible, [key for key in keys if key.name not in names])
 
 
 def _check_rename(
@@ -150,7 +172,7 @@ def _charset(
         if context.facts.mariadb and (options.charset or options.collation):
             raise CannotFollow("it names two character sets")
         written = WrittenOptions(charset=plan.convert.charset, collation=plan.convert.collation)
-        options = merged(written, options)
+        options = merged(written, options, context.facts)
     if before is None and options.charset is None and options.collation is None:
         return None
     return chosen(options.charset, options.collation, before, context)

@@ -47,7 +47,11 @@ def chosen(
         known = canonical_collation(collation, name or (inherited.name if inherited else None))
         if known is None:
             raise CannotFollow(f"the collation {collation} is not known")
-        return of_collation(known)
+        found = of_collation(known)
+        if binary and (name is None or not context.facts.mysql_8):
+            # MariaDB refuses the two together; MySQL 8.0 lets COLLATE win beside a set alone.
+            return Charset(found.name, binary_collation(found.name))
+        return found
     if name is None:
         if inherited is None:
             raise CannotFollow("what character set it inherits is not known")

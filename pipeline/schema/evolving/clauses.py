@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
+from pipeline.schema.context import ServerDialect
 from pipeline.schema.evolving.create import key_of
 from pipeline.schema.evolving.effects import CannotFollow
 from pipeline.schema.model import (
@@ -62,11 +63,11 @@ class AlterPlan:
     convert_again: bool = False
 
 
-def planned(table: TableSchema, clauses: tuple[Clause, ...]) -> AlterPlan:
+def planned(table: TableSchema, clauses: tuple[Clause, ...], facts: ServerDialect) -> AlterPlan:
     """All clauses; CannotFollow where one names what is not there."""
     plan = AlterPlan()
     for clause in clauses:
-        _sort(clause, table, plan)
+        _sort(clause, table, plan, facts)
     placed = {
         change.column.name.lower()
         for change in plan.defined
@@ -78,7 +79,7 @@ def planned(table: TableSchema, clauses: tuple[Clause, ...]) -> AlterPlan:
     return plan
 
 
-def _sort(clause: Clause, table: TableSchema, plan: AlterPlan) -> None:
+def _sort(clause: Clause, table: TableSchema, plan: AlterPlan, facts: ServerDialect) -> None:
     match clause:
         case AddColumn(column, _, if_not_exists):
             if if_not_exists and _has(table, column.name, plan):
@@ -109,7 +110,7 @@ def _sort(clause: Clause, table: TableSchema, plan: AlterPlan) -> None:
             plan.options = replace(plan.options, charset=None, collation=None)
             plan.convert = clause
         case SetOptions(options):
-            plan.options = merged(plan.options, options)
+            plan.options = merged(plan.options, options, facts)
         case _:
             _sort_key(clause, table, plan)
 
@@ -181,8 +182,10 @@ def _drop_key(name: str | None, if_exists: bool, table: TableSchema, plan: Alter
     plan.dropped_keys.add(folded)
 
 
-def merged(options: WrittenOptions, other: WrittenOptions) -> WrittenOptions:
+def merged(options: WrittenOptions, other: WrittenOptions, facts: ServerDialect) -> WrittenOptions:
     """What either gives; the other wins."""
+    if facts.charset_resets and other.charset is not None:
+        options = replace(options, collation=None)
     given = {
         name: value
         for name in WrittenOptions.__dataclass_fields__

@@ -24,6 +24,7 @@ from pipeline.schema.evolving.references import (
     key_for,
     resolve_references,
 )
+from pipeline.schema.hidden_columns import appended
 from pipeline.schema.model import ForeignKey, KeyPart, ServerSchema, TableSchema
 from pipeline.schema.statements.changes import CreateTable
 from pipeline.schema.statements.written import (
@@ -71,7 +72,7 @@ def created(change: CreateTable, schema: ServerSchema, context: StatementContext
     engine = options.engine or context.facts.default_engine
     periods = [element for element in change.elements if isinstance(element, WrittenPeriod)]
     pending, references = split(change.elements, context)
-    keys = resolve_keys(pending, columns, engine, context.facts)
+    keys = resolve_keys(pending, columns, engine, context.facts, options.row_format)
     found: tuple[ForeignKey, ...] = ()
     if kept_by(engine):
         found = resolve_references(references, name, (), columns, schema, context)
@@ -86,6 +87,7 @@ def created(change: CreateTable, schema: ServerSchema, context: StatementContext
         options.row_format,
         bool(options.partitioned),
         bool(options.system_versioned) or any(column.versioned for column in written),
+        appended((), len(columns), keys) if context.facts.places_hidden else (),
     )
     return _referring_to_itself(replace(table, foreign_keys=found))
 
@@ -139,4 +141,5 @@ def created_like(
         raise CannotFollow("the table to copy is not known")
     if context.facts.mariadb and holds_shapes(like):
         raise CannotFollow(SHAPES)
-    return replace(like, name=stored_name(name, context), foreign_keys=())
+    hidden = like.hidden if context.facts.places_hidden else ()
+    return replace(like, name=stored_name(name, context), foreign_keys=(), hidden=hidden)

@@ -12,9 +12,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
+from pipeline.schema.collations import widest
 from pipeline.schema.context import ServerDialect
 from pipeline.schema.evolving.effects import CannotFollow
-from pipeline.schema.evolving.prefixes import GEOMETRIES, TEXTS, WITH_PREFIX, fitted_key
+from pipeline.schema.evolving.prefixes import (
+    GEOMETRIES,
+    TEXTS,
+    WITH_PREFIX,
+    fitted_key,
+    shortened_key,
+)
 from pipeline.schema.model import ColumnSchema, KeyPart, KeySchema
 from pipeline.schema.statements.written import WrittenKey, WrittenPeriod
 
@@ -26,6 +33,7 @@ def resolve_keys(
     columns: Sequence[ColumnSchema],
     engine: str,
     facts: ServerDialect,
+    row_format: str | None = None,
 ) -> tuple[KeySchema, ...]:
     """All keys of a table, those it had before first, then a statement's in its order."""
     by_name = {column.name.lower(): column for column in columns}
@@ -35,14 +43,18 @@ def resolve_keys(
     whole = [replace(key, parts=_without_prefixes(key, by_name)) for key in pending]
     if not (facts.mariadb or facts.mysql_8):
         whole = [replace(key, parts=_ascending(key)) for key in whole]
-    for key in _needed(whole, facts):
-        parts = tuple(_part(part, key, by_name) for part in key.parts)
-        name = key.name or _free_name(parts, made)
+    needed = _needed(whole, facts)
+    named = {key.name for key in needed if key.name is not None}
+    for key in needed:
+        parts = tuple(_part(part, key, by_name, facts) for part in key.parts)
+        name = key.name or _free_name(parts, {one.name for one in made}, named)
         found = KeySchema(name, key.kind, parts, key.invisible, key.generated)
         if facts.mariadb:
             found = _with_row_end(fitted_key(found, by_name, engine, hashed=key.hash), columns)
         elif _is_spatial(found, by_name):
             found = replace(found, kind="spatial")
+        else:
+            found = shortened_key(found, by_name, engine, row_format)
         made.append(found)
     return tuple(made)
 
@@ -114,7 +126,9 @@ def _redundant(key: WrittenKey, other: WrittenKey, facts: ServerDialect) -> bool
     )
 
 
-def _part(part: KeyPart, key: WrittenKey, columns: dict[str, ColumnSchema]) -> KeyPart:
+def _part(
+    part: KeyPart, key: WrittenKey, columns: dict[str, ColumnSchema], facts: ServerDialect
+) -> KeyPart:
     if part.column is None:
         return part
     column = columns.get(part.column.lower())
@@ -126,14 +140,19 @@ def _part(part: KeyPart, key: WrittenKey, columns: dict[str, ColumnSchema]) -> K
     if part.prefix is not None and column.length is not None and part.prefix >= column.length:
         return replace(part, prefix=None)
     if part.prefix is not None and column.type in TEXTS:
-        return replace(part, prefix=min(part.prefix, TEXTS[column.type]))
+        # MariaDB takes as many characters as the column has bytes.
+        width = 1 if facts.mariadb or column.charset is None else widest(column.charset)
+        return replace(part, prefix=min(part.prefix, TEXTS[column.type] // width))
     return part
 
 
-def _free_name(parts: Sequence[KeyPart], made: Iterable[KeySchema]) -> str:
-    """The first column's name, with a number where another key has it."""
-    first = parts[0].column or "functional_index"
-    taken = {key.name.lower() for key in made}
+def _free_name(parts: Sequence[KeyPart], made: set[str], named: set[str]) -> str:
+    """The first column's name, with a number where a key before has it. A key with an expression
+    is called otherwise, and makes way for later ones that are `named` too."""
+    first = parts[0].column or ""
+    if any(part.column is None for part in parts):
+        first, made = "functional_index", made | named
+    taken = {name.lower() for name in made}
     if first.lower() not in taken and first.lower() != "primary":
         return first
     numbers = (f"{first}_{number}" for number in range(2, 100))

@@ -15,9 +15,11 @@ from pipeline.schema.evolving.column_changes import BLOBS, TEXTS, converted, con
 from pipeline.schema.evolving.defaults import resolve_default
 from pipeline.schema.evolving.effects import CannotFollow
 from pipeline.schema.evolving.prefixes import WITH_PREFIX, in_key
+from pipeline.schema.hidden_columns import kept, numbered, with_hidden
 from pipeline.schema.model import (
     ColumnSchema,
     ExpressionDefault,
+    HiddenColumn,
     KeyPart,
     KeySchema,
     TableSchema,
@@ -45,9 +47,11 @@ def placed_columns(
     new: list[ColumnSchema],
     convert: Charset | None,
     context: StatementContext,
-) -> list[PlacedColumn]:
+) -> tuple[list[PlacedColumn], tuple[HiddenColumn, ...]]:
     """The columns in their order: all that stay in their places, then each new and each moved
-    one goes where its clause says, in the order of the clauses."""
+    one goes where its clause says, in the order of the clauses. The hidden columns that stay
+    among them come apart; none where their places are not known."""
+    hidden = _kept_hidden(table, plan, context)
     changes = {
         change.old.lower(): column
         for change, column in zip(plan.defined, new, strict=True)
@@ -60,8 +64,11 @@ def placed_columns(
         and change.column.type.name in TEXTS + BLOBS
         and not change.column.type.sized
     }
-    columns: list[PlacedColumn] = []
-    for column in table.columns:
+    columns: list[PlacedColumn | HiddenColumn] = []
+    for column in with_hidden(table.columns, table.hidden):
+        if isinstance(column, HiddenColumn):
+            columns += (one for one in hidden if one.place == column.place)
+            continue
         folded = column.name.lower()
         if folded in changes:
             made = changes[folded]
@@ -77,13 +84,22 @@ def placed_columns(
             moved = _taken_out(columns, one.column.name)
             after = replace(moved, column=_defined(moved.column, plan, context))
             _place(columns, after, one.after)
-    if len({placement.column.name.lower() for placement in columns}) != len(columns):
+    visible = [column for column in columns if isinstance(column, PlacedColumn)]
+    if len({placement.column.name.lower() for placement in visible}) != len(visible):
         raise CannotFollow("two columns would have one name")
     first = table.columns[0]
-    places = [place for place, placement in enumerate(columns) if placement.before == first.name]
+    places = [place for place, placement in enumerate(visible) if placement.before == first.name]
     if _made_by_server(first) and any(places):
         raise CannotFollow("the server does not say whether a column goes before its own key")
-    return columns
+    return visible, numbered(columns)
+
+
+def _kept_hidden(
+    table: TableSchema, plan: AlterPlan, context: StatementContext
+) -> tuple[HiddenColumn, ...]:
+    if not context.facts.places_hidden:
+        return ()
+    return kept(table, plan.dropped_keys, plan.renamed_keys) or ()
 
 
 def _made_by_server(column: ColumnSchema) -> bool:
@@ -91,10 +107,14 @@ def _made_by_server(column: ColumnSchema) -> bool:
     return column.name == "my_row_id" and column.invisible and column.auto_increment
 
 
-def _taken_out(columns: list[PlacedColumn], name: str) -> PlacedColumn:
+def _taken_out(columns: list[PlacedColumn | HiddenColumn], name: str) -> PlacedColumn:
     """A column that was changed stands in its old place until its own clause moves it: a
     clause before that one finds it there, under its new name."""
-    moved = next(column for column in columns if column.column.name.lower() == name.lower())
+    moved = next(
+        column
+        for column in columns
+        if isinstance(column, PlacedColumn) and column.column.name.lower() == name.lower()
+    )
     columns.remove(moved)
     return moved
 
@@ -107,13 +127,17 @@ def _defined(made: ColumnSchema, plan: AlterPlan, context: StatementContext) -> 
     return _altered(made, plan, context)
 
 
-def _place(columns: list[PlacedColumn], column: PlacedColumn, after: str | None) -> None:
+def _place(
+    columns: list[PlacedColumn | HiddenColumn], column: PlacedColumn, after: str | None
+) -> None:
     if after is None:
         columns.append(column)
     elif after == FIRST:
         columns.insert(0, column)
     else:
-        names = [placement.column.name.lower() for placement in columns]
+        names = [
+            None if isinstance(one, HiddenColumn) else one.column.name.lower() for one in columns
+        ]
         if after.lower() not in names:
             raise CannotFollow(f"a column goes after {after}, which is not there")
         columns.insert(names.index(after.lower()) + 1, column)

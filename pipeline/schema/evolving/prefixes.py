@@ -1,7 +1,7 @@
 """How much of a column a key holds, where the statement asks for more than one can.
 
-Belongs here: MariaDB's ways out: a shorter beginning, or for a UNIQUE a hash of the whole.
-Rules: `mysql_prepare_create_table` in MariaDB's `sql/sql_table.cc`.
+Belongs here: the servers' ways out: a shorter beginning, or on MariaDB for a UNIQUE a hash of
+the whole. Rules: `mysql_prepare_create_table` in `sql/sql_table.cc` of MySQL and MariaDB.
 """
 
 from __future__ import annotations
@@ -35,6 +35,9 @@ SHAPES: Final = "how much of a shape a key holds is not known"
 
 _LIMITS: Final = {"InnoDB": 3072, "MyISAM": 1000, "Aria": 2300}
 """Bytes that a key of an engine holds, and a part of it; InnoDB's with pages of 16 KiB."""
+
+_OLD_FORMATS, _OLD_LIMIT = frozenset({"compact", "redundant"}), 767
+"""InnoDB's row formats of before MySQL 5.7, and how many bytes a part of a key holds in them."""
 
 _WIDTHS: Final = {"tinyint": 1, "year": 1, "smallint": 2, "mediumint": 3, "date": 3}
 _WIDTH: Final = 8
@@ -88,6 +91,20 @@ def fitted_key(
         plain = tuple(replace(part, descending=False) for part in key.parts)
         return replace(key, parts=plain, hashed=True)
     return replace(key, parts=tuple(_part(part, columns, limit) for part in key.parts))
+
+
+def shortened_key(
+    key: KeySchema, columns: Mapping[str, ColumnSchema], engine: str, row_format: str | None
+) -> KeySchema:
+    """A key as MySQL makes it of what was asked for; columns by lower-case names. A session
+    without strict mode shortens each part that is too long; others are refused."""
+    limit = {**_LIMITS, "MEMORY": 3072}.get(engine)
+    if engine == "InnoDB" and row_format in _OLD_FORMATS:
+        limit = _OLD_LIMIT
+    if key.kind != "index" or limit is None:
+        return key
+    parts = (part if part.column is None else _part(part, columns, limit) for part in key.parts)
+    return replace(key, parts=tuple(parts))
 
 
 def holds_shapes(table: TableSchema) -> bool:

@@ -44,7 +44,12 @@ def _nullability(column: WrittenColumn, reader: StatementReader) -> WrittenColum
         return replace(column, nullable=False)
     if reader.accept("NOT", "SECONDARY"):
         return column
-    return replace(column, nullable=True) if reader.accept("NULL") else None
+    if not reader.accept("NULL"):
+        return None
+    facts = reader.context.facts
+    if column.generated is not None and not (facts.mysql_8 or facts.mariadb):
+        return column  # MySQL 5.7 holds on to the NOT NULL of a generated column.
+    return replace(column, nullable=True)
 
 
 def _values(column: WrittenColumn, reader: StatementReader) -> WrittenColumn | None:

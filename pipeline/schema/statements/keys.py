@@ -103,7 +103,7 @@ def read_key_options(key: WrittenKey, reader: StatementReader) -> WrittenKey:
         elif reader.accept("WITH", "PARSER"):
             reader.name()
         elif reader.accept("VISIBLE") or reader.accept("NOT", "IGNORED"):
-            continue
+            key = replace(key, invisible=False)
         elif reader.accept_any("INVISIBLE", "IGNORED"):
             key = replace(key, invisible=True)
         elif reader.context.facts.mariadb and reader.peek().is_name and reader.sees_symbol("=", 1):

@@ -48,7 +48,8 @@ def read_option(options: WrittenOptions, reader: StatementReader) -> WrittenOpti
     reader.accept("DEFAULT")
     if reader.charset_word():
         reader.accept_symbol("=")
-        return replace(options, charset=reader.word_or_string())
+        collation = None if reader.context.facts.charset_resets else options.collation
+        return replace(options, charset=reader.word_or_string(), collation=collation)
     if reader.accept("COLLATE"):
         reader.accept_symbol("=")
         return replace(options, collation=reader.word_or_string())

@@ -13,6 +13,38 @@ alter table a add key (a), add unique (b), add index (b, a);
 create table b (a int, primary key (a), key (a), key a_2 (a), key (a));
 create table `c` (`primary` int, key (`primary`));
 
+-- case: columns that functional indexes hide [mysql]
+create table a (id int primary key, a int, index z ((a + 1)), unique y ((a + 2), b, (a * 3)), b int, c int, index x ((c + 0)));
+create index w on a ((c + 1), (c + 2));
+alter table a add unique v ((c + 3)), add g int, add index u ((g + 0));
+create table b like a;
+create table c like b;
+alter table a rename index z to aa, rename index y to bb;
+alter table a drop index aa, add h int, drop index w;
+alter table a add index aa ((h + 1)), add h2 int after id, rename index x to xx;
+alter table a change h2 h3 bigint after h, modify c int first, modify g bigint after c;
+alter table a rename index bb to xx, rename index xx to bb;
+alter table a drop index bb, add index bb ((b + 9)), rename index xx to q, add i int, add j int after b;
+alter table a drop index q, rename index bb to q, drop h3;
+alter table a drop index v, drop index u, drop index aa, drop index q, add k int;
+alter table b add m int, drop index z, algorithm = copy;
+alter table b drop index w, convert to character set latin1;
+rename table b to d;
+alter table d add n int, add index z ((n + 1)), rename to e, add o int, drop index u;
+alter table c drop index y, drop index v, add p int, add unique y ((p + 1), id);
+alter table c partition by hash (id) partitions 2;
+
+-- case: names of functional indexes [mysql]
+create table a (a int, b int, index (a, (a + 1)), unique (b, (b + 1), a), index ((a + 2)), index (b));
+alter table a add index (b, (b + 2)), add index functional_index_9 ((a + 5)), add index ((a + 6)), add unique ((a + 7));
+create table b (`primary` int, index ((`primary` + 1)), index functional_index ((`primary` + 2)));
+
+-- case: types that functional indexes hide [mysql]
+create table a (id int primary key, a varchar(10), js json, d date, index i ((lower(a))), index j ((cast(js->>'$.x' as unsigned)), (year(d)), (d + interval 1 day)), index k ((cast(js->>'$.y' as char(20)))));
+alter table a add b varchar(10), add index m ((json_extract(js, '$.z') + 0.5)), add index n ((a = 'x')), add y year, add u int unsigned;
+alter table a add index p ((cast(a as decimal(8, 2)))), add index q ((cast(d as datetime(3)))), add c varchar(10) after a;
+alter table a drop index i, add index r ((cast(a as time(2)))), add index s ((cast(a as binary(5)))), add e enum('a', 'b'), add f bit(3);
+
 -- case: CREATE INDEX and DROP INDEX
 create table a (a int, b varchar(50), c text, d geometry not null);
 create index i on a (a);
