@@ -76,7 +76,7 @@ soak: $(READY)  ## minutes of traffic, faults and runs
 	@$(BIN)/python -m pytest -m soak
 
 follow: $(READY)  ## follow the DDL in CASES=DIR on a real server; wrong ones fail
-	@$(BIN)/python -m tests.schema.follow $(CASES)
+	@$(BIN)/python -m tests.schema.follow $(CASES) $(SERVER)
 
 jar: $(READY)  ## compile the log stores and all other Java; needs a JDK
 	@$(BIN)/python -m tests.lake.build_log_store

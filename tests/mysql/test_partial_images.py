@@ -63,6 +63,7 @@ def test_mirrors_are_equal_after_every_run(
         assert (len(follower.spool.made) > spilled) == in_buckets
 
 
+@pytest.mark.servers("newest", "8.0")
 def test_a_changelog_says_what_the_log_had(mysql: MySqlStand, database: str) -> None:
     """A NULL that was logged is told from one that was not, also where the mirror's value is
     known from elsewhere; images with every column say nothing."""

@@ -35,7 +35,7 @@ from tests.mysql.reading import server
 from tests.mysql.text_values import rows_by_text, text_session
 from tests.mysql.value_cases import ValueCase, value_cases
 
-EVERYWHERE = ("mysql", "mariadb", "mariadb11")
+EVERYWHERE = ("mysql", "mysql80", "mariadb", "mariadb11")
 SERVERS = [
     "mysql drawn",
     *(f"{one} some" for one in EVERYWHERE[1:]),
@@ -69,7 +69,7 @@ def told(request: pytest.FixtureRequest) -> Iterator[Told]:
         with rows_read(stand) as read:
             selected = {name: read(structure) for name, structure in structures.items()}
         known = None if stand.has_metadata else structures
-        log = logged(stand, tables.start, tables.database, flavour, known)
+        log = logged(stand, tables.start, tables.database, known)
         yield Told(tables, source, structures, selected, log)
 
 
@@ -215,7 +215,7 @@ def test_the_server_s_structure_stands_in_for_metadata(told: Told) -> None:
     stand, structures = told.tables.stand, told.structures
     with stand.metadata({"mysql": "minimal", "mariadb": "no_log"}[told.tables.flavour]):
         tables = filled_again(told.tables, one_of_each())
-    images = logged(stand, tables.start, tables.database, tables.flavour, structures)
+    images = logged(stand, tables.start, tables.database, structures)
     with rows_read(stand) as read:
         wrong = [
             case.name

@@ -1,8 +1,8 @@
-"""`python -m tests.schema.follow DIR`: anybody's statements, followed on a real MySQL.
+"""`python -m tests.schema.follow DIR [8.0|5.7]`: anybody's statements, followed on a real MySQL.
 
-Belongs here: the server for it, and the report. DIR holds `.sql` and `.jsonl` files
-(`cases` tells their form). Rows are written into every table under every structure in
-between. Exit code 1 where a structure that was followed is not the server's.
+Belongs here: the server for it, by default the newest, and the report. DIR holds `.sql` and
+`.jsonl` files (`cases` tells their form). Rows are written into every table under every structure
+in between. Exit code 1 where a structure that was followed is not the server's.
 """
 
 from __future__ import annotations
@@ -15,13 +15,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from demo.mysql_search import GivenServer, find_mysql
+from demo.mysql_search import GivenServer, MySql, cache_folder, find_mysql
 from demo.mysqld import mysql_server
-from tests.fix_mysql import MySqlStand
+from resources.lake.java import java_or_refuse
+from tests.fix_mysql import UNHURRIED, MySqlStand
+from tests.old_mysql import MYSQL_5_7, MYSQL_8_0, old_mysql
 from tests.schema.cases import Case, read_cases
 from tests.schema.following import Outcome, counted, outcomes
 
-USAGE: Final = "usage: python -m tests.schema.follow DIR"
+USAGE: Final = "usage: python -m tests.schema.follow DIR [8.0|5.7]"
+_OLD: Final = {"8.0": MYSQL_8_0, "5.7": MYSQL_5_7}
 _SHOWN: Final = 160
 """Characters of a statement that are shown."""
 
@@ -30,24 +33,30 @@ _REFUSED: Final = 20
 
 
 def main(arguments: Sequence[str]) -> int:
-    if len(arguments) != 1 or not Path(arguments[0]).is_dir():
+    folder_given, *versions = arguments or ("",)
+    if not Path(folder_given).is_dir() or len(versions) > 1 or not _OLD.keys() >= {*versions}:
         print(USAGE, file=sys.stderr)
         return 2
-    found = find_mysql(os.environ)
+    found = _old(*versions) if versions else find_mysql(os.environ)
     if isinstance(found, GivenServer):
         print("a server of somebody else's is left alone: unset LOCKSTEP_TEST_MYSQL")
         return 2
-    cases = read_cases(Path(arguments[0]), "mysql")
+    cases = read_cases(Path(folder_given), "mysql")
     refused: list[str] = []
     with (
         tempfile.TemporaryDirectory(prefix="follow-") as folder,
-        mysql_server(found, Path(folder), os.environ) as server,
+        mysql_server(found, Path(folder), os.environ, options=UNHURRIED) as server,
     ):
         stand = MySqlStand(server, server.user, server.password)
         done = outcomes(stand, [*map(_alone, cases)], refused)
     print(*refused[:_REFUSED], sep="\n")
     print(report(done, len(cases), refused))
     return 1 if counted(done)["wrong"] else 0
+
+
+def _old(version: str) -> MySql:
+    java = java_or_refuse(os.environ).program
+    return old_mysql(_OLD[version], cache_folder(os.environ), java)
 
 
 def _alone(case: Case) -> Case:
