@@ -5,6 +5,10 @@ tokens mean.
 
 Rules: MySQL manual, "Language Structure"; MariaDB's executable comments as in its
 "Comment Syntax" (`/*M!`, and versions 50700 to 99999, which are MySQL's alone, left out).
+
+A server logs an executable comment that it skipped as a plain one: `/*!99999 … */` as
+`/* 99999 … */`. What was nested in it newer servers rewrite to `(* … *)`. Older MySQL leaves it
+as it is, so that the comment seems to end too early: such a text cannot be read.
 """
 
 from __future__ import annotations
@@ -37,8 +41,9 @@ class Token:
 
     @property
     def keyword(self) -> str:
-        """The word in upper case; "" for everything else."""
-        return self.text.upper() if self.kind == "word" else ""
+        """The word in upper case; "" for everything else. Only ASCII makes a keyword: in Python,
+        other letters become ASCII in upper case."""
+        return self.text.upper() if self.kind == "word" and self.text.isascii() else ""
 
     @property
     def is_name(self) -> bool:
@@ -46,9 +51,10 @@ class Token:
 
 
 _WORD: Final = r"[0-9A-Za-z_$\u0080-\U0010ffff]"
+_BLANK: Final = r"[\x00-\x20]"
 _PLACE: Final = rf"""
-      (?P<space>[\s\x00-\x1f]+)
-    | (?P<line>--(?=[\s\x00-\x1f]|$)[^\n]*|\#[^\n]*)
+      (?P<space>{_BLANK}+)
+    | (?P<line>--(?={_BLANK}|$)[^\n]*|\#[^\n]*)
     | (?P<open>/\*(?P<maria>M)?!)
     | (?P<comment>/\*)
     | (?P<close>\*/)
@@ -60,8 +66,20 @@ _PLACE: Final = rf"""
     | (?P<variable>@@?[0-9A-Za-z_$.]*)
     | (?P<symbol>:=|<=>|->>|->|<<|>>|<>|<=|>=|!=|&&|\|\||.)
 """
-_AFTER_DOT: Final = re.compile(rf"{_WORD}+")
-_VERSION: Final = re.compile(r"\d{5,6}")
+_MULTI_BYTE: Final = frozenset(
+    {"utf8mb4", "utf8mb3", "gb18030", "gbk", "gb2312", "big5", "sjis", "cp932", "ujis", "eucjpms"}
+    | {"euckr", "binary"}
+)
+"""Character sets of clients in which U+00A0 is a letter. In latin1 it is a blank, and elsewhere a
+blank or a syntax error."""
+
+_VERSION_MARIADB: Final = re.compile(r"[0-9]{5,6}")
+_VERSION_MYSQL: Final = re.compile(r"[0-9]{6}(?=[\t-\r ])|[0-9]{5}")
+_VERSION_OLD_MYSQL: Final = re.compile(r"[0-9]{5}")
+_SKIPPED: Final = re.compile(r" [0-9]{5}")
+_SIX_DIGITS_SINCE: Final = 80100
+"""MySQL's first version that reads versions of six digits, if a blank follows them."""
+
 _CLOSE: Final = re.compile(r"\*/")
 _COMMENT_END: Final = re.compile(r"\*/|/\*")
 _ESCAPES: Final = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a"}
@@ -73,16 +91,23 @@ _MYSQL_ALONE: Final = range(50700, 100000)
 
 
 @cache
-def _place() -> re.Pattern[str]:
-    """Not made at import: a run that reads no statement needs no pattern of this size."""
-    return re.compile(_PLACE, re.VERBOSE | re.DOTALL)
+def _patterns(client_charset: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """What may stand at a place, and after the dot of a name. They are not made at import: a run
+    that reads no statement needs no patterns of this size."""
+    place, after_dot = _PLACE, _WORD + "+"
+    if client_charset not in _MULTI_BYTE:
+        word = _WORD.replace(r"\u0080-", r"\u0080-\u009f\u00a1-")
+        blank = _BLANK.replace("]", r"\u00a0]")
+        place = place.replace(_WORD, word).replace(_BLANK, blank)
+        after_dot = word + "+"
+    return re.compile(place, re.VERBOSE | re.DOTALL | re.ASCII), re.compile(after_dot)
 
 
 def tokens(text: str, context: StatementContext) -> Iterator[Token]:
     """The tokens, executable comments opened where this server executed them. CannotRead
     for quotes and comments that are not closed."""
     at, opened, last = 0, 0, ""
-    place = _place()
+    place, after_dot = _patterns(context.client_charset)
     behind_name = -1
     while at < len(text):
         if at == behind_name and text[at] == ".":
@@ -91,7 +116,7 @@ def tokens(text: str, context: StatementContext) -> Iterator[Token]:
             yield Token("symbol", ".", at, at + 1)
             at += 1
             continue
-        if last == "." and (match := _AFTER_DOT.match(text, at)):
+        if last == "." and (match := after_dot.match(text, at)):
             last = match[0]
             yield Token("word", match[0], at, match.end())
             at = behind_name = match.end()
@@ -114,7 +139,7 @@ def tokens(text: str, context: StatementContext) -> Iterator[Token]:
             case "space" | "line":
                 at = match.end()
             case "comment":
-                at = _close(text, match.end())
+                at = _leave_out(text, match.end(), context)
             case "open":
                 at, entered = _enter(text, match, context)
                 opened += entered
@@ -137,8 +162,8 @@ def _enter(text: str, match: re.Match[str], context: StatementContext) -> tuple[
     """Behind the beginning of an executable comment, or behind all of it."""
     maria = match["maria"] is not None
     if maria and not context.facts.mariadb:
-        return _close(text, match.end(), nested=True), False
-    version = _VERSION.match(text, match.end())
+        return _close(text, match.end()), False
+    version = _version(text, match.end(), context)
     if version is None:
         return match.end(), True
     number = int(version[0])
@@ -148,6 +173,23 @@ def _enter(text: str, match: re.Match[str], context: StatementContext) -> tuple[
     if skipped:
         return _close(text, match.end(), nested=True), False
     return version.end(), True
+
+
+def _version(text: str, at: int, context: StatementContext) -> re.Match[str] | None:
+    """The version that an executable comment begins with."""
+    if context.facts.mariadb:
+        return _VERSION_MARIADB.match(text, at)
+    six_digits = context.facts.version >= _SIX_DIGITS_SINCE
+    return (_VERSION_MYSQL if six_digits else _VERSION_OLD_MYSQL).match(text, at)
+
+
+def _leave_out(text: str, at: int, context: StatementContext) -> int:
+    """Return the place after a plain comment. Raise CannotRead if it may be an executable one
+    that the server skipped, and then ends at another place."""
+    end = _close(text, at)
+    if not context.facts.mariadb and _SKIPPED.match(text, at) and text.find("/*", at, end) >= 0:
+        raise CannotRead(f"the comment at {at - 2} may end at two places")
+    return end
 
 
 def _close(text: str, at: int, *, nested: bool = False) -> int:
