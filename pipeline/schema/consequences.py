@@ -161,8 +161,8 @@ RULES: Final[tuple[ConsequenceRule, ...]] = (
         _is("dirty"),
         Action.QUARANTINED,
         (
-            "partition TRUNCATE, DROP, EXCHANGE; IMPORT and DISCARD TABLESPACE; MariaDB's ALTER "
-            "IGNORE; REPAIR TABLE",
+            "partition TRUNCATE, DROP, EXCHANGE, and REORGANIZE of VALUES IN; IMPORT and DISCARD "
+            "TABLESPACE; MariaDB's ALTER IGNORE; REPAIR TABLE",
             "no new version",
             "quarantined; re-read with on_rewrite = resnapshot",
             "a resnapshot row where it is re-read",

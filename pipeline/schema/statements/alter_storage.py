@@ -8,6 +8,7 @@ Source: `alter_table_stmt` in `sql/sql_yacc.yy` of MySQL, and MariaDB's.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from pipeline.schema.statements.changes import (
@@ -26,7 +27,6 @@ from pipeline.schema.statements.written import (
 _PARTITION_WORDS: Final = frozenset(
     {"ANALYZE", "CHECK", "OPTIMIZE", "REBUILD", "REPAIR", "REORGANIZE", "COALESCE"}
 )
-_ROWS_GO: Final = frozenset({"REPAIR"})
 
 
 def read_partitions(reader: StatementReader) -> Clause | None:
@@ -53,15 +53,26 @@ def read_partitions(reader: StatementReader) -> Clause | None:
         raise CannotRead("CONVERT PARTITION and CONVERT TABLE are not followed")
     word = reader.peek().keyword
     if word in _PARTITION_WORDS and reader.sees(word, "PARTITION"):
-        to_the_end(reader)
-        return RowsChange("REPAIR PARTITION") if word in _ROWS_GO else Neutral(f"{word} PARTITION")
+        words = to_the_end(reader)
+        rows_go = word == "REPAIR" or (word == "REORGANIZE" and _leaves_values_out(words))
+        return (RowsChange if rows_go else Neutral)(f"{word} PARTITION")
     return None
 
 
-def to_the_end(reader: StatementReader) -> None:
-    """Partition clauses stand alone: nothing but they is left."""
+def _leaves_values_out(words: Sequence[str]) -> bool:
+    """Return whether REORGANIZE PARTITION may delete rows. Servers delete those whose value the new
+    lists (VALUES IN) leave out; what new ranges leave out they refuse."""
+    ranges = ("VALUES", "LESS", "THAN") in zip(words, words[1:], words[2:], strict=False)
+    return "INTO" in words and not ranges
+
+
+def to_the_end(reader: StatementReader) -> list[str]:
+    """Take the rest, and return its keywords. Partition clauses stand alone: nothing but they is
+    left."""
+    words = []
     while not reader.over:
-        reader.next()
+        words.append(reader.next().keyword)
+    return words
 
 
 def read_neutral(reader: StatementReader) -> Clause | None:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Final
 
 from pipeline.schema.context import ServerDialect
+from pipeline.schema.statements.lexer import CannotRead
 from pipeline.schema.statements.reader import StatementReader
 from pipeline.schema.statements.written import WrittenOptions
 
@@ -18,7 +19,7 @@ _VALUED: Final = frozenset(
     | {"COMMENT", "COMPRESSION", "CONNECTION", "DELAY_KEY_WRITE", "ENCRYPTION"}
     | {"ENGINE_ATTRIBUTE", "INSERT_METHOD", "KEY_BLOCK_SIZE", "MAX_ROWS", "MIN_ROWS", "PACK_KEYS"}
     | {"PASSWORD", "SECONDARY_ENGINE", "SECONDARY_ENGINE_ATTRIBUTE", "STATS_AUTO_RECALC"}
-    | {"STATS_PERSISTENT", "STATS_SAMPLE_PAGES", "PAGE_CHECKSUM", "TRANSACTIONAL", "SEQUENCE"}
+    | {"STATS_PERSISTENT", "STATS_SAMPLE_PAGES", "PAGE_CHECKSUM", "TRANSACTIONAL"}
     | {"ENCRYPTED", "ENCRYPTION_KEY_ID", "ITEF_QUOTES", "PAGE_COMPRESSED"}
     | {"PAGE_COMPRESSION_LEVEL", "IETF_QUOTES"}
 )
@@ -100,6 +101,11 @@ def _neutral(options: WrittenOptions, reader: StatementReader) -> WrittenOptions
     if reader.accept("WITH", "SYSTEM", "VERSIONING"):
         return replace(options, system_versioned=True)
     if reader.context.facts.mariadb:
+        if reader.accept("SEQUENCE"):
+            reader.accept_symbol("=")
+            if reader.next().text != "0":
+                raise CannotRead("a table that becomes a sequence is not followed")
+            return options
         if reader.accept("PERIOD", "FOR"):
             reader.name()
             reader.parenthesized()
