@@ -19,10 +19,10 @@ from pipeline.schema.collations import charset_of, collation_name
 from pipeline.schema.hidden_columns import places_known
 
 _REAL_AS_FLOAT: Final = 1
-_ANSI_QUOTES: Final = 1 << 2
+ANSI_QUOTES: Final = 1 << 2
 _ORACLE: Final = 1 << 9
 _MAXDB: Final = 1 << 12
-_NO_BACKSLASH_ESCAPES: Final = 1 << 20
+NO_BACKSLASH_ESCAPES: Final = 1 << 20
 _STRICT: Final = 1 << 21 | 1 << 22
 _MARIADB_EXPLICIT_TIMESTAMPS: Final = 1 << 24
 _MARIADB_EMPTY_IS_NULL: Final = 1 << 32
@@ -67,7 +67,8 @@ class StatementContext:
     """The session a statement ran in. Collations are their own names; `microseconds` are
     those of the event's second; `database_collation`: MySQL's, where the session has another
     than its database's. `alter_phase`: MariaDB's two-phase ALTER is logged at its "start",
-    and again at its "commit" or "rollback"."""
+    and again at its "commit" or "rollback". `thread_specific`: the statement used a temporary
+    table of its session (or its connection's number)."""
 
     facts: ServerDialect = field(default_factory=ServerDialect)
     database: str = ""
@@ -82,14 +83,15 @@ class StatementContext:
     microseconds: int = 0
     alter_phase: str | None = None
     database_collation: str | None = None
+    thread_specific: bool = False
 
     @property
     def ansi_quotes(self) -> bool:
-        return bool(self.sql_mode & _ANSI_QUOTES)
+        return bool(self.sql_mode & ANSI_QUOTES)
 
     @property
     def backslash_escapes(self) -> bool:
-        return not self.sql_mode & _NO_BACKSLASH_ESCAPES
+        return not self.sql_mode & NO_BACKSLASH_ESCAPES
 
     @property
     def real_as_float(self) -> bool:

@@ -193,6 +193,12 @@ def _rename(
         if _may_be_view(schema, old, target):
             return schema, [Unchanged(old, "it is a view, not a table")]
         return schema, [UnknownTable(old, "RENAME")]
+    if schema.table(target) not in (None, table):
+        # MariaDB logs RENAME TABLE of a temporary table like that of any other.
+        return schema.with_unknown(old).with_unknown(target), [
+            NotFollowed(table.name, f"it is renamed to {target}, which exists"),
+            NotFollowed(target, f"{table.name} is renamed to it, and it exists"),
+        ]
     after = replace(
         table, name=target, foreign_keys=renamed_names(table.foreign_keys, table.name, target)
     )

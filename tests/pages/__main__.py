@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from tests.pages import buffer, checks, lives, policies, retries, schema_rules, start_rules
+from tests.pages import buffer, checks, lives, passed, policies, retries, schema_rules, start_rules
 from tests.pages.made import MadePart, rewritten
 
 CHECKOUT: Final = Path(__file__).resolve().parents[2]
@@ -13,6 +13,7 @@ PARTS: Final[tuple[MadePart, ...]] = (
     start_rules.PART,
     buffer.PART,
     schema_rules.PART,
+    passed.PART,
     policies.PART,
     lives.PART,
     checks.PART,

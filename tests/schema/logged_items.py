@@ -10,15 +10,15 @@ from dataclasses import dataclass
 from typing import Final
 
 from pipeline.binlog.search.walk import walk
-from pipeline.binlog.stream.event_reader import Reader
+from pipeline.binlog.stream.control import Query, read_query
 from pipeline.binlog.stream.framing import EventType
 from pipeline.position import Coordinates
-from pipeline.runs.capturing.logged_statements import statement_text
-from pipeline.schema.context import ServerDialect, StatementContext, read_context
+from pipeline.runs.capturing.logged_statements import context_of, statement_text
+from pipeline.schema.context import ServerDialect, StatementContext
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server
 
-_BEGINNINGS: Final = (b"\0BEGIN", b"\0COMMIT")
+_FRAMES: Final = ("BEGIN", "COMMIT")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,22 +58,15 @@ def logged(
     try:
         for seen in walk(dump, start):
             if seen.code == EventType.QUERY:
-                body = seen.event.body
-                if not body.endswith(_BEGINNINGS):
-                    yield _statement(body, facts, seen.after)
+                query = read_query(seen.event)
+                if query.text not in _FRAMES:
+                    yield _statement(query, facts, seen.after)
             elif seen.code == EventType.TABLE_MAP:
                 yield Mapped(seen.after, seen.packet[: -4 if seen.checksum else None])
     finally:
         dump.close()
 
 
-def _statement(body: bytes, facts: ServerDialect, end: Coordinates) -> Logged:
-    reader = Reader(body, "a QUERY event")
-    reader.take(8)
-    length = reader.integer(1)
-    reader.take(2)
-    status = reader.take(reader.integer(2))
-    database = reader.take(length).decode()
-    reader.take(1)
-    context = read_context(status, facts, database)
-    return Logged(end, statement_text(reader.rest(), context.client_charset), context)
+def _statement(query: Query, facts: ServerDialect, end: Coordinates) -> Logged:
+    context = context_of(query, facts)
+    return Logged(end, statement_text(query.raw, context.client_charset), context)

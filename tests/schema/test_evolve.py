@@ -73,6 +73,14 @@ def test_swapped_tables() -> None:
     assert set() == {named("t")} & tables.keys()
 
 
+def test_renamed_to_a_table_that_exists() -> None:
+    """No server does that: one of the names means another table, perhaps a temporary one."""
+    done = after([_A, "create table b (x int)", "rename table a to b"])
+    assert [NotFollowed, NotFollowed] == [type(effect) for effect in done.effects]
+    assert {named("a"), named("b")} == done.schema.unknown
+    assert done.schema.tables == {}
+
+
 def test_created_where_nobody_knew() -> None:
     """A table that may have been there was not, if it could be created."""
     done = after([_A], schema=_UNKNOWN)

@@ -25,6 +25,7 @@ from pipeline.position import Coordinates, LogFile
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LOGICAL_CLOCK = 2
 _55_BITS = (1 << 55) - 1
+_THREAD_SPECIFIC = 0x4
 _MAX_NUMBER = (1 << 63) - 1
 _LAST_MOMENT = (datetime.max.replace(tzinfo=UTC) - EPOCH) // timedelta(microseconds=1)
 
@@ -221,7 +222,8 @@ class Query:
     `text` is decoded as UTF-8 where it can be, else as latin1, which keeps every byte:
     enough to tell statements apart. Who reads one takes `raw` in its client's character
     set, which is among the status variables (`status`; `schema.context`). `second`: when it
-    began, in seconds since the epoch.
+    began, in seconds since the epoch. `thread_specific`: its header's flag of that name, which
+    statements have that use temporary tables.
     """
 
     database: str
@@ -229,6 +231,7 @@ class Query:
     status: bytes = b""
     raw: bytes = b""
     second: int = 0
+    thread_specific: bool = False
 
 
 def read_query(event: Event) -> Query:
@@ -242,7 +245,8 @@ def read_query(event: Event) -> Query:
     database = reader.take(database_length)
     reader.take(1)
     raw = reader.rest()
-    return Query(_text(database), _text(raw), status, raw, event.timestamp)
+    thread_specific = bool(event.flags & _THREAD_SPECIFIC)
+    return Query(_text(database), _text(raw), status, raw, event.timestamp, thread_specific)
 
 
 def _text(data: bytes) -> str:

@@ -7,16 +7,17 @@ in. Does not: what the statement means (`pipeline.schema`), where the log is rea
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final
 
 from pipeline.binlog.stream.commit_times import SECOND, commit_times
-from pipeline.binlog.stream.control import moment
+from pipeline.binlog.stream.control import Query, moment
 from pipeline.binlog.stream.description import Description, version_number
 from pipeline.binlog.stream.ring import SERVER, TransactionGroup
 from pipeline.binlog.text.charsets import text_decoder
 from pipeline.binlog.transactions.identity import gtid_text
 from pipeline.ports.source import ServerFacts
-from pipeline.schema.context import ServerDialect, read_context
+from pipeline.schema.context import ServerDialect, StatementContext, read_context
 from pipeline.schema.logged import LoggedStatement
 
 _OWN: Final = "utf8mb4"
@@ -55,7 +56,7 @@ def logged_statements(group: TransactionGroup, facts: ServerDialect) -> list[Log
     found = []
     for number, query in group.statements:
         row = group.transactions[number]
-        context = read_context(query.status, facts, query.database)
+        context = context_of(query, facts)
         found.append(
             LoggedStatement(
                 text=statement_text(query.raw, context.client_charset),
@@ -69,6 +70,12 @@ def logged_statements(group: TransactionGroup, facts: ServerDialect) -> list[Log
             )
         )
     return found
+
+
+def context_of(query: Query, facts: ServerDialect) -> StatementContext:
+    """The session that a statement ran in, as its event tells it."""
+    context = read_context(query.status, facts, query.database)
+    return replace(context, thread_specific=query.thread_specific)
 
 
 def statement_text(raw: bytes, charset: str) -> str:

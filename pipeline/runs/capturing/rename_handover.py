@@ -12,6 +12,7 @@ With `renames = "keep-path"` a rename hands mirrors over if, where it stands,
 | the capture has nothing of these tables yet | the run ends there, and the next begins so |
 | every name is captured, and no mirror is kept under a name that is taken | read |
 | the statement does nothing else, and the mirror has the columns of the table | read |
+| the server is not MariaDB, which logs RENAME TABLE of temporary tables too, and alike | read |
 
 All mirrors of a statement change hands, or none. So no write of one name is ever open in a
 folder that has another's.
@@ -70,7 +71,8 @@ class HandingOver:
         goes_on = decision.predecessor is not None or (
             decision.continuity is Continuity.CONTIGUOUS and not run_start.leave_out
         )
-        self._wanted = goes_on and basis.work.source.lake.renames is Renames.KEEP_PATH
+        keeps_path = basis.work.source.lake.renames is Renames.KEEP_PATH
+        self._wanted = goes_on and keeps_path and run_start.facts.flavour != "mariadb"
         self._books: _Books | None = None
 
     def cuts(self, logged: LoggedStatement) -> str | None:

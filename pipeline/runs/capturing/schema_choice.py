@@ -38,7 +38,8 @@ def version_for(mapped: TableMap, structures: SchemaTracker, at: Coordinates) ->
     version = structures.version(table)
     if version is not None and version.knowledge is Knowledge.KNOWN:
         return version
-    if OptionalField.NAMES in read_outlines(mapped)[0].said:
+    dropped = version is not None and version.knowledge is Knowledge.DROPPED
+    if not dropped and OptionalField.NAMES in read_outlines(mapped)[0].said:
         return structures.told_by_map(_told(mapped), at)
     later = structures.known_from(table)
     if later is not None:

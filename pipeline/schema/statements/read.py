@@ -1,17 +1,25 @@
 """A statement → what it changes: the room's face.
 
-Belongs here: telling statements apart by their first words, and the list of those that
-change nothing here. Nothing is passed because it was not recognised.
+Belongs here: telling statements apart by the words they begin with. Does not: the list of those
+that change nothing here (`passed`). Nothing is passed because it was not recognised.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import product
 
-from pipeline.schema.context import StatementContext
+from pipeline.schema.context import ANSI_QUOTES, NO_BACKSLASH_ESCAPES, StatementContext
 from pipeline.schema.statements.alter import drop_index_clause, read_alter_table
 from pipeline.schema.statements.changes import (
+    AddColumn,
+    AlterDefault,
     AlterTable,
+    ChangeColumn,
+    CreateLike,
+    CreateSelect,
+    CreateTable,
     DropDatabase,
     DropTables,
     Irrelevant,
@@ -29,24 +37,13 @@ from pipeline.schema.statements.create import (
     skip_locks,
 )
 from pipeline.schema.statements.lexer import CannotRead
+from pipeline.schema.statements.passed import PASSED
 from pipeline.schema.statements.reader import StatementReader
+from pipeline.schema.statements.set_statement import read_settings
+from pipeline.schema.statements.touched import named_by
 from pipeline.table import TableName
 
 Understood = tuple[SchemaChange, ...] | Irrelevant
-
-_PASSED: Final = frozenset(
-    {"ANALYZE", "BEGIN", "CHECK", "CHECKSUM", "COMMIT", "FLUSH", "GRANT", "INSTALL", "OPTIMIZE"}
-    | {"RELEASE", "REVOKE", "ROLLBACK", "SAVEPOINT", "SET", "UNINSTALL", "XA", "CLONE", "KILL"}
-    | {"RESET", "PURGE", "LOCK", "UNLOCK", "CACHE", "SHUTDOWN"}
-)
-_OBJECTS: Final = frozenset(
-    {"AGGREGATE", "EVENT", "FUNCTION", "INSTANCE", "LIBRARY", "LOGFILE", "PACKAGE", "PROCEDURE"}
-    | {"RESOURCE", "ROLE", "SEQUENCE", "SERVER", "TABLESPACE", "TRIGGER", "UNDO", "USER", "VIEW"}
-    | {"MASKING", "JSON"}
-)
-_BEFORE: Final = frozenset({"OR", "REPLACE", "DEFINER", "ALGORITHM", "SQL", "SECURITY"})
-_SEARCH: Final = 40
-"""How far an object's word may stand behind CREATE, ALTER or DROP: DEFINER=… comes first."""
 
 
 def read_change(text: str, context: StatementContext) -> Understood | NotUnderstood:
@@ -57,92 +54,186 @@ def read_change(text: str, context: StatementContext) -> Understood | NotUnderst
     """
     if context.other_grammar is not None:
         return NotUnderstood(f"it ran under sql_mode={context.other_grammar}")
+    found = _read_text(text, context)
+    if _may_set_mode(text, context):
+        found = _under_any_mode(text, context, found)
+    return _of_temporary(found) if context.thread_specific else found
+
+
+def _of_temporary(found: Understood | NotUnderstood) -> Understood | NotUnderstood:
+    """Return what is known of a statement that used temporary tables. A name may mean one of
+    these instead of the table that has this name for everybody."""
+    if isinstance(found, Irrelevant | NotUnderstood) or not any(map(_may_mean_temporary, found)):
+        return found
+    return NotUnderstood("it may have meant a temporary table", named_by(found))
+
+
+def _may_mean_temporary(change: SchemaChange) -> bool:
+    """Return whether the names of a change are ambiguous. Servers log which kind of table they
+    dropped, and definitions in full. MariaDB also marks every CREATE OR REPLACE that replaced a
+    table, so that the mark says nothing about its LIKE."""
+    if isinstance(change, CreateLike):
+        return not change.or_replace
+    return isinstance(change, AlterTable | RenameTables | RepairTables | TruncateTable)
+
+
+def _read_text(text: str, context: StatementContext) -> Understood | NotUnderstood:
     try:
         reader = StatementReader(text, context)
     except CannotRead as error:
         return NotUnderstood(str(error))
     try:
+        settings = read_settings(reader)
         found = _read(reader)
         if not isinstance(found, Irrelevant) and not reader.over:
             raise reader.unexpected("the statement's end")
     except CannotRead as error:
         return NotUnderstood(str(error), _touched(text, context))
-    return found
+    if isinstance(found, Irrelevant):
+        return found
+    if settings.unknown:
+        variables = ", ".join(settings.unknown)
+        return NotUnderstood(f"SET STATEMENT changes {variables} for it", named_by(found))
+    if settings.engine is None:
+        return found
+    return tuple(_with_engine(change, settings.engine) for change in found)
+
+
+def _with_engine(change: SchemaChange, engine: str) -> SchemaChange:
+    """Give a new table this engine if its definition names none."""
+    if not isinstance(change, CreateTable) or change.options.engine is not None:
+        return change
+    return replace(change, options=replace(change.options, engine=engine))
+
+
+# -- SET STATEMENT sql_mode ---------------------------------------------------------
+
+
+def _may_set_mode(text: str, context: StatementContext) -> bool:
+    """Return whether SET STATEMENT may set `sql_mode`: then the text was parsed under another
+    one than the event tells."""
+    if not context.facts.mariadb or "sql_mode" not in text.lower():
+        return False
+    try:
+        return StatementReader(text, context).sees("SET", "STATEMENT")
+    except CannotRead:
+        return True
+
+
+def _under_any_mode(
+    text: str, context: StatementContext, found: Understood | NotUnderstood
+) -> Understood | NotUnderstood:
+    """Return what the text means if it means the same under every `sql_mode`. A definition of a
+    column never does: its type and its default depend on more than the four modes of quoting."""
+    modes = (
+        context.sql_mode & ~(ANSI_QUOTES | NO_BACKSLASH_ESCAPES) | quotes | escapes
+        for quotes, escapes in product((0, ANSI_QUOTES), (0, NO_BACKSLASH_ESCAPES))
+    )
+    readings = [_read_text(text, replace(context, sql_mode=mode)) for mode in modes]
+    alike = all(reading == found for reading in readings)
+    if alike and (isinstance(found, Irrelevant | NotUnderstood) or not _defines_columns(found)):
+        return found
+    touched = {_may_touch(reading) for reading in readings}
+    reason = "SET STATEMENT changes sql_mode, and the log does not tell the session's own"
+    return NotUnderstood(reason, touched.pop() if len(touched) == 1 else None)
+
+
+def _defines_columns(changes: Sequence[SchemaChange]) -> bool:
+    return any(
+        isinstance(change, CreateTable | CreateSelect)
+        or (
+            isinstance(change, AlterTable)
+            and any(isinstance(c, AddColumn | ChangeColumn | AlterDefault) for c in change.clauses)
+        )
+        for change in changes
+    )
+
+
+def _may_touch(reading: Understood | NotUnderstood) -> tuple[TableName, ...] | None:
+    match reading:
+        case Irrelevant():
+            return ()
+        case NotUnderstood():
+            return reading.may_touch
+    return named_by(reading)
+
+
+# -- by the first words -------------------------------------------------------------
 
 
 def _read(reader: StatementReader) -> Understood:
-    word = reader.peek().keyword
-    if word in _PASSED:
-        return Irrelevant(word)
     if reader.over:
         return Irrelevant("nothing")
-    reader.next()
+    followed = _followed(reader)
+    return _passed(reader) if followed is None else followed
+
+
+def _followed(reader: StatementReader) -> tuple[SchemaChange, ...] | None:
+    """Return what a statement changes that is followed. For any other, return None and stay at
+    its beginning."""
+    first = reader.at
+    word = reader.next().keyword
+    change: SchemaChange | None = None
     match word:
         case "CREATE":
-            return _create(reader)
+            change = _create(reader)
         case "ALTER":
-            return _alter(reader)
+            change = _alter(reader)
         case "DROP":
-            return _drop(reader)
-        case "RENAME":
-            return _rename(reader)
+            change = _drop(reader)
+        case "RENAME" if not reader.sees("USER"):
+            change = _rename(reader)
         case "TRUNCATE":
             reader.accept("TABLE")
-            table = reader.table()
+            change = TruncateTable(reader.table())
             skip_locks(reader)
-            return (TruncateTable(table),)
-        case "REPAIR":
-            reader.accept_any("NO_WRITE_TO_BINLOG", "LOCAL")
-            reader.accept_any("TABLE", "TABLES")
-            tables = reader.tables()
-            while reader.accept_any("QUICK", "EXTENDED", "USE_FRM", "FORCE"):
-                pass
-            return (RepairTables(tables),)
-    raise CannotRead(f"{word or 'the statement'} is on no list")
+        case "REPAIR" if not (reader.sees("VIEW") or reader.sees("VIEWS")):
+            change = _repair(reader)
+    if change is None:
+        reader.at = first
+        return None
+    return (change,)
 
 
-def _create(reader: StatementReader) -> Understood:
+def _create(reader: StatementReader) -> SchemaChange | None:
     or_replace = reader.accept("OR", "REPLACE")
-    if reader.accept("TEMPORARY"):
-        return Irrelevant("CREATE TEMPORARY TABLE")
     if reader.accept("TABLE"):
-        return (read_create_table(reader, or_replace=or_replace),)
+        return read_create_table(reader, or_replace=or_replace)
     if reader.accept_any("DATABASE", "SCHEMA"):
-        return (read_create_database(reader, or_replace=or_replace),)
-    if reader.sees("SPATIAL", "REFERENCE"):
-        return Irrelevant("CREATE SPATIAL REFERENCE SYSTEM")
+        return read_create_database(reader, or_replace=or_replace)
+    if or_replace and reader.accept("SEQUENCE"):
+        # MariaDB drops what has that name, even if it is a table.
+        replaced = DropTables((reader.table(),), if_exists=True)
+        reader.skip_rest()
+        return replaced
     reader.accept_any("ONLINE", "OFFLINE")
     kind = reader.accept_any("UNIQUE", "FULLTEXT", "SPATIAL").lower()
     if reader.accept("INDEX"):
-        return (read_create_index(kind or "index", reader, or_replace=or_replace),)
-    return _object("CREATE", reader)
+        return read_create_index(kind or "index", reader, or_replace=or_replace)
+    return None
 
 
-def _alter(reader: StatementReader) -> Understood:
+def _alter(reader: StatementReader) -> SchemaChange | None:
     reader.accept_any("ONLINE", "OFFLINE")
     ignore = reader.accept("IGNORE")
     reader.accept_any("ONLINE", "OFFLINE")
     if reader.accept("TABLE"):
-        return (read_alter_table(reader, ignore=ignore),)
+        return read_alter_table(reader, ignore=ignore)
     if reader.accept_any("DATABASE", "SCHEMA"):
-        return (read_alter_database(reader),)
-    return _object("ALTER", reader)
+        return read_alter_database(reader)
+    return None
 
 
-def _drop(reader: StatementReader) -> Understood:
-    if reader.accept("TEMPORARY"):
-        return Irrelevant("DROP TEMPORARY TABLE")
+def _drop(reader: StatementReader) -> SchemaChange | None:
     if reader.accept_any("TABLE", "TABLES"):
         if_exists = reader.if_exists()
         tables = reader.tables()
         reader.accept_any("RESTRICT", "CASCADE")
         skip_locks(reader)
-        return (DropTables(tables, if_exists),)
+        return DropTables(tables, if_exists)
     if reader.accept_any("DATABASE", "SCHEMA"):
         if_exists = reader.if_exists()
-        return (DropDatabase(reader.name(), if_exists),)
-    if reader.sees("SPATIAL", "REFERENCE"):
-        return Irrelevant("DROP SPATIAL REFERENCE SYSTEM")
+        return DropDatabase(reader.name(), if_exists)
     reader.accept_any("ONLINE", "OFFLINE")
     if reader.accept("INDEX"):
         if_exists = reader.if_exists()
@@ -150,15 +241,11 @@ def _drop(reader: StatementReader) -> Understood:
         reader.expect("ON")
         table = reader.table()
         skip_locks(reader)
-        return (AlterTable(table, (drop_index_clause(name, if_exists=if_exists),)),)
-    if reader.sees("PREPARE"):
-        return Irrelevant("DROP PREPARE")
-    return _object("DROP", reader)
+        return AlterTable(table, (drop_index_clause(name, if_exists=if_exists),))
+    return None
 
 
-def _rename(reader: StatementReader) -> Understood:
-    if reader.accept("USER"):
-        return Irrelevant("RENAME USER")
+def _rename(reader: StatementReader) -> SchemaChange:
     if not reader.accept_any("TABLE", "TABLES"):
         raise reader.unexpected("TABLE")
     if_exists = reader.if_exists()
@@ -169,26 +256,70 @@ def _rename(reader: StatementReader) -> Understood:
         reader.expect("TO")
         return old, reader.table()
 
-    return (RenameTables(reader.listed(pair), if_exists),)
+    return RenameTables(reader.listed(pair), if_exists)
 
 
-def _object(first: str, reader: StatementReader) -> Irrelevant:
-    """The word that says what is created, altered or dropped; what may stand before it is
-    known too, so that no table hides behind a word."""
-    for ahead in range(_SEARCH):
-        token = reader.peek(ahead)
-        if token.keyword in _OBJECTS:
-            return Irrelevant(f"{first} {token.keyword}")
-        if token.keyword in ("TABLE", "TABLES", "DATABASE", "SCHEMA", "INDEX"):
-            break
-        if ahead == 0 and token.keyword not in _BEFORE:
-            break
-    raise CannotRead(f"{first} {reader.peek().text[:40]} is on no list")
+def _repair(reader: StatementReader) -> SchemaChange:
+    reader.accept_any("NO_WRITE_TO_BINLOG", "LOCAL")
+    reader.accept_any("TABLE", "TABLES")
+    tables = reader.tables()
+    while reader.accept_any("QUICK", "EXTENDED", "USE_FRM", "FORCE"):
+        pass
+    return RepairTables(tables)
+
+
+def _passed(reader: StatementReader) -> Irrelevant:
+    """Read a statement of the list. Raise CannotRead if it is none, or another comes after it."""
+    first = reader.next()
+    if first.keyword in ("CREATE", "ALTER", "DROP"):
+        _skip_attributes(reader)
+    else:
+        reader.accept_any("NO_WRITE_TO_BINLOG", "LOCAL")
+    for row in PASSED:
+        for words in row.beginnings:
+            if first.keyword == words[0] and reader.accept(*words[1:]):
+                if first.keyword == "SET" and reader.sees("STATEMENT"):
+                    break
+                if not row.code and reader.skip_rest() > 0:
+                    raise CannotRead(f"another statement follows {' '.join(words)}")
+                return Irrelevant(" ".join(words))
+    word = reader.peek().text[:40] if first.keyword in ("CREATE", "ALTER", "DROP") else ""
+    raise CannotRead(f"{first.keyword or 'the statement'} {word}".strip() + " is on no list")
+
+
+def _skip_attributes(reader: StatementReader) -> None:
+    """Skip what may stand between CREATE, ALTER or DROP and the kind of an object."""
+    reader.accept("OR", "REPLACE")
+    while True:
+        if reader.accept("ALGORITHM"):
+            reader.expect_symbol("=")
+            reader.name()
+        elif reader.accept("DEFINER"):
+            reader.expect_symbol("=")
+            _skip_account(reader)
+        elif reader.accept("SQL", "SECURITY"):
+            reader.name()
+        elif not reader.accept("AGGREGATE"):
+            return
+
+
+def _skip_account(reader: StatementReader) -> None:
+    """Skip `user`, `user@host` or `CURRENT_USER()`, with each part quoted or not."""
+    reader.word_or_string()
+    if reader.sees_symbol("("):
+        reader.parenthesized()
+    host = reader.peek()
+    if host.kind == "variable" and reader.next().text == "@":
+        reader.word_or_string()
 
 
 def _touched(text: str, context: StatementContext) -> tuple[TableName, ...] | None:
     """The table a statement that could not be read begins with, if it changes no other."""
     reader = StatementReader(text, context)
+    try:
+        read_settings(reader)
+    except CannotRead:
+        return None
     first = reader.accept_any("CREATE", "ALTER")
     reader.accept("OR", "REPLACE")
     reader.accept("IGNORE")

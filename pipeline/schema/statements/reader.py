@@ -171,6 +171,14 @@ class StatementReader:
         if not self.accept("NOT", "ENFORCED"):
             self.accept("ENFORCED")
 
+    def skip_rest(self) -> int:
+        """Take everything to the end; return how many semicolons were in it."""
+        count = 0
+        while not self.over:
+            count += self.sees_symbol(";")
+            self.at += 1
+        return count
+
     def skip_to_close(self) -> None:
         """To the parenthesis that closes what is open."""
         depth = 0

@@ -22,6 +22,7 @@ from pipeline.schema.statements.changes import (
     RenameTables,
     RenameTo,
     RepairTables,
+    RowsChange,
     SchemaChange,
     TruncateTable,
 )
@@ -47,6 +48,31 @@ def touched_by(
         for name, created in _names(change, tables).items():
             found.setdefault(name, created)
     return found
+
+
+def named_by(changes: Sequence[SchemaChange]) -> tuple[TableName, ...] | None:
+    """Return the tables that the changes may change, rows included; None for any table."""
+    named: list[TableName] = []
+    for change in changes:
+        match change:
+            case AlterDatabase() | DropDatabase():
+                return None
+            case DropTables(tables) | RepairTables(tables):
+                named += tables
+            case RenameTables(pairs):
+                named += (name for pair in pairs for name in pair)
+            case AlterTable(table, clauses):
+                named.append(table)
+                named += (clause.name for clause in clauses if isinstance(clause, RenameTo))
+                exchanges = (clause for clause in clauses if isinstance(clause, RowsChange))
+                named += (clause.other for clause in exchanges if clause.other is not None)
+            case CreateDatabase():
+                pass
+            case CreateTable() | CreateLike() | CreateSelect() | TruncateTable():
+                named.append(change.table)
+            case _:
+                assert_never(change)
+    return tuple(dict.fromkeys(named))
 
 
 def _names(change: SchemaChange, tables: Sequence[TableName]) -> dict[TableName, bool]:

@@ -1,0 +1,89 @@
+"""`SET STATEMENT variable=value, … FOR statement` of MariaDB, which logs it as it was written.
+
+Belongs here: which variables may be set while the statement is followed, and what they come to.
+Does not: the statement inside (`read`).
+
+MariaDB parses the whole text under the session's own variables, sets these, and logs the
+statement's context as it is then. So the text of a statement that sets `sql_mode` was parsed
+under one that the log does not have.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from pipeline.schema.statements.lexer import Token
+from pipeline.schema.statements.options import engine_name
+from pipeline.schema.statements.reader import StatementReader
+
+_LOGGED: Final = frozenset(
+    {"character_set_server", "collation_server", "explicit_defaults_for_timestamp"}
+    | {"sql_mode", "time_zone", "timestamp"}
+)
+"""Variables whose value while the statement runs is in the event."""
+
+_NEUTRAL: Final = frozenset(
+    {"alter_algorithm", "analyze_sample_percentage", "aria_repair_threads"}
+    | {"aria_sort_buffer_size", "binlog_alter_two_phase", "binlog_annotate_row_events"}
+    | {"binlog_format", "binlog_row_image", "bulk_insert_buffer_size", "check_constraint_checks"}
+    | {"foreign_key_checks", "gtid_domain_id", "gtid_seq_no", "histogram_size", "histogram_type"}
+    | {"idle_readonly_transaction_timeout", "idle_transaction_timeout"}
+    | {"idle_write_transaction_timeout", "innodb_lock_wait_timeout", "innodb_snapshot_isolation"}
+    | {"innodb_strict_mode", "innodb_table_locks", "innodb_tmpdir", "interactive_timeout"}
+    | {"join_buffer_size", "lc_messages", "lock_wait_timeout", "log_disabled_statements"}
+    | {"log_queries_not_using_indexes", "log_slow_admin_statements", "log_slow_query"}
+    | {"log_slow_query_time", "log_slow_rate_limit", "log_warnings", "long_query_time"}
+    | {"low_priority_updates", "max_allowed_packet", "max_error_count", "max_heap_table_size"}
+    | {"max_session_mem_used", "max_statement_time", "myisam_repair_threads"}
+    | {"myisam_sort_buffer_size", "net_read_timeout", "net_write_timeout", "note_verbosity"}
+    | {"old_alter_table", "optimizer_switch", "profiling", "progress_report_time"}
+    | {"pseudo_thread_id", "read_buffer_size", "read_rnd_buffer_size", "server_id"}
+    | {"skip_parallel_replication", "skip_replication", "slow_query_log", "sort_buffer_size"}
+    | {"sql_log_bin", "sql_notes", "sql_warnings", "system_versioning_alter_history"}
+    | {"tmp_disk_table_size", "tmp_memory_table_size", "tmp_table_size", "transaction_isolation"}
+    | {"tx_isolation", "unique_checks", "use_stat_tables", "wait_timeout", "wsrep_on"}
+    | {"wsrep_osu_method"}
+)
+"""Variables on which neither a structure nor stored values depend."""
+
+_ENGINE: Final = frozenset({"default_storage_engine", "storage_engine"})
+
+
+@dataclass(frozen=True, slots=True)
+class StatementSettings:
+    """What the statement runs with. `engine`: of tables whose definition names none; `unknown`:
+    variables that may change what the statement does."""
+
+    engine: str | None = None
+    unknown: tuple[str, ...] = ()
+
+
+def read_settings(reader: StatementReader) -> StatementSettings:
+    """Read each `SET STATEMENT … FOR` before the statement itself."""
+    engine: str | None = None
+    unknown: list[str] = []
+    while reader.context.facts.mariadb and reader.accept("SET", "STATEMENT"):
+        for variable, value in reader.listed(lambda: _assignment(reader)):
+            if variable in _ENGINE and len(value) == 1 and value[0].kind in ("word", "string"):
+                is_usual = value[0].keyword == "DEFAULT"
+                engine = None if is_usual else engine_name(value[0].text, reader.context.facts)
+            elif variable not in _LOGGED | _NEUTRAL:
+                unknown.append(variable)
+        reader.expect("FOR")
+    return StatementSettings(engine, tuple(unknown))
+
+
+def _assignment(reader: StatementReader) -> tuple[str, tuple[Token, ...]]:
+    """Return a variable's name in lower case, and the tokens of its value."""
+    variable = reader.name().lower()
+    if not reader.accept_symbol(":="):
+        reader.expect_symbol("=")
+    value: list[Token] = []
+    depth = 0
+    while depth or not (reader.sees("FOR") or reader.sees_symbol(",")):
+        if reader.over:
+            raise reader.unexpected("FOR")
+        depth += reader.sees_symbol("(") - reader.sees_symbol(")")
+        value.append(reader.next())
+    return variable, tuple(value)
