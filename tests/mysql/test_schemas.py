@@ -17,7 +17,7 @@ from pipeline.schema.model import (
 )
 from pipeline.schema.rows import row_structure
 from pipeline.table import TableName
-from resources.mysql.scopes import Scope, scopes_of
+from resources.mysql.scopes import AT_ONCE, Scope, scopes_of
 from resources.mysql.server import MySqlServer
 from tests.fix_mysql import MySqlStand
 from tests.mysql.filled import one_of_each
@@ -300,8 +300,32 @@ def test_databases_have_what_tables_inherit(shop: Shop) -> None:
 
 
 def test_questions_are_few_however_many_tables() -> None:
-    """Some tables are asked for one by one, many of a database as the database."""
-    few = [TableName("a", str(number)) for number in range(3)]
-    many = [TableName("b", str(number)) for number in range(100)]
+    """Some tables are asked for by their names, so many of a database at once."""
+    few = tuple(str(number) for number in range(3))
+    many = tuple(f"{number:03}" for number in range(AT_ONCE + 1))
+    names = [*(TableName("b", name) for name in many), *(TableName("a", name) for name in few)]
     assert scopes_of(None) == (Scope(),)
-    assert scopes_of([*few, *many]) == (Scope("b"), *(Scope("a", t.name) for t in few))
+    assert scopes_of(names) == (
+        Scope("a", few),
+        Scope("b", many[:AT_ONCE]),
+        Scope("b", many[AT_ONCE:]),
+    )
+    odd = [TableName("a", name) for name in ("x", "X", "café", "y")]
+    assert scopes_of(odd) == (
+        Scope("a", ("y",)),
+        *(Scope("a", (name,)) for name in ("X", "café", "x")),
+    )
+
+
+def test_names_that_differ_in_case_alone_are_two(shop: Shop) -> None:
+    """Also where the server compares literals without regard to case."""
+    names = [shop.name(name) for name in ("Cased", "cased")]
+    shop.stand.execute(
+        *(f"create table `{name.name}` ({name.name}_{n} int)" for n, name in enumerate(names)),
+        database=shop.database,
+    )
+    tables = shop.source.baseline([*names, shop.name("child")]).tables
+    found = {table.name: table for table in tables}
+    assert {*found} == {*names, shop.name("child")}
+    assert [found[name].columns[0].name for name in names] == ["Cased_0", "cased_1"]
+    shop.stand.execute(*(f"drop table `{name.name}`" for name in names), database=shop.database)
