@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import Any, cast
@@ -24,6 +25,7 @@ from pipeline.ports.ledger import Ledger
 from pipeline.ports.schemas import Schemas
 from pipeline.runs.capture import capture
 from pipeline.runs.context import Unwatched, Workplace
+from pipeline.table import TableName
 from resources.adapters import Adapters
 from resources.config import load_settings
 from resources.mysql.server import MySqlServer
@@ -70,6 +72,7 @@ def measure_structures(console: Console) -> None:
             lines.add_row(f"{tables:,}", *_captures(place, tables))
         console.print(lines)
         console.print(_baseline(place, many))
+        console.print(_current(place, many))
 
 
 # -- runs -------------------------------------------------------------------------------
@@ -162,6 +165,19 @@ def _baseline(place: Ground, tables: int) -> str:
         f"structures of {tables:,} tables of 12 columns: read in {bulk:.2f} s, "
         f"SHOW CREATE TABLE for each alone {single:.2f} s ({single / bulk:.1f} x)"
     )
+
+
+def _current(place: Ground, tables: int) -> str:
+    """What each run asks about the tables that it read rows of."""
+    server = MySqlServer(place.settings())
+    names = [TableName(DATABASE, f"t{number}") for number in range(tables)]
+    told = []
+    for count in (1, CHANGED, tables):
+        seconds = min(
+            _seconds(partial(server.current_schemas, names[:count])) for _ in range(BEST_OF)
+        )
+        told.append(f"of {count:,} in {seconds * 1e3:,.0f} ms")
+    return f"structures of {tables:,} tables, asked for by their names: {', '.join(told)}"
 
 
 def _seconds(work: Callable[[], object]) -> float:

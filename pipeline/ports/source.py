@@ -121,6 +121,17 @@ class Baseline:
 
 
 @dataclass(frozen=True, slots=True)
+class CurrentSchemas:
+    """Some tables as information_schema shows them now; `head` is the log's end, read behind that:
+    no statement that changed what is shown stands behind it, except one that is not logged yet.
+    `server_uuid`: of the server that answered, as in `ServerFacts`."""
+
+    tables: Mapping[TableName, TableSchema]
+    head: Coordinates
+    server_uuid: str
+
+
+@dataclass(frozen=True, slots=True)
 class TableSnapshot:
     """One table's rows in one consistent read, while it is open.
 
@@ -210,6 +221,16 @@ class SourceServer(ComparedServer, Protocol):
         or those of `names` that there are; in a bounded number of questions. Values of defaults
         that their texts do not tell are asked for, where the account may SELECT. Of one table:
         `TableError` where it is there, and cannot be looked at."""
+
+    def current_schemas(self, tables: Collection[TableName]) -> CurrentSchemas:
+        """Those of the tables that the account sees, without their foreign keys, in a bounded
+        number of questions. A table that is altered at this moment may be as it never was, or
+        missing."""
+
+    def locked_schema(self, table: TableName) -> CurrentSchemas:
+        """One table, while nobody can alter it: all that changed it and is logged stands before
+        `head`. None in `tables` if the server does not have it. `TableBusy` if others do not let
+        it be locked for reading, `TableError` if the account may not read all its columns."""
 
     def empty(self, tables: Collection[TableName]) -> frozenset[TableName]:
         """Those of the tables that have no row, each at some moment of this call; one that

@@ -7,10 +7,12 @@ numbering (`segment_builder`), anything after *captured*.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from time import perf_counter
 
+from pipeline.batch import Batch
 from pipeline.bounds import RunBounds
 from pipeline.decisions import AttemptOutcome, Decision, Lease
 from pipeline.engines import why_refused
@@ -27,21 +29,34 @@ from pipeline.runs.capturing.completeness import require_followed, require_whole
 from pipeline.runs.capturing.rename_handover import HandingOver
 from pipeline.runs.capturing.segment_builder import Segmenter
 from pipeline.runs.capturing.source_rows import SourceRows
+from pipeline.runs.capturing.structure_proof import misread_tables
 from pipeline.runs.capturing.table_changes import TakenUp
 from pipeline.runs.capturing.table_extents import extents_of
 from pipeline.runs.catch_up import catch_up
 from pipeline.runs.context import Workplace
 from pipeline.runs.cures import engine_hint
-from pipeline.runs.loading.due import is_due, new_tables
+from pipeline.runs.loading.due import give_up, is_due, new_tables
 from pipeline.runs.loading.loads import begun_loads
 from pipeline.runs.loading.part import AGAIN, PartRead, findings, read_part
 from pipeline.runs.rejoining.log_reach import TablesResumed, returns_of
 from pipeline.runs.rejoining.read_from_source import read_from_source
 from pipeline.runs.rejoining.resnapshot import due
-from pipeline.runs.repair import repair
+from pipeline.runs.repair import abandon, repair
 from pipeline.runs.reports import CaptureReport, Refreshed, softened_lines
+from pipeline.runs.reread import Reread
 from pipeline.source_plan import PartOrder
 from pipeline.start.decision import facts_json
+from pipeline.table import TableName
+
+
+@dataclass(frozen=True, slots=True)
+class _Misread:
+    """What the tries to capture a batch found before this one: tables that are quarantined where it
+    begins, since the history did not have their structures, and tables whose reading from the
+    source began `again` for that."""
+
+    errors: Mapping[TableName, TableError] = field(default_factory=dict)
+    again: frozenset[TableName] = frozenset()
 
 
 def capture(work: Workplace, lease: Lease) -> CaptureReport:
@@ -137,6 +152,7 @@ def _ordinary(
     repaired: tuple[str, ...],
     clock: float,
     part: PartRead | None,
+    misread: _Misread | None = None,
 ) -> CaptureReport:
     """From where the batches are to the end fixed beforehand."""
     run_start = begin(work, lease)
@@ -148,7 +164,12 @@ def _ordinary(
     if not reads and _goes_on(run_start) and bounds.reached(run_start.start.at):
         require_whole(work, run_start, bounds, run_start.start.gtid_set)
         return _idle(work, lease, run_start, bounds, repaired, start_seconds)
-    return _capture(work, lease, run_start, bounds, back, repaired, start_seconds, part)
+    report = _capture(
+        work, lease, run_start, bounds, back, repaired, start_seconds, part, misread or _Misread()
+    )
+    if isinstance(report, CaptureReport):
+        return report
+    return _ordinary(work, lease, back, repaired, clock, part, report)
 
 
 def _goes_on(run_start: RunStart) -> bool:
@@ -203,7 +224,9 @@ def _capture(
     repaired: tuple[str, ...],
     start_seconds: float,
     part: PartRead | None,
-) -> CaptureReport:
+    misread: _Misread,
+) -> CaptureReport | _Misread:
+    """A batch from the start to its end; or nothing of it is kept, since it misread tables."""
     clock = perf_counter()
     decision = run_start.decision
     batch = work.ledger.begin_batch(
@@ -213,7 +236,10 @@ def _capture(
         start_decision=None if decision.predecessor is not None else run_start.decision_id,
     )
     source = work.source.name
-    rereads = read_from_source(work, lease, run_start, batch, back)
+    rereads = [
+        _unless_misread(reread, misread.errors)
+        for reread in read_from_source(work, lease, run_start, batch, back)
+    ]
     highs = [reread.high for reread in rereads] + ([part.high] if part else [])
     if highs:
         run_start = _reaching(work, run_start, max(highs))
@@ -233,6 +259,9 @@ def _capture(
     )
     reading, segmenter = capture.reading, capture.segmenter
     _refuse_engines(basis, segmenter)
+    for table, error in misread.errors.items():
+        if not segmenter.joining.waits(table):
+            segmenter.quarantine(table, run_start.start.at, error)
     capture.rebuild(back.rebuilds)
     if part is not None:
         segmenter.refresh(part, work.clock())
@@ -241,6 +270,10 @@ def _capture(
     if spent is None:
         require_whole(work, basis.run_start, basis.bounds, reading.end.gtid_set)
     require_followed(basis.run_start, reading)
+    if found := misread_tables(basis, reading, segmenter, rereads):
+        basis.tables.files.drop()
+        rows.drop()
+        return _given_up(work, lease, batch, found, misread, part)
     record = capture.record(
         end=reading.end,
         witness=reading.witness,
@@ -278,6 +311,44 @@ def _capture(
     ):
         work.progress.note(line)
     return capture.report(record, began=clock, start_seconds=start_seconds, repaired=repaired)
+
+
+def _unless_misread(reread: Reread, misread: Mapping[TableName, TableError]) -> Reread:
+    """A table that was to begin with what was read of it is quarantined at that place."""
+    begins = reread.columns is None and (reread.load is None or reread.load.followed is None)
+    error = misread.get(reread.table) if begins else None
+    return reread if error is None else replace(reread, error=error)
+
+
+def _given_up(
+    work: Workplace,
+    lease: Lease,
+    batch: Batch,
+    found: Mapping[TableName, TableError],
+    before: _Misread,
+    part: PartRead | None,
+) -> _Misread:
+    """Nothing of the batch counts, and it is read once more without the tables of `found`. Those
+    that are read from the source begin that again, once."""
+    if part is not None and part.table in found:
+        raise RowsNotRead(
+            f"{part.table}: {found[part.table].reason}", hint=AGAIN.format(part.table)
+        )
+    names = ", ".join(sorted(map(str, found)))
+    why = f"the structure of {names} is not the history's"
+    work.progress.note(abandon(work, lease, batch, why))
+    again, errors = set[TableName](), {**before.errors, **found}
+    for load in work.ledger.open_loads(work.source.name):
+        if load.table not in found:
+            continue
+        give_up(work, lease, load, found[load.table].reason)
+        if load.table not in before.again:
+            work.ledger.order_load(lease, load.table, author=load.author, reason=load.reason)
+            work.progress.note(
+                f"{load.table} is read from the beginning again: {errors.pop(load.table).reason}"
+            )
+            again.add(load.table)
+    return _Misread(errors, before.again | again)
 
 
 def _refuse_engines(basis: Basis, segmenter: Segmenter) -> None:

@@ -19,7 +19,7 @@ from time import perf_counter
 from pipeline.batch import Batch, BatchKind, Cursor
 from pipeline.bounds import RunBounds
 from pipeline.decisions import Continuity, Decision, Lease
-from pipeline.errors import LockstepError, Recovery, Remedy
+from pipeline.errors import LockstepError, Recovery, Remedy, SchemaUnknownAt
 from pipeline.gtid import GtidSet
 from pipeline.ports.source import ServerFacts
 from pipeline.runs.begin import RunStart
@@ -30,6 +30,7 @@ from pipeline.runs.capturing.catch_up_tables import Comeback, RecordedBefore, hi
 from pipeline.runs.capturing.initial_schemas import known_at, structures_behind
 from pipeline.runs.capturing.known_tables import tables_of
 from pipeline.runs.capturing.segment_builder import Segmenter
+from pipeline.runs.capturing.structure_proof import misread_tables
 from pipeline.runs.capturing.table_changes import TakenUp
 from pipeline.runs.context import Workplace
 from pipeline.runs.rejoining.log_reach import ReturnPlan
@@ -121,6 +122,10 @@ def _caught_up(
         TakenUp(comebacks=comebacks_of(work, returns), completed=_wanting(returns, Backfill)),
     )
     capture.reading.run()
+    misread = misread_tables(basis, capture.reading, capture.segmenter)
+    if misread:
+        table, error = next(iter(misread.items()))
+        raise SchemaUnknownAt(f"{table}: {error.reason}", hint=error.hint)
     capture.rebuild(_wanting(returns, Rebuild))
     record = capture.record(
         end=cursor.position,

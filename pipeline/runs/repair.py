@@ -70,7 +70,7 @@ def repair(work: Workplace, lease: Lease) -> tuple[str, ...]:
     damages = damages_of(work)
     abandoned = list(foreseen(work, choice, damages))
     gone = {abandonment.batch.id for abandonment in abandoned}
-    notes = [_abandon(work, lease, abandonment.batch, abandonment.why) for abandonment in abandoned]
+    notes = [abandon(work, lease, abandonment.batch, abandonment.why) for abandonment in abandoned]
     kept = [damage for damage in damages if damage.batch.id not in gone]
     notes += [note for damage in kept if (note := _quarantined(work, lease, damage)) is not None]
     notes = [*taken_up, *notes]
@@ -127,7 +127,8 @@ def _given_up(
     yield from (Abandonment(batch, why) for batch in reversed(captured))
 
 
-def _abandon(work: Workplace, lease: Lease, batch: Batch, why: str) -> str:
+def abandon(work: Workplace, lease: Lease, batch: Batch, why: str) -> str:
+    """Nothing of the batch counts; what was done, as a sentence."""
     # First the ledger: one whose lease is lost must not touch the files of who took over.
     work.ledger.abandon(lease, batch.id, why)
     files = discard(work, batch)

@@ -57,6 +57,8 @@ def in_vain(error: TableError, columns: Sequence[str] | None = None) -> TableErr
     """What a table is quarantined with that could not be read, or those `columns` of it."""
     if isinstance(error, TableBusy):
         return owed(error.reason, Remedy.RESNAPSHOT if columns is None else Remedy.BACKFILL)
+    if error.remedy is Remedy.RELEASED_RESNAPSHOT:
+        return error
     return TableError(
         str(error),
         hint=f"{error.hint}; a release reads it from the source",

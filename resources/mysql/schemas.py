@@ -67,9 +67,10 @@ _ROW_FORMAT: Final = re.compile(r"row_format=(\w+)", re.IGNORECASE)
 
 
 def read_schemas(
-    cursor: Cursor, names: Collection[TableName] | None = None
+    cursor: Cursor, names: Collection[TableName] | None = None, *, foreign_keys: bool = True
 ) -> tuple[TableSchema, ...]:
-    """Every base table, system databases left out, or those of `names` that there are."""
+    """Every base table, system databases left out, or those of `names` that there are; without
+    their `foreign_keys` if nobody needs them."""
     dialect = read_dialect(cursor)
     with suppress(pymysql.MySQLError):  # MariaDB, and MySQL before 8.0.30
         cursor.execute(_SHOW_ALL)
@@ -79,13 +80,13 @@ def read_schemas(
     columns, ordinals = _columns(cursor, scopes, dialect)
     hashing = {name for name, table in tables.items() if table.engine.lower() in _HASHING}
     keys = _keys(cursor, scopes, dialect, hashing if dialect.mariadb else set())
-    foreign_keys = read_foreign_keys(cursor, scopes, dialect)
+    references = read_foreign_keys(cursor, scopes, dialect) if foreign_keys else {}
     return tuple(
         TableSchema(
             name,
             tuple(columns[name]),
             tuple(keys.get(name, ())),
-            foreign_keys.get(name, ()),
+            references.get(name, ()),
             table.collation.partition("_")[0] if table.collation else None,
             table.collation,
             table.engine,

@@ -22,6 +22,7 @@ from pipeline.ports.compared import ComparedRows, SourceHashes, SourceSample, So
 from pipeline.ports.source import (
     Baseline,
     ConditionSnapshot,
+    CurrentSchemas,
     ListedTable,
     ServerFacts,
     TableSnapshot,
@@ -41,6 +42,7 @@ from resources.mysql.chunks import estimated_rows, next_bound, open_chunk
 from resources.mysql.comments import read_comments, read_table_comments
 from resources.mysql.conditions import estimated_where, open_condition
 from resources.mysql.connection import ConnectionSettings, connect
+from resources.mysql.current_schemas import read_current, read_locked
 from resources.mysql.dump import (
     MAX_OFFSET,
     MySqlDump,
@@ -172,6 +174,18 @@ class MySqlServer:
                 if not baseline.tables:
                     require_gone(cursor, table)
                 return baseline
+
+    def current_schemas(self, tables: Collection[TableName]) -> CurrentSchemas:
+        with connect(self._settings) as connection, connection.cursor() as cursor:
+            return read_current(cursor, tables)
+
+    def locked_schema(self, table: TableName) -> CurrentSchemas:
+        with (
+            connect(self._settings) as connection,
+            connection.cursor() as cursor,
+            explained(self._settings, table),
+        ):
+            return read_locked(cursor, table)
 
     def comments(self, tables: Collection[TableName]) -> dict[TableName, dict[str, str]]:
         with self._questions.cursor() as cursor:

@@ -21,6 +21,7 @@ from pipeline.ports.source import (
     Baseline,
     BinlogDump,
     ConditionSnapshot,
+    CurrentSchemas,
     ListedTable,
     ServerFacts,
     SourceServer,
@@ -109,6 +110,12 @@ class ServerOrStandby:
 
     def baseline(self, names: Collection[TableName] | None = None) -> Baseline:
         return self._facts().baseline(names)
+
+    def current_schemas(self, tables: Collection[TableName]) -> CurrentSchemas:
+        return self._facts().current_schemas(tables)
+
+    def locked_schema(self, table: TableName) -> CurrentSchemas:
+        return self._facts().locked_schema(table)
 
     def empty(self, tables: Collection[TableName]) -> frozenset[TableName]:
         return self._facts().empty(tables)

@@ -24,6 +24,7 @@ from pipeline.gtid import GtidSet
 from pipeline.ports.source import (
     Baseline,
     BinlogSize,
+    CurrentSchemas,
     ListedTable,
     Received,
     ServerFacts,
@@ -257,6 +258,12 @@ class FakeServer:
         databases = (DatabaseSchema("shop", "utf8mb4", "utf8mb4_0900_ai_ci"),)
         executed = str(self.executed)
         return Baseline(tables, databases, self.head, self.head, executed, executed)
+
+    def current_schemas(self, tables: Collection[TableName]) -> CurrentSchemas:
+        return CurrentSchemas({TABLE: SCHEMA}, self.head, self.uuid)
+
+    def locked_schema(self, table: TableName) -> CurrentSchemas:
+        raise AssertionError("no structure differs")
 
     def empty(self, tables: Collection[TableName]) -> frozenset[TableName]:
         return frozenset(tables if not self.rows else ())

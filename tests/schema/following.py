@@ -31,7 +31,8 @@ from pipeline.schema.evolve import evolve, forget
 from pipeline.schema.evolving.effects import Effect, NotFollowed, UnknownTable
 from pipeline.schema.hidden_columns import hidden_places
 from pipeline.schema.model import ServerSchema, TableSchema
-from pipeline.schema.rows import logged_structure
+from pipeline.schema.row_meaning import changed_meaning
+from pipeline.schema.rows import logged_structure, schema_of
 from pipeline.schema.statements.changes import Irrelevant, NotUnderstood
 from pipeline.schema.statements.read import read_change
 from pipeline.table import Column, TableName, TableStructure
@@ -184,6 +185,8 @@ def _check(mapped: Mapped, state: _Followed, facts: ServerDialect) -> None:
         return
     hidden_names = {theirs.columns[place].name for place in hidden}
     theirs = replace(theirs, columns=tuple(_shown(theirs, hidden_names)))
+    for difference in changed_meaning(schema_of(theirs), ours, told_by_log=True):
+        state.wrong.append(f"{name}: rows are said to mean something else: {difference}")
     structure = logged_structure(ours)
     if facts.mariadb and not ours.primary_key:
         # Which UNIQUE key stands in, if any, MariaDB does not decide by what is declared.
@@ -253,3 +256,5 @@ def _compare_table(
         return  # MySQL 5.7 shows none of a MERGE table whose members do not fit.
     for difference in differences(comparable(here), aligned(comparable(there), here)):
         yield f"{name}: {difference}"
+    for difference in changed_meaning(here, there):
+        yield f"{name}: rows are said to mean something else: {difference}"

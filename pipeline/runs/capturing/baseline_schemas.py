@@ -40,7 +40,7 @@ def quiet_baseline(work: Workplace, run_start: RunStart) -> tuple[Baseline, list
     while they were read; `SourceMoving`."""
     for _ in STRUCTURES.tries():
         baseline = work.server.baseline()
-        between = list(_statements_between(work, run_start, run_start.start.at, baseline.high))
+        between = list(statements_between(work, run_start, run_start.start.at, baseline.high))
         if not any(_moves(statement, baseline) for statement in between):
             return baseline, between
     raise SourceMoving(
@@ -58,7 +58,7 @@ def _moves(logged: LoggedStatement, baseline: Baseline) -> bool:
     return not isinstance(read_change(logged.text, logged.context), Irrelevant)
 
 
-def _statements_between(
+def statements_between(
     work: Workplace, run_start: RunStart, start: Coordinates, end: Coordinates
 ) -> Iterator[LoggedStatement]:
     """The statements between two places of the log that may change a structure."""

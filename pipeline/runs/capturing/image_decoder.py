@@ -25,6 +25,7 @@ from pipeline.schema.history import SchemaVersion
 from pipeline.schema.row_keys import key_columns
 from pipeline.schema.tracker import SchemaTracker
 from pipeline.schema.types import arrow_schema
+from pipeline.table import TableName
 
 
 class Decoding:
@@ -36,6 +37,8 @@ class Decoding:
         self._updated = updated
         self._buffer: TransactionBuffer | None = None
         self._decoders: dict[tuple[int, int], TableDecoder] = {}
+        self.filled: set[TableName] = set()
+        """Tables whose inserted rows were given defaults that the history has."""
 
     def follow(self, buffer: TransactionBuffer) -> None:
         """The buffer whose table maps are read."""
@@ -88,7 +91,10 @@ class Decoding:
         if mariadb:
             refuse_updates(images)
         told = self._structures.told_by_log(version.table)
-        return with_defaults(images, None if told else version.schema)
+        filled = with_defaults(images, None if told else version.schema)
+        if filled is not images:
+            self.filled.add(version.table)
+        return filled
 
     def decoder(self, number: int, at: Coordinates) -> tuple[SchemaVersion, TableDecoder]:
         """Of a table map, by the version that holds at `at`."""

@@ -8,6 +8,7 @@ do to tables (`table_changes`), what images carry (`change_rows`), files (`table
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator, Set
 from datetime import datetime
 
 import numpy as np
@@ -33,6 +34,7 @@ from pipeline.runs.capturing.snapshot_join import Joining, behind
 from pipeline.runs.capturing.source_rows import CountedTransactions, SourceRows
 from pipeline.runs.capturing.table_changes import Following, Rules, TakenUp
 from pipeline.runs.loading.part import PartRead
+from pipeline.schema.evolving.effects import Renamed
 from pipeline.schema.logged import FollowedStatement, LoggedStatement
 from pipeline.schema.tracker import SchemaTracker
 from pipeline.table import TableName
@@ -71,6 +73,8 @@ class Segmenter:
         self._watch = Watch(structures, self._following.wanted)
         self._decoding = Decoding(structures, updated=tables.files.updated)
         self._holding = Holding(tables, numbers.batch)
+        self._undecodable: set[TableName] = set()
+        self._renamed: dict[TableName, TableName] = {}
 
     @property
     def joining(self) -> Joining:
@@ -97,6 +101,23 @@ class Segmenter:
     def unknown(self) -> Counter[str]:
         return self._holding.unknown
 
+    @property
+    def filled(self) -> Set[TableName]:
+        """Tables whose inserted rows were given defaults that the history has."""
+        return self._decoding.filled
+
+    def tables_with_rows(self) -> Iterator[TableName]:
+        """Captured tables whose rows this batch has, or keeps while their transaction is
+        prepared."""
+        mapped = {known.table for known in self._decoding.buffer.maps.known}
+        captured = filter(self._captured, mapped - self._undecodable)
+        yield from filter(self._tables.wanted, captured)
+        yield from self._tables.files.tables - self._undecodable
+
+    def names_since(self, table: TableName) -> set[TableName]:
+        """The name, and the one that the table which had it has now."""
+        return {table, self._renamed.get(table, table)}
+
     def follow(self, buffer: TransactionBuffer) -> None:
         """The buffer whose runs are put."""
         self._decoding.follow(buffer)
@@ -109,6 +130,9 @@ class Segmenter:
 
     def changed(self, logged: LoggedStatement, followed: FollowedStatement) -> None:
         """A statement changed structures."""
+        renames = {one.table: one.to for one in followed.effects if isinstance(one, Renamed)}
+        moved = {table: renames.get(name, name) for table, name in self._renamed.items()}
+        self._renamed = moved | renames
         actions = self._following.changed(logged, followed)
         if self._watch.moved():
             self._ask_again()
@@ -206,10 +230,12 @@ class Segmenter:
             with for_one_table("decode its rows"):
                 table, batches = self._decoding.decoded(part, at, self._tables)
         except TableError as error:
+            self._undecodable.add(name)
             self._following.quarantine(name, at, error)
             return None
         except DamagedEvent as error:
             # Its event is framed and may be checked: nothing else in the log depends on it.
+            self._undecodable.add(name)
             self._following.quarantine(name, at, TableError(error.message, hint=error.hint))
             return None
         return Decoded.of(table, which, part.events, batches)

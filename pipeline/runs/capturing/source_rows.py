@@ -119,6 +119,12 @@ class SourceRows:
             parts.append(SourcePart(SourceTable.TRANSACTIONS, self._writer.close()))
         return tuple(parts)
 
+    def drop(self) -> None:
+        """Nothing that was written counts."""
+        self._held.clear()
+        if self._writer is not None:
+            self._writer.drop(0)
+
     def _write(self) -> None:
         if not self._held.batches:
             return

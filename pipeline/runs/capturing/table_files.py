@@ -69,6 +69,11 @@ class TableFiles:
         """The table under that version, if it began."""
         return self._open.get((version.table, version.version))
 
+    @property
+    def tables(self) -> set[TableName]:
+        """Those that began under any version."""
+        return {name for name, _ in self._open}
+
     def has(self, table: TableName) -> bool:
         """Whether it began under any version."""
         return any(name == table for name, _ in self._open)
@@ -125,6 +130,13 @@ class TableFiles:
         table.before = None
 
     # -- files ------------------------------------------------------------------------
+
+    def drop(self) -> None:
+        """Nothing that was written counts."""
+        for table in self._open.values():
+            self._let_go(table)
+            if table.writer is not None:
+                table.writer.drop(0)
 
     def finish(self) -> tuple[Segment, ...]:
         """Write and close every file (durable), and name the segments."""

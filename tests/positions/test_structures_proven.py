@@ -1,0 +1,474 @@
+"""What is altered with sql_log_bin=0 is noticed by the run that reads the first rows behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
+
+import pytest
+
+from pipeline.bounds import Budget
+from pipeline.errors import Remedy, SourceMoving
+from pipeline.ports.source import CurrentSchemas, SourceServer
+from pipeline.runs.capturing import structure_proof
+from pipeline.table import TableName
+from pipeline.table_state import TableCondition
+from resources.mysql.server import MySqlServer
+from tests.fix_mysql import MySqlStand
+from tests.mysql.reading import server, settings
+from tests.positions.follower import Follower
+from tests.positions.interrupted import Crash, mortal
+from tests.positions.paused import Shop, open_shop
+from tests.positions.servers import prepare_xa
+from tests.schema.schemas_made import table as made
+
+
+@dataclass(frozen=True, slots=True)
+class Altered:
+    """A table, an ALTER of it that no log has, a row behind that, and what a run says of it; None
+    if the rows mean what they meant."""
+
+    columns: str
+    alter: str
+    row: str
+    said: str | None = None
+
+
+_NUMBERS = "id int primary key, a int, b int"
+_WORDS = "id int primary key, a enum('x', 'z'), b int"
+_SETS = "id int primary key, a set('x', 'z'), b int"
+_TEXT = "id int primary key, a varchar(9), b int"
+
+MISREAD = {
+    "moved": Altered(
+        _NUMBERS, "modify a int after b", "(2, 3, 4)", "columns: (id, a, b), (id, b, a)"
+    ),
+    "renamed": Altered(_NUMBERS, "change a c int", "(2, 3, 4)", "columns: (id, a, b), (id, c, b)"),
+    "swapped": Altered(
+        _NUMBERS, "change a b int, change b a int", "(2, 3, 4)", "columns: (id, a, b), (id, b, a)"
+    ),
+    "replaced": Altered(
+        _NUMBERS, "drop a, add c int", "(2, 3, 4)", "columns: (id, a, b), (id, b, c)"
+    ),
+    "members": Altered(
+        _WORDS,
+        "modify a enum('z', 'x')",
+        "(2, 'x', 4)",
+        "column a members: ('x', 'z'), ('z', 'x')",
+    ),
+    "chosen": Altered(
+        _SETS, "modify a set('z', 'x')", "(2, 'x', 4)", "column a members: ('x', 'z'), ('z', 'x')"
+    ),
+    "keyed": Altered(
+        "id int primary key, a int, b int not null",
+        "drop primary key, add primary key (b)",
+        "(2, 3, 4)",
+        "key: (id), (b)",
+    ),
+    "unkeyed": Altered(_NUMBERS, "drop primary key", "(2, 3, 4)", "key: (id), none"),
+    "computed": Altered(
+        _NUMBERS,
+        "drop a, add a int as (id + 1) stored after id",
+        "(2, default, 4)",
+        "column a generated: none, …",
+    ),
+}
+"""Of each kind that a TABLE_MAP without names shows nothing of."""
+
+HARMLESS = {
+    "same": Altered(_NUMBERS, "comment = 'as before'", "(2, 3, 4)"),
+    "commented": Altered(_NUMBERS, "modify a int comment 'another'", "(2, 3, 4)"),
+    "indexed": Altered(_NUMBERS, "add key (a), add unique key (a, b)", "(2, 3, 4)"),
+    "valued": Altered(_NUMBERS, "alter a set default 7", "(2, 3, 4)"),
+    "collation": Altered(_TEXT, "default character set latin1 collate latin1_bin", "(2, 'a', 4)"),
+    "ordered": Altered(_TEXT, "modify a varchar(9) collate utf8mb4_bin", "(2, 'a', 4)"),
+    "counting": Altered(_NUMBERS, "auto_increment = 1000", "(2, 3, 4)"),
+    "counted": Altered(_NUMBERS, "modify id int auto_increment", "(2, 3, 4)"),
+    "built": Altered(_NUMBERS, "engine = InnoDB, row_format = compact", "(2, 3, 4)"),
+    "parted": Altered(_NUMBERS, "partition by hash (id) partitions 2", "(2, 3, 4)"),
+    "checked": Altered(_NUMBERS, "add constraint positive check (a > 0)", "(2, 3, 4)"),
+}
+
+
+def unlogged(shop: Shop, *statements: str) -> None:
+    shop.do("set sql_log_bin = 0", *statements)
+
+
+def require_quarantined(shop: Shop, table: str, said: str) -> None:
+    state = shop.state(table)
+    assert state.condition is TableCondition.QUARANTINED
+    assert said in (state.reason or "")
+    assert state.remedy is Remedy.RELEASED_RESNAPSHOT
+    assert f"`lockstep release {shop.name}.{table} --reason …`" in (state.hint or "")
+
+
+SERVERS = ("mysql", "mysql80", "mysql57", "mariadb", "mariadb11")
+
+
+@pytest.fixture(params=SERVERS)
+def stand(request: pytest.FixtureRequest) -> Iterator[MySqlStand]:
+    """A server whose log has no names of columns, as each has by default."""
+    stand: MySqlStand = request.getfixturevalue(request.param)
+    with stand.metadata("NO_LOG" if "mariadb" in request.param else "MINIMAL"):
+        yield stand
+
+
+def test_a_table_that_was_altered_without_the_log_is_set_aside(stand: MySqlStand) -> None:
+    """Nothing of the batch is recorded for it, and for every other table all of it is. A release
+    reads it from the source, and it goes on by the structure that it has."""
+    with stand.own_database() as name:
+        altered = MISREAD | HARMLESS
+        shop = open_shop(
+            stand,
+            name,
+            ("a",),
+            *(f"create table {table} ({one.columns})" for table, one in altered.items()),
+            *(f"insert into {table} (id, b) values (1, 1)" for table in altered),
+        )
+        unlogged(shop, *(f"alter table {table} {one.alter}" for table, one in altered.items()))
+        shop.do(*(f"insert into {table} values {one.row}" for table, one in altered.items()))
+        report = shop.run()
+        for table, one in MISREAD.items():
+            require_quarantined(shop, table, one.said or "")
+            assert shop.kinds(table) == [("insert", 1)]
+        assert {quarantine.table.name for quarantine in report.quarantined} == {*MISREAD}
+        for table in HARMLESS:
+            shop.require_whole(table)
+        for table in MISREAD:
+            shop.release(table)
+        shop.run()
+        shop.do(*(f"update {table} set b = b + 5" for table in altered))
+        shop.run()
+        for table in MISREAD:
+            shop.require_whole(table, rereads=1)
+
+
+# -- when the server is asked ------------------------------------------------------------------
+
+
+@dataclass
+class Asked:
+    """A server that is watched while it is asked for structures: `before` and `after` happen once,
+    around the question about all tables; `locked` with each table that is asked about again."""
+
+    real: SourceServer
+    before: Callable[[], object] = lambda: None
+    after: Callable[[CurrentSchemas], CurrentSchemas] = lambda current: current
+    locked: Callable[[], object] = lambda: None
+    names: list[set[str]] = field(default_factory=list)
+    again: list[str] = field(default_factory=list)
+
+    def current_schemas(self, tables: Collection[TableName]) -> CurrentSchemas:
+        self.names.append({table.name for table in tables})
+        if len(self.names) > 1:
+            return self.real.current_schemas(tables)
+        self.before()
+        return self.after(self.real.current_schemas(tables))
+
+    def locked_schema(self, table: TableName) -> CurrentSchemas:
+        self.again.append(table.name)
+        self.locked()
+        return self.real.locked_schema(table)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.real, name)
+
+
+@pytest.fixture
+def shop(mysql: MySqlStand, database: str) -> Shop:
+    """Two tables of two columns of one type, on a server whose log has no names of columns."""
+    shop = open_shop(mysql, database, ("x",), *map(_created, "ab"), *map(_filled, "ab"))
+    shop.run()
+    return shop
+
+
+def _created(table: str) -> str:
+    return f"create table {table} (id int primary key, u int, v int)"
+
+
+def _filled(table: str) -> str:
+    return f"insert into {table} values (1, 10, 100)"
+
+
+SWAPPED = "alter table a change u v int, change v u int"
+ROW = "insert into a values (2, 20, 200)"
+
+
+def watched(shop: Shop, **happens: Any) -> Asked:
+    asked = Asked(shop.follower.server, **happens)
+    shop.follower.server = cast("SourceServer", asked)
+    return asked
+
+
+def require_swap_noticed(shop: Shop) -> None:
+    """Nothing of the table's rows is in its changelog but the first."""
+    require_quarantined(shop, "a", "columns: (id, u, v), (id, v, u)")
+    assert shop.kinds("a") == [("insert", 1)]
+
+
+def require_back(shop: Shop, table: str = "a") -> None:
+    """Once it is released, it goes on."""
+    shop.release(table)
+    shop.run()
+    shop.do(f"update {table} set v = v + 1")
+    shop.run()
+    shop.require_whole(table, rereads=1)
+
+
+def test_runs_without_rows_ask_nothing(shop: Shop) -> None:
+    """Neither an idle one, nor one that reads statements, or rows of tables that are not captured;
+    any other asks about the tables that it read rows of."""
+    asked = watched(shop)
+    shop.run()
+    shop.do("create table c (id int)", "alter table b comment = 'nothing'")
+    with shop.stand.own_database() as other:
+        shop.stand.execute("create table t (id int)", "insert into t values (1)", database=other)
+        shop.run()
+    assert asked.names == []
+    shop.do(ROW)
+    shop.run()
+    assert asked.names == [{"a"}]
+    assert asked.again == []
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "alter table a add w int",
+        "alter table a change u v int, change v u int",
+        "drop table a",
+        "rename table a to c",
+        "rename table a to c, b to a",
+    ],
+)
+def test_a_statement_between_the_end_and_the_question_is_no_difference(
+    shop: Shop, statement: str
+) -> None:
+    """The log that the run did not read is followed up to the answer; the next run reads it."""
+    asked = watched(shop, before=lambda: shop.do(statement))
+    shop.do(ROW)
+    report = shop.run()
+    assert report.quarantined == ()
+    assert ("insert", 2) in shop.kinds("a")
+    assert asked.again == []
+
+
+def test_a_statement_that_hides_what_was_altered_before_does_not_help(shop: Shop) -> None:
+    """Altered back with the log: the server has what the history had at the batch's end, and the
+    rows before were read by another structure."""
+    watched(shop, before=lambda: shop.do(SWAPPED))
+    unlogged(shop, SWAPPED)
+    shop.do(ROW)
+    shop.run()
+    require_quarantined(shop, "a", "columns: (id, v, u), (id, u, v)")
+    assert shop.kinds("a") == [("insert", 1)]
+    require_back(shop)
+
+
+def test_an_answer_that_is_ahead_of_the_log_accuses_nobody(shop: Shop) -> None:
+    """What is altered at this moment may show before it is logged, or not yet though it is. The
+    table is asked about again while nobody alters it, and only that answer counts."""
+
+    def altered_already(current: CurrentSchemas) -> CurrentSchemas:
+        columns = "(id int primary key, v int, u int)"
+        name = shop.table("a")
+        return replace(
+            current, tables={name: replace(made(f"create table a {columns}"), name=name)}
+        )
+
+    asked = watched(shop, after=altered_already)
+    shop.do(ROW)
+    assert shop.run().quarantined == ()
+    assert asked.again == ["a"]
+    shop.require_whole("a")
+
+
+def test_what_is_altered_before_it_is_asked_about_again_is_followed(shop: Shop) -> None:
+    """The log is read up to the second answer."""
+
+    def nothing_seen(current: CurrentSchemas) -> CurrentSchemas:
+        return replace(current, tables={})
+
+    watched(shop, after=nothing_seen, locked=lambda: shop.do(SWAPPED))
+    shop.do(ROW)
+    assert shop.run().quarantined == ()
+    shop.run()
+    shop.require_whole("a")
+
+
+def test_a_table_that_nobody_can_lock_is_neither_accused_nor_recorded(shop: Shop) -> None:
+    """Somebody has it locked for writing: nothing is recorded until it can be told."""
+    with shop.stand.connect(shop.name) as session, session.cursor() as cursor:
+        cursor.execute("set sql_log_bin = 0")
+        cursor.execute("lock tables a write")
+        cursor.execute(SWAPPED)
+        cursor.execute("set sql_log_bin = 1")
+        cursor.execute(ROW)
+        with pytest.raises(SourceMoving, match=r"a is not the history's, and nobody can tell yet"):
+            shop.run()
+        assert shop.state("a").condition is TableCondition.ACTIVE
+        assert shop.kinds("a") == [("insert", 1)]
+    shop.run()
+    require_swap_noticed(shop)
+    require_back(shop)
+
+
+def test_a_table_that_is_gone_without_a_statement(shop: Shop) -> None:
+    """Nothing more comes of it, and its last rows cannot be proven."""
+    shop.do(ROW)
+    unlogged(shop, "drop table a")
+    shop.run()
+    require_quarantined(shop, "a", "the source does not have it any more, and no statement")
+    shop.release("a")
+    shop.run()
+    assert shop.state("a").condition is TableCondition.DROPPED
+
+
+def test_rows_that_wait_in_a_prepared_transaction(shop: Shop) -> None:
+    """They would come out by the history's structure: the table is set aside when they are read,
+    and has them once when it is back."""
+    unlogged(shop, SWAPPED)
+    prepare_xa(shop.stand, "x1", f"insert into {shop.name}.a values (2, 20, 200)")
+    shop.run()
+    require_swap_noticed(shop)
+    shop.do("xa commit 'x1'")
+    shop.run()
+    require_swap_noticed(shop)
+    require_back(shop)
+
+
+def test_rows_that_a_select_read(mysql: MySqlStand, database: str) -> None:
+    """Altered once its rows were read: they are not joined with the log, but read again by the
+    structure that the table has."""
+    mysql.execute(*map(_created, "ab"), *map(_filled, "ab"), "flush binary logs", database=database)
+    shop = Shop(mysql, database, Follower(server(mysql), [f"{database}.*"], start="snapshot"))
+    asked = watched(shop, before=lambda: unlogged(shop, SWAPPED))
+    assert shop.run().quarantined == ()
+    assert asked.again == ["a"]
+    shop.do("update a set v = v + 1")
+    shop.run()
+    shop.require_whole("a", rereads=1)
+    shop.require_whole("b", rereads=1)
+
+
+def test_a_name_that_was_given_away_in_the_batch(shop: Shop) -> None:
+    """The rows before the rename were read by the structure that the table has under its new name,
+    which no row in the log is of."""
+    unlogged(shop, SWAPPED)
+    shop.do(ROW, "rename table a to c")
+    shop.run()
+    require_quarantined(shop, "a", "c, as it is called now, is not the history's")
+    assert shop.kinds("a") == [("insert", 1)]
+    shop.run()
+    shop.require_whole("c", rereads=1)
+
+
+def test_rows_before_a_statement_that_has_the_table_read_again(shop: Shop) -> None:
+    """The statement leaves the table to the next run; its rows before are not recorded either."""
+    unlogged(shop, SWAPPED)
+    shop.do(ROW, "alter table a drop primary key, add primary key (id, u)")
+    shop.run()
+    assert shop.kinds("a") == [("insert", 1)]
+    assert shop.state("a").condition is TableCondition.QUARANTINED
+
+
+def test_defaults_that_row_images_leave_out(shop: Shop) -> None:
+    """A default counts where the log does not have the value, and only there."""
+    unlogged(shop, "alter table a alter v set default 7", "alter table b alter v set default 7")
+    shop.do(
+        "insert into b values (2, 20, 200)",
+        "set binlog_row_image = 'MINIMAL'",
+        "insert into a (id, u) values (2, 20)",
+        "insert into b (id, u, v) values (3, 30, 300)",
+    )
+    shop.run()
+    require_quarantined(shop, "a", "column v default: none, '7'")
+    shop.require_whole("b")
+    require_back(shop)
+
+
+def test_columns_that_the_account_may_not_read_are_no_difference(shop: Shop) -> None:
+    """information_schema shows the others alone."""
+    name = shop.stand.fresh_name()
+    table = f"{shop.name}.a"
+    shop.stand.execute(
+        f"create user {name} identified by 'x'",
+        f"grant replication slave, replication client on *.* to {name}",
+        f"grant select on {table} to {name}",
+    )
+    shop.follower.server = MySqlServer(settings(shop.stand, user=name, password="x"))
+    shop.stand.execute(
+        f"revoke select on {table} from {name}", f"grant select (id) on {table} to {name}"
+    )
+    shop.do(ROW)
+    assert shop.run().quarantined == ()
+    shop.stand.execute(f"drop user {name}")
+
+
+def test_an_answer_of_another_server_counts_for_nothing(shop: Shop) -> None:
+    """Whoever answers behind the address now, its structures are not those of this log."""
+    unlogged(shop, SWAPPED)
+    shop.do(ROW)
+    asked = watched(shop, after=lambda current: replace(current, server_uuid="another"))
+    assert shop.run().quarantined == ()
+    assert asked.again == []
+
+
+# -- where a run ends --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("few", "noticed"), [(1 << 20, True), (0, False)])
+def test_a_run_that_ends_before_the_log_does(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, few: int, noticed: bool
+) -> None:
+    """It is proven if little of the log lies behind its end; what was altered there is followed.
+    Where much does, the first run that comes near the log's end proves its own rows."""
+    monkeypatch.setattr(structure_proof, "FEW_BYTES", few)
+    shop.follower.budget = Budget(max_transactions=1)
+    shop.do("insert into b values (2, 20, 200)", "alter table b add w int")
+    unlogged(shop, SWAPPED)
+    shop.do(ROW, *(f"insert into b values ({number}, 30, 300, 3)" for number in range(3, 20)))
+    shop.run()
+    assert shop.run().quarantined == ()
+    shop.run()
+    assert (shop.state("a").condition is TableCondition.QUARANTINED) == noticed
+    assert len(shop.kinds("a")) == 1 + (not noticed)
+    shop.follower.budget = Budget()
+    shop.run()
+    shop.require_whole("b")
+
+
+def test_a_log_that_cannot_be_followed_to_the_answer_accuses_nobody(shop: Shop) -> None:
+    """A statement that may have changed any table stops the next run, not this one."""
+    unlogged(shop, SWAPPED)
+    shop.do(ROW)
+    watched(shop, before=lambda: shop.do("set binlog_format = 'STATEMENT'", "update b set v = 8"))
+    assert shop.run().quarantined == ()
+
+
+def test_a_table_that_comes_back_through_the_log(shop: Shop) -> None:
+    """Altered in its pause: the log is not enough, and it is read from the source."""
+    shop.pause("a", "b")
+    shop.do("insert into b values (2, 20, 200)")
+    unlogged(shop, SWAPPED)
+    shop.do(ROW)
+    shop.run()
+    shop.resume("a", "b")
+    shop.run()
+    assert shop.kinds("a")[1:2] == [("resnapshot", None)]
+    shop.require_whole("a", rereads=1)
+
+
+@pytest.mark.parametrize("step", ["abandon", "begin_batch", "record_capture"])
+@pytest.mark.parametrize("after", [False, True])
+def test_killed_between_question_and_record(shop: Shop, step: str, after: bool) -> None:
+    """The next run asks again; nothing of the table was recorded."""
+    unlogged(shop, SWAPPED)
+    shop.do(ROW, "insert into b values (2, 20, 200)")
+    with mortal(shop.follower, step, after=after), pytest.raises(Crash):
+        shop.run()
+    shop.run()
+    require_swap_noticed(shop)
+    shop.require_whole("b")
+    require_back(shop)
