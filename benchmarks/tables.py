@@ -68,11 +68,10 @@ def socket(given: Given) -> int:
     """The same answer, received and thrown away: the limit of any reader."""
     from resources.mysql.answers import ReadingCursor
     from resources.mysql.connection import connect
-    from resources.mysql.select import BEGIN, prepare_session
+    from resources.mysql.select import BEGIN
 
     with connect(_settings(given)) as connection:
         cursor = connection.cursor(ReadingCursor)
-        prepare_session(cursor)
         cursor.execute(BEGIN)
         cursor.ask(f"select {COLUMNS} from {given['database']}.{given['table']}")
         stream: Any = connection

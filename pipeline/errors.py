@@ -377,6 +377,10 @@ class TableError(Exception):
         self.remedy = remedy
 
 
+class StructureUnknown(TableError):
+    """Nobody knows how a table is built whose rows are in the log."""
+
+
 class ValueLeftOut(TableError):
     """A row has a value that the log does not tell: reading the table from the source does."""
 

@@ -95,6 +95,9 @@ _MEANINGS: Final = {
 _BY_NUMBER: Final = {
     number: meaning for meaning, numbers in _MEANINGS.items() for number in numbers
 }
+_NAMES_ALONE: Final = frozenset({1153, 1203, 1226})
+"""Numbers whose texts quote an account and a limit, and no value of a row."""
+
 _CLIENT: Final = range(2000, 3000)
 _QUOTED: Final = re.compile(r"'([^']*)'")
 
@@ -114,7 +117,7 @@ def told(number: int, text: str, names: Collection[str] = ()) -> str:
     """
     line = " ".join(text.split())
     for match in _QUOTED.finditer(line):
-        if match[1] not in names:
+        if match[1] not in names and number not in _NAMES_ALONE:
             end = line.rindex("'") + 1
             line = f"{line[: match.start()]}'…'{line[end:]}"
             break

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
@@ -109,7 +109,8 @@ class Baseline:
     one of either place and of every one between. `low_set` and `high_set` are the GTIDs
     executed then, empty where the server has none: a statement with a GTID of `low_set`
     is in what was read, wherever it stands. A table that was dropped meanwhile may be
-    missing, one that was altered may be as it never was.
+    missing, one that was altered may be as it never was. `unread`: tables that are there, and
+    that the account may not see or read all of, each with what it lacks.
     """
 
     tables: tuple[TableSchema, ...]
@@ -118,6 +119,7 @@ class Baseline:
     high: Coordinates
     low_set: str
     high_set: str
+    unread: Mapping[TableName, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

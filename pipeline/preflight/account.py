@@ -1,69 +1,26 @@
 """Rules about what the account may do, with the GRANT to run.
 
-Belongs here: reading the lines of SHOW GRANTS. Privileges that a role brings stand in
-them when the role is active (MySQL manual, "SHOW GRANTS Statement"); MariaDB lists the
-roles' own grants as well.
+Belongs here: which privileges are wanted, and what it costs to be without one. Does not: reading
+the lines of SHOW GRANTS (`pipeline.grants`).
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
-from dataclasses import dataclass
-from fnmatch import translate
 from typing import Final
 
 from pipeline.errors import PrivilegeMissing
+from pipeline.grants import account_name, covers, grant_statement, place, read_grants
 from pipeline.preflight.evidence import SourceEvidence
 from pipeline.preflight.findings import CheckRule, Fault, Fine, Verdict
 from pipeline.preflight.log import set_global
 from pipeline.table import TableName
 
 TOPIC: Final = "the account"
-_LINE = re.compile(r"(GRANT|REVOKE) (?P<what>.+?) ON (?:TABLE )?(?P<where>\S.*?) (?:TO|FROM) ")
-_PART = re.compile(r"`(?:[^`]|``)*`|\"(?:[^\"]|\"\")*\"|\*")
-_EVERYTHING: Final = frozenset({"ALL", "ALL PRIVILEGES"})
 _FEW_CONNECTIONS: Final = 3
 _PER_CHUNK: Final = 3
 _FEW_STATEMENTS: Final = 100
 METADATA_LOCKS: Final = TableName("performance_schema", "metadata_locks")
-
-
-@dataclass(frozen=True, slots=True)
-class Grant:
-    """Privileges on `database`.`table`; a database is a LIKE pattern, "*" is everything.
-    `revoked`: taken from what a wider grant gives (partial_revokes)."""
-
-    privileges: frozenset[str]
-    database: str
-    table: str
-    revoked: bool = False
-
-    def gives(self, privilege: str) -> bool:
-        return bool(self.privileges & {privilege, *_EVERYTHING})
-
-
-def read_grants(lines: tuple[str, ...]) -> tuple[Grant, ...]:
-    """The grants on tables, databases and everything; those of routines, proxies, roles and
-    single columns are left out."""
-    return tuple(grant for line in lines for grant in _grant(line))
-
-
-def _grant(line: str) -> Iterator[Grant]:
-    match = _LINE.match(line)
-    if match is None or match["what"] == "PROXY":
-        return
-    place = _PART.findall(match["where"])
-    if len(place) != 2 or match["where"].startswith(("PROCEDURE", "FUNCTION", "PACKAGE")):
-        return
-    whole = re.sub(r"\w+ \([^)]*\),? ?", "", match["what"])
-    privileges = frozenset(part.strip().upper() for part in whole.split(",") if part.strip())
-    database, table = (_bare(part) for part in place)
-    yield Grant(privileges, database, table, line.startswith("REVOKE"))
-
-
-def _bare(quoted: str) -> str:
-    return quoted if quoted == "*" else quoted[1:-1].replace(quoted[0] * 2, quoted[0])
 
 
 def has_globally(looked: SourceEvidence, *privileges: str) -> bool:
@@ -73,39 +30,13 @@ def has_globally(looked: SourceEvidence, *privileges: str) -> bool:
     return any(grant.gives(name) for grant in everywhere for name in privileges)
 
 
-def covers(grants: tuple[Grant, ...], privilege: str, table: TableName) -> bool:
-    """Whether the account has the privilege on the whole table."""
-    meant = [
-        grant
-        for grant in grants
-        if grant.gives(privilege)
-        and _like(grant.database, table.database)
-        and grant.table in ("*", table.name)
-    ]
-    given = [grant for grant in meant if not grant.revoked]
-    # A partial revoke takes from what is granted on everything alone.
-    narrow = any(grant.database != "*" for grant in given)
-    return bool(given) and (narrow or len(given) == len(meant))
-
-
-def _like(pattern: str, database: str) -> bool:
-    """LIKE of a GRANT's database: `%`, `_`, and a backslash before either."""
-    if pattern == "*":
-        return True
-    parts = re.findall(r"\\.|.", pattern, re.DOTALL)
-    meant = {"%": "*", "_": "?", "*": "[*]", "?": "[?]", "[": "[[]"}
-    shell = "".join(meant.get(part, part[1:] if len(part) > 1 else part) for part in parts)
-    return re.fullmatch(translate(shell), database) is not None
-
-
-def account_name(looked: SourceEvidence) -> str:
+def account_of(looked: SourceEvidence) -> str:
     """'user'@'host', as a GRANT wants it."""
-    user, _, host = looked.survey.account.rpartition("@")
-    return "@".join("'" + part.replace("'", "''") + "'" for part in (user, host))
+    return account_name(looked.survey.account)
 
 
 def _grant_statement(looked: SourceEvidence, what: str, where: str = "*.*") -> str:
-    return f"GRANT {what} ON {where} TO {account_name(looked)};"
+    return f"{grant_statement(what, where, looked.survey.account)};"
 
 
 def _replication(looked: SourceEvidence) -> Iterator[Verdict]:
@@ -116,22 +47,28 @@ def _replication(looked: SourceEvidence) -> Iterator[Verdict]:
     missing = [names[0] for names in needed if not has_globally(looked, *names)]
     if missing:
         listed = ", ".join(missing)
-        yield Fault(f"{account_name(looked)} lacks {listed}", cure=_grant_statement(looked, listed))
+        yield Fault(f"{account_of(looked)} lacks {listed}", cure=_grant_statement(looked, listed))
     else:
-        yield Fine(f"{account_name(looked)} may read the log")
+        yield Fine(f"{account_of(looked)} may read the log")
 
 
 def _select(looked: SourceEvidence) -> Iterator[Verdict]:
     if "grants" in looked.survey.unanswered:
         return
     grants = read_grants(looked.survey.grants)
-    unread = [table.name for table in looked.tables if not covers(grants, "SELECT", table.name)]
+    whole = {structure.name for structure in looked.structures}
+    unread = [
+        table.name
+        for table in looked.tables
+        if not covers(grants, "SELECT", table.name)
+        or (table.kind == "BASE TABLE" and table.name not in whole)
+    ]
     for name in unread:
-        where = f"`{name.database}`.`{name.name}`"
         yield Fault(
-            "its rows may not be read: `verify` cannot compare it, and no run can re-read it",
+            "its rows may not be read, or not all columns of them: `verify` cannot compare it, "
+            "and no run can re-read it",
             subject=str(name),
-            cure=_grant_statement(looked, "SELECT", where),
+            cure=_grant_statement(looked, "SELECT", place(name)),
         )
     if looked.tables and not unread:
         yield Fine("SELECT on every captured table")
@@ -165,7 +102,7 @@ def _prepared(looked: SourceEvidence) -> Iterator[Verdict]:
         yield Fine("XA RECOVER may be asked")
     else:
         yield Fault(
-            f"{account_name(looked)} lacks XA_RECOVER_ADMIN: a start that a person chooses "
+            f"{account_of(looked)} lacks XA_RECOVER_ADMIN: a start that a person chooses "
             "cannot see XA transactions that were prepared before it",
             cure=_grant_statement(looked, "XA_RECOVER_ADMIN"),
         )
@@ -176,7 +113,7 @@ def _password(looked: SourceEvidence) -> Iterator[Verdict]:
     if days:
         yield Fault(
             f"passwords expire after {days} days, and runs would stop with it",
-            cure=f"ALTER USER {account_name(looked)} PASSWORD EXPIRE NEVER; (or renew it in time; "
+            cure=f"ALTER USER {account_of(looked)} PASSWORD EXPIRE NEVER; (or renew it in time; "
             "the warning stays even if the account has this already)",
         )
 
@@ -205,7 +142,7 @@ def _waiting(looked: SourceEvidence) -> Iterator[Verdict]:
     if not looked.mariadb:
         cure = _grant_statement(looked, "SELECT", str(METADATA_LOCKS))
     yield Fault(
-        f"{account_name(looked)} cannot see whether an ALTER waits for a table that is being read: "
+        f"{account_of(looked)} cannot see whether an ALTER waits for a table that is being read: "
         "it waits until the read ends",
         cure=cure,
     )
@@ -234,10 +171,11 @@ CHECK_RULES: Final = (
     CheckRule(
         "select",
         TOPIC,
-        "SELECT on each captured table",
+        "SELECT on each captured table as a whole: some of its columns are not enough",
         "warning",
-        "`verify` cannot read it, and neither can a run after a statement whose effect is not in "
-        "the log; without any privilege a run does not even find it",
+        "`verify` cannot read it, and neither can a run: it follows the table only if the log "
+        "describes its columns, and quarantines it where it needs the source; without any "
+        "privilege a run does not even find it before its first row",
         "GRANT SELECT ON `database`.`table` TO 'user'@'host';",
         _select,
     ),

@@ -15,7 +15,7 @@ from typing import Final
 
 from pipeline.changes.extents import cure, told
 from pipeline.engines import engine_of
-from pipeline.preflight.account import account_name
+from pipeline.grants import grant_statement, place
 from pipeline.preflight.evidence import SourceEvidence
 from pipeline.preflight.findings import CheckRule, Fault, Fine, Verdict
 from pipeline.survey import SurveyedForeignKey
@@ -99,7 +99,7 @@ def _unseen_parents(looked: SourceEvidence, captured: Collection[TableName]) -> 
             "captured tables refer to it, and the account may not see what it refers to itself: "
             "rows lost together with those of a table further above go unnoticed",
             str(parent),
-            f"GRANT SELECT ON `{parent.database}`.`{parent.name}` TO {account_name(looked)};",
+            f"{grant_statement('SELECT', place(parent), looked.survey.account)};",
         )
 
 
@@ -121,8 +121,7 @@ def _cascade(key: SurveyedForeignKey) -> str:
 
 def _cascade_cure(looked: SourceEvidence, key: SurveyedForeignKey) -> str | None:
     if key.on_delete is None or key.on_update is None:
-        table = f"`{key.child.database}`.`{key.child.name}`"
-        return f"GRANT REFERENCES ON {table} TO {account_name(looked)};"
+        return f"{grant_statement('REFERENCES', place(key.child), looked.survey.account)};"
     return None if looked.setting("innodb_native_foreign_keys") else _WITHOUT_SWITCH
 
 

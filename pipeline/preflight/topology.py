@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from pipeline.preflight.account import account_name
+from pipeline.preflight.account import account_of
 from pipeline.preflight.evidence import SourceEvidence
 from pipeline.preflight.findings import CheckRule, Fault, Fine, Verdict
 
@@ -91,7 +91,7 @@ def _unseen_replica(looked: SourceEvidence) -> Iterator[Verdict]:
         needed = "SLAVE MONITOR" if looked.mariadb else "REPLICATION CLIENT"
         yield Fault(
             "the server seems to be a replica, and the account may not ask it",
-            cure=f"GRANT {needed} ON *.* TO {account_name(looked)};",
+            cure=f"GRANT {needed} ON *.* TO {account_of(looked)};",
         )
 
 

@@ -31,7 +31,7 @@ from pipeline.runs.capturing.segment_builder import Segmenter
 from pipeline.runs.capturing.source_rows import SourceRows
 from pipeline.runs.capturing.structure_proof import misread_tables
 from pipeline.runs.capturing.table_changes import TakenUp
-from pipeline.runs.capturing.table_extents import extents_of
+from pipeline.runs.capturing.table_extents import extents_of, met_in_log
 from pipeline.runs.catch_up import catch_up
 from pipeline.runs.context import Workplace
 from pipeline.runs.cures import engine_hint
@@ -280,6 +280,7 @@ def _capture(
         by_gtid=reading.by_gtid,
         orders_done=tuple(order.id for order in back.orders),
     )
+    met_in_log(extents, basis)
     snapshots = tuple(segmenter.joining.snapshots)
     extents.read(part.table for part in snapshots if part.columns is None)
     record = replace(

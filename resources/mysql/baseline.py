@@ -17,7 +17,7 @@ from pipeline.table import TableName
 from resources.mysql.connection import number_of
 from resources.mysql.defaults import with_values
 from resources.mysql.dialect import read_dialect
-from resources.mysql.schemas import read_databases, read_schemas
+from resources.mysql.schemas import read_databases, read_whole_tables
 from resources.mysql.select import quoted_table
 from resources.mysql.watermarks import high_mark, low_mark
 
@@ -30,9 +30,10 @@ def read_baseline(cursor: Cursor, names: Collection[TableName] | None = None) ->
     dialect = read_dialect(cursor)
     low = low_mark(cursor, dialect)
     databases = read_databases(cursor)
-    tables = with_values(cursor, read_schemas(cursor, names))
+    read = read_whole_tables(cursor, names)
+    tables = with_values(cursor, read.tables)
     high = high_mark(cursor, dialect)
-    return Baseline(tables, databases, low.at, high.at, low.executed, high.executed)
+    return Baseline(tables, databases, low.at, high.at, low.executed, high.executed, read.unread)
 
 
 def require_gone(cursor: Cursor, table: TableName) -> None:

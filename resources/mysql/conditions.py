@@ -33,7 +33,7 @@ from resources.mysql.connection import (
     text_of,
 )
 from resources.mysql.reader import explained, reading, take
-from resources.mysql.select import prepare_session, quoted_table, select_rows
+from resources.mysql.select import quoted_table, select_rows
 from resources.mysql.watcher import Watched, watched
 
 _ROWS, _FILTERED = "rows", "filtered"
@@ -44,10 +44,12 @@ _ASKED: Final = 1_000
 
 def estimated_where(settings: ConnectionSettings, table: TableName, condition: Condition) -> int:
     """See `pipeline.ports.SourceServer.estimated_where`."""
-    with connect(settings) as connection, connection.cursor() as cursor:
-        prepare_session(cursor)
-        with explained(settings, table):
-            return _estimated(cursor, table, condition)
+    with (
+        connect(settings) as connection,
+        connection.cursor() as cursor,
+        explained(settings, table),
+    ):
+        return _estimated(cursor, table, condition)
 
 
 @contextmanager

@@ -1,7 +1,7 @@
 """Connections to MySQL, and what its errors mean.
 
-Belongs here: TLS modes, timeouts, session settings every connection needs, and the
-table from MySQL's error numbers to ours. Does not: which statements are sent.
+Belongs here: TLS modes, timeouts, opening a session, and the table from MySQL's error numbers to
+ours. Does not: the variables that a session begins with (`session`), which statements are sent.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from pipeline.errors import (
     TlsRefused,
 )
 from pipeline.server_errors import Meaning, meaning_of, told
+from resources.mysql.session import SessionStart
 
 _NO_BINLOG = 1381
 _TLS_REQUIRED = 3159
@@ -86,27 +87,46 @@ def connect(settings: ConnectionSettings, **options: Any) -> Iterator[pymysql.Co
                 connection.close()
 
 
-def open_connection(settings: ConnectionSettings, **options: Any) -> pymysql.Connection[Cursor]:
-    """A connection in UTC, autocommit, utf8mb4; the caller closes it and translates."""
-    return pymysql.connect(
+def open_connection(
+    settings: ConnectionSettings, *, also: str = "", **options: Any
+) -> pymysql.Connection[Cursor]:
+    """A connection whose session has the variables of `session`: UTC, autocommit, utf8mb4, no
+    limits. `also`: more assignments, each after a comma. The caller closes it and translates."""
+    connection: pymysql.Connection[Cursor] = _Connection(
         host=settings.host,
         port=settings.port,
         user=settings.user,
         password=settings.password,
         charset="utf8mb4",
-        autocommit=True,
+        autocommit=None,
         connect_timeout=settings.connect_timeout,
         read_timeout=settings.read_timeout,
         write_timeout=settings.read_timeout,
-        init_command="set time_zone = '+00:00'",
         **_tls(settings),
         **options,
     )
+    greeting: Any = connection  # a call without types
+    try:
+        _start(settings, greeting.get_server_info()).begin(connection, also)
+    except BaseException:
+        if connection.open:
+            connection.close()
+        raise
+    return connection
 
 
-def stay(cursor: Cursor) -> None:
-    """The server keeps the session for a day, though nothing is asked."""
-    cursor.execute("set session wait_timeout = 86400")
+class _Connection(pymysql.Connection):
+    """PyMySQL sets the character set by a statement of its own, which `session` does with the
+    other variables."""
+
+    def set_character_set(self, charset: str, collation: str | None = None) -> None:
+        return
+
+
+@cache
+def _start(_settings: ConnectionSettings, _version: str) -> SessionStart:
+    """One in a process for each account at each server, as long as that says it is the same."""
+    return SessionStart()
 
 
 def wait_long(connection: pymysql.Connection[Cursor]) -> None:

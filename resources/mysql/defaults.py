@@ -22,10 +22,7 @@ from pipeline.schema.plain import plain_text
 from pipeline.table import TableName
 from resources.mysql.select import quoted, quoted_table
 
-_SESSION: Final = (
-    "set session sql_mode = ''",  # PAD_CHAR_TO_FULL_LENGTH pads
-    "set session lock_wait_timeout = 1",
-)
+_SESSION: Final = "set session lock_wait_timeout = 1"
 _ENGINES: Final = frozenset({"innodb", "myisam", "aria", "rocksdb"})
 """Others may ask elsewhere for their tables."""
 
@@ -58,8 +55,7 @@ def with_values(cursor: Cursor, tables: Sequence[TableSchema]) -> tuple[TableSch
     questions = [question for question in questions if question]
     if not questions:
         return tuple(tables)
-    for statement in _SESSION:
-        cursor.execute(statement)
+    cursor.execute(_SESSION)
     told: dict[tuple[TableName, str], str] = {}
     for first in range(0, len(questions), _TABLES_AT_ONCE):
         some = [

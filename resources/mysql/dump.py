@@ -43,14 +43,13 @@ begins, and where the older one has just been left (measured on 10.11), may answ
 Server ids people give to servers are small; ours lie above."""
 
 _SESSION = (
-    "set @source_binlog_checksum = 'CRC32', @master_binlog_checksum = 'CRC32', "
+    ", @source_binlog_checksum = 'CRC32', @master_binlog_checksum = 'CRC32', "
     "@source_heartbeat_period = {heartbeat}, @master_heartbeat_period = {heartbeat}, "
-    "@replica_uuid = '{id}', @slave_uuid = '{id}', @mariadb_slave_capability = 4, "
-    "session net_write_timeout = 600"
+    "@replica_uuid = '{id}', @slave_uuid = '{id}', @mariadb_slave_capability = 4"
 )
 """Checksums as the log has them; a sign of life while the server skips events; an identity
 of our own, so that the server does not take this dump for a reconnecting replica and end
-another one; MariaDB's own events as they are; and patience while a run is written."""
+another one; and MariaDB's own events as they are."""
 
 
 class MySqlDump:
@@ -73,10 +72,9 @@ class MySqlDump:
 
     def __iter__(self) -> Iterator[Received]:
         with translated(self._settings):
-            connection = self._connection = open_connection(self._settings)
             beat = int(self._settings.read_timeout / 3 * 1_000_000_000)
-            with connection.cursor() as cursor:
-                cursor.execute(_SESSION.format(id=uuid.uuid4(), heartbeat=beat))
+            dumping = _SESSION.format(id=uuid.uuid4(), heartbeat=beat)
+            connection = self._connection = open_connection(self._settings, also=dumping)
             # PyMySQL has no public call for a command of one's own, nor for its socket;
             # nothing is buffered, because the answer to the statement above was read whole.
             stream: Any = connection

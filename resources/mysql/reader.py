@@ -31,14 +31,15 @@ from resources.mysql.connection import (
     connect,
     number_of,
     open_connection,
-    stay,
     text_of,
     translated,
     wait_long,
 )
 from resources.mysql.dialect import read_dialect
-from resources.mysql.select import prepare_session, quoted_table
+from resources.mysql.privileges import may_not_be_read
+from resources.mysql.select import quoted_table
 from resources.mysql.taking import Taking, moved, require_built
+from resources.mysql.warnings import keep_warnings
 from resources.mysql.watcher import watched
 
 _LOST: Final = frozenset({0, 2006, 2013, 2055})
@@ -58,9 +59,8 @@ def reading(settings: ConnectionSettings, *, patient: bool = False) -> Iterator[
         connection = open_connection(settings)
         cursor = connection.cursor(ReadingCursor)
         try:
-            prepare_session(cursor)
+            keep_warnings(cursor)
             if patient:
-                stay(cursor)
                 wait_long(connection)
             yield cursor
         finally:
@@ -182,10 +182,7 @@ def _about(
                 f"it could not be read now: {said}", hint="the next run tries it again"
             )
         case Meaning.PRIVILEGE:
-            return TableError(
-                f"the account may not read it: {said}",
-                hint=f"grant select on `{table.database}`.`{table.name}` to {settings.user!r}",
-            )
+            return may_not_be_read(settings, table, f"the account may not read it: {said}")
         case Meaning.REFUSED:
             cure = LIMITS.get(number, "fix what it complains of")
             return TableError(f"MySQL refuses to read it: {said}", hint=f"{cure} at the source")

@@ -33,7 +33,6 @@ from resources.mysql.chunks import next_bound, open_chunk
 from resources.mysql.connection import ConnectionSettings, connect
 from resources.mysql.dialect import read_dialect
 from resources.mysql.reader import explained
-from resources.mysql.select import prepare_session
 from resources.mysql.server_pressure import source_load
 from resources.mysql.watermarks import Watermark, high_mark, low_mark, read_value
 
@@ -86,7 +85,6 @@ class Replica:
             connection.cursor() as cursor,
             explained(self._at, schema.name, names),
         ):
-            prepare_session(cursor)
             return next_bound(cursor, schema, after, rows)
 
     def load(self) -> SourceLoad:

@@ -26,7 +26,7 @@ from pipeline.snapshot.giving_way import Patience
 from pipeline.source_warnings import require_harmless
 from pipeline.table import TableStructure
 from resources.mysql.answers import ReadingCursor
-from resources.mysql.connection import ConnectionSettings, connect, stay
+from resources.mysql.connection import ConnectionSettings, connect
 from resources.mysql.dialect import Dialect, read_dialect
 from resources.mysql.reader import explained, reading
 from resources.mysql.schemas import read_schemas
@@ -177,7 +177,6 @@ def opened(settings: ConnectionSettings, structure: TableStructure) -> Iterator[
         watch.excused(),
         explained(settings, structure.name, structure.names),
     ):
-        stay(questions)
         dialect = read_dialect(questions)
         flavour = "mariadb" if dialect.mariadb else "mysql"
         yield HashedRead(

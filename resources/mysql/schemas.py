@@ -5,18 +5,18 @@ answers together. Does not: what a column's row means (`columns`), the place in 
 that the answers belong to (`baseline`).
 
 The questions are asked one after the other, and tables come and go between them: one that
-has no columns any more is left out. What an account may not see is not there.
+has no columns any more is left out. What an account may not see is not there. Of a table on which
+it has privileges on single columns, information_schema shows only these: such a table is not taken
+for what is shown of it (`ReadTables.unread`).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-import pymysql
 from pymysql.cursors import Cursor
 
 from pipeline.schema.hidden_columns import places_known, shown_places
@@ -33,6 +33,7 @@ from pipeline.tables import SYSTEM_DATABASES
 from resources.mysql.columns import ListedColumn, read_column, unescaped, utf8
 from resources.mysql.dialect import Dialect, read_dialect
 from resources.mysql.foreign_keys import read_foreign_keys
+from resources.mysql.privileges import hidden_in_part
 from resources.mysql.scopes import Scope, ask, scopes_of
 
 _DATABASES: Final = """
@@ -49,7 +50,7 @@ _COLUMNS: Final = """
 select table_schema, table_name, column_name, data_type, is_nullable, column_type,
        character_maximum_length, numeric_precision, numeric_scale, datetime_precision,
        character_set_name, collation_name, column_default, extra, generation_expression, SRID,
-       ordinal_position
+       ordinal_position, privileges
   from information_schema.columns where {where}
  order by table_schema, table_name, ordinal_position
 """
@@ -59,29 +60,53 @@ select table_schema, table_name, index_name, non_unique, index_type, HIDDEN,
   from information_schema.statistics where {where}
  order by table_schema, table_name, index_name, seq_in_index
 """
-_SHOW_ALL: Final = "set session show_gipk_in_create_table_and_information_schema = on"
-"""Primary keys that the server made itself are in the row images, whether shown or not."""
-
 _HASHING: Final = frozenset({"innodb", "myisam", "aria"})
 _ROW_FORMAT: Final = re.compile(r"row_format=(\w+)", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadTables:
+    """`unread`: tables that are there and that the account may not read as a whole, each with
+    what it lacks, in words."""
+
+    tables: tuple[TableSchema, ...]
+    unread: Mapping[TableName, str]
+
+
+def read_whole_tables(cursor: Cursor, names: Collection[TableName] | None = None) -> ReadTables:
+    """As `read_schemas`, of tables of which no column is hidden from the account."""
+    tables, unread = _read(cursor, names)
+    hidden = frozenset(hidden_in_part(cursor, [table.name for table in tables]))
+    unread |= dict.fromkeys(hidden, "the account has privileges on columns of it, not on the table")
+    return ReadTables(tuple(table for table in tables if table.name not in hidden), unread)
 
 
 def read_schemas(
     cursor: Cursor, names: Collection[TableName] | None = None, *, foreign_keys: bool = True
 ) -> tuple[TableSchema, ...]:
-    """Every base table, system databases left out, or those of `names` that there are; without
-    their `foreign_keys` if nobody needs them."""
+    """Every base table, system databases left out, or those of `names` that there are, unless a
+    column that is shown may not be read; without their `foreign_keys` if nobody needs them. For a
+    table that was known before: whether columns are hidden is not asked."""
+    return _read(cursor, names, foreign_keys=foreign_keys)[0]
+
+
+def _read(
+    cursor: Cursor, names: Collection[TableName] | None, *, foreign_keys: bool = True
+) -> tuple[tuple[TableSchema, ...], dict[TableName, str]]:
     dialect = read_dialect(cursor)
-    with suppress(pymysql.MySQLError):  # MariaDB, and MySQL before 8.0.30
-        cursor.execute(_SHOW_ALL)
     wanted = None if names is None else frozenset(names)
     scopes = scopes_of(wanted)
     tables = dict(_tables(cursor, scopes))
-    columns, ordinals = _columns(cursor, scopes, dialect)
+    columns, ordinals, refused = _columns(cursor, scopes, dialect)
     hashing = {name for name, table in tables.items() if table.engine.lower() in _HASHING}
     keys = _keys(cursor, scopes, dialect, hashing if dialect.mariadb else set())
     references = read_foreign_keys(cursor, scopes, dialect) if foreign_keys else {}
-    return tuple(
+    unread = {
+        name: f"the account may not read {', '.join(refused[name])} of it"
+        for name in tables
+        if name in refused and (wanted is None or name in wanted)
+    }
+    schemas = tuple(
         TableSchema(
             name,
             tuple(columns[name]),
@@ -96,8 +121,9 @@ def read_schemas(
             _hidden(dialect, ordinals[name], keys.get(name, ())),
         )
         for name, table in tables.items()
-        if name in columns and (wanted is None or name in wanted)
+        if name in columns and name not in refused and (wanted is None or name in wanted)
     )
+    return schemas, unread
 
 
 def read_databases(cursor: Cursor) -> tuple[DatabaseSchema, ...]:
@@ -136,16 +162,22 @@ def _tables(cursor: Cursor, scopes: Sequence[Scope]) -> Iterator[tuple[TableName
 
 def _columns(
     cursor: Cursor, scopes: Sequence[Scope], dialect: Dialect
-) -> tuple[dict[TableName, list[ColumnSchema]], dict[TableName, list[int]]]:
-    """The tables' columns, and the places that the server counts for them, from 1."""
+) -> tuple[
+    dict[TableName, list[ColumnSchema]], dict[TableName, list[int]], dict[TableName, list[str]]
+]:
+    """The tables' columns, the places that the server counts for them, from 1, and the names of
+    those that the account may not read."""
     question = _COLUMNS.replace("SRID", "srs_id" if dialect.mysql_from(8, 0, 3) else "null")
     columns: dict[TableName, list[ColumnSchema]] = {}
     ordinals: dict[TableName, list[int]] = {}
-    for table, (*listed, ordinal) in ask(cursor, question, scopes):
+    refused: dict[TableName, list[str]] = {}
+    for table, (*listed, ordinal, privileges) in ask(cursor, question, scopes):
         column = read_column(ListedColumn(*listed), mariadb=dialect.mariadb)
         columns.setdefault(table, []).append(column)
         ordinals.setdefault(table, []).append(int(ordinal))
-    return columns, ordinals
+        if "select" not in str(privileges).lower().split(","):
+            refused.setdefault(table, []).append(column.name)
+    return columns, ordinals, refused
 
 
 def _hidden(

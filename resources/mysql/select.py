@@ -1,20 +1,17 @@
 """One table's rows by SELECT as Arrow: the statement and its batches.
 
-Belongs here: the settings such a session needs, the statement, what is refused of its rows. Does
-not: how rows become columns (`pipeline.resultset`), how they are received (`answers`), places in
-the log (`reader`).
+Belongs here: the statement, what is refused of its rows. Does not: how rows become columns
+(`pipeline.resultset`), how they are received (`answers`), places in the log (`reader`).
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
 from typing import Final
 
 import pyarrow as pa
 import pymysql
-from pymysql.cursors import Cursor
 
 from pipeline.errors import StructureMoved, TableError
 from pipeline.resultset.column_arrays import ResultBatches
@@ -26,40 +23,12 @@ from pipeline.source_warnings import require_harmless
 from pipeline.table import Column, TableName, TableStructure
 from resources.mysql.answers import Answer, ReadingCursor
 from resources.mysql.stored import require_text, stored, stored_as
-from resources.mysql.warnings import KEEP_ALL, read_warnings
-
-LOCK_SECONDS: Final = 20
-"""A reader that waits for a lock keeps writers waiting behind it."""
-
-_SESSION: Final = (
-    # PAD_CHAR_TO_FULL_LENGTH would pad every CHAR, which no row image does.
-    "set session sql_mode = ''",
-    "set session sql_select_limit = 18446744073709551615",
-    "set session net_write_timeout = 3600",
-    "set session transaction isolation level repeatable read",
-)
-_LIMITS: Final = (
-    KEEP_ALL,  # MySQL wants SESSION_VARIABLES_ADMIN
-    "set session max_execution_time = 0",  # MySQL
-    "set session max_statement_time = 0",  # MariaDB
-)
-"""A server may end what takes long, and each knows one of those two."""
+from resources.mysql.warnings import read_warnings
 
 _HASH: Final = re.compile(r"DB_ROW_HASH_\d+")
 """Columns that MariaDB hides."""
 
 BEGIN: Final = "start transaction with consistent snapshot, read only"
-
-
-def prepare_session(cursor: Cursor) -> None:
-    """Settings of a session that reads whole tables, however long it takes."""
-    for statement in _SESSION:
-        cursor.execute(statement)
-    # What waits for a table's lock gets an answer before the connection is given up.
-    cursor.execute(f"set session lock_wait_timeout = {LOCK_SECONDS}")
-    for statement in _LIMITS:
-        with suppress(pymysql.err.OperationalError):
-            cursor.execute(statement)
 
 
 def select_rows(

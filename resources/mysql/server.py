@@ -12,7 +12,6 @@ from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
-from pymysql.cursors import Cursor
 
 from pipeline.batch import Xid
 from pipeline.binlog.stream.framing import FIRST_OFFSET
@@ -53,14 +52,15 @@ from resources.mysql.dump import (
 )
 from resources.mysql.facts import read_facts
 from resources.mysql.prepared import prepared_xids
+from resources.mysql.privileges import may_not_be_read
 from resources.mysql.questions import Questions
 from resources.mysql.reader import explained, has_no_row, open_snapshot, reading
 from resources.mysql.replica import Replica
 from resources.mysql.row_hashes import open_hashes, read_sum
 from resources.mysql.row_samples import read_rows, read_sample
-from resources.mysql.schemas import read_schemas
+from resources.mysql.schemas import ReadTables, read_whole_tables
 from resources.mysql.scopes import ask, scopes_of
-from resources.mysql.select import BEGIN, prepare_session, select_rows
+from resources.mysql.select import BEGIN, select_rows
 from resources.mysql.server_pressure import source_load
 from resources.mysql.survey import take_survey
 
@@ -143,17 +143,23 @@ class MySqlServer:
 
     def structure(self, table: TableName) -> TableStructure:
         with connect(self._settings) as connection, connection.cursor() as cursor:
-            structures = _row_structures(cursor, [table])
+            read = read_whole_tables(cursor, [table])
+            structures = _row_structures(read)
+            if not structures and table not in read.unread:
+                with explained(self._settings, table):
+                    require_gone(cursor, table)
+        if table in read.unread:
+            raise may_not_be_read(self._settings, table, read.unread[table])
         if not structures:
             raise NothingMatches(
-                f"the source has no table {table}, or the account may not read it",
-                hint=f"grant SELECT on {table} to the account, or correct the name",
+                f"the source has no table {table}, or none that is captured",
+                hint=f"correct the name, or exclude {table}",
             )
         return structures[0]
 
     def structures(self) -> list[TableStructure]:
         with connect(self._settings) as connection, connection.cursor() as cursor:
-            return _row_structures(cursor)
+            return _row_structures(read_whole_tables(cursor))
 
     @contextmanager
     def rows(self, structure: TableStructure) -> Iterator[Iterator[pa.RecordBatch]]:
@@ -171,6 +177,8 @@ class MySqlServer:
             (table,) = names
             with explained(self._settings, table):
                 baseline = read_baseline(cursor, names)
+                if table in baseline.unread:
+                    raise may_not_be_read(self._settings, table, baseline.unread[table])
                 if not baseline.tables:
                     require_gone(cursor, table)
                 return baseline
@@ -223,7 +231,6 @@ class MySqlServer:
             connection.cursor() as cursor,
             explained(self._settings, schema.name, [column.name for column in schema.columns]),
         ):
-            prepare_session(cursor)
             return next_bound(cursor, schema, after, rows)
 
     def chunk(
@@ -280,9 +287,6 @@ class MySqlServer:
         return read_sample(self._reading(), structure, starts)
 
 
-def _row_structures(
-    cursor: Cursor, names: Collection[TableName] | None = None
-) -> list[TableStructure]:
+def _row_structures(read: ReadTables) -> list[TableStructure]:
     """Ordinary tables alone, as `MySqlServer.tables` lists them."""
-    tables = read_schemas(cursor, names)
-    return [row_structure(table) for table in tables if not table.system_versioned]
+    return [row_structure(table) for table in read.tables if not table.system_versioned]

@@ -7,13 +7,20 @@ not: how many there were of rows that we read ourselves, which the packet that e
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
+import pymysql
 from pymysql.cursors import Cursor
 
 from pipeline.source_warnings import KEPT, SourceWarning
 
-KEEP_ALL = f"set session max_error_count = {KEPT}"
+
+def keep_warnings(cursor: Cursor) -> None:
+    """Have the session keep as many as it can, if the account may: MySQL wants
+    SESSION_VARIABLES_ADMIN."""
+    with suppress(pymysql.err.OperationalError):
+        cursor.execute(f"set session max_error_count = {KEPT}")
 
 
 def warning_count(cursor: Cursor) -> int:

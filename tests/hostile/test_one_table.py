@@ -8,10 +8,11 @@ import pytest
 from pipeline.errors import MirrorRefused
 from pipeline.runs.comparing.verify_rows import verify
 from pipeline.table_state import OrderKind, TableCondition
-from resources.mysql import select
+from resources.mysql import connection, session
 from tests.fix_mysql import MySqlStand
+from tests.mysql.logged import head
 from tests.mysql.reading import server
-from tests.positions.follower import Follower
+from tests.positions.follower import SOURCE, Follower
 from tests.positions.paused import Shop, open_shop
 from tests.twins.mirrors import MemoryMirrors
 
@@ -36,11 +37,11 @@ def shop(mysql: MySqlStand, database: str) -> Shop:
     return found
 
 
-def goes_on(shop: Shop, number: int) -> None:
+def goes_on(shop: Shop, number: int, *, rereads: int = 0) -> None:
     """What is written to the other table is in its mirror after the next run."""
     shop.do(f"insert into b values ({number}, {number})")
     shop.run()
-    shop.require_whole("b")
+    shop.require_whole("b", rereads=rereads)
 
 
 @pytest.mark.parametrize(("column", "told"), UNREADABLE.values(), ids=UNREADABLE)
@@ -63,7 +64,8 @@ def test_what_mysql_refuses_to_show_quarantines_its_table(
 
 def test_a_locked_table_waits_alone(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever holds it keeps its own reading from coming; nobody has to release it."""
-    monkeypatch.setattr(select, "LOCK_SECONDS", 1)
+    monkeypatch.setitem(session.WANTED, "lock_wait_timeout", "1")
+    monkeypatch.setattr(connection, "_start", lambda *_: session.SessionStart())
     shop.do("alter table a modify v int unsigned")
     with shop.stand.connect(shop.name) as holder, holder.cursor() as cursor:
         cursor.execute("lock tables a write")
@@ -76,34 +78,68 @@ def test_a_locked_table_waits_alone(shop: Shop, monkeypatch: pytest.MonkeyPatch)
     shop.require_whole("a", rereads=1)
 
 
-def test_a_table_that_may_not_be_read_is_not_gone(mysql: MySqlStand, database: str) -> None:
-    """It is there, whatever information_schema shows to an account without the privilege."""
+GRANTED = {
+    "nothing": ((), "error 1142"),
+    "without a column": (
+        ("grant select (id, v) on {a} to {u}",),
+        "on columns of it, not on the table",
+    ),
+    "without the key": (("grant select (v) on {a} to {u}",), "on columns of it, not on the table"),
+    "to write": (("grant insert, select (id) on {a} to {u}",), "may not read v, w"),
+}
+"""What an account is granted of a table with the columns id, v and w."""
+
+
+@pytest.mark.parametrize("start", ["snapshot", None])
+@pytest.mark.parametrize("metadata", ["MINIMAL", "FULL"])
+@pytest.mark.parametrize("granted", GRANTED)
+def test_a_table_that_may_not_be_read_as_a_whole_waits_alone(
+    mysql: MySqlStand, database: str, granted: str, metadata: str, start: str | None
+) -> None:
+    """It is there, whatever information_schema shows of it: it is quarantined with the GRANT that
+    it lacks, or followed by what the log says of it, and never has fewer columns."""
+    grants, lacks = GRANTED[granted]
     account = f"'{database[:20]}'@'%'"
     mysql.execute(
-        "create table a (id int primary key)",
+        "create table a (id int primary key, v int, w int)",
         "create table b (id int primary key, v int)",
         f"create user {account} identified by 'x'",
         f"grant replication slave, replication client on *.* to {account}",
         f"grant select on {database}.b to {account}",
         database=database,
     )
+    mysql.execute(*(one.format(a=f"{database}.a", u=account) for one in grants))
     try:
         asked = server(mysql, user=database[:20], password="x")
-        shop = Shop(mysql, database, Follower(asked, [f"{database}.*"]))
-        shop.run()
-        with mysql.metadata("MINIMAL"):
-            shop.do("insert into a values (1)")
-            goes_on(shop, 1)
-        shop.release("a")
-        goes_on(shop, 2)
+        read = int(start is not None)
+        begun = start or str(head(mysql))
+        shop = Shop(mysql, database, Follower(asked, [f"{database}.*"], start=begun))
+        with mysql.metadata(metadata):
+            shop.do("insert into a values (1, 2, 3)")
+            goes_on(shop, 1, rereads=read)
+            shop.do("alter table a add column x int", "insert into a values (4, 5, 6, 7)")
+            goes_on(shop, 2, rereads=read)
         state = shop.state("a")
-        assert state.condition is TableCondition.QUARANTINED
-        assert "error 1142" in (state.reason or "")
-        assert f"grant select on `{database}`.`a`" in (state.hint or "")
-        mysql.execute(f"grant select on {database}.a to {account}")
-        shop.release("a")
-        goes_on(shop, 3)
-        shop.require_whole("a", rereads=1)
+        grant = f"GRANT SELECT ON `{database}`.`a` TO {account}"
+        if state.condition is TableCondition.ACTIVE:
+            assert (metadata, start) == ("FULL", None)
+            shop.require_whole("a")
+            assert shop.table("a") in {one.table for one in shop.follower.ledger.partial(SOURCE)}
+            [told] = verify(shop.follower.work()).not_compared
+            assert lacks in told.reason
+            assert told.hint == grant
+            mysql.execute(grant)
+        else:
+            assert verify(shop.follower.work()).equal
+            assert lacks in (state.reason or "")
+            assert (state.hint or "").startswith(grant)
+            shop.release("a")
+            goes_on(shop, 3, rereads=read)
+            mysql.execute(grant)
+            shop.release("a")
+            goes_on(shop, 4, rereads=read)
+            shop.require_whole("a", rereads=1)
+        assert verify(shop.follower.work()).equal
     finally:
         mysql.execute(f"drop user {account}")
 

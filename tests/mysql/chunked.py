@@ -26,7 +26,7 @@ from resources.mysql.chunks import next_bound
 from resources.mysql.connection import connect
 from resources.mysql.reader import reading
 from resources.mysql.schemas import read_schemas
-from resources.mysql.select import prepare_session, select_rows
+from resources.mysql.select import select_rows
 from resources.mysql.server import MySqlServer
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server, settings
@@ -163,5 +163,4 @@ def knife(stand: MySqlStand) -> Iterator[Knife]:
         asking.cursor() as session,
         reading(settings(stand)) as reader,
     ):
-        prepare_session(session)
         yield Knife(session, reader)

@@ -17,7 +17,7 @@ from pipeline.table import TableName
 from resources.mysql.answers import ReadingCursor
 from resources.mysql.chunks import next_bound
 from resources.mysql.reader import reading
-from resources.mysql.select import prepare_session, select_rows
+from resources.mysql.select import select_rows
 from tests.fix_mysql import MySqlStand
 from tests.mysql.chunked import FEWER, NUMBERS, Sliced, knife, together
 from tests.mysql.random_tables import random_tables
@@ -143,7 +143,6 @@ def test_a_chunk_reads_as_many_index_rows_as_it_has(place: Sliced, engine: str) 
         session.cursor() as cursor,
         reading(settings(place.stand)) as reader,
     ):
-        prepare_session(cursor)
         for name, (columns, values) in KEYS.items():
             if (name, engine, _is_mariadb(place)) == ("backwards", "myisam", False):
                 continue  # MySQL's MyISAM has no such index

@@ -19,7 +19,6 @@ from pymysql.cursors import Cursor
 from pipeline.schema.types import MAX_DECIMAL_DIGITS, arrow_schema
 from pipeline.table import Column, TableStructure
 from resources.mysql.connection import connect
-from resources.mysql.select import prepare_session
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import settings
 
@@ -30,7 +29,6 @@ Converter = Callable[[Any], Any]
 def text_session(stand: MySqlStand) -> Iterator[Cursor]:
     """For `rows_by_text` of one table after the other."""
     with connect(settings(stand), conv={}) as connection, connection.cursor() as cursor:
-        prepare_session(cursor)
         yield cursor
 
 

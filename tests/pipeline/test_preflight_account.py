@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.preflight.account import covers, has_globally, read_grants
+from pipeline.grants import covers, read_grants
+from pipeline.preflight.account import has_globally
 from pipeline.table import TableName
 from tests.pipeline.preflight_made import looked, surveyed
 

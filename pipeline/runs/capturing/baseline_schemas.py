@@ -98,7 +98,8 @@ def _seeded(
 ) -> SchemaTracker:
     """What the server has, and for tables that statements behind the start changed, from the
     last of those on."""
-    touched = touched_between(between, [table.name for table in baseline.tables])
+    present = [*(table.name for table in baseline.tables), *baseline.unread]
+    touched = touched_between(between, present)
     versions: dict[TableName, SchemaVersion] = {}
     later: dict[TableName, Later] = {}
     for schema in baseline.tables:
@@ -114,6 +115,9 @@ def _seeded(
     for name, found in touched.items():
         if not found.created:
             versions[name] = _unknown(name, start, found.last)
+    for name, why in baseline.unread.items():
+        if name not in touched:
+            versions[name] = _not_known(name, start, why)
     databases = tuple(
         DatabaseVersion(database.name, start, database) for database in baseline.databases
     )
@@ -132,6 +136,10 @@ def _seeded(
 
 def _unknown(table: TableName, start: Coordinates, until: Coordinates) -> SchemaVersion:
     why = f"statements up to {until} changed it, and nobody recorded what it was before them"
+    return _not_known(table, start, why)
+
+
+def _not_known(table: TableName, start: Coordinates, why: str) -> SchemaVersion:
     return SchemaVersion(table, 1, start, Knowledge.UNKNOWN, VersionOrigin.BASELINE, reason=why)
 
 

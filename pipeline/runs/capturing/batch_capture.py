@@ -7,10 +7,12 @@ either (`capture`, `catch_up`), reading the log (`log_reader`), numbering (`segm
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from time import perf_counter
 
 from pipeline.batch import Batch, CaptureRecord
 from pipeline.changes.extents import Extents
+from pipeline.errors import StructureMoved, StructureUnknown, TableError
 from pipeline.position import Position, Witness
 from pipeline.runs.capturing.basis import Basis
 from pipeline.runs.capturing.change_numbers import Numbers
@@ -19,6 +21,8 @@ from pipeline.runs.capturing.rename_handover import HandingOver
 from pipeline.runs.capturing.segment_builder import Segmenter
 from pipeline.runs.capturing.source_rows import SourceRows
 from pipeline.runs.capturing.table_changes import Rules, TakenUp
+from pipeline.runs.context import Workplace
+from pipeline.runs.cures import release_hint
 from pipeline.runs.reports import CaptureReport
 from pipeline.segment import rows_by_table
 from pipeline.snapshot.progress import LoadProgress
@@ -50,7 +54,13 @@ class BatchCapture:
             basis.tables,
             basis.structures,
             Numbers(batch.id, batch.base),
-            Rules(basis.work.clock, captured, source.lake, basis.work.quarantine),
+            Rules(
+                basis.work.clock,
+                captured,
+                source.lake,
+                basis.work.quarantine,
+                partial(_why_unknown, basis.work),
+            ),
             taken_up,
             source_rows=source_rows,
             handing_over=handing_over,
@@ -130,3 +140,14 @@ class BatchCapture:
             loaded=self.segmenter.joining.loaded,
             largest=self.reading.largest,
         )
+
+
+def _why_unknown(work: Workplace, table: TableName, error: StructureUnknown) -> TableError:
+    """What the source says of the table, if it does not let the account see all of it."""
+    try:
+        work.server.baseline([table])
+    except TableError as refused:
+        return TableError(refused.reason, hint=f"{refused.hint}; {release_hint(table)}")
+    except StructureMoved:
+        pass
+    return error

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pipeline.binlog.rows.metadata import OptionalField
 from pipeline.binlog.rows.table_map import TableMap, read_outlines, read_structure
-from pipeline.errors import SchemaUnknownAt, TableError
+from pipeline.errors import SchemaUnknownAt, StructureUnknown, TableError
 from pipeline.position import Coordinates
 from pipeline.runs.capturing.hidden_in_log import (
     hidden_in,
@@ -32,7 +32,7 @@ def version_for(mapped: TableMap, structures: SchemaTracker, at: Coordinates) ->
     know and the log says all.
 
     `SchemaUnknownAt` where the table's structure is known only from a later place on: the
-    start lies too far back. TableError where it is not known at all.
+    start lies too far back. StructureUnknown where it is not known at all.
     """
     table = mapped.table
     version = structures.version(table)
@@ -50,7 +50,7 @@ def version_for(mapped: TableMap, structures: SchemaTracker, at: Coordinates) ->
             hint=f"start at {later} or later, or exclude {table}; nothing was recorded",
         )
     why = "it is not in the history" if version is None else version.reason or "it was dropped"
-    raise TableError(
+    raise StructureUnknown(
         f"its structure is not known: {why}",
         hint=f"`lockstep release {table} --reason …` re-reads it from MySQL",
     )

@@ -14,7 +14,7 @@ from datetime import datetime
 from typing import Final
 
 from pipeline.changes.extents import Extents
-from pipeline.errors import Remedy, TableError, ValueLeftOut
+from pipeline.errors import Remedy, StructureUnknown, TableError, ValueLeftOut
 from pipeline.policies import ForeignKeys, LakePolicies
 from pipeline.position import Coordinates
 from pipeline.runs.capturing.captured_tables import CapturedTables
@@ -26,6 +26,7 @@ from pipeline.runs.capturing.snapshot_join import Joining, PlaceMeaning
 from pipeline.runs.cures import engine_hint, release_hint
 from pipeline.runs.reread import Reread, in_vain, owed
 from pipeline.schema.consequences import ENGINE_REFUSED, PER_ROW, Action, Consequence, consequences
+from pipeline.schema.evolving.effects import UnknownTable
 from pipeline.schema.history import Knowledge, SchemaVersion
 from pipeline.schema.logged import FollowedStatement, LoggedStatement
 from pipeline.schema.model import TableSchema
@@ -52,12 +53,14 @@ ALTERED: Final = "it was altered while its rows were read from the source"
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What a capture goes by: the moment, the tables it may take, policies, who is told."""
+    """What a capture goes by: the moment, the tables it may take, policies, who is told, and what
+    the source says of a table whose structure is not known."""
 
     clock: Callable[[], datetime]
     captured: Callable[[TableName], bool]
     policies: LakePolicies
     on_quarantine: Callable[[Quarantine], None]
+    why_unknown: Callable[[TableName, StructureUnknown], TableError] = lambda _, error: error
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +134,11 @@ class Following:
             if self.wanted(table) and not waits:
                 if self._tables.known(table) or consequence.action not in _OF_KNOWN:
                     actions[table] = consequence
-                self._follow(table, consequence, logged)
+                unknown = any(
+                    isinstance(effect, UnknownTable) and effect.table == table
+                    for effect in followed.effects
+                )
+                self._follow(table, consequence, logged, unknown=unknown)
         for comeback, version in self.coming_back.behind(logged):
             self._take_word(comeback, version)
         return actions
@@ -166,6 +173,8 @@ class Following:
         if isinstance(error, ValueLeftOut):
             self._reread(table, at, owed(error.reason))
             return
+        if isinstance(error, StructureUnknown):
+            error = self._rules.why_unknown(table, error)
         self._rules.on_quarantine(self._tables.quarantine(table, at, error))
         self._wants_changed()
 
@@ -205,7 +214,15 @@ class Following:
         self._wants_changed()
         return actions
 
-    def _follow(self, table: TableName, consequence: Consequence, logged: LoggedStatement) -> None:
+    def _follow(
+        self,
+        table: TableName,
+        consequence: Consequence,
+        logged: LoggedStatement,
+        *,
+        unknown: bool,
+    ) -> None:
+        """`unknown`: the statement met a table whose structure was not known."""
         version, kind = self._structures.version(table), _EVENTS.get(consequence.action)
         quarantined = consequence.action is Action.QUARANTINED
         if quarantined and consequence.rule != ENGINE_REFUSED and self.joining.is_read(table):
@@ -213,7 +230,8 @@ class Following:
             self._reread(table, logged.end, owed(consequence.reason))
         elif quarantined:
             hint = engine_hint(table) if consequence.rule == ENGINE_REFUSED else release_hint(table)
-            self.quarantine(table, logged.begin, TableError(consequence.reason, hint=hint))
+            kind_of_error = StructureUnknown if unknown else TableError
+            self.quarantine(table, logged.begin, kind_of_error(consequence.reason, hint=hint))
         elif consequence.action is Action.REREAD:
             remedy = Remedy.BACKFILL if consequence.rule == PER_ROW else Remedy.RESNAPSHOT
             self._reread(table, logged.end, owed(consequence.reason, remedy))

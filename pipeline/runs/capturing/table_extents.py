@@ -40,6 +40,18 @@ def extents_of(basis: Basis) -> tuple[Extents, Basis]:
     return extents, replace(basis, run_start=run_start)
 
 
+def met_in_log(extents: Extents, basis: Basis) -> None:
+    """Tables that nothing but the log itself told of: the account did not see them when structures
+    were read, and they may have rows from before."""
+    met = [
+        version.table
+        for version in basis.structures.history.versions
+        if version.origin is VersionOrigin.TABLE_MAP and version.version == 1
+    ]
+    start = basis.run_start.start.at
+    extents.begin(met, start, empty=(), by=start)
+
+
 def partial_tables(ledger: Ledger, source: str, patterns: TablePatterns) -> tuple[Extent, ...]:
     """Tables of the source that the lake can have but a part of, and whose rows nobody is reading
     from the source."""

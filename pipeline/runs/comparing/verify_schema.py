@@ -192,7 +192,8 @@ def _differing(
     for name in _missing(schemas.keys(), versions):
         version = versions[name]
         if version is not None and work.source.patterns.matches(name):
-            told = "it is in the history, and the server does not show it"
+            told = baseline.unread.get(name, "the server does not show it")
+            told = f"it is in the history, and {told}"
             yield Disagreement(baseline.high, (told,), name, version.version)
 
 

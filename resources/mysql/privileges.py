@@ -1,0 +1,66 @@
+"""Whether an account may see and read whole tables, and the GRANT that it lacks.
+
+Belongs here: the questions, and the error that says the answer. Does not: reading the lines of SHOW
+GRANTS (`pipeline.grants`), privileges on columns that information_schema shows (`schemas`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+
+import pymysql
+from pymysql.cursors import Cursor
+
+from pipeline.errors import LockstepError, TableError
+from pipeline.grants import grant_statement, place, read_grants, shown_whole
+from pipeline.server_errors import Meaning, meaning_of
+from pipeline.table import TableName
+from resources.mysql.connection import ConnectionSettings, connect, number_of
+from resources.mysql.select import quoted_table
+
+
+def hidden_in_part(cursor: Cursor, tables: Sequence[TableName]) -> Iterator[TableName]:
+    """Those of the tables, all of which the account sees, of which it sees columns only that it was
+    granted.
+
+    Whoever has any privilege on a table as a whole sees all its columns, and is shown its
+    definition; whoever has privileges on columns alone is refused it (MySQL manual, "SHOW CREATE
+    TABLE Statement", and measured on MySQL 5.7 to 9.7, MariaDB 10.11 and 11.4). Only tables that
+    the grants leave in doubt are asked for.
+    """
+    lines: list[str] = []
+    with suppress(pymysql.MySQLError):  # a server that knows no privileges tells of none
+        cursor.execute("show grants")
+        lines = [str(line) for row in cursor.fetchall() for line in row]
+    whole = shown_whole(read_grants(tuple(lines)), tables)
+    for table in tables:
+        if table not in whole and _is_refused(cursor, table):
+            yield table
+
+
+def _is_refused(cursor: Cursor, table: TableName) -> bool:
+    try:
+        cursor.execute(f"show create table {quoted_table(table)}")
+    except pymysql.MySQLError as error:
+        meaning = meaning_of(number_of(error))
+        if meaning is Meaning.LOST:
+            raise
+        return meaning is Meaning.PRIVILEGE
+    cursor.fetchall()
+    return False
+
+
+def may_not_be_read(settings: ConnectionSettings, table: TableName, lacks: str) -> TableError:
+    """The error for a table that the account lacks a privilege on, with the GRANT to type."""
+    return TableError(lacks, hint=grant_statement("SELECT", place(table), _account(settings)))
+
+
+def _account(settings: ConnectionSettings) -> str:
+    """CURRENT_USER(), whose host is not the one that we connect from; without an answer, the name
+    in the configuration."""
+    with suppress(LockstepError), connect(settings) as connection, connection.cursor() as cursor:
+        cursor.execute("select current_user()")
+        for (account,) in cursor.fetchall():
+            return str(account)
+    return f"{settings.user}@%"
