@@ -112,10 +112,13 @@ def note_coverage(
 
 
 def _first_commit(work: Workplace) -> datetime | None:
-    """When the first transaction was committed that the source's first batch may have."""
+    """When the first transaction was committed that the source's first batch may have. A time
+    before the log file was made, or after it was read, is a wrong one: it opens no partitions."""
     batch = work.ledger.first_batch(work.source.name)
-    if batch is None:
+    if batch is None or batch.end is None or batch.witness is None:
         return None
-    end = None if batch.end is None else batch.end.committed_at
-    first = batch.start.committed_at or end
-    return None if first is None else first.astimezone(UTC)
+    first = batch.start.committed_at or batch.end.committed_at
+    if first is None:
+        return None
+    created = datetime.fromtimestamp(batch.witness.file_created, UTC)
+    return min(max(first.astimezone(UTC), created), batch.captured_at or created)

@@ -31,6 +31,7 @@ from assets.runs import SESSIONS, session_of
 from pipeline.decisions import Lease
 from pipeline.errors import LockstepError
 from pipeline.places import AtMoment
+from pipeline.replay.batch_moments import at_or_after
 from pipeline.replay.partitions import Partitions
 from pipeline.replay.spans import Span
 from pipeline.runs.context import Workplace
@@ -97,9 +98,8 @@ def _replayed(work: Workplace, lease: Lease, *, begin: datetime, end: datetime) 
 def _is_empty(work: Workplace, begin: datetime) -> bool:
     """Whether nothing was committed any more when a partition began: what was read behind the last
     commit has no batch."""
-    cursor = work.ledger.acknowledged_cursor(work.source.name)
-    last = None if cursor is None else cursor.position.committed_at
-    return last is not None and last < begin
+    times = [one for one in work.ledger.batch_times(work.source.name) if one.acknowledged]
+    return bool(times) and not at_or_after(times, begin)
 
 
 def replay_job(settings: Settings, source: str) -> dg.UnresolvedAssetJobDefinition:

@@ -171,6 +171,34 @@ class Batch:
 
 
 @dataclass(frozen=True, slots=True)
+class BatchTimes:
+    """When the transactions of a captured batch were committed, as far as its ends tell: `begin` is
+    the time of the last one before it, `end` of its own last one; None where that is not known."""
+
+    id: int
+    server_uuid: str
+    acknowledged: bool
+    catches_up: bool
+    transactions: int
+    begin: datetime | None
+    end: datetime | None
+
+    @classmethod
+    def of(cls, batch: Batch) -> BatchTimes:
+        end = batch.end
+        assert end is not None, "it is captured"
+        return cls(
+            batch.id,
+            end.server_uuid,
+            batch.state is BatchState.ACKNOWLEDGED,
+            batch.catches_up,
+            batch.transactions,
+            batch.start.committed_at,
+            end.committed_at,
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class CaptureRecord:
     """Everything that one ledger transaction records when a batch is captured.
 

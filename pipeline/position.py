@@ -87,7 +87,8 @@ class Position:
     """A place between two transactions of one server's log.
 
     `gtid_set` holds every GTID executed up to here, empty where the log has none;
-    `committed_at` is the commit time (UTC) of the last transaction before it, if known.
+    `committed_at` is the commit time (UTC) of the transactions just before it, if known: the newest
+    of those that were read together.
     """
 
     at: Coordinates

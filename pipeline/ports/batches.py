@@ -6,7 +6,6 @@ captured (`ports.captures`), the values themselves (`pipeline.batch`).
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Protocol
 
 from pipeline.batch import Batch, BatchKind, Cursor, Requests
@@ -45,10 +44,6 @@ class Batches(Protocol):
 
     def captured_by(self, source: str, dagster_run: str) -> Batch | None:
         """The newest live batch that a Dagster run captured; its id may be shortened."""
-
-    def reaching(self, source: str, server_uuid: str, moment: datetime) -> Batch | None:
-        """The first captured batch from that server whose last commit is at or after the
-        moment: the time index."""
 
     def batch_covering(self, source: str, server_uuid: str, at: Coordinates) -> Batch | None:
         """The newest live captured batch from that server with the place between its start

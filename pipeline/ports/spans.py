@@ -7,11 +7,10 @@ Belongs here: the port for whoever looks at a span of the past. Does not: what o
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
 from enum import StrEnum
 from typing import Protocol
 
-from pipeline.batch import Batch, CapturedRows
+from pipeline.batch import BatchTimes, CapturedRows
 from pipeline.intent import SettledWrite
 from pipeline.segment import Segment
 from pipeline.table import TableName
@@ -41,13 +40,9 @@ class Spans(Protocol):
     """Batches from `first` to `last`, both included, abandoned ones left out; whether one is
     asked or all of a year, it is one statement."""
 
-    def committed_within(
-        self, source: str, since: datetime | None, until: datetime | None
-    ) -> list[Batch]:
-        """Of the acknowledged batches that are known (`pruned_through`), those with a commit at or
-        after `since` and before `until` (None: no bound), as far as their ends tell; and, so that
-        it can be said what lies outside, the first of all, the last, the first that ends at or
-        after `since` and the last that begins before `until`. Oldest first."""
+    def batch_times(self, source: str) -> list[BatchTimes]:
+        """The times of all captured batches that are known (`pruned_through`), oldest first: the
+        index in which a moment is looked up."""
 
     def first_batches(self, source: str) -> dict[TableName, int]:
         """The first captured batch that has anything of each table."""

@@ -6,7 +6,7 @@ spans, which are about whole batches (`spans`).
 
 | a place | what counts |
 |---|---|
-| a moment | what was committed up to it: all in front of the first that was committed later |
+| a moment | all in front of the place where the end of that moment lies (`pipeline.division`) |
 | a place of a log | what ends there, or before |
 | a moment in a file | the files before, and of that file as for a moment |
 | a set of GTIDs | all up to the last of the set |
@@ -23,10 +23,10 @@ from datetime import datetime
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from pipeline.batch import Batch
 from pipeline.binlog.stream.framing import FIRST_OFFSET
+from pipeline.division import Divider, divided_after, microseconds
 from pipeline.errors import PastRefused
 from pipeline.gtid import GtidSet
 from pipeline.places import (
@@ -104,16 +104,17 @@ def _caught_up(within: Within, chain: Sequence[Batch]) -> Within:
     return replace(within, batch=newest)
 
 
-def transactions_up_to(place: Place, told: pa.Table) -> int:
+def transactions_up_to(place: Place, told: pa.Table, batch: Batch) -> int:
     """How many of a batch's transactions count, which `told` has in their order with the columns
     of `COLUMNS`."""
     match place:
         case AtMoment(moment):
-            return _leading(_not_later(told, moment))
+            return _divided(_times(told, batch), moment, batch)
         case InFile(file, moment):
             numbers = _file_numbers(told)
-            inside = (numbers < file.number) | ((numbers == file.number) & _not_later(told, moment))
-            return _leading(inside)
+            begin = _leading(numbers < file.number)
+            end = begin + _leading(numbers[begin:] == file.number)
+            return begin + _divided(_times(told, batch)[begin:end], moment, batch)
         case AtCoordinates(at):
             numbers, ends = _file_numbers(told), told.column("end_offset").to_numpy()
             before = numbers < at.file.number
@@ -147,10 +148,23 @@ def _leading(inside: Flags) -> int:
     return int(outside[0]) if outside.size else int(inside.size)
 
 
-def _not_later(told: pa.Table, moment: datetime) -> Flags:
-    at = told.column("_committed_at")
-    later = pc.fill_null(pc.greater(at, pa.scalar(moment, at.type)), False)
-    return ~np.asarray(later.to_numpy(zero_copy_only=False), np.bool_)
+def _times(told: pa.Table, batch: Batch) -> Integers:
+    """Their commit times; one that is not known is early. If all of them are later than the one
+    that the batch ends with, they were impossible, and it is that one."""
+    column = told.column("_committed_at").cast(pa.int64()).fill_null(0)
+    times: Integers = column.to_numpy()
+    end = _committed(batch)
+    if end is None or (times <= microseconds(end)).any():
+        return times
+    return np.minimum(times, microseconds(end))
+
+
+def _divided(times: Integers, moment: datetime, batch: Batch) -> int:
+    """How many come before the end of a moment."""
+    end = _committed(batch)
+    divider = Divider(microseconds(moment) + 1, None if end is None else microseconds(end))
+    divider.put(times)
+    return divider.place
 
 
 def _file_numbers(told: pa.Table) -> Integers:
@@ -164,27 +178,28 @@ def _file_numbers(told: pa.Table) -> Integers:
 
 
 def _at_moment(place: Place, chain: Sequence[Batch], moment: datetime) -> Within:
-    later = [batch for batch in chain if batch.transactions and _committed(batch, moment) > moment]
-    if later:
-        return Within(later[0], whole=False)
+    known = [batch for batch in chain if batch.transactions and _committed(batch) is not None]
+    place_there = _ended_by(known, moment)
+    if place_there < len(known):
+        return Within(known[place_there], whole=False)
     last = _last_commit(chain)
     if last is None or moment > last:
         raise _not_read(place, chain[-1])
     return Within(chain[-1], whole=True)
 
 
-def _committed(batch: Batch, otherwise: datetime) -> datetime:
-    assert batch.end is not None, "it is acknowledged"
-    return batch.end.committed_at or otherwise
+def _committed(batch: Batch) -> datetime | None:
+    return None if batch.end is None else batch.end.committed_at
+
+
+def _ended_by(batches: Sequence[Batch], moment: datetime) -> int:
+    """How many of them end before the end of a moment."""
+    ends = [at for at in map(_committed, batches) if at is not None]
+    return divided_after(ends, moment).place
 
 
 def _last_commit(chain: Sequence[Batch]) -> datetime | None:
-    told = [
-        batch.end.committed_at
-        for batch in chain
-        if batch.end is not None and batch.end.committed_at
-    ]
-    return told[-1] if told else None
+    return max((at for at in map(_committed, chain) if at is not None), default=None)
 
 
 def _at_coordinates(place: Place, chain: Sequence[Batch], at: Coordinates) -> Within:
@@ -215,15 +230,19 @@ def _of_log(chain: Sequence[Batch], at: Coordinates) -> list[Batch]:
 
 def _in_file(place: Place, chain: Sequence[Batch], file: LogFile, moment: datetime) -> Within:
     there = _of_log(chain, Coordinates(file, FIRST_OFFSET))
-    for batch in there:
-        assert batch.end is not None, "it is acknowledged"
-        further = batch.end.at.file.number > file.number
-        if further or (batch.end.at.file == file and _committed(batch, moment) > moment):
-            return Within(batch, whole=False)
+    inside = [batch for batch in there if _ends_in(batch, file) and _committed(batch) is not None]
+    beyond = [batch for batch in there if batch.end and batch.end.at.file.number > file.number]
+    behind = [*inside[_ended_by(inside, moment) :], *beyond]
+    if behind:
+        return Within(behind[0], whole=False)
     last = _last_commit(there)
     if there[-1].id == chain[-1].id and (last is None or moment > last):
         raise _not_read(place, chain[-1])
     return Within(there[-1], whole=True)
+
+
+def _ends_in(batch: Batch, file: LogFile) -> bool:
+    return batch.end is not None and batch.end.at.file == file
 
 
 def _after_gtids(place: Place, chain: Sequence[Batch], gtids: GtidSet) -> Within:

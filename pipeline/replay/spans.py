@@ -5,7 +5,7 @@ Belongs here: the span, and what is wrong with one. Does not: the forms of a pla
 
 | a place | a batch lies behind it | a batch lies before it |
 |---|---|---|
-| a moment | its last commit is at or after it | its first may be before it |
+| a moment | it ends behind where the moment lies (`batch_moments`) | it begins before that |
 | a place of a log | it ends behind it | it begins before it |
 | a set of GTIDs | it has one that is not in the set | it began without one of the set |
 | a run | it is that run's, or a later one | it is that run's, or an earlier one |
@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from pipeline.batch import Batch
+from pipeline.batch import Batch, BatchTimes
 from pipeline.errors import SpanRefused
 from pipeline.places import (
     AfterGtids,
@@ -31,6 +31,7 @@ from pipeline.places import (
     Place,
 )
 from pipeline.position import Coordinates
+from pipeline.replay.batch_moments import at_or_after, before_moment, times_of
 from pipeline.upkeep.changes import KEY
 
 _SHOWN = "`lockstep status --json` shows the last batches; `lockstep versions --list` their places"
@@ -47,16 +48,24 @@ class Span:
         return f"{self.since} to {self.until}"
 
 
-def batches_of(span: Span, chain: Sequence[Batch], runs: Mapping[str, int]) -> tuple[Batch, ...]:
+def batches_of(
+    span: Span,
+    chain: Sequence[Batch],
+    runs: Mapping[str, int],
+    times: Sequence[BatchTimes] | None = None,
+) -> tuple[Batch, ...]:
     """The batches that the span touches, oldest first; none where nothing was captured between
-    its ends. `chain`: all acknowledged batches, oldest first; `runs`: run → its batch's id.
+    its ends. `chain`: all acknowledged batches, oldest first, or those of `times`, which has all,
+    that a span between moments may be about (`wanted`); `runs`: run → its batch's id.
     `SpanRefused` for a span that lies outside of them, or ends before it begins."""
     if not chain:
         raise SpanRefused("nothing was captured yet", hint="`lockstep run` captures")
     if isinstance(span.since, AtMoment) and isinstance(span.until, AtMoment):
         _require_ascending(span, span.since.moment < span.until.moment)
-    behind = [batch for batch in chain if _behind(batch, span.since, chain, runs)]
-    before = [batch for batch in chain if _before(batch, span.until, chain, runs)]
+    known = times_of(chain) if times is None else times
+    later, earlier = _later(known, span.since), _earlier(known, span.until)
+    behind = [batch for batch in chain if _behind(batch, span.since, chain, runs, later)]
+    before = [batch for batch in chain if _before(batch, span.until, chain, runs, earlier)]
     if not behind:
         raise SpanRefused(
             f"nothing was captured behind {span.since}: the lake ends at {_end(chain[-1])}",
@@ -72,6 +81,18 @@ def batches_of(span: Span, chain: Sequence[Batch], runs: Mapping[str, int]) -> t
     if not batches and not isinstance(span.since, AtMoment):
         _require_ascending(span, behind[0].id <= before[-1].id)
     return batches
+
+
+def wanted(span: Span, times: Sequence[BatchTimes]) -> list[tuple[int, int]]:
+    """Return the batches that a span between moments may be about, as ranges of their numbers:
+    those that it touches; and, so that it can be said what lies outside of it, the first and the
+    last of all, the first behind its beginning and the last before its end."""
+    every = [one.id for one in times]
+    behind = sorted(_later(times, span.since) or every)
+    before = sorted(_earlier(times, span.until) or every)
+    touched = sorted({*behind} & {*before})
+    found = [(number, number) for number in (every[0], every[-1], behind[0], before[-1])]
+    return [*found, (touched[0], touched[-1])] if touched else found
 
 
 def beginning(first: Batch) -> str:
@@ -111,21 +132,35 @@ def _end(batch: Batch) -> str:
     )
 
 
-def _behind(batch: Batch, place: Place, chain: Sequence[Batch], runs: Mapping[str, int]) -> bool:
+def _later(times: Sequence[BatchTimes], place: Place) -> frozenset[int]:
+    """The batches at or after the moment that a place has; none where it has no moment."""
+    return at_or_after(times, place.moment) if isinstance(place, AtMoment | InFile) else frozenset()
+
+
+def _earlier(times: Sequence[BatchTimes], place: Place) -> frozenset[int]:
+    """The batches before the moment that a place has; none where it has no moment."""
+    return (
+        before_moment(times, place.moment) if isinstance(place, AtMoment | InFile) else frozenset()
+    )
+
+
+def _behind(
+    batch: Batch,
+    place: Place,
+    chain: Sequence[Batch],
+    runs: Mapping[str, int],
+    later: frozenset[int],
+) -> bool:
     """Whether the batch has anything at or behind a span's beginning."""
     end = batch.end
     assert end is not None, "an acknowledged batch has an end"
     match place:
         case Earliest():
             return True
-        case AtMoment(moment):
-            last = end.committed_at
-            return batch.transactions > 0 and last is not None and last >= moment
-        case InFile(file, moment):
-            last = end.committed_at
-            later = last is not None and last >= moment
-            at = Coordinates(file, 0)
-            return later and _by_log(batch, at, chain, ends=True)
+        case AtMoment():
+            return batch.id in later
+        case InFile(file):
+            return batch.id in later and _by_log(batch, Coordinates(file, 0), chain, ends=True)
         case AtCoordinates(at):
             return _by_log(batch, at, chain, ends=True)
         case AfterGtids(gtids):
@@ -136,20 +171,23 @@ def _behind(batch: Batch, place: Place, chain: Sequence[Batch], runs: Mapping[st
             raise SpanRefused(f"no span begins at {place}", hint="`lockstep replay --help`")
 
 
-def _before(batch: Batch, place: Place, chain: Sequence[Batch], runs: Mapping[str, int]) -> bool:
+def _before(
+    batch: Batch,
+    place: Place,
+    chain: Sequence[Batch],
+    runs: Mapping[str, int],
+    earlier: frozenset[int],
+) -> bool:
     """Whether the batch has anything before a span's end."""
     start = batch.start
     match place:
         case Latest():
             return True
-        case AtMoment(moment):
-            first = start.committed_at
-            return batch.transactions > 0 and (first is None or first < moment)
-        case InFile(file, moment):
-            first = start.committed_at
-            earlier = first is None or first < moment
+        case AtMoment():
+            return batch.id in earlier
+        case InFile(file):
             behind = Coordinates(file, 1 << 62)
-            return earlier and _by_log(batch, behind, chain, ends=False)
+            return batch.id in earlier and _by_log(batch, behind, chain, ends=False)
         case AtCoordinates(at):
             return _by_log(batch, at, chain, ends=False)
         case AfterGtids(gtids):

@@ -1,17 +1,16 @@
 """A moment, found in the server's log.
 
-Belongs here: from a moment to the first transaction committed at or after it, by the ledger's index
-of times and the searches of `pipeline.binlog`. Does not: other forms of a place (`find_place`).
+Belongs here: from a moment to its place among the transactions, by the searches of
+`pipeline.binlog`, and what is said about it. Does not: other forms of a place (`find_place`).
 """
 
 from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from pipeline.batch import Batch
 from pipeline.binlog.search.file_heads import read_file_head
 from pipeline.binlog.search.log_scan import Tell
-from pipeline.binlog.search.moments import find_moment, find_moment_in_file
+from pipeline.binlog.search.moments import FoundMoment, find_moment, find_moment_in_file
 from pipeline.binlog.stream.framing import FIRST_OFFSET
 from pipeline.errors import MomentOutOfRange
 from pipeline.places import moment_text
@@ -23,10 +22,12 @@ from pipeline.runs.context import Workplace
 def first_since(
     work: Workplace, moment: datetime, known: datetime | None, facts: ServerFacts
 ) -> Coordinates:
-    """The first transaction committed at or after a moment. Where what is asked for is all
-    since `known`, a log that begins later than the moment, but before that, is read whole."""
+    """Where a moment lies. Where what is asked for is all since `known`, it is the first
+    transaction that says it was committed at the moment or later, so that none is left out because
+    its time is wrong; and a log that begins later than the moment, but before `known`, is read
+    whole."""
     try:
-        return find_moment_of(work, moment, facts)
+        found = _found(work, moment, facts)
     except MomentOutOfRange as error:
         if known is None:
             raise
@@ -43,44 +44,40 @@ def first_since(
             f"beginning, {oldest}, made at {moment_text(begins)}"
         )
         return Coordinates(oldest, FIRST_OFFSET)
+    return found.at if known is None else found.first or found.at
 
 
 def find_moment_of(work: Workplace, moment: datetime, facts: ServerFacts) -> Coordinates:
-    """The first transaction committed at or after it: in the batch that the ledger's times
-    name, if one does and its log is there, else wherever the log has it."""
-    batch = work.ledger.reaching(work.source.name, facts.server_uuid, moment)
-    if batch is not None and (place := _in_batch(work, batch, moment, facts)):
-        return place
-    return find_moment(
+    """Where a moment lies among the transactions of the server's log; the head if it comes after
+    all of them."""
+    return _found(work, moment, facts).at
+
+
+def _found(work: Workplace, moment: datetime, facts: ServerFacts) -> FoundMoment:
+    found = find_moment(
         work.server, facts.binlogs, facts.head, moment, facts.read_at, tell=telling(work)
     )
-
-
-def _in_batch(
-    work: Workplace, batch: Batch, moment: datetime, facts: ServerFacts
-) -> Coordinates | None:
-    start, end = batch.start, batch.end
-    before = start.committed_at
-    if end is None or before is None or before >= moment or start.server_uuid != facts.server_uuid:
-        return None
-    span = [
-        log
-        for log in facts.binlogs
-        if start.at.file.number <= log.file.number <= end.at.file.number
-    ]
-    if not span or span[0].file != start.at.file:
-        return None
-    try:
-        return find_moment(work.server, span, end.at, moment, facts.read_at, tell=telling(work))
-    except MomentOutOfRange:
-        return None  # its first file was made later
+    _note(work, moment, found)
+    return found
 
 
 def first_in_file(
     work: Workplace, file: LogFile, moment: datetime, facts: ServerFacts
 ) -> Coordinates | None:
-    """In one file; None where all of it was committed before."""
-    return find_moment_in_file(work.server, file, moment, facts.head, tell=telling(work))
+    """The same within one file; None where the moment comes after all of it."""
+    found = find_moment_in_file(
+        work.server, file, moment, facts.head, facts.read_at, tell=telling(work)
+    )
+    if found is not None:
+        _note(work, moment, found)
+    return None if found is None else found.at
+
+
+def _note(work: Workplace, moment: datetime, found: FoundMoment) -> None:
+    """What a person should know of a log whose times do not ascend."""
+    sentence = found.told(moment_text(moment))
+    if sentence is not None:
+        work.progress.note(sentence)
 
 
 def telling(work: Workplace) -> Tell:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Any
 
 from pipeline.batch import Batch, BatchKind, BatchState, Cursor, Requests
@@ -51,9 +50,6 @@ class PostgresBatches(Books):
 
     def captured_by(self, source: str, dagster_run: str) -> Batch | None:
         return self._batch("captured_by", source=source, dagster_run=dagster_run)
-
-    def reaching(self, source: str, server_uuid: str, moment: datetime) -> Batch | None:
-        return self._batch("reaching", source=source, server_uuid=server_uuid, moment=moment)
 
     def batch_covering(self, source: str, server_uuid: str, at: Coordinates) -> Batch | None:
         values = {"server_uuid": server_uuid, **of_coordinates(at)}

@@ -64,14 +64,6 @@ where b.source = %(source)s and starts_with(l.dagster_run, %(dagster_run)s)
   and b.state not in ('capturing', 'abandoned')
 order by b.id desc limit 1
 
--- name: reaching
-select b.*, l.dagster_run, d.continuity from lockstep.batches b
-join lockstep.leases l on l.source = b.source and l.token = b.token
-left join lockstep.decisions d on d.id = b.start_decision
-where b.source = %(source)s and b.state not in ('capturing', 'abandoned')
-  and b.end_server_uuid = %(server_uuid)s and b.end_committed_at >= %(moment)s
-order by b.id limit 1
-
 -- name: batch_covering
 select b.*, l.dagster_run, d.continuity from lockstep.batches b
 join lockstep.leases l on l.source = b.source and l.token = b.token

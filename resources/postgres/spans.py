@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-
-from pipeline.batch import Batch, CapturedRows
+from pipeline.batch import BatchTimes, CapturedRows
 from pipeline.intent import SettledWrite
 from pipeline.ports.spans import Elsewhere, TableContent
 from pipeline.segment import RowCounts, Segment
 from pipeline.table import TableName
 from pipeline.table_state import SnapshotPart, TableEvent
-from resources.postgres.batches import batch_of
 from resources.postgres.captures import segment_of, snapshot_of, table_event
 from resources.postgres.rows import Row, of_table, table
 from resources.postgres.session import Books
@@ -18,11 +15,19 @@ from resources.postgres.writes import settled_write
 
 
 class PostgresSpans(Books):
-    def committed_within(
-        self, source: str, since: datetime | None, until: datetime | None
-    ) -> list[Batch]:
-        rows = self._all("committed_within", source=source, since=since, until=until)
-        return [batch_of(row) for row in rows]
+    def batch_times(self, source: str) -> list[BatchTimes]:
+        return [
+            BatchTimes(
+                row["id"],
+                row["server_uuid"],
+                row["acknowledged"],
+                row["catches_up"],
+                row["transactions"],
+                row["start_committed_at"],
+                row["end_committed_at"],
+            )
+            for row in self._all("batch_times", source=source)
+        ]
 
     def first_batches(self, source: str) -> dict[TableName, int]:
         return {table(row): row["batch"] for row in self._all("first_batches", source=source)}

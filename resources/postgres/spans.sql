@@ -1,26 +1,12 @@
 -- What many batches have, asked at once.
 
--- name: committed_within
-with known as (
-    select id,
-        coalesce(%(since)s::timestamptz is null
-            or (transactions > 0 and end_committed_at >= %(since)s), false) as behind,
-        %(until)s::timestamptz is null
-            or (transactions > 0 and coalesce(start_committed_at < %(until)s, true)) as before
-    from lockstep.batches
-    where source = %(source)s and state = 'acknowledged'
-      and id >= lockstep.pruned_through(%(source)s)
-)
-select b.*, l.dagster_run, d.continuity from lockstep.batches b
-join lockstep.leases l on l.source = b.source and l.token = b.token
-left join lockstep.decisions d on d.id = b.start_decision
-where b.id in (
-    select id from known where behind and before
-    union all select min(id) from known
-    union all select max(id) from known
-    union all select min(id) from known where behind
-    union all select max(id) from known where before)
-order by b.id
+-- name: batch_times
+select id, end_server_uuid as server_uuid, state = 'acknowledged' as acknowledged,
+       kind = 'catching-up' as catches_up, transactions, start_committed_at, end_committed_at
+from lockstep.batches
+where source = %(source)s and state not in ('capturing', 'abandoned')
+  and id >= lockstep.pruned_through(%(source)s)
+order by id
 
 -- name: first_batches
 select t.database, t.name, min(t.batch) as batch from lockstep.touched t

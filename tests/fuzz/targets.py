@@ -43,6 +43,7 @@ from tests.twins.spool import MemorySpool
 
 _RING_BYTES: Final = 1 << 12
 _EVENTS, _TRANSACTIONS = 16, 4
+_NOW: Final = datetime(2200, 1, 1, tzinfo=UTC)
 _MOST_BYTES: Final = 1 << 20
 
 
@@ -137,9 +138,9 @@ class Dumps:
                 find_end_of(dumps, Position(AT, GtidSet(), ""), head, _gtids(announced))
             case 3:
                 files = [BinlogSize(AT.file, head.offset)]
-                find_moment(dumps, files, head, moment, datetime.max.replace(tzinfo=UTC))
+                find_moment(dumps, files, head, moment, _NOW)
             case 4:
-                find_moment_in_file(dumps, AT.file, moment, head)
+                find_moment_in_file(dumps, AT.file, moment, head, _NOW)
             case _:
                 find_boundary(dumps, at)
         return 1

@@ -50,7 +50,7 @@ def test_an_empty_ledger_answers_with_nothing(ledger: Ledger, source: str) -> No
     assert ledger.gaps(source) == []
     assert ledger.lineage(source) == ServerLineage()
     assert ledger.captured_by(source, "run-1") is None
-    assert ledger.reaching(source, SERVER, MOMENT) is None
+    assert ledger.batch_times(source) == []
     assert ledger.table_states(source) == {}
     assert ledger.last_versions(source) == {}
     assert ledger.newest_schema(source, ORDERS) is None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
-from pipeline.batch import Batch
+from pipeline.batch import Batch, BatchTimes
 from pipeline.decisions import Lease
 from pipeline.ports.ledger import Ledger
 from tests.ledger.made import (
@@ -47,30 +47,22 @@ def test_a_run_is_found_by_its_id_or_its_beginning(ledger: Ledger, source: str) 
     assert ledger.captured_by(source, "0f3c-9") is None
 
 
-def test_a_moment_is_found_in_the_first_batch_that_reaches_it(ledger: Ledger, lease: Lease) -> None:
-    """By the commit time of its end, of the server asked about."""
+def test_the_times_of_batches(ledger: Ledger, lease: Lease) -> None:
+    """Those of each captured batch's ends, and of which server; nothing was committed in the
+    last."""
+    assert ledger.batch_times(lease.source) == []
     first = first_captured(ledger, lease)
     batch = following(ledger, lease)
+    assert [one.id for one in ledger.batch_times(lease.source)] == [first.id]
     second = captured_elsewhere(ledger, lease, batch, on(SERVER, position(300), minutes=10))
     there = elsewhere(ledger, lease, second, CONTIGUOUS, on(OTHER, position(4)))
-    third = captured_elsewhere(ledger, lease, there, on(OTHER, position(300), minutes=20))
-
-    def reaching(server: str, minutes: float) -> int | None:
-        found = ledger.reaching(lease.source, server, MOMENT + timedelta(minutes=minutes))
-        return found.id if found else None
-
-    here = [reaching(SERVER, minutes) for minutes in (-60, 0, 0.1, 10, 10.1)]
-    assert here == [first.id, first.id, second.id, second.id, None]
-    assert [reaching(OTHER, minutes) for minutes in (0, 20, 20.1)] == [third.id, third.id, None]
-    assert reaching("no server", 0) is None
-
-
-def test_a_batch_without_a_commit_time_reaches_nothing(ledger: Ledger, lease: Lease) -> None:
-    """Nothing was committed in it."""
-    batch = begun(ledger, lease)
-    end = replace(position(104), committed_at=None)
-    ledger.record_capture(lease, batch.id, record(batch, end=end))
-    assert ledger.reaching(lease.source, SERVER, MOMENT - timedelta(days=1)) is None
+    end = replace(on(OTHER, position(300)), committed_at=None)
+    third = captured_elsewhere(ledger, lease, there, end)
+    times = ledger.batch_times(lease.source)
+    assert times == [BatchTimes.of(one) for one in (first, second, third)]
+    assert [one.server_uuid for one in times] == [SERVER, SERVER, OTHER]
+    assert [one.end for one in times] == [MOMENT, MOMENT + timedelta(minutes=10), None]
+    assert not any(one.acknowledged or one.catches_up for one in times)
 
 
 def trust(ledger: Ledger, lease: Lease) -> tuple[bool, bool]:

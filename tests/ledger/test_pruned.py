@@ -32,7 +32,6 @@ from tests.ledger.made import (
     GAP,
     MOMENT,
     ORDERS,
-    SERVER,
     STOCK,
     begun,
     elsewhere,
@@ -223,7 +222,6 @@ class Past:
         some = [*live[:3], *Random(through).sample(live[3:], min(4, len(live[3:])))]
         stopped = ledger.table_states(source)[NOTES].stopped
         since = through if stopped is None else min(through, stopped.batch)
-        moments = sorted({one.start.committed_at for one in some[1:] if one.start.committed_at})
         return {
             "live": live,
             "all": [one for one in ledger.batches(source, limit=_END) if one.id >= through],
@@ -253,8 +251,7 @@ class Past:
                 ledger.batch_covering(source, one.start.server_uuid, one.start.at)
                 for one in some[2:]
             ],
-            "within": [ledger.committed_within(source, one, one) for one in moments],
-            "reaching": [ledger.reaching(source, SERVER, one) for one in moments],
+            "times": [one for one in ledger.batch_times(source) if one.id > through],
             "learnt": ledger.learnt_within(source, through + 1, _END),
             "written": [ledger.last_settled(source, f"{source}/{table}@1") for table in TABLES],
             "prepared": ledger.open_prepared(source),

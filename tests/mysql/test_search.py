@@ -223,9 +223,11 @@ def every_commit(stand: MySqlStand, start: Coordinates) -> list[tuple[int, Coord
     ]
 
 
-def test_the_first_transaction_at_or_after_any_moment(shop: tuple[MySqlStand, str]) -> None:
+def test_any_moment_has_the_fewest_transactions_on_its_wrong_side(
+    shop: tuple[MySqlStand, str],
+) -> None:
     """To the microsecond where the log has it, by seconds elsewhere; sessions that set their
-    clocks back included. The first in the order of the log counts."""
+    clocks back included. The first of such places in the order of the log counts."""
     stand, database = shop
     start = several_files(stand, database)
     source, end_of_log = server(stand), head(stand)
@@ -236,16 +238,25 @@ def test_the_first_transaction_at_or_after_any_moment(shop: tuple[MySqlStand, st
     asked = [created] + [moment(time + more) for time, _ in commits[::7] for more in (-1, 0, 1)]
     for wanted in (at for at in asked if created <= at <= now):
         least = (wanted - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
-        expected = next((place for time, place in commits if time >= least), end_of_log)
-        assert find_moment(source, binlogs, end_of_log, wanted, now) == expected
+        found = find_moment(source, binlogs, end_of_log, wanted, now)
+        assert found.at == fewest(commits, least, end_of_log)
         for log in binlogs[1:3]:
-            own = next((p for t, p in commits if t >= least and p.file == log.file), None)
-            assert find_moment_in_file(source, log.file, wanted, end_of_log) == own
+            own = [(time, place) for time, place in commits if place.file == log.file]
+            inside = find_moment_in_file(source, log.file, wanted, end_of_log, now)
+            assert (inside.at if inside else end_of_log) == fewest(own, least, end_of_log)
 
 
-def test_a_moment_in_several_files_reads_one_of_them(mysql: MySqlStand, database: str) -> None:
+def fewest(commits: list[tuple[int, Coordinates]], least: int, end: Coordinates) -> Coordinates:
+    """By counting, for each place, the transactions on its wrong side; the first of the best."""
+    wrong = sum(time < least for time, _ in commits)
+    counts = [wrong := wrong + (1 if time >= least else -1) for time, _ in commits]
+    before = [sum(time < least for time, _ in commits), *counts]
+    return [*(place for _, place in commits), end][before.index(min(before))]
+
+
+def test_a_moment_in_several_files_reads_two_of_them(mysql: MySqlStand, database: str) -> None:
     """… as far as heads can tell, and the beginnings of the others: no more than a receiver's
-    buffer of each."""
+    buffer of each. The second is the one on the side where its own has more transactions."""
     mysql.execute("flush binary logs")
     first = head(mysql).file
     mysql.execute("create table t (id int primary key, v mediumblob)", database=database)
@@ -258,13 +269,13 @@ def test_a_moment_in_several_files_reads_one_of_them(mysql: MySqlStand, database
     counted = CountedDumps(server(mysql))
     wanted = moment(in_third[6][0])
     found = find_moment(counted, binlogs, end_of_log, wanted, datetime.now(UTC))
-    assert found == in_third[6][1]
+    assert found.at == in_third[6][1]
     buffers = len(counted.dumps) << 20
     # Heads have whole seconds: files made in the one that is looked for are looked through.
     second = in_third[6][0] // 1_000_000
     heads = [read_file_head(server(mysql), log.file).created.timestamp() for log in binlogs]
     start = max(next((n for n, made in enumerate(heads) if made >= second), 3) - 1, 0)
-    most = sum(log.size for log in binlogs[min(start, 2) : 3])
+    most = sum(log.size for log in binlogs[min(start, 2) : 4])
     assert counted.read <= most + buffers < sum(log.size for log in binlogs)
 
 

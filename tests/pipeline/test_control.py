@@ -45,22 +45,23 @@ def seven(value: int) -> bytes:
 
 NOW = 1_700_000_000_123_456
 CLOCK = b"\x02" + struct.pack("<QQ", 4, 5)
+VERSIONS = b"\xfc\x10\x01" + struct.pack("<I", 80036)
 GTIDS = {
-    "5.6": (b"", None),
-    "5.7": (CLOCK, None),
-    "8.0": (CLOCK + seven(NOW), NOW),
-    "8.0, relayed": (CLOCK + seven(1 << 55 | NOW + 9) + seven(NOW), NOW),
-    "8.0, with versions": (CLOCK + seven(NOW) + b"\xfc\x10\x01" + struct.pack("<I", 80036), NOW),
+    "5.6": (b"", None, None),
+    "5.7": (CLOCK, None, None),
+    "8.0": (CLOCK + seven(NOW), NOW, NOW),
+    "8.0, relayed": (CLOCK + seven(1 << 55 | NOW + 9) + seven(NOW), NOW, NOW + 9),
+    "8.0, with versions": (CLOCK + seven(NOW) + VERSIONS, NOW, NOW),
 }
 
 
 @pytest.mark.parametrize("version", GTIDS)
 def test_a_gtid_event_of_each_version(version: str) -> None:
-    """A clock came with 5.7, commit times with 8.0: the original one counts."""
-    more, committed_at = GTIDS[version]
+    """A clock came with 5.7, with 8.0 when it was committed first, and when here."""
+    more, committed_at, here = GTIDS[version]
     found = event(EventType.GTID, gtid(7) + more)
-    assert read_gtid(found, anonymous=False) == Gtid(f"{SERVER}:7", committed_at)
-    assert read_gtid(found, anonymous=True) == Gtid("", committed_at)
+    assert read_gtid(found, anonymous=False) == Gtid(f"{SERVER}:7", committed_at, here)
+    assert read_gtid(found, anonymous=True) == Gtid("", committed_at, here)
 
 
 @given(UUIDS, U63, TAGS | st.just(""), U63, U63 | st.none())
@@ -70,7 +71,7 @@ def test_a_tagged_gtid_event(
     """Numbers of one to nine bytes; the original commit time is there if it is another."""
     body = tagged_gtid(uuid, tag, number, immediate, original)
     source = f"{uuid}:{tag}" if tag else f"{uuid}"
-    expected = Gtid(f"{source}:{number}", original or immediate)
+    expected = Gtid(f"{source}:{number}", original or immediate, immediate)
     assert read_tagged_gtid(event(EventType.GTID_TAGGED, body)) == expected
 
 

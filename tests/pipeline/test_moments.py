@@ -5,15 +5,19 @@ from __future__ import annotations
 import random
 import struct
 from datetime import UTC, datetime, timedelta
+from uuid import UUID
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pipeline.binlog.search.moments import find_moment, find_moment_in_file
 from pipeline.binlog.stream.framing import EventType
 from pipeline.errors import MomentOutOfRange
 from pipeline.position import Coordinates, LogFile
+from tests.pipeline.dialects_made import tagged_gtid
 from tests.pipeline.logs_made import MadeServer, clock, commit, file_of
-from tests.pipeline.made import Log, gtid, query
+from tests.pipeline.made import SERVER, Log, gtid, query
 
 SECOND = 1_000_000
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -52,8 +56,8 @@ def first(found: list[tuple[int, Coordinates]], wanted: datetime, head: Coordina
     return next((place for time, place in found if time >= least), head)
 
 
-def ask(server: MadeServer, wanted: datetime) -> Coordinates:
-    return find_moment(server, server.binlogs, server.head, wanted, NOW)
+def ask(server: MadeServer, wanted: datetime, now: datetime = NOW) -> Coordinates:
+    return find_moment(server, server.binlogs, server.head, wanted, now).at
 
 
 def test_the_first_transaction_at_or_after_a_moment() -> None:
@@ -66,42 +70,146 @@ def test_the_first_transaction_at_or_after_a_moment() -> None:
     assert ask(server, moment(10.5)) == server.head
 
 
-def test_a_moment_in_ten_files_reads_one_of_them() -> None:
-    """… and the heads of the others."""
+def test_a_moment_in_ten_files_reads_two_of_them() -> None:
+    """… and the heads of the others: its own, and the next, as its own has more before it."""
     files = [(100.0 * n, [100.0 * n + k / 10 for k in range(1, 900)]) for n in range(10)]
     server, found = logged(*files)
     wanted = moment(650)
     assert ask(server, wanted) == first(found, wanted, server.head)
     heads = 10 * server.piece
-    assert server.read < server.logs[6].offset * 0.65 + heads
+    assert server.read < server.logs[6].offset * 2.25 + heads
 
 
-@pytest.mark.parametrize("count", [65, 200])
-def test_a_moment_in_many_files_reads_few_heads(count: int) -> None:
-    """They are bisected."""
+@pytest.mark.parametrize("count", [65, 200, 1000])
+def test_a_moment_in_many_files_reads_some_heads(count: int) -> None:
+    """A sample of them, and those between two of the sample."""
     server, found = logged(*[(10.0 * n, [10.0 * n + 5]) for n in range(count)])
     for wanted in (moment(3), moment(10 * count / 2), moment(10 * count / 2 + 7), moment(10**4)):
         before = len(server.dumps)
         assert ask(server, wanted) == first(found, wanted, server.head)
-        assert len(server.dumps) - before < 15
+        assert len(server.dumps) - before < 64 + count // 64 + 5
 
 
-def test_a_clock_that_was_set_back_hides_nothing() -> None:
-    """The first in the order of the log counts, be there later files with earlier heads."""
+def fewest(
+    found: list[tuple[int, Coordinates]], wanted: datetime, head: Coordinates
+) -> Coordinates:
+    """By counting, for each place, the transactions on its wrong side; the first of the best."""
+    least = (wanted - EPOCH) // timedelta(microseconds=1)
+    wrong = [
+        sum(time >= least for time, _ in found[:place])
+        + sum(time < least for time, _ in found[place:])
+        for place in range(len(found) + 1)
+    ]
+    return [*(place for _, place in found), head][wrong.index(min(wrong))]
+
+
+def test_a_clock_that_was_set_back() -> None:
+    """The place with the fewest transactions on its wrong side, be there later files with earlier
+    heads."""
     server, found = logged(
         (0, [1, 2]), (100, [101, 150]), (50, [51, 60]), (70, [71, 120]), (200, [201])
     )
     for seconds in (1.5, 40, 51, 65, 90, 110, 149, 151, 199, 201, 300):
         wanted = moment(seconds)
-        assert ask(server, wanted) == first(found, wanted, server.head), seconds
+        assert ask(server, wanted) == fewest(found, wanted, server.head), seconds
 
 
 def test_a_head_with_a_made_up_time_hides_nothing() -> None:
     """FLUSH LOGS in a session with SET TIMESTAMP writes any time into a head."""
-    server, found = logged((10, [11, 30]), (1, [40, 60]), (90, [91]))
-    for seconds in (20, 35, 50, 61, 91):
+    files = [(10.0, [11, 30.0]), (40.0, [41, 60.0]), (70.0, [71, 80.0]), (90.0, [91.0])]
+    asked = (20, 35, 50, 61, 75, 91, 95)
+    for number in (1, 2, 3):
+        for made in (0, 55, 85, 10**4, 10**8):
+            lied = [*files]
+            lied[number] = (made, files[number][1])
+            server, found = logged(*lied)
+            for seconds in asked:
+                wanted = moment(seconds)
+                places = (wanted, server.head)
+                assert ask(server, wanted) == first(found, *places), (number, made, seconds)
+
+
+@pytest.mark.parametrize("lie", [-(10**6), -50, 15, 10**8])
+@pytest.mark.parametrize("number", range(8))
+def test_one_wrong_time_moves_no_other_transaction(number: int, lie: float) -> None:
+    """Far ahead it does not hide what comes after it, far behind it does not let in what comes
+    before it: the place is the one of the log without that transaction, on either side of it; or
+    one transaction before, where it lies by a time that the log may have and no more than one that
+    comes after it tells otherwise."""
+    times = [1, 2, 3, 10.0, 20, 30, 40, 50]
+    lied = [*times]
+    lied[number] = times[number] + lie
+    server, found = logged((0, lied[:4]), (15, lied[4:]))
+    honest = [(micros(time), place) for time, (_, place) in zip(times, found, strict=True)]
+    others = [one for one in honest if one is not honest[number]]
+    for seconds in (0.5, 1.5, 2.5, 5, 10, 15, 25, 35, 45, 55):
         wanted = moment(seconds)
-        assert ask(server, wanted) == first(found, wanted, server.head), seconds
+        at = ask(server, wanted, moment(60))
+        before = [place for _, place in others if place < at]
+        expected = [place for time, place in others if time < micros(seconds)]
+        assert before in ([expected] if lie != 15 else [expected, expected[:-1]]), seconds
+
+
+def test_what_stands_on_the_wrong_side_is_told() -> None:
+    """How many on either side, and the place that was taken."""
+    server, found = logged((0, [1, 9, 2, 3, 5, 6, 2, 7]))
+    answer = find_moment(server, server.binlogs, server.head, moment(4), NOW)
+    assert (answer.at, answer.late, answer.early) == (found[4][1], 1, 1)
+    assert answer.first == found[1][1]
+    sentence = answer.told("then")
+    assert sentence is not None
+    assert f"taken to be {found[4][1]}" in sentence
+    assert "1 transactions say that they were committed at that moment or later" in sentence
+    honest, _ = logged((0, [1, 2, 5]))
+    told = find_moment(honest, honest.binlogs, honest.head, moment(4), NOW).told("then")
+    assert told is None
+
+
+@st.composite
+def clocks(draw: st.DrawFn) -> list[list[float]]:
+    """Times of transactions, file by file: of a clock that goes on, and jumps back and forth; of
+    sessions that set any time; many at one moment."""
+    now, files = 100.0, []
+    for _ in range(draw(st.integers(1, 4))):
+        times: list[float] = []
+        for _ in range(draw(st.integers(0, 8))):
+            now += draw(st.sampled_from([0, 0, 1, 2, 5]))
+            now = max(now + draw(st.sampled_from([0] * 8 + [-40, 40])), 1)
+            lie = draw(st.sampled_from([None] * 5 + [0, 50, 10**4, 10**9]))
+            times.append(now if lie is None else lie)
+        files.append(times)
+    return files
+
+
+@given(files=clocks(), seconds=st.integers(0, 300))
+def test_a_moment_in_one_file_has_the_fewest_on_its_wrong_side(
+    files: list[list[float]], seconds: int
+) -> None:
+    """Whatever clocks and sessions did."""
+    server, found = logged((0, [time for times in files for time in times]))
+    wanted, late = moment(seconds), moment(10**10)
+    at = find_moment(server, server.binlogs, server.head, wanted, late).at
+    assert at == fewest(found, wanted, server.head)
+
+
+@given(files=clocks(), seconds=st.integers(0, 300), lies=st.lists(st.integers(0, 400), max_size=4))
+def test_a_moment_is_a_place_of_the_log_whatever_its_heads_say(
+    files: list[list[float]], seconds: int, lies: list[int]
+) -> None:
+    """What is told of either side stands in the log, and the first that is late is at or before
+    the place."""
+    heads = [0, *lies, 200, 250, 300][: len(files)]
+    server, found = logged(*zip(map(float, heads), files, strict=True))
+    wanted = moment(seconds)
+    answer = find_moment(server, server.binlogs, server.head, wanted, moment(10**10))
+    places = [place for _, place in found]
+    assert answer.at in [*places, server.head]
+    before = [time >= micros(seconds) for time, place in found if place < answer.at]
+    after = [time < micros(seconds) for time, place in found if place >= answer.at]
+    assert answer.late <= sum(before)
+    assert answer.early <= sum(after)
+    if answer.first is not None and answer.late:
+        assert answer.first < answer.at
 
 
 def test_header_times_that_step_back_count_only_where_there_are_no_others() -> None:
@@ -129,22 +237,45 @@ def test_a_second_counts_to_its_end() -> None:
 
 
 def test_another_servers_clock_may_run_ahead() -> None:
-    """Replicated transactions have their own server's times: the file before is looked at."""
+    """Where the log has seconds only, replicated transactions have their own server's: the file
+    before is looked at."""
     logs = [file_of(BASE), file_of(BASE + 100)]
     places = [
-        at(1, _replicated(logs[0], 1, micros(99), micros(99 + 300))),
-        at(2, _replicated(logs[1], 2, micros(101), micros(101 + 300))),
+        at(1, _replicated(logs[0], 1, BASE + 99 + 300)),
+        at(2, _replicated(logs[1], 2, BASE + 101 + 300)),
     ]
     server = MadeServer(logs)
     assert ask(server, moment(350)) == places[0]
     assert ask(server, moment(400)) == places[1]
 
 
-def _replicated(log: Log, number: int, here: int, there: int) -> int:
-    body = gtid(number) + clock(here, there)
-    begin = log.add(EventType.GTID, body, server_id=99)
-    log.add(EventType.QUERY, query("CREATE TABLE t (a int)"), server_id=99)
+def _replicated(log: Log, number: int, second: int, times: bytes = b"") -> int:
+    begin = log.add(EventType.GTID, gtid(number) + times, server_id=99, timestamp=second)
+    log.add(EventType.QUERY, query("CREATE TABLE t (a int)"), server_id=99, timestamp=second)
     return begin
+
+
+def test_which_of_the_times_counts() -> None:
+    """Of the log's own transactions that of its server's clock, whatever a session said; of another
+    server's its commit there, but no later than here."""
+    log = file_of(BASE)
+    ahead, behind = micros(10**6), micros(2)
+    places = [at(1, commit(log, 1, micros(1)))]
+    for here, there in ((10, ahead), (20, behind)):
+        body = gtid(len(places) + 1) + clock(micros(here), there)
+        places.append(at(1, log.add(EventType.GTID, body)))
+        log.add(EventType.QUERY, query("CREATE TABLE t (a int)"))
+    for here, there in ((30, ahead), (40, behind)):
+        body = tagged_gtid(UUID(SERVER), "a", len(places) + 1, micros(here), there)
+        places.append(at(1, log.add(EventType.GTID_TAGGED, body)))
+        log.add(EventType.QUERY, query("CREATE TABLE t (a int)"))
+    for here, there in ((50, ahead), (60, micros(55))):
+        times = clock(micros(here), there)
+        places.append(at(1, _replicated(log, len(places) + 1, BASE, times)))
+    server = MadeServer([log])
+    between = [5, 15, 25, 35, 45, 52]
+    assert [ask(server, moment(s)) for s in between] == places[1:]
+    assert ask(server, moment(56)) == server.head
 
 
 def test_a_moment_out_of_range_names_the_range() -> None:
@@ -162,7 +293,7 @@ def test_a_transaction_behind_the_head_is_none() -> None:
     """The log grows while one looks; what was asked for ends at the head."""
     server, found = logged((0, [1, 2, 3]))
     head = found[1][1]
-    assert find_moment(server, server.binlogs, head, moment(1.5), NOW) == head
+    assert find_moment(server, server.binlogs, head, moment(1.5), NOW).at == head
 
 
 def test_a_moment_in_one_file() -> None:
@@ -170,11 +301,16 @@ def test_a_moment_in_one_file() -> None:
     server, found = logged((0, [1, 2]), (10, [11, 12]), (20, [21]))
     file = LogFile("binlog", 2)
     asked = [moment(s) for s in (0, 11.5, 12.5, 21)]
-    assert [find_moment_in_file(server, file, m, server.head) for m in asked] == [
+
+    def found_in(file: LogFile, wanted: datetime, end: Coordinates) -> Coordinates | None:
+        answer = find_moment_in_file(server, file, wanted, end, NOW)
+        return None if answer is None else answer.at
+
+    assert [found_in(file, m, server.head) for m in asked] == [
         found[2][1], found[3][1], None, None,
     ]  # fmt: skip
-    assert find_moment_in_file(server, file, moment(11.5), found[3][1]) is None
-    last = find_moment_in_file(server, LogFile("binlog", 3), moment(22), server.head)
+    assert found_in(file, moment(11.5), found[3][1]) is None
+    last = found_in(LogFile("binlog", 3), moment(22), server.head)
     assert (last, server.read > 0) == (None, True)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+import time
 
 import pytest
 
@@ -10,12 +10,12 @@ from pipeline.bounds import Budget
 from pipeline.decisions import Continuity
 from pipeline.errors import MomentOutOfRange, SourceChanged, SourceDiverged
 from pipeline.start.question import StartRule
-from tests.fix_mysql import MySqlStand
 from tests.positions.follower import SOURCE, Follower, by_time
 from tests.positions.servers import (
     Pair,
     catch_up,
     promote,
+    purge,
     replicate,
     switch_gtids,
     uuid_of,
@@ -64,40 +64,24 @@ def test_without_gtids_another_server_is_refused(bare: Pair) -> None:
     require_same(follower, bare.b)
 
 
-_INTERVAL = 3600
+_INTERVAL = 2
 
 
-@pytest.fixture
-def began(bare: Pair) -> datetime:
-    """When both logs had begun, by the servers' clock: whatever is searched for from here on
-    is in them."""
-    [(now,)] = bare.b.rows("select utc_timestamp(6)")
-    return datetime.fromisoformat(str(now)).replace(tzinfo=UTC)
-
-
-def _put_at(stand: MySqlStand, moment: datetime, *keys: int, v: int = 0) -> None:
-    """Transactions that were committed at a moment, as far as anybody can tell."""
-    microseconds = int(moment.timestamp() * 1_000_000)
-    with stand.connect() as connection, connection.cursor() as cursor:
-        cursor.execute(f"set original_commit_timestamp = {microseconds}")
-        for key in keys:
-            cursor.execute(f"insert into shop.t values ({key}, {v})")
-
-
-def _half_read(bare: Pair, began: datetime) -> Follower:
-    """1 was committed long ago, 2 within the interval before the cursor, which is at 3."""
+def _half_read(bare: Pair) -> Follower:
+    """1 was committed longer ago than the interval before the cursor, 2 within it; the cursor is
+    at 3."""
     follower = follow(bare.a, policies=by_time(_INTERVAL))
-    _put_at(bare.a, began - timedelta(days=1), 1)
-    _put_at(bare.a, began + timedelta(seconds=1), 2)
-    _put_at(bare.a, began + timedelta(seconds=_INTERVAL), 3)
+    put(bare.a, 1)
+    time.sleep(_INTERVAL + 0.2)
+    put(bare.a, 2, 3)
     follower.run()
     return follower
 
 
-def test_time_finds_where_to_go_on(bare: Pair, began: datetime) -> None:
+def test_time_finds_where_to_go_on(bare: Pair) -> None:
     """From `fallback_interval` before the last commit that was read: what was in between
     comes twice and is recorded as an overlap; the mirror is exact."""
-    follower = _half_read(bare, began)
+    follower = _half_read(bare)
     take(bare.a, 2)
     put(bare.a, 3, v=1)
     _promoted(bare, follower)
@@ -107,7 +91,7 @@ def test_time_finds_where_to_go_on(bare: Pair, began: datetime) -> None:
     decision = newest(follower).decision
     assert (decision.continuity, decision.follows) == (Continuity.OVERLAP, 1)
     assert decision.gap_tables == ()
-    assert "3600 s before" in decision.reason
+    assert f"{_INTERVAL} s before" in decision.reason
     require_same(follower, bare.b)
     assert follower.ledger.gaps(SOURCE) == []
     put(bare.b, 5)
@@ -116,18 +100,18 @@ def test_time_finds_where_to_go_on(bare: Pair, began: datetime) -> None:
     require_same(follower, bare.b)
 
 
-def test_an_overlap_of_inserts_doubles_no_row(bare: Pair, began: datetime) -> None:
+def test_an_overlap_of_inserts_doubles_no_row(bare: Pair) -> None:
     """A batch that holds nothing but inserts is not appended when some come again."""
-    follower = _half_read(bare, began)
+    follower = _half_read(bare)
     put(bare.a, 4)
     _promoted(bare, follower)
     assert follower.run().rows == 3
     require_same(follower, bare.b)
 
 
-def test_an_overlap_of_several_batches_doubles_no_row(bare: Pair, began: datetime) -> None:
+def test_an_overlap_of_several_batches_doubles_no_row(bare: Pair) -> None:
     """A budget ends the batch that began it: those behind are still among what was read."""
-    follower = _half_read(bare, began)
+    follower = _half_read(bare)
     put(bare.a, 4)
     _promoted(bare, follower)
     follower.budget = Budget(max_transactions=1)
@@ -135,16 +119,16 @@ def test_an_overlap_of_several_batches_doubles_no_row(bare: Pair, began: datetim
     require_same(follower, bare.b)
 
 
-def test_rows_of_an_overlap_are_recognisable(bare: Pair, began: datetime) -> None:
+def test_rows_of_an_overlap_are_recognisable(bare: Pair) -> None:
     """Rows of the batch that begins with it, committed no later than the cursor."""
-    follower = _half_read(bare, began)
+    follower = _half_read(bare)
     cursor = follower.ledger.acknowledged_cursor(SOURCE)
     assert cursor is not None
     last = cursor.position.committed_at
-    assert last == began + timedelta(seconds=_INTERVAL)
-    _put_at(bare.a, last + timedelta(seconds=1), 4)
+    assert last is not None
+    put(bare.a, 4)
     _promoted(bare, follower)
-    _put_at(bare.b, last + timedelta(seconds=2), 5)
+    put(bare.b, 5)
     follower.run()
     batch = follower.ledger.batches(SOURCE, limit=1)[0]
     assert batch.continuity is Continuity.OVERLAP
@@ -168,7 +152,8 @@ def test_a_log_that_begins_within_the_interval_is_read_from_its_beginning(bare: 
     """The new server's oldest file begins before the last commit that was read: all that
     came since stands in its log, however far the interval goes back."""
     follower = follow(bare.a, policies=by_time(24 * 3600))
-    _put_at(bare.a, datetime.now(UTC) + timedelta(seconds=20), 1)
+    time.sleep(1.1)
+    put(bare.a, 1)
     follower.run()
     put(bare.a, 2)
     _promoted(bare, follower)
@@ -182,8 +167,11 @@ def test_a_log_that_begins_later_is_refused(bare: Pair) -> None:
     """What came between the last commit read and its oldest file is nowhere: recorded as a
     refusal that names both, and the command that accepts it."""
     follower = follow(bare.a, policies=by_time(60))
-    _put_at(bare.a, datetime.now(UTC) - timedelta(hours=1), 1)
+    put(bare.a, 1)
     follower.run()
+    catch_up(bare.a, bare.b)
+    time.sleep(1.1)
+    purge(bare.b)
     put(bare.a, 2)
     _promoted(bare, follower)
     error = refused(follower, MomentOutOfRange, StartRule.SEARCH_BY_TIME, ["reaches from"])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import datetime
 
 from pipeline.batch import TRANSITIONS, Batch, BatchKind, BatchState, Cursor, Requests
 from pipeline.decisions import Continuity, Lease
@@ -82,15 +81,6 @@ class MemoryBatches(MemorySubject):
     def _newest(self, source: str, fits: Callable[[Batch], bool]) -> Batch | None:
         captured = reversed(self.books.of_source(source, *ENDED))
         return next((batch for batch in captured if fits(batch)), None)
-
-    def reaching(self, source: str, server_uuid: str, moment: datetime) -> Batch | None:
-        for batch in self.books.of_source(source, *ENDED):
-            end = batch.end
-            if end is None or end.server_uuid != server_uuid or end.committed_at is None:
-                continue
-            if end.committed_at >= moment:
-                return batch
-        return None
 
     def lineage(self, source: str) -> ServerLineage:
         found: list[Reign] = []

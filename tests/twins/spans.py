@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-
-from pipeline.batch import Batch, BatchState, CapturedRows
+from pipeline.batch import Batch, BatchTimes, CapturedRows
 from pipeline.intent import SettledWrite
 from pipeline.ports.spans import Elsewhere, TableContent
 from pipeline.segment import RowCounts
@@ -14,17 +12,11 @@ from tests.twins.books import ENDED, MemorySubject
 
 
 class MemorySpans(MemorySubject):
-    def committed_within(
-        self, source: str, since: datetime | None, until: datetime | None
-    ) -> list[Batch]:
+    def batch_times(self, source: str) -> list[BatchTimes]:
         pruned = self.books.pruned_through(source)
-        known = [o for o in self.books.of_source(source, BatchState.ACKNOWLEDGED) if o.id >= pruned]
-        behind = [one for one in known if since is None or _ends_behind(one, since)]
-        before = [one for one in known if until is None or _begins_before(one, until)]
-        inside = {one.id for one in behind} & {one.id for one in before}
-        for some, at in ((known, 0), (known, -1), (behind, 0), (before, -1)):
-            inside |= {some[at].id} if some else set()
-        return [one for one in known if one.id in inside]
+        return [
+            BatchTimes.of(one) for one in self.books.of_source(source, *ENDED) if one.id >= pruned
+        ]
 
     def first_batches(self, source: str) -> dict[TableName, int]:
         found: dict[TableName, int] = {}
@@ -134,13 +126,3 @@ class MemorySpans(MemorySubject):
 
     def _captured(self, source: str, first: int, last: int) -> list[Batch]:
         return [one for one in self.books.of_source(source, *ENDED) if first <= one.id <= last]
-
-
-def _ends_behind(one: Batch, moment: datetime) -> bool:
-    last = None if one.end is None else one.end.committed_at
-    return one.transactions > 0 and last is not None and last >= moment
-
-
-def _begins_before(one: Batch, moment: datetime) -> bool:
-    first = one.start.committed_at
-    return one.transactions > 0 and (first is None or first < moment)

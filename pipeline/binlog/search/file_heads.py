@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Final
 
 from pipeline.binlog.search.log_scan import Dumps, opened
-from pipeline.binlog.search.walk import GTIDS, Seen, committed_at, walk
+from pipeline.binlog.search.walk import GTIDS, Seen, commit_time, walk
 from pipeline.binlog.stream.commit_times import latest_commit_time
 from pipeline.binlog.stream.control import moment, read_previous_gtids
 from pipeline.binlog.stream.damage import damaged
@@ -29,9 +29,10 @@ _COUNT: Final = (1 << 28) - 1
 
 @dataclass(frozen=True, slots=True)
 class FileHead:
-    """`created`: when the file was made, by the server's clock, in whole seconds. `gtid_set`:
-    what was executed before it, empty where the log has no GTIDs. `others`: when its first
-    transaction was committed, if that was on another server, by whose clock that is."""
+    """`created`: when the file was made, in whole seconds, by the clock of the session that made
+    it: the server's, unless that session had changed its own (`SET TIMESTAMP`). `gtid_set`: what
+    was executed before it, empty where the log has no GTIDs. `others`: when its first transaction
+    was committed, if that was on another server, by whose clock that is."""
 
     created: datetime
     gtid_set: GtidSet
@@ -56,7 +57,7 @@ def read_file_head(dumps: Dumps, file: LogFile) -> FileHead:
                 gtids = read_gtid_list(seen.event)
             elif seen.code in GTIDS:
                 if description is not None and seen.server_id != description.server_id:
-                    others = moment(latest_commit_time(committed_at(seen), seen.timestamp))
+                    others = moment(latest_commit_time(commit_time(seen), seen.timestamp))
                 break
     if description is None:
         raise damaged("a log file begins without a format description", start)

@@ -1,13 +1,21 @@
-"""Moments in a log: the first transaction that was committed at or after one.
+"""Moments in a log: where one lies among the transactions, by their commit times.
 
 Belongs here: which files a moment can be in, by their heads, and the look through them.
-Does not: what a moment is asked for (`pipeline.start`).
+Does not: the rule by which a moment divides times (`pipeline.division`), what a moment is asked
+for (`pipeline.start`).
+
+The same rule applies twice: to the files, by the times at which they were made, and to the
+transactions of the file that it gives. The time of a file may be as wrong as any other
+(`SET TIMESTAMP` before FLUSH LOGS, a clock that was set back). So the files around it are looked
+through too: those after it up to the first in which most transactions come at the moment or later,
+and those before it back to the first in which most come before the moment.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import closing
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
@@ -15,14 +23,41 @@ import numpy as np
 
 from pipeline.binlog.search.file_heads import FileHead, read_file_head
 from pipeline.binlog.search.log_scan import Dumps, LogScan, Tell, log_between
-from pipeline.binlog.stream.commit_times import SECOND, latest_commit_times, microseconds
+from pipeline.binlog.stream import ring as columns
+from pipeline.binlog.stream.commit_times import SECOND, SKEW, latest_commit_times
 from pipeline.binlog.stream.framing import FIRST_OFFSET
+from pipeline.binlog.stream.ring import Integers
+from pipeline.division import Divider, microseconds
 from pipeline.errors import MomentOutOfRange
 from pipeline.ports.source import BinlogSize
 from pipeline.position import Coordinates, LogFile
 
-_ALL_HEADS: Final = 64
-"""Of so many files every head is looked at."""
+_NONE: Final = np.empty(0, np.int64)
+_SAMPLES: Final = 64
+"""Number of files up to which every head is read; of more files it is a sample of so many."""
+
+
+@dataclass(frozen=True, slots=True)
+class FoundMoment:
+    """A moment lies before the transaction that begins `at`. `late`: transactions before it, in the
+    files that were looked through, that say they were committed at the moment or later; `early`:
+    those after it that say earlier. `first`: where the very first one begins that says so, at or
+    before `at`."""
+
+    at: Coordinates
+    late: int = 0
+    early: int = 0
+    first: Coordinates | None = None
+
+    def told(self, moment: str) -> str | None:
+        """What a person should know of it; None where the log's times ascend."""
+        if not self.late and not self.early:
+            return None
+        return (
+            f"the log's times do not ascend where {moment} lies, which is taken to be {self.at}: "
+            f"before that place, {self.late} transactions say that they were committed at that "
+            f"moment or later, and after it, {self.early} say that they were committed earlier"
+        )
 
 
 def find_moment(
@@ -33,21 +68,28 @@ def find_moment(
     now: datetime,
     *,
     tell: Tell | None = None,
-) -> Coordinates:
-    """Where the first transaction, in the order of the log, begins that was committed at or
-    after `moment`; `head` if there is none before it. `binlogs` are all files, oldest first.
-
-    A clock that was set back hides nothing before it, as far as the heads of the files
-    show it. `MomentOutOfRange` for one before the oldest file, or later than `now`.
+) -> FoundMoment:
+    """Return where a moment lies in the log before `head`: there if all transactions come before
+    it. `binlogs` are all files, oldest first. `MomentOutOfRange` for a moment before the oldest
+    file, or later than `now`.
     """
-    heads = _Heads(dumps, [log.file for log in binlogs], microseconds(moment))
-    earliest = heads.read(0).created
-    if heads.moment < microseconds(earliest) or moment > now:
-        raise _out_of_range(moment, earliest, now)
-    start = Coordinates(binlogs[heads.first()].file, FIRST_OFFSET)
-    total = log_between(start, head, binlogs)
-    look = LogScan(dumps, start, head, tell=tell, total=total)
-    return _first(look, head, heads.moment) or head
+    heads = _Heads(dumps, [log.file for log in binlogs], _divider(moment, now))
+    earlier = heads.earlier()
+    oldest = heads.read(0).created
+    if moment > now or (not earlier and moment < oldest):
+        raise _out_of_range(moment, oldest, now)
+    chosen = max(earlier - 1, 0)
+    look = _Look(dumps, head, _divider(moment, now), tell)
+    look.total = log_between(Coordinates(binlogs[chosen].file, FIRST_OFFSET), head, binlogs)
+    files = {chosen: look.through(binlogs[chosen].file)}
+    first = last = chosen
+    while files[last].balance >= 0 and last + 1 < len(binlogs):
+        last += 1
+        files[last] = look.through(binlogs[last].file)
+    while files[first].balance <= 0 and first:
+        first -= 1
+        files[first] = look.through(binlogs[first].file)
+    return look.found([files[number] for number in range(first, last + 1)], head)
 
 
 def find_moment_in_file(
@@ -55,88 +97,133 @@ def find_moment_in_file(
     file: LogFile,
     moment: datetime,
     end: Coordinates,
+    now: datetime,
     *,
     tell: Tell | None = None,
-) -> Coordinates | None:
-    """The same within one file, before `end`; None if there is none."""
-    look, last = _within(dumps, file, end, tell)
-    return _first(look, last, microseconds(moment))
+) -> FoundMoment | None:
+    """Return the same within one file, before `end`; None if all of it comes before the moment."""
+    look = _Look(dumps, end, _divider(moment, now), tell)
+    look.total = end.offset - FIRST_OFFSET if end.file == file else 0
+    found = look.found([look.through(file)], end)
+    return None if found.at == end or found.at.file != file else found
 
 
 def find_last_end(
     dumps: Dumps, file: LogFile, end: Coordinates, *, tell: Tell | None = None
 ) -> Coordinates:
-    """Where the last transaction of a file ends, up to `end`; its beginning without any."""
-    place = Coordinates(file, FIRST_OFFSET)
-    look, _ = _within(dumps, file, end, tell)
-    for stretch in look:
+    """Return where the last transaction of a file ends, up to `end`; its beginning without any."""
+    start = Coordinates(file, FIRST_OFFSET)
+    total = end.offset - start.offset if end.file == file else 0
+    place = start
+    for stretch in LogScan(dumps, start, _last_of(file, end), tell=tell, total=total):
         place = stretch.end(len(stretch.transactions) - 1)
     return place
 
 
-def _within(
-    dumps: Dumps, file: LogFile, end: Coordinates, tell: Tell | None
-) -> tuple[LogScan, Coordinates]:
-    """A look through one file, up to `end`, and where that ends."""
-    start = Coordinates(file, FIRST_OFFSET)
-    last = min(end, Coordinates(LogFile(file.base, file.number + 1), FIRST_OFFSET))
-    total = end.offset - start.offset if end.file == file else 0
-    return LogScan(dumps, start, last, tell=tell, total=total), last
+def _divider(moment: datetime, now: datetime) -> Divider:
+    return Divider(microseconds(moment), microseconds(now + SKEW))
 
 
-def _first(look: LogScan, end: Coordinates, moment: int) -> Coordinates | None:
-    with closing(iter(look)) as stretches:
-        for stretch in stretches:
-            late = np.flatnonzero(latest_commit_times(stretch.transactions) >= moment)
-            if len(late):
-                place = stretch.begin(int(late[0]))
-                return place if place < end else None
-    return None
+def _last_of(file: LogFile, end: Coordinates) -> Coordinates:
+    """Where a look through one file ends, which goes up to `end`."""
+    return min(end, Coordinates(LogFile(file.base, file.number + 1), FIRST_OFFSET))
+
+
+@dataclass(frozen=True, slots=True)
+class _Times:
+    """The commit times of a file's transactions, in their order, and where each begins. `balance`:
+    how many more of them are earlier than the moment than are not."""
+
+    file: LogFile
+    times: Integers
+    begins: Integers
+    balance: int
+
+    def begin(self, number: int) -> Coordinates:
+        return Coordinates(self.file, int(self.begins[number]))
+
+
+class _Look:
+    """A look through files. `total`: bytes there are to read, for `tell`."""
+
+    def __init__(self, dumps: Dumps, end: Coordinates, divider: Divider, tell: Tell | None) -> None:
+        self._dumps = dumps
+        self._end = end
+        self._divider = divider
+        self._tell = tell
+        self.total = 0
+
+    def through(self, file: LogFile) -> _Times:
+        start, last = Coordinates(file, FIRST_OFFSET), _last_of(file, self._end)
+        look = LogScan(self._dumps, start, last, tell=self._tell, total=self.total)
+        times, begins = [_NONE], [_NONE]
+        with closing(iter(look)) as stretches:
+            for stretch in stretches:
+                times.append(latest_commit_times(stretch.transactions))
+                begins.append(stretch.transactions[:, columns.BEGIN_OFFSET].copy())
+        every = np.concatenate(times)
+        divider = self._divider.anew()
+        divider.put(every)
+        return _Times(file, every, np.concatenate(begins), divider.balance)
+
+    def found(self, files: Sequence[_Times], end: Coordinates) -> FoundMoment:
+        """Where the moment lies in the files that were looked through, `end` if behind them all."""
+        divider = self._divider
+        at, first = None, None
+        for one in files:
+            late = np.flatnonzero(one.times >= divider.moment)
+            if first is None and len(late):
+                first = one.begin(int(late[0]))
+            known = divider.count
+            if divider.place == known and len(one.times):
+                at = one.begin(0)
+            divider.put(one.times)
+            if known < divider.place < divider.count:
+                at = one.begin(divider.place - known)
+        division = divider.division
+        if at is None or division.place == divider.count:
+            at = end
+        return FoundMoment(min(at, end), division.late, division.early, first)
 
 
 class _Heads:
     """The heads of files, each read once, beside a moment in microseconds."""
 
-    def __init__(self, dumps: Dumps, files: Sequence[LogFile], moment: int) -> None:
+    def __init__(self, dumps: Dumps, files: Sequence[LogFile], divider: Divider) -> None:
         self._dumps = dumps
         self._files = files
         self._known: dict[int, FileHead] = {}
-        self.moment = moment
+        self._second = divider.moment // SECOND * SECOND
+        self._latest = divider.latest
 
     def read(self, number: int) -> FileHead:
         if number not in self._known:
             self._known[number] = read_file_head(self._dumps, self._files[number])
         return self._known[number]
 
-    def first(self) -> int:
-        """The file to look through first: none before it holds what is looked for."""
+    def earlier(self) -> int:
+        """How many files were made before the moment: by a sample of their heads, then by those
+        between two of the sample."""
         count = len(self._files)
-        if count <= _ALL_HEADS:
-            behind = next((n for n in range(count) if self._late(n) or self._back(n)), count)
-            return max(behind - 1, 0)
-        chosen = max(self._bisected(count) - 1, 0)
-        while chosen and (self._late(chosen) or self._late(chosen - 1) or self._back(chosen)):
-            chosen -= 1
-        return chosen
+        step = -(-count // _SAMPLES)
+        before = self._divided(range(0, count, step)) * step
+        if step == 1 or not before:
+            return before
+        begin = before - step
+        return begin + self._divided(range(begin, min(before, count)))
 
-    def _bisected(self, count: int) -> int:
-        low, high = 0, count
-        while low < high:
-            middle = (low + high) // 2
-            low, high = (low, middle) if self._late(middle) else (middle + 1, high)
-        return low
+    def _divided(self, files: range) -> int:
+        divider = Divider(self._second, self._latest)
+        divider.put(np.array([self._time(number) for number in files], np.int64))
+        return divider.place
 
-    def _late(self, number: int) -> bool:
-        """Whether a file begins at or after the moment, so that the one before it may hold
-        what is looked for; of another server's transactions by that server's clock too."""
+    def _time(self, number: int) -> int:
+        """When a file was made. If its first transaction is another server's, by whose clock it
+        comes later, that counts: transactions of that server before it may come as late."""
         head = self.read(number)
-        made = microseconds(head.created) >= self.moment // SECOND * SECOND
-        return made or (head.others is not None and microseconds(head.others) >= self.moment)
-
-    def _back(self, number: int) -> bool:
-        """Whether the clock was set back before a file was made: nobody knows how late it was
-        in the file before."""
-        return number > 0 and self.read(number).created < self.read(number - 1).created
+        others = head.others
+        made = microseconds(head.created)
+        return made if others is None else max(made, microseconds(others) // SECOND * SECOND)
 
 
 def _out_of_range(moment: datetime, earliest: datetime, latest: datetime) -> MomentOutOfRange:

@@ -49,7 +49,8 @@ _ENDS: Final = frozenset({EventType.XID, EventType.XA_PREPARE, EventType.TRANSAC
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """An event of the log: where it stands, and its bytes as the server sent them."""
+    """An event of the log: where it stands, and its bytes as the server sent them. `log_server`:
+    the id of the server that wrote the log, by the format description before it."""
 
     at: Coordinates
     code: int
@@ -57,6 +58,7 @@ class Seen:
     server_id: int
     packet: bytes
     checksum: bool
+    log_server: int = -1
 
     @property
     def size(self) -> int:
@@ -84,16 +86,16 @@ def walk(dump: BinlogDump, start: Coordinates) -> Iterator[Seen]:
     """Every event that takes a place in the log, from where the dump begins (`start`, or
     before it) to the log's present end."""
     at = dump.begins or start
-    checksum = True
+    checksum, log_server = True, -1
     for packet in events(dump):
         timestamp, code, server_id, size, log_pos, flags = HEADER.unpack_from(packet)
         if size != len(packet):
             raise damaged(f"an event says that it has {size} bytes, not {len(packet)}", at)
         if code == EventType.FORMAT_DESCRIPTION:
-            checksum = packet[-5] == 1
+            checksum, log_server = packet[-5] == 1, server_id
         made = is_artificial(code, log_pos, flags)
         if not made:
-            seen = Seen(at, code, timestamp, server_id, packet, checksum)
+            seen = Seen(at, code, timestamp, server_id, packet, checksum, log_server)
             yield seen
             at = seen.after
         if code == EventType.ROTATE:
@@ -165,15 +167,15 @@ def _opened(seen: Seen, found: SteppedOver) -> list[int]:
     row[columns.FILE] = len(found.files) - 1
     row[columns.BEGIN_OFFSET] = seen.at.offset
     row[columns.SERVER] = seen.server_id
-    identity = read_identity(seen.event, found.sources)
+    identity = read_identity(seen.event, found.sources, seen.log_server)
     for column, value in zip(IDENTITY, identity, strict=True):
         row[column] = value
     return row
 
 
-def committed_at(seen: Seen) -> int:
-    """What a GTID event says of its commit, in microseconds; 0 where it says nothing."""
-    return read_identity(seen.event, [])[-1]
+def commit_time(seen: Seen) -> int:
+    """What a GTID event says of its commit (`TIME`), in microseconds; 0 where it says nothing."""
+    return read_identity(seen.event, [], seen.log_server)[-1]
 
 
 def _ends(seen: Seen) -> bool:

@@ -32,11 +32,13 @@ _LAST_MOMENT = (datetime.max.replace(tzinfo=UTC) - EPOCH) // timedelta(microseco
 
 @dataclass(frozen=True, slots=True)
 class Gtid:
-    """A transaction's identity. `text` is "" for an anonymous one; `committed_at` is the
-    original commit time in microseconds since the epoch, None where the log has none."""
+    """A transaction's identity. `text` is "" for an anonymous one; `committed_at` is when it was
+    committed first, on whichever server, in microseconds since the epoch, `here` when the server
+    committed it that wrote the log; None where the log does not say."""
 
     text: str
     committed_at: int | None
+    here: int | None = None
 
 
 def read_gtid(event: Event, *, anonymous: bool) -> Gtid:
@@ -46,18 +48,18 @@ def read_gtid(event: Event, *, anonymous: bool) -> Gtid:
     reader.take(1)
     uuid = UUID(bytes=reader.take(16))
     number = reader.integer(8)
-    committed_at = None
+    committed_at = here = 0
     if reader.left >= 24 and reader.integer(1) == _LOGICAL_CLOCK:
         reader.take(16)
         immediate = reader.integer(7)
-        committed_at = immediate & _55_BITS
+        committed_at = here = immediate & _55_BITS
         if immediate >> 55:
             committed_at = reader.integer(7)
     if anonymous:
-        return Gtid("", committed_at or None)
+        return Gtid("", committed_at or None, here or None)
     if not 1 <= number <= _MAX_NUMBER:
         raise _no_gtid(f"its number is {number}")
-    return Gtid(f"{uuid}:{number}", committed_at or None)
+    return Gtid(f"{uuid}:{number}", committed_at or None, here or None)
 
 
 def _no_gtid(why: str) -> DamagedEvent:
@@ -105,7 +107,7 @@ def read_tagged_gtid(event: Event) -> Gtid:
         GtidSet.parse(text)
     except ValueError as error:
         raise _no_gtid(str(error)) from error
-    return Gtid(text, original or immediate or None)
+    return Gtid(text, original or immediate or None, immediate or None)
 
 
 def read_xa_prepare(event: Event) -> tuple[Xid, bool]:

@@ -40,8 +40,9 @@ from pipeline.binlog.stream.rules import Phase
     ALONE,
     TEXTS,
     TEXT_PUT,
-) = range(25)
-COUNT: Final = 25
+    SERVER_ID,
+) = range(26)
+COUNT: Final = 26
 """AT: the next unread byte of the input; NEXT: the one behind the event at hand, which
 begins at EVENT_AT and has EVENT_SIZE bytes (checksum included). CHECKSUM: 1 if the log has
 CRC32, 0 if none, -1 before its format description. SEQUENCE: number of the next packet.
@@ -49,7 +50,8 @@ FILE, OFFSET: the place in the log of the event at AT. STATEMENT: number of the 
 whose table maps are in force. PUT, GET, ACK: the ring's sequences. EVENTS, TRANSACTIONS: rows
 of the indexes, complete ones first. STOP_…: stop at the first end of a transaction at or
 beyond it. ALONE: 1 if the open transaction comes out by itself, because part of it is in a
-file. TEXTS, TEXT_PUT: rows of the index of statements' texts, and the bytes of all of them."""
+file. TEXTS, TEXT_PUT: rows of the index of statements' texts, and the bytes of all of them.
+SERVER_ID: that of the server that wrote the log; -1 before its format description."""
 
 _NEVER: Final = int(np.iinfo(np.int64).max)
 """What no count and no offset comes to."""
@@ -92,11 +94,12 @@ class Registers:
     transactions = _Register(TRANSACTIONS)
     texts = _Register(TEXTS)
     text_put = _Register(TEXT_PUT)
+    server_id = _Register(SERVER_ID)
 
     def __init__(self, offset: int) -> None:
         """Before the first event of a dump, which begins at that offset of its first file."""
         self.array: Integers = np.zeros(COUNT, np.int64)
-        self.array[CHECKSUM] = -1
+        self.array[CHECKSUM] = self.array[SERVER_ID] = -1
         self.array[SEQUENCE] = 1
         self.array[OFFSET] = offset
 

@@ -51,13 +51,16 @@ TRANSACTION: row in the index of transactions."""
     LOG_BYTES,
     SERVER,
     TEXT_BYTES,
-) = range(17)
-TRANSACTION_COLUMNS: Final = 17
+    TIME,
+) = range(18)
+TRANSACTION_COLUMNS: Final = 18
 """FILE: index into a group's `files`. GTID_HIGH and GTID_LOW: the UUID's halves, or MariaDB's
-domain and server, or an index into a group's `sources` and nothing. COMMITTED_AT: microseconds
-since the epoch, 0 where the log has none. LAST_…: its last event. LOG_BYTES: its length
-there. SERVER: the id of the server that ran it first. TEXT_BYTES: what its statements' texts
-count, more than `texts.MOST_BYTES` where not all of them are kept."""
+domain and server, or an index into a group's `sources` and nothing. COMMITTED_AT: when it was
+committed first, on whichever server, in microseconds since the epoch, 0 where the log does not say;
+a session can set it. TIME: the commit time that counts in this log (`commit_times`), or 0. LAST_…:
+its last event. LOG_BYTES: its length there. SERVER: the id of the server that ran it first.
+TEXT_BYTES: what its statements' texts count, more than `texts.MOST_BYTES` where not all of them are
+kept."""
 
 ANONYMOUS, MYSQL, TAGGED, MARIADB = range(4)
 """What GTID_KIND counts in."""

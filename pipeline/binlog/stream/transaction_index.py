@@ -23,6 +23,7 @@ from pipeline.binlog.stream.registers import (
     GET,
     OFFSET,
     PUT,
+    SERVER_ID,
     STOP_BYTES,
     STOP_OFFSET,
     STOP_TRANSACTIONS,
@@ -57,10 +58,12 @@ def begin_transaction(
     # Since 5.7 a logical clock of 1 + 16 bytes, since 8.0 commit times of 7 bytes each.
     if end - body >= 49 and u8(wire, body + 25) == _LOGICAL_CLOCK:
         moment = _seven(wire, body + 42)
+        here = first = moment & _55_BITS
         if moment >> 55 and end - body >= 56:
-            original = _seven(wire, body + 49)
-            moment = original
-        one[columns.COMMITTED_AT] = moment & _55_BITS
+            first = _seven(wire, body + 49) & _55_BITS
+        one[columns.COMMITTED_AT] = first
+        own = u32(wire, event + 5) == state[SERVER_ID]
+        one[columns.TIME] = here if own or first > here else first
 
 
 @part

@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline.binlog.stream.control import read_gtid, read_mariadb_gtid, read_tagged_gtid
+from pipeline.binlog.stream.control import Gtid, read_gtid, read_mariadb_gtid, read_tagged_gtid
 from pipeline.binlog.stream.damage import damaged
 from pipeline.binlog.stream.framing import Event, EventType
 from pipeline.binlog.stream.ring import (
@@ -30,15 +30,16 @@ from pipeline.binlog.stream.ring import (
     MARIADB,
     MYSQL,
     TAGGED,
+    TIME,
     Integers,
 )
 from pipeline.errors import DamagedEvent
 from pipeline.gtid import GtidSet
 
-IDENTITY: Final = (GTID_KIND, GTID_HIGH, GTID_LOW, GTID_NUMBER, COMMITTED_AT)
+IDENTITY: Final = (GTID_KIND, GTID_HIGH, GTID_LOW, GTID_NUMBER, COMMITTED_AT, TIME)
 """Columns of the index that a GTID event gives."""
 
-Identity: TypeAlias = tuple[int, int, int, int, int]
+Identity: TypeAlias = tuple[int, int, int, int, int, int]
 
 _SHORTEST: Final = 25
 """Flags 1, UUID 16, number 8."""
@@ -46,34 +47,41 @@ _SHORTEST: Final = 25
 _64 = (1 << 64) - 1
 
 
-def read_identity(event: Event, sources: list[str]) -> Identity:
+def read_identity(event: Event, sources: list[str], server_id: int) -> Identity:
     """What a GTID event of any kind says, for the columns IDENTITY; `sources` gets the
-    `uuid:tag` of a tagged one. DamagedEvent for what no index has room for."""
-    identity = _read(event, sources)
+    `uuid:tag` of a tagged one, `server_id` is that of the server that wrote the log. DamagedEvent
+    for what no index has room for."""
+    identity = _read(event, sources, own=event.server_id == server_id)
     if max(identity) >> 63:
         raise damaged("a GTID event has an impossible number or time", event.at)
     return identity
 
 
-def _read(event: Event, sources: list[str]) -> Identity:
+def _read(event: Event, sources: list[str], *, own: bool) -> Identity:
     if event.type is EventType.MARIADB_GTID:
         made = read_mariadb_gtid(event)
-        return MARIADB, made.domain, event.server_id, made.number, 0
+        return MARIADB, made.domain, event.server_id, made.number, 0, 0
     if event.type is EventType.GTID_TAGGED:
         tagged = read_tagged_gtid(event)
         source, _, number = tagged.text.rpartition(":")
         if source not in sources:
             sources.append(source)
-        return TAGGED, sources.index(source), 0, int(number), tagged.committed_at or 0
+        return TAGGED, sources.index(source), 0, int(number), *_times(tagged, own)
     if len(event.body) < _SHORTEST:
         raise damaged("a GTID event holds no GTID", event.at)
     gtid = read_gtid(event, anonymous=event.type is EventType.ANONYMOUS_GTID)
     if not gtid.text:
-        return ANONYMOUS, 0, 0, 0, gtid.committed_at or 0
+        return ANONYMOUS, 0, 0, 0, *_times(gtid, own)
     uuid, _, number = gtid.text.partition(":")
     halves = UUID(uuid).bytes[:8], UUID(uuid).bytes[8:]
     high, low = (int.from_bytes(half, "big", signed=True) for half in halves)
-    return MYSQL, high, low, int(number), gtid.committed_at or 0
+    return MYSQL, high, low, int(number), *_times(gtid, own)
+
+
+def _times(gtid: Gtid, own: bool) -> tuple[int, int]:
+    """COMMITTED_AT and TIME, as `transaction_index` sets them."""
+    first, here = gtid.committed_at or 0, gtid.here or 0
+    return first, here if own or first > here else first
 
 
 def source_text(kind: int, high: int, low: int, sources: Sequence[str]) -> str:

@@ -57,6 +57,7 @@ class LogPlace:
         """A format description: what it says holds for what follows."""
         self.description = description = read_description(event)
         self._registers.checksum = description.checksum
+        self._registers.server_id = event.server_id
         if not event.artificial:
             self.created = description.created
         return description

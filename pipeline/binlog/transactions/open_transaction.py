@@ -44,7 +44,7 @@ class OpenTransaction:
 
     def begin(self, event: Event) -> None:
         """Open one whose identity the loop does not read."""
-        identity = read_identity(event, self.sources)
+        identity = read_identity(event, self.sources, self._registers.server_id)
         row = self._loop.begin()
         for column, value in zip(IDENTITY, identity, strict=True):
             row[column] = value

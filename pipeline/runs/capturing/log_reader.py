@@ -15,8 +15,7 @@ from typing import Final, Protocol
 from pipeline.binlog.search.log_scan import log_between
 from pipeline.binlog.search.set_witness import LastOfSources
 from pipeline.binlog.stream import ring as columns
-from pipeline.binlog.stream.commit_times import commit_times
-from pipeline.binlog.stream.control import moment
+from pipeline.binlog.stream.commit_times import NewestCommit
 from pipeline.binlog.stream.ring import ANONYMOUS, TransactionGroup
 from pipeline.binlog.transactions.buffer import TransactionBuffer
 from pipeline.binlog.transactions.identity import GtidsRead, together
@@ -109,7 +108,7 @@ class LogReading:
         self._gtids = GtidsRead()
         self.last_of_sources = LastOfSources()
         self._anonymous = 0
-        self._committed_at: int | None = None
+        self._newest = NewestCommit(run_start.facts.read_at)
         self._clock = self._told = monotonic()
         self._spark_wanted = warms
         self._total = log_between(run_start.start.at, bounds.end, run_start.facts.binlogs)
@@ -134,13 +133,12 @@ class LogReading:
 
     @property
     def end(self) -> Position:
-        last = self._committed_at
         start = self._begun.start
         return Position(
             at=self._at,
             gtid_set=together(start.gtid_set, self._gtids.set()),
             server_uuid=start.server_uuid,
-            committed_at=start.committed_at if last is None else moment(last),
+            committed_at=self._newest.time or start.committed_at,
         )
 
     @property
@@ -269,7 +267,7 @@ class LogReading:
         if self._taker.changes and self._spark_wanted:
             self._spark_wanted = False
             self._work.mirrors.prepare()
-        self._committed_at = int(commit_times(group.transactions[-1:])[0])
+        self._newest.put(group.transactions)
         self._note_gtids(group)
         self.transactions += len(group.transactions)
         sizes = group.transactions[:, columns.LOG_BYTES]

@@ -12,12 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from difflib import get_close_matches
 from itertools import takewhile
 from typing import Final
 
-from pipeline.batch import Batch
+from pipeline.batch import BatchTimes
+from pipeline.division import divided
 from pipeline.errors import LockstepError, NothingMatches, NotYet, SchemaUnknownAt
 from pipeline.gtid import GtidSet
 from pipeline.places import (
@@ -42,6 +43,7 @@ from pipeline.table import TableName
 
 _NEAR: Final = 3
 _BATCHES: Final = 1_000_000_000
+_EARLIEST: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,8 +152,9 @@ def _at_moment(
     moment: datetime,
     work: Callable[[], Workplace],
 ) -> SchemaVersion | None:
-    """What the statements committed before it made, in the order they were read. Behind the
-    last transaction that was read the server is asked whether there are more."""
+    """What the statements before it made, in the order they were read: those of earlier batches,
+    and of the batch that the moment lies in as far as their commit times tell. Behind the last
+    transaction that was read the server is asked whether there are more."""
     began = _began(ledger, source, versions)
     if began is not None and moment < began:
         raise SchemaUnknownAt(
@@ -159,27 +162,37 @@ def _at_moment(
             f"after {moment.isoformat()}",
             hint=f"`lockstep schema {versions[0].version.table}` lists the versions there are",
         )
-    batches = (ledger.reaching(source, server, moment) for server in _servers(ledger, source))
-    reached = [_reached(batch, moment) for batch in batches if batch is not None]
-    if not reached:
+    times = ledger.batch_times(source)
+    found = [_reaching(times, server, moment) for server in _servers(ledger, source)]
+    numbers = [number for number in found if number is not None]
+    if not numbers:
         if _quiet(ledger, source, moment, work()):
             return versions[-1].version
         raise _never_read(source, f"nothing committed at or after {moment.isoformat()} was read")
 
-    def before(version: ToldVersion) -> bool:
-        if version.version.batch > min(reached):
-            return False
-        committed = version.statement.committed_at if version.statement is not None else None
-        return committed is None or committed < moment
+    first = last = min(numbers)
+    if ledger.pruned_through(source) and last == times[0].id and _begins_later(times[0], moment):
+        # It lies in one of the batches that the ledger has forgotten.
+        first, last = 0, last - 1
+    before = [version for version in versions if version.version.batch < first]
+    within = [version for version in versions if first <= version.version.batch <= last]
+    made = [_made_at(version) or _EARLIEST for version in within]
+    return _last([*before, *within[: divided(made, moment).place]])
 
-    return _last(takewhile(before, versions))
+
+def _begins_later(batch: BatchTimes, moment: datetime) -> bool:
+    return batch.begin is not None and batch.begin >= moment
 
 
-def _reached(batch: Batch, moment: datetime) -> int:
-    """The batch that reached a moment, whatever is left of those before the one that was found."""
-    start = batch.start.committed_at
-    before = batch.predecessor is not None and start is not None and start >= moment
-    return batch.id - before
+def _made_at(version: ToldVersion) -> datetime | None:
+    return None if version.statement is None else version.statement.committed_at
+
+
+def _reaching(times: Sequence[BatchTimes], server: str, moment: datetime) -> int | None:
+    """The batch from that server in which a moment lies; None if it comes after them all."""
+    known = [(one.id, one.end) for one in times if one.server_uuid == server and one.end]
+    place = divided([end for _, end in known], moment).place
+    return known[place][0] if place < len(known) else None
 
 
 def _began(ledger: Ledger, source: str, versions: Sequence[ToldVersion]) -> datetime | None:

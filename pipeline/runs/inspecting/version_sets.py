@@ -16,6 +16,7 @@ from datetime import datetime
 from typing import Final
 
 from pipeline.batch import Batch, BatchKind
+from pipeline.division import divided_after
 from pipeline.errors import NotYet, VersionSetUnknown
 from pipeline.gtid import GtidSet
 from pipeline.intent import Missing, MissingTable, VersionSetEntry
@@ -133,7 +134,7 @@ def _chosen(batches: Sequence[Batch], place: Place | None) -> Batch | None:
         case Earliest():
             return batches[0]
         case AtMoment(moment):
-            return _last([batch for batch in batches if _by(batch, moment)])
+            return _last(_ended_by(batches, moment))
         case AtCoordinates(at):
             return _at(batches, at)
         case InFile(file, moment):
@@ -148,9 +149,11 @@ def _chosen(batches: Sequence[Batch], place: Place | None) -> Batch | None:
             )
 
 
-def _by(batch: Batch, moment: datetime) -> bool:
-    committed = _end(batch).committed_at
-    return committed is not None and committed <= moment
+def _ended_by(batches: Sequence[Batch], moment: datetime) -> Sequence[Batch]:
+    """Those that end before the end of a moment."""
+    known = [(at, batch) for batch in batches if (at := _end(batch).committed_at) is not None]
+    place = divided_after([at for at, _ in known], moment).place
+    return [batch for _, batch in known[:place]]
 
 
 def _last(batches: Sequence[Batch]) -> Batch | None:
@@ -188,8 +191,8 @@ def _in_file(batches: Sequence[Batch], file: LogFile, moment: datetime) -> Batch
         if _end(batch).server_uuid == server and _end(batch).at.file.base == file.base
     ]
     before = [batch for batch in there if _end(batch).at.file.number < file.number]
-    within = [batch for batch in there if _end(batch).at.file == file and _by(batch, moment)]
-    return _last([*before, *within])
+    within = [batch for batch in there if _end(batch).at.file == file]
+    return _last([*before, *_ended_by(within, moment)])
 
 
 def _touches(batch: Batch, file: LogFile) -> bool:

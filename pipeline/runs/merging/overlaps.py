@@ -27,7 +27,10 @@ def reads_again(work: Workplace, batches: Sequence[Batch]) -> bool:
         if begun.follows is None or begun.id > last.id:
             continue
         for followed in work.ledger.live_batches(source, begun.follows, begun.follows):
-            if followed.end is not None and not is_past(first.start, followed.end):
+            if followed.end is None or last.end is None:
+                continue
+            # One commit time may be wrong, so both ends have to say so.
+            if not all(is_past(place, followed.end) for place in (first.start, last.end)):
                 return True
     return False
 

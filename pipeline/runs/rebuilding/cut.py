@@ -6,9 +6,8 @@ not: which transactions a place has behind it (`pipeline.replay.as_of`), what is
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 import pyarrow as pa
 
@@ -48,7 +47,7 @@ class Cut:
 def cut_at(work: Workplace, place: Place) -> Cut:
     """By the ledger, and where the place lies inside a batch by what the lake has of its
     transactions. `PastRefused`, or `SpanRefused` for a log that cannot be told."""
-    chain = _chain(work, place)
+    chain = known_batches(work.ledger, work.source.name)
     within = batch_at(place, chain, _runs(work, place))
     if within.whole:
         return end_of_batch(within.batch)
@@ -59,7 +58,7 @@ def cut_at(work: Workplace, place: Place) -> Cut:
             hint=f"the earliest place that works is {gone.end.at}; before that, ends of batches "
             "whose versions are still there: `lockstep versions --list`",
         )
-    return _inside(work, place, within.batch)
+    return _inside(work, place, within.batch, oldest=within.batch.id == chain[0].id)
 
 
 def end_of_batch(batch: Batch) -> Cut:
@@ -67,16 +66,6 @@ def end_of_batch(batch: Batch) -> Cut:
     assert end is not None, "it is acknowledged"
     last = None if batch.witness is None else batch.witness.gtid or None
     return Cut(batch, True, batch.base + batch.changes, end.at, end.committed_at, last, batch.id)
-
-
-def _chain(work: Workplace, place: Place) -> Sequence[Batch]:
-    """The acknowledged batches that the place may be about."""
-    ledger, source = work.ledger, work.source.name
-    if isinstance(place, AtMoment):
-        # Of those that end later, the first; a commit at that very moment counts.
-        later = place.moment + timedelta(microseconds=1)
-        return ledger.committed_within(source, later, place.moment)
-    return known_batches(ledger, source)
 
 
 def _runs(work: Workplace, place: Place) -> dict[str, int]:
@@ -92,14 +81,15 @@ def _runs(work: Workplace, place: Place) -> dict[str, int]:
     return {place.run: batch.id}
 
 
-def _inside(work: Workplace, place: Place, batch: Batch) -> Cut:
+def _inside(work: Workplace, place: Place, batch: Batch, *, oldest: bool) -> Cut:
+    """`oldest`: whether it is the oldest batch that is known."""
     told = _transactions(work, batch)
-    count = transactions_up_to(place, told)
+    count = transactions_up_to(place, told, batch)
     before = _before(work, batch)
     if count == told.num_rows and count:
         return end_of_batch(batch)
     if not count:
-        if before is None or not _goes_on(place, batch):
+        if before is None or (oldest and not _goes_on(place, batch)):
             raise PastRefused(
                 f"{place} lies before the first transaction that was captured{_first(told)}",
                 hint="name a later place: `lockstep versions --list` shows the ends of batches",

@@ -8,13 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from typing import TypeGuard
 
-from pipeline.batch import Batch, BatchState
+from pipeline.batch import Batch, BatchState, BatchTimes
 from pipeline.errors import BatchesWait, NothingMatches, SpanRefused
 from pipeline.places import AtMoment, Earliest, Latest, OfRun, Place
-from pipeline.replay.spans import Span, batches_of, ends_early, runs_named
+from pipeline.replay.spans import Span, batches_of, ends_early, runs_named, wanted
 from pipeline.runs.context import Workplace
 from pipeline.runs.known_batches import batch_of_run, begins_before, known_batches
 from pipeline.table import TableName
@@ -36,8 +34,8 @@ def select(work: Workplace, span: Span, only: frozenset[TableName] | None = None
     `NothingMatches` for a table that is not known."""
     _require_known(work, only)
     runs = _runs(work, span)
-    chain = _chain(work, span, runs)
-    batches = batches_of(span, chain, runs)
+    chain, times = _chain(work, span, runs)
+    batches = batches_of(span, chain, runs, times)
     batches = _kept(work, span, batches)
     early = str(chain[-1].end) if ends_early(span, chain) else None
     if not batches:
@@ -73,24 +71,25 @@ def _kept(work: Workplace, span: Span, batches: tuple[Batch, ...]) -> tuple[Batc
     )
 
 
-def _chain(work: Workplace, span: Span, runs: Mapping[str, int]) -> Sequence[Batch]:
-    """The acknowledged batches: all that are known, or of a span between moments or runs those that
-    it may be about."""
+def _chain(
+    work: Workplace, span: Span, runs: Mapping[str, int]
+) -> tuple[Sequence[Batch], Sequence[BatchTimes] | None]:
+    """The acknowledged batches: all that are known, or of a span between moments those that it may
+    be about, beside the times of all."""
     ledger, source = work.ledger, work.source.name
     since, until = span.since, span.until
     if _is_moment(since) and _is_moment(until):
-        return ledger.committed_within(source, _bound(since), _bound(until))
+        times = [one for one in ledger.batch_times(source) if one.acknowledged]
+        ranges = wanted(span, times) if times else []
+        found = {one.id: one for some in ranges for one in ledger.live_batches(source, *some)}
+        return [found[number] for number in sorted(found)], times
     first = runs[since.run] if isinstance(since, OfRun) else 0
     last = runs[until.run] if isinstance(until, OfRun) else None
-    return known_batches(ledger, source, first, last)
+    return known_batches(ledger, source, first, last), None
 
 
-def _is_moment(place: Place) -> TypeGuard[AtMoment | Earliest | Latest]:
+def _is_moment(place: Place) -> bool:
     return isinstance(place, AtMoment | Earliest | Latest)
-
-
-def _bound(place: AtMoment | Earliest | Latest) -> datetime | None:
-    return place.moment if isinstance(place, AtMoment) else None
 
 
 def _runs(work: Workplace, span: Span) -> dict[str, int]:

@@ -1,0 +1,112 @@
+"""Where a moment lies among things that stand in an order, and have times that may not ascend.
+
+Belongs here: the one rule that every search by time follows, as a pure function of the times. Does
+not: what has them: transactions (`pipeline.binlog.search.moments`), batches (`pipeline.replay`).
+
+A moment lies where the fewest things are on its wrong side: before the place, things whose time is
+the moment or later; after it, things whose time is earlier. Of several such places it is the first.
+Where times only ascend, this is the place before the first thing at or after the moment. A single
+time that is wrong, however far ahead or behind, moves the place past one other thing at most.
+
+A time later than `latest`, when the things were looked at, is no time: such a thing counts with the
+one before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_NEVER: Final = int(np.iinfo(np.int64).max)
+
+
+@dataclass(frozen=True, slots=True)
+class Division:
+    """`place`: how many things come before the moment. `late`: of those, the ones whose time is the
+    moment or later; `early`: of the others, the ones whose time is earlier. `last`: how many may
+    come before the moment at the most, if the last of several places is taken that are as good."""
+
+    place: int
+    late: int
+    early: int
+    last: int
+
+
+class Divider:
+    """Things in their order, given piece by piece; times are in microseconds since the epoch."""
+
+    def __init__(self, moment: int, latest: int | None = None) -> None:
+        self.moment = moment
+        self.latest = _NEVER if latest is None else latest
+        self._best = 0
+        self._earlier = 0
+        self._earlier_before = 0
+        self._last = True
+        self.count = 0
+        self.place = 0
+        self._last_place = 0
+        self.balance = 0
+        """Things so far that count as earlier than the moment, less those that do not."""
+
+    def anew(self) -> Divider:
+        """Return one for the same moment that was given nothing yet."""
+        return Divider(self.moment, self.latest)
+
+    def put(self, times: npt.NDArray[np.int64]) -> None:
+        if not len(times):
+            return
+        earlier = times < self.moment
+        steps = np.where(self._believed(times, earlier), 1, -1)
+        heights = self.balance + np.cumsum(steps)
+        highest = int(heights.argmax())
+        if heights[highest] >= self._best:
+            self._last_place = self.count + len(heights) - int(heights[::-1].argmax())
+        if heights[highest] > self._best:
+            self._best = int(heights[highest])
+            self.place = self.count + highest + 1
+            self._earlier_before = self._earlier + int(earlier[: highest + 1].sum())
+        self._earlier += int(earlier.sum())
+        self.balance = int(heights[-1])
+        self.count += len(times)
+
+    def _believed(
+        self, times: npt.NDArray[np.int64], earlier: npt.NDArray[np.bool_]
+    ) -> npt.NDArray[np.bool_]:
+        """`earlier`, where a time that is none has the answer of the thing before."""
+        known = np.where(times <= self.latest, np.arange(len(times)), -1)
+        source = np.maximum.accumulate(known)
+        believed = np.where(source >= 0, earlier[source], self._last)
+        self._last = bool(believed[-1])
+        return believed
+
+    @property
+    def division(self) -> Division:
+        late, early = self.place - self._earlier_before, self._earlier - self._earlier_before
+        return Division(self.place, late, early, self._last_place)
+
+
+def divided(
+    times: Sequence[datetime], moment: datetime, latest: datetime | None = None
+) -> Division:
+    """Return where the moment lies among all of the things, which have these times."""
+    divider = Divider(microseconds(moment), None if latest is None else microseconds(latest))
+    divider.put(np.array([microseconds(at) for at in times], np.int64))
+    return divider.division
+
+
+def divided_after(
+    times: Sequence[datetime], moment: datetime, latest: datetime | None = None
+) -> Division:
+    """Return the same for the end of the moment: things at the moment itself come before it."""
+    return divided(times, moment + timedelta(microseconds=1), latest)
+
+
+def microseconds(at: datetime) -> int:
+    """Return a moment with a zone, counted from the epoch."""
+    return (at - _EPOCH) // timedelta(microseconds=1)
