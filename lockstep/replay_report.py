@@ -12,6 +12,7 @@ from typing import Any, Final
 from lockstep import exits
 from lockstep.context import CommandContext
 from pipeline.replay.rows import ReplayDifference
+from pipeline.runs.agreement.changelog_files import Agreement
 from pipeline.runs.replaying.heal import Healed
 from pipeline.runs.replaying.report import BatchReplayed, ReplayReport
 from pipeline.runs.replaying.segments_found import SegmentFound, SegmentStanding
@@ -24,7 +25,8 @@ _RIGHT: Final = (SegmentStanding.SAME, SegmentStanding.UNTOLD)
 
 def exit_code(report: ReplayReport) -> int:
     codes = [exits.DONE]
-    if report.left or (report.differs and not report.committed):
+    wrong = report.left or report.wrong_changelogs
+    if wrong or (report.differs and not report.committed):
         codes.append(exits.DIFFERENCES)
     if any(mirror.why is not None for mirror in report.mirrors):
         codes.append(exits.QUARANTINED)
@@ -55,6 +57,8 @@ def _lines(report: ReplayReport, *, planned: bool) -> Iterator[str]:
         yield f"tables: {', '.join(map(str, report.tables)) or 'none'}"
         yield "nothing is read or written (--dry-run)"
         return
+    for changelog in report.changelogs:
+        yield f"{changelog.changelog.table}: {changelog.told}"
     for segment in report.segments:
         if segment.standing in (SegmentStanding.DIFFERENT, SegmentStanding.DAMAGED):
             yield _segment_line(segment, committed=report.committed)
@@ -85,6 +89,8 @@ def _segment_line(segment: SegmentFound, *, committed: bool) -> str:
         what += f" in {', '.join(segment.columns)}"
     if segment.why is not None:
         what += f" ({segment.why})"
+    if segment.waits is not None:
+        return f"{what}; the log brings it again, and it waits: {segment.waits}"
     if not segment.replaced:
         return (
             f"{what}; the log cannot bring it back: restore the file from a copy of the lake, or "
@@ -114,6 +120,19 @@ def replay_json(report: ReplayReport) -> dict[str, Any]:
         "seconds": round(report.seconds, 3),
         "batches": [_batch_json(batch) for batch in report.batches],
         "tables": {str(table): _found_json(report, str(table)) for table in report.tables},
+        "changelogs": [_agreement_json(agreement) for agreement in report.changelogs],
+    }
+
+
+def _agreement_json(agreement: Agreement) -> dict[str, Any]:
+    return {
+        "table": str(agreement.changelog.table),
+        "folder": agreement.changelog.folder,
+        "foreign": None if agreement.error is None else agreement.error.reason,
+        "not_recorded": list(agreement.found.surplus),
+        "not_listed": [file.path for file in agreement.found.lacking],
+        "set_right": agreement.righted,
+        "why_not": agreement.left,
     }
 
 

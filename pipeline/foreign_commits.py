@@ -19,6 +19,9 @@ property of ours.
 
 `dataChange` alone is a claim, so rows are counted too. What the log does not say is unknown,
 and unknown is foreign.
+
+Whose rows are in which files does not matter in a mirror. A changelog's files are the ledger's, so
+that a neutral commit which lists others there is `Moved`: the next run lists the recorded ones.
 """
 
 from __future__ import annotations
@@ -28,11 +31,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from pipeline.intent import Intent, SettledWrite
-from pipeline.lake_commit import FileAction, LakeCommit, LogAbove
+from pipeline.lake_commit import STATISTICS, FileAction, LakeCommit, LogAbove
 
 NEUTRAL: Final = frozenset(
     {
-        *("OPTIMIZE", "REORG", "VACUUM START", "VACUUM END", "COMPUTE STATS", "CLUSTER BY"),
+        *("OPTIMIZE", "REORG", "VACUUM START", "VACUUM END", STATISTICS, "CLUSTER BY"),
         *("SET TBLPROPERTIES", "UNSET TBLPROPERTIES", "Empty Commit"),
     }
 )
@@ -87,13 +90,21 @@ class Foreign:
 
 
 @dataclass(frozen=True, slots=True)
+class Moved:
+    """Somebody else's commit that put a changelog's rows into other files, which nobody recorded,
+    and left them as they were otherwise."""
+
+    commit: LakeCommit
+
+
+@dataclass(frozen=True, slots=True)
 class Unknown:
     """A commit above what was looked at whose file is gone."""
 
     version: int
 
 
-Found = Passed | Behind | Ahead | Foreign | Unknown
+Found = Passed | Behind | Ahead | Foreign | Moved | Unknown
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,6 +208,7 @@ def judge_changelog(
     if looked is not None and (look.newest if look.newest is not None else -1) < looked:
         return Behind(look.newest, looked)
     first: Found | None = None
+    moved: Found | None = None
     for commit in look.commits:
         if commit.ours:
             if (other := _other(commit, ledger)) is not None:
@@ -212,9 +224,22 @@ def judge_changelog(
                 return Ahead(commit)
         else:
             first = first or foreign(commit)
+            moved = moved or (Moved(commit) if commit.relists else None)
     if look.missing is not None and first is None:
         first = Unknown(look.missing)
-    return first or Passed(look.newest)
+    return first or moved or Passed(look.newest)
+
+
+def reshaped(commit: LakeCommit) -> bool:
+    """Whether somebody else's commit changed more of a table than which files it lists: columns,
+    properties of ours, or single rows of files that stay."""
+    altered = commit.altered
+    if commit.ours:
+        return False
+    return any(file.deleted for file in commit.adds) or (
+        altered is not None
+        and (altered.columns is not False or any(map(_owned, altered.properties)))
+    )
 
 
 def foreign(commit: LakeCommit) -> Foreign | None:

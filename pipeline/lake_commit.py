@@ -32,6 +32,13 @@ _TOLD_LATER: Final = ("ledger", "files")
 """What commits of versions before this one do not say."""
 
 
+STATISTICS: Final = "COMPUTE STATS"
+"""Spark's operation that adds files a second time, with other statistics."""
+
+RESTORED: Final = "RESTORE"
+"""The operation after which a table shows an earlier version again."""
+
+
 class WriteKind(StrEnum):
     """What a commit of ours does."""
 
@@ -48,7 +55,7 @@ class WriteKind(StrEnum):
     """Changes that are kept no longer: a changelog lists no file of these batches, nor of any
     before them."""
     RESTATE = "restate"
-    """A changelog lists what a ledger acknowledged, and no more."""
+    """A changelog lists what a ledger recorded, and no more."""
     RESTORE = "restore"
     """A mirror shows an earlier version once more."""
     UPKEEP = "upkeep"
@@ -59,12 +66,13 @@ class WriteKind(StrEnum):
 @dataclass(frozen=True, slots=True)
 class FileAction:
     """A file that a commit adds or removes. `rows`: less those deleted in it, None where
-    nobody says; `deleted`: how many those are."""
+    nobody says; `deleted`: how many those are; `size`: in bytes."""
 
     path: str
     rows: int | None
     data_change: bool
     deleted: int = 0
+    size: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +108,14 @@ class LakeCommit:
         said = self.said or {}
         shows = said.get("shows") if said.get("kind") == WriteKind.UPKEEP else None
         return shows if isinstance(shows, int) else None
+
+    @property
+    def relists(self) -> bool:
+        """Whether the table lists other files from here on. A commit that only gives a file other
+        statistics adds it a second time."""
+        added = {file.path for file in self.adds}
+        removed = {file.path for file in self.removes}
+        return self.operation != STATISTICS and added != removed
 
     @property
     def ours(self) -> bool:

@@ -257,17 +257,19 @@ def _note_tables(settings: Settings, work: Workplace) -> None:
 
 
 def _lake_findings(work: Workplace) -> tuple[Finding, ...]:
-    """Whether ledger and lake belong together, and what somebody else did to mirrors."""
+    """Whether ledger and lake belong together, and what somebody else did to mirrors and
+    changelogs."""
     from pipeline.runs.agreement.claim import lake_trouble
-    from pipeline.runs.agreement.lake_logs import astray
+    from pipeline.runs.agreement.lake_logs import astray, moved_changelogs
 
     if (error := lake_trouble(work)) is not None:
         return (_refusal("lake", error),)
-    return tuple(
-        Finding(
-            "warning", str(table.table), f"the next run quarantines it: {table.why}", table.hint
-        )
-        for table in astray(work)
+    return (
+        *(
+            Finding("warning", str(one.table), f"the next run quarantines it: {one.why}", one.hint)
+            for one in astray(work)
+        ),
+        *(Finding("warning", str(one.table), one.why, one.hint) for one in moved_changelogs(work)),
     )
 
 

@@ -29,6 +29,7 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
         raise UsageError("--yes and --dry-run contradict each other.", hint="leave one of them out")
     source = context.one_source(arguments.source).name
 
+    from pipeline.runs.agreement.changelog_files import agree
     from pipeline.runs.recovering.recover import foresee
     from pipeline.runs.recovering.undo import undone_run
     from resources.adapters import Adapters
@@ -43,8 +44,9 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
         assert done.plan is not None, "this ledger holds the source"
         if arguments.yes:
             _require_alone(context, source, work.ledger, undone.behind)
-            with work.ledger.lock(source, holder("undo"), None):
-                """No run goes on."""
+            with work.ledger.lock(source, holder("undo"), None) as lease:
+                # This ledger knows its files better than the lake's logs do.
+                tuple(agree(work, lease))
         readers = adapters.consumers().consumers(source)
     also = f", and what came after it ({undone.later} more)" if undone.later else ""
     context.say(f"{source}: run {undone.run} is undone, from batch {undone.first} on{also}")

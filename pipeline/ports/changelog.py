@@ -96,6 +96,21 @@ class Changelog(Protocol):
         may have been given before. `SegmentsLost` unless each of the files is there as it was
         recorded. `held` and `CommitConflict` as for `publish`."""
 
+    def restore(
+        self,
+        folder: str,
+        version: int,
+        *,
+        app_id: str,
+        number: int,
+        words: str,
+        held: Held = unasked,
+    ) -> int:
+        """The table shows an earlier version again, with its columns, its properties and what it
+        asks of readers, as its application transaction (app_id, number); the version that does.
+        `TableError` where the log or the files do not reach back to it. `held` and
+        `CommitConflict` as for `publish`."""
+
     def restate(
         self,
         folder: str,

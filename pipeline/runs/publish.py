@@ -15,14 +15,19 @@ import pyarrow as pa
 
 from pipeline.batch import Batch, BatchState
 from pipeline.changes.generations import all_columns
-from pipeline.changes.layout import application_id, changelog_path, published_schema
-from pipeline.changes.source_tables import SCHEMAS, source_table_id, source_table_path
+from pipeline.changes.layout import published_schema
+from pipeline.changes.source_tables import SCHEMAS
 from pipeline.decisions import Lease
 from pipeline.errors import Remedy, SegmentsLost, TableError
-from pipeline.foreign_commits import Foreign, Passed, Unknown
 from pipeline.lake_commit import WriteKind
+from pipeline.runs.agreement.changelog_files import (
+    ChangelogTable,
+    changelog_table,
+    set_right,
+    source_table,
+    told_of,
+)
 from pipeline.runs.agreement.claim import claim_up_to
-from pipeline.runs.agreement.lake_logs import changelog_error, judged_changelog
 from pipeline.runs.commit_records import commit_metadata, keep_structures, new_structures
 from pipeline.runs.context import Workplace
 from pipeline.runs.cures import reload_hint
@@ -46,11 +51,9 @@ class _Versioned:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """What one batch adds to one table of the lake, which is at `folder`."""
+    """What one batch adds to one table of the lake."""
 
-    folder: str
-    app_id: str
-    table: TableName | SourceTable
+    changelog: ChangelogTable
     batch: Batch
     schema: pa.Schema
     files: Sequence[SegmentFile]
@@ -90,10 +93,10 @@ class _Publishing:
         """One table's. What somebody else did to its changelog quarantines the table, once the
         batch is in it: a table that comes back is not published a second time."""
         table, generation = together[0].table, together[0].version.generation
-        folder = changelog_path(batch.source, table, generation)
+        changelog = changelog_table(batch.source, state, generation)
         errors: list[TableError] = []
         try:
-            self._look(folder, table)
+            self._look(changelog)
         except TableError as error:
             errors.append(error)
         files = [file for segment in together for file in segment.segment.files]
@@ -101,9 +104,8 @@ class _Publishing:
             published_schema(segment.version.structure, segment.segment.files)
             for segment in together
         )
-        app_id = application_id(batch.source, state, "changelog", generation)
         try:
-            lost = self._publish(_Part(folder, app_id, table, batch, schema, files), errors)
+            lost = self._publish(_Part(changelog, batch, schema, files), errors)
             if lost is not None and state.condition in GOING:
                 errors.append(files_lost(batch, table, lost))
         except TableError as error:
@@ -118,14 +120,13 @@ class _Publishing:
     def part(self, batch: Batch, part: SourcePart) -> None:
         """One of the source's own tables: nothing is made of them, so that somebody else wrote
         there is said and no more."""
-        folder = source_table_path(batch.source, part.table)
+        changelog = source_table(batch.source, part.table)
         errors: list[TableError] = []
         try:
-            self._look(folder)
+            self._look(changelog)
         except TableError as error:
             errors.append(error)
-        app_id = source_table_id(batch.source, part.table)
-        one = _Part(folder, app_id, part.table, batch, SCHEMAS[part.table], part.files)
+        one = _Part(changelog, batch, SCHEMAS[part.table], part.files)
         if part.table is SourceTable.TRANSACTIONS:
             keep_structures(self.work, new_structures(self.work, batch))
         lost = self._publish(one, errors)
@@ -139,14 +140,15 @@ class _Publishing:
         not, and what is wrong. `errors` gets what somebody else did between the look and our
         commit."""
         lost = None
+        changelog, folder = part.changelog, part.changelog.folder
         publish = partial(
             self.work.changelog.publish,
-            part.folder,
-            app_id=part.app_id,
+            folder,
+            app_id=changelog.app_id,
             batch=part.batch.id,
             schema=part.schema,
             user_metadata=commit_metadata(
-                self.work, WriteKind.PUBLISH, part.table, [part.batch], part.files
+                self.work, WriteKind.PUBLISH, changelog.table, [part.batch], part.files
             ),
             held=self._held,
         )
@@ -155,14 +157,14 @@ class _Publishing:
         except SegmentsLost as error:
             lost = error.message
             damaged = self.work.segments.damaged
-            done = publish(files=[file for file in part.files if not damaged(part.folder, [file])])
-        seen = self.after.get(part.folder)
+            done = publish(files=[file for file in part.files if not damaged(folder, [file])])
+        seen = self.after.get(folder)
+        self.after[folder] = max(done.delta_version, -1 if seen is None else seen)
         if seen is not None and done.delta_version > seen + 1:
             try:
-                self._judge(part.folder, seen, part.table)
+                self._set_right(changelog, seen)
             except TableError as error:
                 errors.append(error)
-        self.after[part.folder] = done.delta_version
         return lost
 
     def note(self) -> None:
@@ -174,24 +176,25 @@ class _Publishing:
     def _held(self) -> None:
         self.work.ledger.require_held(self.lease)
 
-    def _look(self, folder: str, table: TableName | None = None) -> None:
+    def _look(self, changelog: ChangelogTable) -> None:
         """At what was committed since the last look. What was seen once is not told again: the
         table stays quarantined until somebody releases it."""
+        folder = changelog.folder
         looked = self.before.get(folder)
         if looked is None or folder in self.after:
             return
         if self.work.changelog.ends_at(folder, looked):
             self.after[folder] = looked
         else:
-            self._judge(folder, looked, table)
+            self._set_right(changelog, looked)
 
-    def _judge(self, folder: str, looked: int, table: TableName | SourceTable | None) -> None:
-        newest = self.work.changelog.look(folder, looked).newest
-        relation = judged_changelog(self.work, folder, looked)
-        if isinstance(relation, Passed | Foreign | Unknown):
-            self.after[folder] = looked if newest is None else newest
-        about = table if isinstance(table, TableName) else None
-        if (error := changelog_error(self.work, folder, relation, about)) is not None:
+    def _set_right(self, changelog: ChangelogTable, looked: int) -> None:
+        """`TableError` for what somebody else did, unless it only moved rows to other files and the
+        recorded ones are all there."""
+        found = set_right(self.work, self.lease, changelog, looked)
+        if found.version is not None:
+            self.after[changelog.folder] = found.version
+        if (error := told_of(found)) is not None:
             raise error
 
 

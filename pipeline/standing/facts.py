@@ -74,7 +74,8 @@ class Standing:
     that was not looked into, and always while `override` is open. Of the tables `quarantined`,
     those that a person `paused`, and those that the next run brings back. `partial`: tables
     that the lake can have but a part of. `lake`: why ledger and lake do not belong together;
-    `astray`: tables that the next run quarantines for what somebody did to their mirrors;
+    `astray`: tables that the next run quarantines for what somebody did to their mirrors or
+    changelogs, `moved`: those whose changelogs list the same rows in files of somebody else's;
     `loading`: those whose rows are being read from the source. `proofs`: what comparisons with
     the source found, and when."""
 
@@ -100,6 +101,7 @@ class Standing:
     batches: tuple[Batch, ...] = ()
     lake: LockstepError | None = None
     astray: tuple[Quarantine, ...] = ()
+    moved: tuple[Quarantine, ...] = ()
     loading: tuple[LoadProgress, ...] = ()
     proofs: tuple[TableProof, ...] = ()
 

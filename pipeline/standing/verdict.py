@@ -238,6 +238,9 @@ def _with_lake(standing: Standing, pause: timedelta | None) -> Verdict:
         return Verdict(State.GAP, _gaps(gaps), _GAP_CURE)
     if standing.partial:
         return Verdict(State.PARTIAL, _partial(standing.partial), cure(standing.partial[0].table))
+    if standing.moved:
+        moved = standing.moved[0]
+        return Verdict(State.DIFFERS, f"the changelog of {moved.table}: {moved.reason}", moved.hint)
     position = standing.acknowledged.position if standing.acknowledged else None
     return Verdict(State.FINE, f"every captured table is in the lake as it was at {position}")
 

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pyarrow as pa
 from deltalake import DeltaTable
-from deltalake.exceptions import CommitFailedError, TableNotFoundError
+from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction, RemoveAction
 
-from pipeline.errors import CommitConflict, ForeignCommit, LakeUnavailable
+from pipeline.errors import CommitConflict, ForeignCommit, LakeUnavailable, TableError
 from pipeline.lake_commit import LogAbove, same_files, same_write
 from pipeline.ports.changelog import Published, Restated, is_revised
 from pipeline.ports.held import Held, unasked
@@ -35,7 +35,7 @@ from resources.lake.commits import ends_at, look, read_commit
 from resources.lake.delta_log import newest_version, transactions
 from resources.lake.paths import LakePath
 from resources.lake.segment_checks import damaged_files, refuse_damaged
-from resources.lake.storage import delta_table, lake_errors
+from resources.lake.storage import delta_table, first_line, lake_errors
 
 
 class DeltaChangelog:
@@ -122,6 +122,36 @@ class DeltaChangelog:
                 committed = revise_files(path, table, schema, gone, files, commit)
             if committed:
                 return Published(_newest(path), skipped=False)
+        raise _conflict(folder)
+
+    def restore(
+        self,
+        folder: str,
+        version: int,
+        *,
+        app_id: str,
+        number: int,
+        words: str,
+        held: Held = unasked,
+    ) -> int:
+        path = self._lake / folder
+        commit = commit_words(app_id, number, words)
+        for _ in PUBLISH.tries():
+            with lake_errors(path):
+                table = _opened(path)
+            if table is None:
+                raise _no_table(path)
+            held()
+            try:
+                table.restore(version, protocol_downgrade_allowed=True, commit_properties=commit)
+            except CommitFailedError:
+                continue
+            except DeltaError as error:
+                raise TableError(
+                    f"{folder} cannot show version {version} again: {first_line(str(error))}",
+                    hint="only Lockstep may write changelogs",
+                ) from error
+            return _newest(path)
         raise _conflict(folder)
 
     def restate(

@@ -146,5 +146,6 @@ def add_action(path: LakePath, file: SegmentFile) -> AddAction:
         partition_values={},
         modification_time=modified,
         data_change=True,
-        stats=json.dumps({"numRecords": file.images}),
+        # Of a file that no ledger knows nobody counted the rows.
+        stats=json.dumps({"numRecords": file.images} if file.sha256 else {}),
     )

@@ -18,7 +18,7 @@ import pyarrow as pa
 from deltalake.exceptions import DeltaError
 
 from pipeline.errors import LakeUnavailable
-from pipeline.lake_commit import FileAction, LakeCommit, LogAbove, MetadataChange
+from pipeline.lake_commit import STATISTICS, FileAction, LakeCommit, LogAbove, MetadataChange
 from resources.lake.delta_log import actions, checkpointed, commit_file, newest_version
 from resources.lake.paths import LakePath
 from resources.lake.scan import mirror_schema
@@ -115,7 +115,8 @@ def _file(action: Mapping[str, Any]) -> FileAction:
     except ValueError:
         total = None
     rows = None if total is None else int(total) - deleted
-    return FileAction(action["path"], rows, bool(action.get("dataChange", True)), deleted)
+    changes = bool(action.get("dataChange", True))
+    return FileAction(action["path"], rows, changes, deleted, action.get("size"))
 
 
 def _judgeable(table: LakePath, commit: LakeCommit) -> LakeCommit:
@@ -129,10 +130,10 @@ def _looked_into(table: LakePath, commit: LakeCommit) -> LakeCommit:
     """With what is known of the table before and after somebody else's commit."""
     if commit.altered is not None:
         commit = replace(commit, altered=_altered(table, commit.delta_version))
-    if any(remove.rows is None for remove in commit.removes) or commit.operation == "COMPUTE STATS":
+    if any(remove.rows is None for remove in commit.removes) or commit.operation == STATISTICS:
         before = _rows_before(table, commit.delta_version)
         removes = [_counted(remove, before) for remove in commit.removes]
-        if commit.operation == "COMPUTE STATS":
+        if commit.operation == STATISTICS:
             # It adds files that are there once more, with other statistics.
             removes += [_counted(add, before) for add in commit.adds if add.path in before]
         commit = replace(commit, removes=tuple(removes))

@@ -373,6 +373,7 @@ def test_an_append_below_our_own_files_is_found(stand: Stand, folder: Path) -> N
     state = stand.run()
     assert state.condition is TableCondition.QUARANTINED
     assert "may lack changes, or have some that never happened" in (state.reason or "")
+    assert "It lists the captured files now" in (state.reason or "")
     stand.release()
     stand.write()
     assert stand.run().condition is TableCondition.ACTIVE

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import pyarrow as pa
 import pytest
@@ -74,6 +75,24 @@ def test_files_are_replaced_once_and_whole(lake: Lake) -> None:
     assert not published(lake, 7, ROWS).skipped
     lake.segments.remove(FOLDER, (*old, *other))
     assert len(lake.segments.damaged(FOLDER, (*old, *other))) == 2
+
+
+def test_a_changelog_shows_an_earlier_version_again(lake: Lake) -> None:
+    """As a commit of its own, by who holds the source; what came since is no longer listed."""
+    old = segment(lake, 3, ROWS)
+    published(lake, 3, ROWS, old)
+    published(lake, 5, ROWS)
+
+    def lost() -> None:
+        raise RuntimeError("somebody else has the source")
+
+    again = partial(lake.changelog.restore, FOLDER, 0, app_id="app/restated", number=5, words="0")
+    with pytest.raises(RuntimeError):
+        again(held=lost)
+    assert again() == 2
+    assert set(lake.changelog.listed(FOLDER) or {}) == {file.path for file in old}
+    assert lake.changelog.recorded(FOLDER, "app/restated") == 5
+    assert not published(lake, 6, ROWS).skipped
 
 
 def _revise(

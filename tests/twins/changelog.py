@@ -117,6 +117,25 @@ class MemoryChangelog:
             commits.append(MemoryCommit(app_id, revision, words, rows, files_now, restates=True))
             return Published(len(commits) - 1, skipped=False)
 
+    def restore(
+        self,
+        folder: str,
+        version: int,
+        *,
+        app_id: str,
+        number: int,
+        words: str,
+        held: Held = unasked,
+    ) -> int:
+        with self._lake.lock:
+            held()
+            commits = self._lake.tables[folder]
+            names = tuple(sorted(_names(commits[: version + 1])))
+            commits.append(
+                MemoryCommit(app_id, number, words, commits[version].rows, names, restates=True)
+            )
+            return len(commits) - 1
+
     def restate(
         self,
         folder: str,

@@ -11,7 +11,7 @@ the two was restored, or two ledgers write to one lake.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass
 
 from pipeline.changes.layout import application_id, changelog_path
@@ -23,15 +23,17 @@ from pipeline.foreign_commits import (
     Expected,
     Foreign,
     Found,
+    Moved,
     Passed,
     Unknown,
     judge,
     judge_changelog,
 )
 from pipeline.intent import Intent
-from pipeline.lake_commit import LakeCommit
+from pipeline.lake_commit import LakeCommit, LogAbove
 from pipeline.runs.context import Workplace
 from pipeline.runs.cures import reload_hint
+from pipeline.segment import SourceTable
 from pipeline.table import TableName
 from pipeline.table_state import TableCondition, TableState
 
@@ -86,11 +88,10 @@ def judged(
     return judge(work.mirrors.look(state.mirror, expected.since), expected, replaced=replaced)
 
 
-def judged_changelog(work: Workplace, folder: str, looked: int) -> Found:
+def judged_changelog(work: Workplace, look: LogAbove, looked: int) -> Found:
     """What the log of a changelog, or of a table of the source's own, shows since the last
     look."""
     source = work.source.name
-    look = work.changelog.look(folder, looked)
     batches = [
         commit.said["batches"][-1]
         for commit in look.commits
@@ -108,12 +109,13 @@ def judged_changelog(work: Workplace, folder: str, looked: int) -> Found:
 
 
 def changelog_error(
-    work: Workplace, folder: str, relation: Found, table: TableName | None = None
+    work: Workplace, folder: str, relation: Found, table: TableName | SourceTable | None = None
 ) -> TableError | ForeignCommit | None:
     """`TableError` for what concerns a changelog's table, `ForeignCommit` for what concerns
     the source."""
     source = work.source.name
     go_on = f"`lockstep release {table} --reason …` goes on with the changelog as it is"
+    again = replay_hint(table)
     match relation:
         case Ahead(commit, ledger):
             return ahead(source, folder, commit, ledger, work.ledger.identity())
@@ -128,16 +130,22 @@ def changelog_error(
             return TableError(
                 f"{foreign_sentence(folder, commit)}: {how}. The changelog may lack changes, or "
                 "have some that never happened",
-                hint=f"find out who did it; {go_on}",
+                hint=f"find out who did it; {again}; {go_on}",
             )
         case Unknown(version):
             return TableError(
                 f"version {version} of {folder} was never looked at, and its log no longer has a "
                 "file for it: somebody else may have written it",
-                hint=go_on,
+                hint=f"{again}; {go_on}",
             )
-        case Passed():
+        case Moved() | Passed():
             return None
+
+
+def replay_hint(table: TableName | SourceTable | None) -> str:
+    """The cure for a changelog that lists other files than were captured."""
+    only = f" --tables {table}" if isinstance(table, TableName) else ""
+    return f"`lockstep replay --from earliest --to latest{only}` lists what was captured"
 
 
 def parted(work: Workplace) -> list[Parted]:
@@ -169,7 +177,7 @@ def _changelogs_moved(work: Workplace) -> Iterator[tuple[str, Found]]:
     mirrors = {state.mirror for state in work.ledger.table_states(work.source.name).values()}
     for folder, looked in work.ledger.looked(work.source.name).items():
         if folder not in mirrors and not work.changelog.ends_at(folder, looked):
-            yield folder, judged_changelog(work, folder, looked)
+            yield folder, judged_changelog(work, work.changelog.look(folder, looked), looked)
 
 
 def moved(work: Workplace, looked: Mapping[str, int]) -> list[TableState]:
@@ -200,7 +208,7 @@ def astray(work: Workplace) -> list[Parted]:
         if isinstance(relation, Behind | Foreign | Unknown):
             error = _error(work, state, relation)
             found.append(Parted(state.table, str(error), error.hint))
-    tables = _changelogs_of_active(work)
+    tables = _changelogs_of(work, {TableCondition.ACTIVE, TableCondition.LOADING})
     for folder, relation in _changelogs_moved(work):
         if folder in tables and isinstance(relation, Behind | Foreign | Unknown):
             refused = changelog_error(work, folder, relation, tables[folder])
@@ -209,12 +217,29 @@ def astray(work: Workplace) -> list[Parted]:
     return found
 
 
-def _changelogs_of_active(work: Workplace) -> dict[str, TableName]:
+def moved_changelogs(work: Workplace) -> list[Parted]:
+    """Changelogs whose rows somebody else put into other files, and nothing more: the next run or
+    replay that comes to them lists the captured files again."""
+    tables = _changelogs_of(work, frozenset(TableCondition))
+    return [
+        Parted(
+            tables[folder],
+            f"{foreign_sentence(folder, relation.commit)}: it put rows into files that nobody "
+            "recorded",
+            f"only Lockstep may write changelogs; {replay_hint(tables[folder])}, and so does the "
+            "next run that publishes there",
+        )
+        for folder, relation in _changelogs_moved(work)
+        if folder in tables and isinstance(relation, Moved)
+    ]
+
+
+def _changelogs_of(work: Workplace, conditions: Container[TableCondition]) -> dict[str, TableName]:
     source = work.source.name
     return {
         changelog_path(source, state.table, number): state.table
         for state in work.ledger.table_states(source).values()
-        if state.condition in (TableCondition.ACTIVE, TableCondition.LOADING)
+        if state.condition in conditions
         for number in range(1, state.changelog_generation + 1)
     }
 
@@ -243,7 +268,7 @@ def _error(work: Workplace, state: TableState, relation: Found) -> TableError | 
                 "longer has a file for it: somebody else may have written it",
                 hint=f"`lockstep verify {table}` compares it with the source; {reload_hint(table)}",
             )
-        case Passed():
+        case Moved() | Passed():
             raise AssertionError("what passed is no error")
 
 

@@ -17,7 +17,7 @@ from pipeline.ports.ledger import Ledger
 from pipeline.ports.source import ServerFacts, SourceServer
 from pipeline.position import LogFile, Position
 from pipeline.runs.agreement.claim import lake_trouble
-from pipeline.runs.agreement.lake_logs import astray
+from pipeline.runs.agreement.lake_logs import Parted, astray, moved_changelogs
 from pipeline.runs.begin import gather
 from pipeline.runs.capturing.table_extents import partial_tables
 from pipeline.runs.context import Workplace
@@ -92,7 +92,8 @@ def stand(
         batches=tuple(batches),
         lake=None if isinstance(work, LockstepError) else lake_trouble(work),
         loading=tuple(load.progress for load in ledger.open_loads(source)),
-        astray=() if isinstance(work, LockstepError) else _astray(work),
+        astray=() if isinstance(work, LockstepError) else _told(astray(work)),
+        moved=() if isinstance(work, LockstepError) else _told(moved_changelogs(work)),
         proofs=tuple(ledger.proofs(source)),
     )
 
@@ -114,8 +115,8 @@ def distance(work: Workplace, now: datetime) -> tuple[Lag, Headroom | None]:
     return lag(facts, cursor.position, now, since), room
 
 
-def _astray(work: Workplace) -> tuple[Quarantine, ...]:
-    return tuple(Quarantine(table.table, table.why, table.hint, "") for table in astray(work))
+def _told(tables: Sequence[Parted]) -> tuple[Quarantine, ...]:
+    return tuple(Quarantine(table.table, table.why, table.hint, "") for table in tables)
 
 
 def _since(

@@ -18,17 +18,22 @@ transaction of the other history is taken for one of this ledger's.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Container, Iterator
+from dataclasses import dataclass, replace
 
 from pipeline.batch import BatchState
-from pipeline.changes.layout import application_id, changelog_path
-from pipeline.changes.source_tables import source_table_id, source_table_path
+from pipeline.changes.layout import application_id
 from pipeline.claim import Claim, Unclaimed
 from pipeline.decisions import Decision, Lease
 from pipeline.foreign_commits import Ahead, Behind
 from pipeline.life.events import LakeRestarted
 from pipeline.ports.changelog import Restated
+from pipeline.runs.agreement.changelog_files import (
+    ChangelogTable,
+    changelogs_of,
+    recorded_batches,
+    source_table,
+)
 from pipeline.runs.agreement.claim import claim_folder, lake_trouble
 from pipeline.runs.agreement.lake_logs import judged, why
 from pipeline.runs.commit_records import restated_metadata
@@ -187,44 +192,21 @@ def _app_id(work: Workplace, state: TableState) -> str:
     return application_id(work.source.name, state, "mirror")
 
 
-@dataclass(slots=True)
-class _Listed:
-    """A changelog, or a table of the source's own, with what the ledger acknowledged of it."""
-
-    folder: str
-    app_id: str
-    table: TableName | SourceTable
-    batch: int = 0
-    files: list[SegmentFile] = field(default_factory=list)
-
-
-def _changelogs(work: Workplace) -> Iterable[_Listed]:
+def _changelogs(work: Workplace) -> Iterator[ChangelogTable]:
     source = work.source.name
-    states = work.ledger.table_states(source)
-    found: dict[str, _Listed] = {}
-    for part in SourceTable:
-        folder = source_table_path(source, part)
-        found[folder] = _Listed(folder, source_table_id(source, part), part)
-    for state in states.values():
-        for generation in range(1, state.changelog_generation + 1):
-            folder = changelog_path(source, state.table, generation)
-            app_id = application_id(source, state, "changelog", generation)
-            found[folder] = _Listed(folder, app_id, state.table)
-    newest, gone = work.ledger.captured_cursor(source), work.ledger.forgotten(source)
+    yield from (source_table(source, part) for part in SourceTable)
+    yield from changelogs_of(source, work.ledger.table_states(source).values())
+
+
+def _acknowledged(
+    work: Workplace, changelog: ChangelogTable, done: Container[int]
+) -> tuple[int, list[SegmentFile]]:
+    """The newest batch with anything of it, and the files whose changes are kept."""
+    gone = work.ledger.forgotten(work.source.name)
     above = 0 if gone is None else gone.through
-    for batch in [] if newest is None else work.ledger.live_batches(source, 0, newest.batch):
-        if batch.state not in _DONE:
-            continue
-        for segment in work.ledger.segments(batch.id):
-            version = work.ledger.schema_version(source, segment.table, segment.schema_version)
-            folder = changelog_path(source, segment.table, version.generation)
-            found[folder].files += segment.files if batch.id > above else ()
-            found[folder].batch = batch.id
-        for part_of in work.ledger.source_parts(batch.id):
-            folder = source_table_path(source, part_of.table)
-            found[folder].files += part_of.files if batch.id > above else ()
-            found[folder].batch = batch.id
-    return found.values()
+    batches = {n: files for n, files in recorded_batches(work, changelog).items() if n in done}
+    kept = [file for batch, files in batches.items() if batch > above for file in files]
+    return max(batches, default=0), kept
 
 
 def _restated(work: Workplace, lease: Lease) -> Iterator[tuple[str, Restated]]:
@@ -235,13 +217,17 @@ def _restated(work: Workplace, lease: Lease) -> Iterator[tuple[str, Restated]]:
     def held() -> None:
         work.ledger.require_held(lease)
 
+    newest = work.ledger.captured_cursor(work.source.name)
+    batches = work.ledger.live_batches(work.source.name, 0, 0 if newest is None else newest.batch)
+    settled = {batch.id for batch in batches if batch.state in _DONE}
     for changelog in _changelogs(work):
+        batch, files = _acknowledged(work, changelog, settled)
         done = work.changelog.restate(
             changelog.folder,
             app_id=changelog.app_id,
-            batch=changelog.batch,
-            files=changelog.files,
-            words=restated_metadata(work, changelog.table, changelog.batch),
+            batch=batch,
+            files=files,
+            words=restated_metadata(work, changelog.table, batch),
             held=held,
         )
         looked[changelog.folder] = done.delta_version

@@ -6,7 +6,7 @@ Belongs here: asking the lake. Does not: what commits mean (`pipeline.recovery.r
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -15,7 +15,8 @@ from typing import Final
 from pipeline.changes.source_tables import source_table_path
 from pipeline.claim import Claim
 from pipeline.errors import ForeignCommit
-from pipeline.lake_commit import LakeCommit
+from pipeline.lake_commit import FileAction, LakeCommit
+from pipeline.listing import own_files
 from pipeline.recovery.facts import LakeFacts, MirrorFacts, Told
 from pipeline.recovery.read import forgotten_of, mirror_facts, newest_of_each, table_named, told_of
 from pipeline.runs.context import Workplace
@@ -28,18 +29,28 @@ COMMITS: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A changelog, or a table of the source's own: the files it lists, with their sizes. `newest`:
-    its Delta version."""
+    """A changelog, or a table of the source's own: the files it lists, with their sizes, and those
+    that it would list if nobody else had committed to it. `newest`: its Delta version."""
 
     folder: str
     table: TableName | SourceTable
     newest: int
     files: dict[str, int]
+    own: Mapping[str, FileAction]
 
     @property
     def batches(self) -> frozenset[int]:
-        found = (batch_of(file) for file in self.files)
+        found = (batch_of(file) for file in self.own)
         return frozenset(one for one in found if one is not None)
+
+    @property
+    def foreign(self) -> tuple[str, ...]:
+        """Files that it lists for somebody else."""
+        return tuple(sorted(self.files.keys() - self.own.keys()))
+
+    def changes(self, batch: int) -> bool:
+        """Whether it is to list other files once that batch is its last."""
+        return self.above(batch) or self.files.keys() != self.own.keys()
 
     def above(self, batch: int) -> bool:
         """Whether it lists what is behind a batch."""
@@ -80,12 +91,15 @@ def gather(work: Workplace) -> GatheredLake:
         table = own.get(folder) or (_table_of(commits) if changelog else None)
         if table is not None:
             files = work.changelog.listed(folder) or {}
-            listed.append(Listed(folder, table, commits[0].delta_version, files))
+            there = {path: FileAction(path, None, True, size=size) for path, size in files.items()}
+            left = own_files(there, commits)
+            listed.append(Listed(folder, table, commits[0].delta_version, files, left))
             if table is SourceTable.TRANSACTIONS:
                 said = [one for commit in commits if (one := told_of(commit, whole=True))]
-                there = listed[-1].batches
-                told = [one for one in said if one.whole and one.batch in there]
-                void = {one.batch for one in said if one.batch > forgotten_of(commits)} - there
+                listed_batches = listed[-1].batches
+                told = [one for one in said if one.whole and one.batch in listed_batches]
+                behind = forgotten_of(commits)
+                void = {one.batch for one in said if one.batch > behind} - listed_batches
         elif not changelog and (found := mirror_facts(folder, commits)) is not None:
             mirrors.append(found)
             highest = max([highest, *_numbers(commits)])

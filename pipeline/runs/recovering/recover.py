@@ -27,7 +27,12 @@ from pipeline.recovery.facts import RecoveryPlan
 from pipeline.runs.agreement.claim import claim_folder
 from pipeline.runs.context import Workplace
 from pipeline.runs.recovering.lake_facts import gather
-from pipeline.runs.recovering.recovered_lake import cut_changelogs, restore_mirrors
+from pipeline.runs.recovering.recovered_lake import (
+    cut_changelogs,
+    files_up_to,
+    lost_with,
+    restore_mirrors,
+)
 from pipeline.runs.recovering.recovered_ledger import RecoveryBasis, record
 from pipeline.runs.recovering.recovered_structures import structures_of
 from pipeline.runs.recovering.recovery_place import Places
@@ -56,8 +61,8 @@ def foresee(work: Workplace, behind: int | None = None) -> RecoveryOutcome:
     except ForeignCommit:
         if behind is None:
             raise
-        return replace(_told(_basis(work, behind)), held=True)
-    return _told(_basis(work, behind))
+        return replace(_told(work, _basis(work, behind)), held=True)
+    return _told(work, _basis(work, behind))
 
 
 def recover(
@@ -69,7 +74,7 @@ def recover(
         return RecoveryOutcome(None)
     basis = _basis(work, behind)
     held = partial(work.ledger.require_held, lease)
-    recovery = _told(basis)
+    recovery = _told(work, basis)
     assert recovery.plan is not None, "nothing is done yet"
     adopted, refused = restore_mirrors(work, recovery.plan.adopted, held)
     looked = basis.gathered.folders | {
@@ -122,7 +127,7 @@ def _basis(work: Workplace, behind: int | None) -> RecoveryBasis:
     return RecoveryBasis(gathered, plan, placed, structures_of(work, gathered, plan, placed))
 
 
-def _told(basis: RecoveryBasis) -> RecoveryOutcome:
+def _told(work: Workplace, basis: RecoveryBasis) -> RecoveryOutcome:
     structures, plan = basis.structures, basis.plan
     adopted = tuple(
         adoption for adoption in plan.adopted if adoption.mirror.table in structures.adopted
@@ -130,17 +135,25 @@ def _told(basis: RecoveryBasis) -> RecoveryOutcome:
     gone = tuple(
         adoption.mirror for adoption in plan.adopted if adoption.mirror.table in structures.gone
     )
-    doubts = (*plan.doubts, *_mixed(basis))
+    doubts = (*plan.doubts, *_mixed(work, basis))
     plan = replace(plan, adopted=adopted, left=(*plan.left, *gone), doubts=doubts)
     cut = tuple(
-        changelog.folder for changelog in basis.gathered.listed if changelog.above(plan.told.batch)
+        changelog.folder
+        for changelog in basis.gathered.listed
+        if changelog.changes(plan.told.batch)
     )
     return RecoveryOutcome(plan, structures.reloads, cut)
 
 
-def _mixed(basis: RecoveryBasis) -> Iterator[str]:
+def _mixed(work: Workplace, basis: RecoveryBasis) -> Iterator[str]:
+    batch = basis.plan.told.batch
     for changelog in basis.gathered.listed:
-        if any(batch_of(file) is None for file in changelog.files):
+        if lost := lost_with(work, changelog, batch):
+            yield (
+                f"changes that were captured are no longer in {changelog.folder}: {lost[0]}, and "
+                "somebody else put them into a file with later ones"
+            )
+        elif any(batch_of(file.path) is None for file in files_up_to(work, changelog, batch)):
             yield (
                 f"somebody else wrote files to {changelog.folder}: nothing says when its rows came"
                 ", so all of them stay"

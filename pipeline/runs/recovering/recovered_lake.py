@@ -14,6 +14,7 @@ from pipeline.errors import TableError
 from pipeline.lake_commit import FORMAT, WriteKind, restamped, stamp
 from pipeline.ports.held import Held
 from pipeline.recovery.facts import Adopted, Told
+from pipeline.runs.agreement.changelog_files import batches_of
 from pipeline.runs.context import Workplace
 from pipeline.runs.recovering.lake_facts import GatheredLake, Listed
 from pipeline.segment import SegmentFile, SourceTable, batch_of
@@ -47,13 +48,9 @@ def cut_changelogs(
     """What is behind the batch is listed no more; the versions of what was changed."""
     found = {}
     for changelog in gathered.listed:
-        if not changelog.above(told.batch):
+        if not changelog.changes(told.batch):
             continue
-        files = [
-            SegmentFile(file, 0, size, "")
-            for file, size in changelog.files.items()
-            if (batch_of(file) or 0) <= told.batch
-        ]
+        files = files_up_to(work, changelog, told.batch)
         work.progress.note(f"{changelog.folder} lists what there was at {told.at}")
         done = work.changelog.restate(
             changelog.folder,
@@ -66,6 +63,34 @@ def cut_changelogs(
         if done.delta_version is not None:
             found[changelog.folder] = done.delta_version
     return found
+
+
+def files_up_to(work: Workplace, changelog: Listed, batch: int) -> list[SegmentFile]:
+    """The files that it is to list. Where some of these are gone, and somebody else put their rows
+    into files with no later batch's, those stay in the place of all that they were made of."""
+    wanted = [
+        SegmentFile(path, file.rows or 0, file.size or 0, "")
+        for path, file in changelog.own.items()
+        if (batch_of(path) or 0) <= batch
+    ]
+    lacking = [file for file in wanted if file.path not in changelog.files]
+    if not work.segments.damaged(changelog.folder, lacking) or _later(work, changelog, batch):
+        return wanted
+    kept = [file for file in wanted if file.path in changelog.files]
+    return [*kept, *(SegmentFile(one, 0, changelog.files[one], "") for one in changelog.foreign)]
+
+
+def lost_with(work: Workplace, changelog: Listed, batch: int) -> list[str]:
+    """What is wrong with the files that it cannot list, in sentences."""
+    files = files_up_to(work, changelog, batch)
+    lacking = [file for file in files if file.path not in changelog.files]
+    return work.segments.damaged(changelog.folder, lacking)
+
+
+def _later(work: Workplace, changelog: Listed, batch: int) -> bool:
+    """Whether files of somebody else's have rows of later batches, or nobody can tell."""
+    found = (batches_of(work, changelog.folder, path) for path in changelog.foreign)
+    return any(0 in batches or max(batches, default=0) > batch for batches in found)
 
 
 def _app_id(work: Workplace, gathered: GatheredLake, listed: Listed) -> str:

@@ -11,13 +11,21 @@ repeated writes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from time import perf_counter
 
 from pipeline.batch import Batch
 from pipeline.decisions import Decision, Lease
 from pipeline.replay.spans import Span
+from pipeline.runs.agreement.changelog_files import (
+    Agreement,
+    ChangelogTable,
+    changelogs_of,
+    set_right,
+    source_table,
+)
 from pipeline.runs.agreement.claim import require_agreement, require_claim
 from pipeline.runs.agreement.lake_logs import changelogs_parted
 from pipeline.runs.context import Workplace
@@ -35,6 +43,7 @@ from pipeline.runs.replaying.segments_found import (
 from pipeline.runs.replaying.selection import Selection, require_merged, select
 from pipeline.runs.replaying.settle import settle_replays
 from pipeline.runs.replaying.span_facts import SpanFacts
+from pipeline.segment import SourceTable
 from pipeline.table import TableName
 
 
@@ -85,6 +94,7 @@ def replay(
         f"{len(chosen.batches)} batches are replayed, {first.id} to {last.id}: {first.start} to "
         f"{last.end}"
     )
+    changelogs = _agreed(work, lease, chosen, commit=commit)
     work.segments.clear(scratch_path(work.source.name))
     try:
         details = None if commit else Details(show_values=show_values)
@@ -92,9 +102,14 @@ def replay(
         reading = _Reading(work, only, SpanFacts.of(work, chosen.batches), comparison)
         read = [reading.batch(batch) for batch in chosen.batches]
         found = [segment for _, _, segments in read for segment in segments]
+        if commit and (waits := revise.waiting(work, found)):
+            read = [(batch, why, _that_wait(some, waits)) for batch, why, some in read]
+            found = [segment for _, _, segments in read for segment in segments]
         revision = revise.begin(work, lease, found) if commit else None
         if revision is not None:
             revise.carry_out(work, lease, revision)
+            # What is listed now may be the last that a changelog lacked.
+            changelogs = _latest(changelogs, _agreed(work, lease, chosen, commit=True))
         mirrors = []
         for done, table in enumerate(chosen.tables, start=1):
             fresh = () if commit else [segment for segment in found if segment.table == table]
@@ -114,10 +129,61 @@ def replay(
         chosen.early,
         commit,
         perf_counter() - clock,
+        changelogs,
     )
     if commit:
         work.ledger.decide(lease, _decision(report))
     return report
+
+
+def _that_wait(
+    segments: Iterable[SegmentFound], waits: Mapping[tuple[int, TableName, int], str]
+) -> tuple[SegmentFound, ...]:
+    """These segments; those that wait without the files that were read again."""
+    keys = ((one, (one.batch, one.table, one.schema_version)) for one in segments)
+    return tuple(
+        replace(one, fresh=(), waits=waits[key]) if key in waits else one for one, key in keys
+    )
+
+
+def _agreed(
+    work: Workplace, lease: Lease, chosen: Selection, *, commit: bool
+) -> tuple[Agreement, ...]:
+    """Changelogs that list other files than were recorded are set right as a whole: a compaction
+    puts rows of any batches into one file. Whatever else somebody did there the next run tells."""
+    source = work.source.name
+    looked, states = work.ledger.looked(source), work.ledger.table_states(source)
+    tables = [states[table] for table in chosen.tables if table in states]
+    found = []
+    for changelog in (
+        *changelogs_of(source, tables),
+        *(
+            one
+            for one in map(partial(source_table, source), SourceTable)
+            if _moved(work, one, looked)
+        ),
+    ):
+        folder = changelog.folder
+        agreement = set_right(work, lease if commit else None, changelog, looked.get(folder))
+        if agreement.found or agreement.left or agreement.commits:
+            found.append(agreement)
+            work.progress.note(f"{folder}: {agreement.told}")
+        if commit and agreement.error is None and agreement.left is None and folder in looked:
+            work.ledger.note_looked(lease, {folder: agreement.version})
+    return tuple(found)
+
+
+def _moved(work: Workplace, changelog: ChangelogTable, looked: Mapping[str, int]) -> bool:
+    folder = changelog.folder
+    return folder in looked and not work.changelog.ends_at(folder, looked[folder])
+
+
+def _latest(before: Sequence[Agreement], after: Sequence[Agreement]) -> tuple[Agreement, ...]:
+    """The last word on each changelog. What nothing is said of any more was set right, by a
+    revision where it was not before."""
+    said = {one.changelog: one for one in after}
+    told = {one.changelog: replace(one, left=None, revised=one.left is not None) for one in before}
+    return (*{**told, **said}.values(),)
 
 
 def _revisions(work: Workplace, chosen: Selection) -> Mapping[int, int]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from pipeline.batch import Batch
 from pipeline.replay.spans import Span
+from pipeline.runs.agreement.changelog_files import Agreement
 from pipeline.runs.replaying.heal import Healed
 from pipeline.runs.replaying.segments_found import SegmentFound, SegmentStanding
 from pipeline.table import TableName
@@ -29,7 +30,8 @@ class BatchReplayed:
 @dataclass(frozen=True, slots=True)
 class ReplayReport:
     """What a replay did, or would find. `tables`: those that it is about. `early`: where the lake
-    ends, if the span goes on behind that. `committed`: whether it may have written."""
+    ends, if the span goes on behind that. `committed`: whether it may have written. `changelogs`:
+    those of these tables that list, or listed, other files than the ledger's."""
 
     span: Span
     batches: tuple[BatchReplayed, ...]
@@ -38,6 +40,7 @@ class ReplayReport:
     early: str | None = None
     committed: bool = False
     seconds: float = 0.0
+    changelogs: tuple[Agreement, ...] = ()
 
     @property
     def segments(self) -> tuple[SegmentFound, ...]:
@@ -48,7 +51,12 @@ class ReplayReport:
         """Whether the lake has, or had, something else than the span says."""
         standings = {segment.standing for segment in self.segments}
         wrong = not standings.isdisjoint({SegmentStanding.DIFFERENT, SegmentStanding.DAMAGED})
-        return wrong or any(mirror.wrong for mirror in self.mirrors)
+        return wrong or bool(self.changelogs) or any(mirror.wrong for mirror in self.mirrors)
+
+    @property
+    def wrong_changelogs(self) -> tuple[Agreement, ...]:
+        """Changelogs that list other files than the ledger's still."""
+        return tuple(one for one in self.changelogs if one.left is not None)
 
     @property
     def left(self) -> tuple[SegmentFound, ...]:

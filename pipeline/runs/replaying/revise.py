@@ -9,20 +9,29 @@ then the ledger again. Whoever finds an open revision goes on with it: each step
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
-from pipeline.changes.generations import all_columns
-from pipeline.changes.layout import application_id, changelog_path, published_schema
 from pipeline.decisions import Lease
 from pipeline.errors import SegmentsLost
+from pipeline.foreign_commits import Passed
 from pipeline.revision import RevisedSegment, Revision, revised
+from pipeline.runs.agreement.changelog_files import (
+    ChangelogTable,
+    changelog_table,
+    columns_of,
+    found_in,
+    lost_files,
+    recorded_files,
+    why_left,
+)
+from pipeline.runs.agreement.lake_logs import judged_changelog
 from pipeline.runs.commit_records import revised_metadata
 from pipeline.runs.context import Workplace
 from pipeline.runs.replaying.scratch import ScratchStore, scratch_path
 from pipeline.runs.replaying.segments_found import SegmentFound
-from pipeline.schema.history import SchemaVersion
 from pipeline.segment import Segment, SegmentFile, written_for
+from pipeline.table import TableName
 
 
 def begin(work: Workplace, lease: Lease, segments: Sequence[SegmentFound]) -> Revision | None:
@@ -30,15 +39,12 @@ def begin(work: Workplace, lease: Lease, segments: Sequence[SegmentFound]) -> Re
     wanted = [segment for segment in segments if segment.replaced]
     if not wanted:
         return None
-    return work.ledger.begin_revision(
-        lease,
-        [
-            RevisedSegment(
-                segment.batch, segment.table, segment.schema_version, revised(segment.fresh)
-            )
-            for segment in wanted
-        ],
-    )
+    return work.ledger.begin_revision(lease, [_revised(segment) for segment in wanted])
+
+
+def _revised(segment: SegmentFound) -> RevisedSegment:
+    files = revised(segment.fresh)
+    return RevisedSegment(segment.batch, segment.table, segment.schema_version, files)
 
 
 def carry_out(work: Workplace, lease: Lease, revision: Revision) -> None:
@@ -49,15 +55,12 @@ def carry_out(work: Workplace, lease: Lease, revision: Revision) -> None:
     work.ledger.require_held(lease)
     for part in parts:
         scratch.bring(part.folder, part.folder, part.new.files)
-    folders: dict[str, list[_Part]] = {}
-    for part in parts:
-        folders.setdefault(part.folder, []).append(part)
-    before = work.ledger.looked(work.source.name)
-    seen = {f for f in folders if f in before and work.changelog.ends_at(f, before[f])}
+    changelogs = _by_changelog(parts)
     try:
-        made = {f: _commit(work, lease, revision, f, some) for f, some in folders.items()}
+        for changelog, some in changelogs.items():
+            _commit(work, lease, revision, changelog, some)
     except SegmentsLost as error:
-        if any(_is_begun(work, f, some) for f, some in folders.items()):
+        if any(_is_begun(work, one.folder, some) for one, some in changelogs.items()):
             raise SegmentsLost(
                 f"a replay that was cut off cannot be ended: {error.message}",
                 hint="restore the file from a copy of the lake, then run again; or `lockstep adopt "
@@ -66,8 +69,7 @@ def carry_out(work: Workplace, lease: Lease, revision: Revision) -> None:
         work.ledger.give_up_revision(lease, revision)
         raise
     work.ledger.settle_revision(lease, revision)
-    # What others committed to the rest is looked at before the next batch is published there.
-    work.ledger.note_looked(lease, {f: version for f, version in made.items() if f in seen})
+    work.ledger.note_looked(lease, dict(_passed(work, changelogs)))
     work.segments.clear(scratch_path(work.source.name))
 
 
@@ -77,61 +79,118 @@ class _Part:
 
     new: RevisedSegment
     old: Segment
-    version: SchemaVersion
-    folder: str
+    changelog: ChangelogTable
+
+    @property
+    def folder(self) -> str:
+        return self.changelog.folder
 
     @classmethod
     def of(cls, work: Workplace, new: RevisedSegment) -> _Part:
         [old] = [
             segment for segment in work.ledger.segments(new.batch) if new.is_of(new.batch, segment)
         ]
-        number = new.schema_version
-        version = work.ledger.schema_version(work.source.name, new.table, number)
-        folder = changelog_path(work.source.name, new.table, version.generation)
-        return cls(new, old, version, folder)
+        source, number = work.source.name, new.schema_version
+        version = work.ledger.schema_version(source, new.table, number)
+        state = work.ledger.table_states(source)[new.table]
+        return cls(new, old, changelog_table(source, state, version.generation))
+
+
+def _passed(work: Workplace, changelogs: Iterable[ChangelogTable]) -> Iterator[tuple[str, int]]:
+    """Those to which nobody else committed since the last look, with their newest versions. The
+    next look at any other tells what somebody did there."""
+    before = work.ledger.looked(work.source.name)
+    for folder in (changelog.folder for changelog in changelogs):
+        if folder in before:
+            look = work.changelog.look(folder, before[folder])
+            relation = judged_changelog(work, look, before[folder])
+            if isinstance(relation, Passed) and relation.newest is not None:
+                yield folder, relation.newest
+
+
+@dataclass(frozen=True, slots=True)
+class _Listing:
+    """What a changelog is to list otherwise once it has the new files. `doubles`: why it cannot be
+    given them: rows of theirs may be in files that nobody recorded, and that have others' too."""
+
+    gone: Sequence[str]
+    come: Sequence[SegmentFile]
+    doubles: str | None
+
+
+def _listing(work: Workplace, changelog: ChangelogTable, parts: Iterable[_Part]) -> _Listing:
+    recorded = recorded_files(work, changelog)
+    files, new = dict(recorded.files), dict[str, SegmentFile]()
+    for part in parts:
+        for file in part.old.files:
+            files.pop(file.path, None)
+        new |= {file.path: file for file in part.new.files}
+    found = found_in(work, changelog, replace(recorded, files=files | new))
+    others = [file for file in found.lacking if file.path not in new]
+    lost = lost_files(work, changelog, others)
+    unnamed = [path for path in found.surplus if written_for(path) is None]
+    doubles = why_left(work, changelog, unnamed, lost)
+    back = [file for file in others if file.path not in lost]
+    return _Listing(found.surplus, [*new.values(), *back], doubles)
+
+
+def waiting(
+    work: Workplace, segments: Iterable[SegmentFound]
+) -> dict[tuple[int, TableName, int], str]:
+    """Segments whose new files must not be listed yet, by batch, table and version, and why: their
+    rows are in a file that nobody recorded, which may have the only rows of others."""
+    parts = [_Part.of(work, _revised(segment)) for segment in segments if segment.replaced]
+    return {
+        (part.new.batch, part.new.table, part.new.schema_version): why
+        for changelog, some in _by_changelog(parts).items()
+        if (why := _listing(work, changelog, some).doubles) is not None
+        for part in some
+    }
+
+
+def _by_changelog(parts: Iterable[_Part]) -> dict[ChangelogTable, list[_Part]]:
+    found: dict[ChangelogTable, list[_Part]] = {}
+    for part in parts:
+        found.setdefault(part.changelog, []).append(part)
+    return found
 
 
 def _commit(
-    work: Workplace, lease: Lease, revision: Revision, folder: str, parts: Sequence[_Part]
-) -> int:
-    """All files of these segments go that are not the new ones, also those of revisions that the
-    ledger does not know or that the lake has lost."""
-    files = [file for part in parts for file in part.new.files]
-    own = {(part.new.batch, part.new.schema_version) for part in parts}
-    listed = work.changelog.listed(folder)
-    if listed is None:
+    work: Workplace,
+    lease: Lease,
+    revision: Revision,
+    changelog: ChangelogTable,
+    parts: Sequence[_Part],
+) -> None:
+    """All files go that are neither new nor recorded: those of before, those of revisions that the
+    ledger does not know, and somebody else's."""
+    folder, files = changelog.folder, [file for part in parts for file in part.new.files]
+    if work.changelog.listed(folder) is None:
         raise SegmentsLost(
             f"there is no changelog at {folder}, and the ledger knows of one",
             hint="mount or restore the lake's folder, then repeat the replay",
         )
-    others = (path for path in listed if written_for(path) in own)
-    done = work.changelog.revise(
+    listing = _listing(work, changelog, parts)
+    if listing.doubles is not None:
+        raise SegmentsLost(
+            listing.doubles, hint="repeat the replay for all batches whose files are lost"
+        )
+    work.changelog.revise(
         folder,
-        app_id=_application(work, parts[0]),
+        app_id=f"{changelog.app_id}/revision",
         revision=revision.id,
-        schema=all_columns(
-            published_schema(part.version.structure, part.new.files) for part in parts
-        ),
-        gone=[*(file.path for part in parts for file in part.old.files), *others],
-        files=files,
+        schema=columns_of(work, changelog, listing.come),
+        gone=listing.gone,
+        files=listing.come,
         words=_words(work, parts, files, revision),
         held=lambda: work.ledger.require_held(lease),
     )
-    return done.delta_version
 
 
 def _is_begun(work: Workplace, folder: str, parts: Sequence[_Part]) -> bool:
     """Whether the changelog has some of the new files."""
     listed = work.changelog.listed(folder) or {}
     return any(file.path in listed for part in parts for file in part.new.files)
-
-
-def _application(work: Workplace, part: _Part) -> str:
-    """Of its own: the changelog's counts batches."""
-    table = part.new.table
-    state = work.ledger.table_states(work.source.name)[table]
-    own = application_id(work.source.name, state, "changelog", part.version.generation)
-    return f"{own}/revision"
 
 
 def _words(

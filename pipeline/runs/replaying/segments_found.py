@@ -49,7 +49,7 @@ class SegmentFound:
     """One segment of a batch; `why`: what is wrong with its files, for DAMAGED. `fresh`: the
     files in the scratch folder that are to stand in their place. `wrong`: how many row images are
     others, `columns`: in which columns, `rows`: some of them; where that was asked for and the
-    files are DIFFERENT."""
+    files are DIFFERENT. `waits`: why files that the log brings again do not stand there yet."""
 
     batch: int
     table: TableName
@@ -60,6 +60,7 @@ class SegmentFound:
     wrong: int = 0
     columns: tuple[str, ...] = ()
     rows: tuple[ReplayDifference, ...] = ()
+    waits: str | None = None
 
     @property
     def replaced(self) -> bool:

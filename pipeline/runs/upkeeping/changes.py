@@ -30,6 +30,7 @@ from pipeline.changes.layout import application_id, changelog_path
 from pipeline.changes.source_tables import source_table_id, source_table_path
 from pipeline.errors import LockstepError, SourceBusy, TableError
 from pipeline.retries import UPKEEP_TURN
+from pipeline.runs.agreement.changelog_files import agree
 from pipeline.runs.commit_records import forgotten_metadata
 from pipeline.runs.context import Workplace
 from pipeline.segment import SegmentFile, SourceTable
@@ -170,11 +171,15 @@ def _under_lock(
     unlisted: Sequence[Forgotten] = (),
     deleted: Sequence[Forgotten] = (),
 ) -> str | None:
-    """Note it; or, in a sentence, why not."""
+    """Note it, once changelogs list the captured files; or, in a sentence, why not. Otherwise a
+    file into which somebody else put changes of several batches would keep old ones listed."""
     ledger = work.ledger
     for wait in UPKEEP_TURN.tries(work.pause):
         try:
             with ledger.lock(work.source.name, holder, None) as lease:
+                left = [one.left for one in agree(work, lease) if one.left is not None]
+                if left:
+                    return left[0]
                 if forget is not None:
                     ledger.forget(lease, forget)
                 for note in unlisted:

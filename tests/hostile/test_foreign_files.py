@@ -1,0 +1,624 @@
+"""Files in changelogs that nobody recorded: told at the next look, and set right by a replay.
+
+Somebody else compacts, appends, deletes, restores, vacuums …, while we run, replay, reload, undo
+and delete old changes. Changelogs are Delta tables on disk, mirrors are in memory. A second source
+reads the same log beside it and is left in peace: its changes are what the first one must have.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from deltalake import DeltaTable, Field, write_deltalake
+from deltalake.exceptions import DeltaError
+from deltalake.schema import PrimitiveType
+
+from pipeline.changes.layout import changelog_path
+from pipeline.changes.source_tables import source_table_path
+from pipeline.errors import SpanRefused
+from pipeline.lake_commit import LakeCommit
+from pipeline.places import AtCoordinates, Earliest, Latest, Place
+from pipeline.replay.spans import Span
+from pipeline.runs.acknowledge import acknowledge
+from pipeline.runs.agreement.changelog_files import agree
+from pipeline.runs.agreement.lake_logs import astray, moved_changelogs
+from pipeline.runs.capture import capture
+from pipeline.runs.context import Workplace
+from pipeline.runs.inspecting.table_commands import Asked, give_order
+from pipeline.runs.merge import merge
+from pipeline.runs.publish import publish
+from pipeline.runs.recovering.recover import foresee, recover
+from pipeline.runs.replaying.replay import replay
+from pipeline.runs.replaying.report import ReplayReport
+from pipeline.runs.upkeeping.changes import let_go, plan_changes
+from pipeline.segment import SourceTable
+from pipeline.table_state import OrderKind, TableCondition, TableState
+from resources.lake import delta_log
+from resources.lake.changelog import DeltaChangelog
+from resources.lake.claims import FileClaims
+from resources.lake.commits import commits_back
+from resources.lake.scan import mirror_schema
+from resources.lake.segments import ParquetSegments
+from resources.lake.session import SparkProcess
+from resources.lake.storage import sha256_of
+from tests.hostile.test_foreign_commits import delta_as_it_comes
+from tests.positions.fake import TABLE, FakeServer
+from tests.positions.follower import SOURCE, Follower
+from tests.positions.one_table import NOBODY
+from tests.twins.ledger import MemoryLedger
+from tests.twins.mirrors import MemoryMirrors
+
+CHANGELOG = changelog_path(SOURCE, TABLE)
+SOAK = pytest.mark.soak
+EARLIEST, LATEST = Earliest(), Latest()
+PLACE = ("_file", "_offset", "_row", "_change_type", "id", "v")
+Changes = Counter[tuple[Any, ...]]
+
+
+class Mirrors(MemoryMirrors):
+    """In memory; the logs of changelogs are on disk."""
+
+    folder: Path
+
+    def history(self, folder: str) -> Iterator[LakeCommit]:
+        if (self.folder / folder).is_dir():
+            return commits_back(self.folder / folder)
+        return super().history(folder)
+
+    def version(self, mirror: str) -> int | None:
+        if (self.folder / mirror).is_dir():
+            return delta_log.newest_version(self.folder / mirror)
+        return super().version(mirror)
+
+    def schema(self, mirror: str, version: int) -> pa.Schema:
+        if (self.folder / mirror).is_dir():
+            return mirror_schema(self.folder / mirror, version)
+        return super().schema(mirror, version)
+
+
+class Claims(FileClaims):
+    """On disk; the tables are those of both."""
+
+    memory: Follower
+
+    def tables(self, source: str) -> list[str]:
+        return [*super().tables(source), *self.memory.lake.tables]
+
+
+class Files(dict[str, pa.Table]):
+    """Files in memory, and those of a lake's folder."""
+
+    folder: Path
+
+    def __missing__(self, path: str) -> pa.Table:
+        return pq.ParquetFile(self.folder / path.removeprefix("memory:/")).read()
+
+
+@dataclass
+class Clock:
+    now: datetime = datetime(2026, 11, 1, tzinfo=UTC)
+
+    def __call__(self) -> datetime:
+        return self.now
+
+
+@dataclass
+class Source:
+    """A source, its changelogs in a folder, and the same source in peace (`calm`)."""
+
+    folder: Path
+    clock: Clock = field(default_factory=Clock)
+    fake: FakeServer = field(default_factory=lambda: FakeServer(NOBODY, 1))
+    changelog: DeltaChangelog | None = None
+    gone: tuple[int, int] = (0, 0)
+
+    def __post_init__(self) -> None:
+        server: Any = self.fake
+        self.follower = Follower(
+            server, ["shop.*"], start="earliest", ledger=MemoryLedger(self.clock)
+        )
+        files = self.follower.lake.files = Files()
+        files.folder = self.folder
+        self.calm = Follower(server, ["shop.*"], start="earliest")
+        self.write(1, 2)
+        self.run()
+        self.schema = self.table().schema().to_json()
+
+    # -- what we do --------------------------------------------------------------------------
+
+    def work(self) -> Workplace:
+        mirrors, claims = Mirrors(self.follower.lake), Claims(self.folder)
+        mirrors.folder, claims.memory = self.folder, self.follower
+        return replace(
+            self.follower.work(),
+            segments=ParquetSegments(self.folder),
+            changelog=self.changelog or DeltaChangelog(self.folder),
+            mirrors=mirrors,
+            claims=claims,
+            clock=self.clock,
+        )
+
+    def write(self, *keys: int) -> None:
+        for key in keys:
+            number = len(self.fake.writes)
+            self.fake.write(key, None if number % 5 == 4 else number)
+
+    def capture(self) -> None:
+        with self.follower.ledger.lock(SOURCE, "test", None) as lease:
+            capture(self.work(), lease)
+
+    def run(self) -> TableState:
+        self.calm.run()
+        with self.follower.ledger.lock(SOURCE, "test", None) as lease:
+            work = self.work()
+            capture(work, lease)
+            merge(work, lease)
+            acknowledge(work, lease)
+        return self.state()
+
+    def state(self) -> TableState:
+        return self.follower.ledger.table_states(SOURCE)[TABLE]
+
+    def replay(
+        self, since: Place = EARLIEST, until: Place = LATEST, *, commit: bool = True
+    ) -> ReplayReport:
+        with self.follower.ledger.lock(SOURCE, "test", None) as lease:
+            return replay(self.work(), lease, Span(since, until), commit=commit)
+
+    def order(self, kind: OrderKind) -> None:
+        with self.follower.ledger.lock(SOURCE, "test", None) as lease:
+            asked = Asked(TABLE, "somebody", "a trial")
+            give_order(self.work(), lease, kind, asked, lambda _: None)
+
+    def come_back(self) -> None:
+        """Runs, and a person who releases the table, until it goes on."""
+        for _ in range(3):
+            if self.run().condition is TableCondition.ACTIVE:
+                break
+            self.order(OrderKind.RELEASE)
+        assert self.state().condition is TableCondition.ACTIVE, self.state().reason
+
+    def forget(self) -> None:
+        self.clock.now += timedelta(hours=3)
+        self.run()
+        work = self.work()
+        let_go(work, plan_changes(work, timedelta(hours=2), timedelta(hours=1)), "test")
+
+    def undo(self, batch: int, *, known: bool = False) -> None:
+        """Unless a table would have to be read from the source. `known`: the ledger sets right what
+        it can before it is moved away, as `lockstep undo` has it do."""
+        if foresee(self.work(), batch).reloads:
+            return
+        if known:
+            with self.follower.ledger.lock(SOURCE, "test", None) as lease:
+                assert all(one.left is None for one in agree(self.work(), lease))
+        self.follower.ledger = MemoryLedger(self.clock)
+        with self.follower.ledger.lock(SOURCE, "test", None) as lease:
+            recover(self.work(), lease, author="somebody", behind=batch)
+
+    # -- what there is -------------------------------------------------------------------------
+
+    def table(self, folder: str = CHANGELOG) -> DeltaTable:
+        return DeltaTable(self.folder / folder)
+
+    def changes(self) -> Changes:
+        """Without those that a later batch caught up with, of what is kept no longer."""
+        gone = self.follower.ledger.forgotten(SOURCE)
+        through = 1 << 60 if gone is None else gone.through
+        columns = [*PLACE, "_batch"]
+        rows = self.table().to_pyarrow_table(columns=columns).to_pylist()
+        return Counter(
+            tuple(row[name] for name in PLACE)
+            for row in rows
+            if row["_change_type"] not in ("truncate", "resnapshot")
+            and (self.is_kept(row) or row["_batch"] <= through)
+        )
+
+    def wanted(self) -> Changes:
+        """Those of the source in peace, without those that are kept no longer."""
+        rows = self.calm.lake.tables[CHANGELOG][-1].rows.select(list(PLACE)).to_pylist()
+        return Counter(tuple(row.values()) for row in rows if self.is_kept(row))
+
+    def is_kept(self, row: dict[str, Any]) -> bool:
+        gone = self.follower.ledger.forgotten(SOURCE)
+        if gone is not None:
+            self.gone = (gone.end.at.file.number, gone.end.at.offset)
+        return (int(row["_file"].rpartition(".")[2]), row["_offset"]) >= self.gone
+
+    def require_right(self) -> None:
+        assert self.changes() == self.wanted()
+        assert {row["id"]: row["v"] for row in self.follower.mirror(str(TABLE))} == self.fake.rows
+
+    def waits(self) -> bool:
+        """Whether captured changes are not in the lake yet."""
+        ledger = self.follower.ledger
+        return bool(ledger.unfinished(SOURCE)) or ledger.captured_cursor(SOURCE) is None
+
+    def miscapture(self) -> None:
+        """What is captured next has another value than the log, and ledger and lake believe it."""
+        self.capture()
+        books = self.follower.ledger.books
+        batch = max(books.segments)
+        [segment] = books.segments[batch]
+        [file] = segment.files
+        path = self.folder / CHANGELOG / file.path
+        rows = pq.ParquetFile(path).read()
+        wrong = pa.array([-5] * rows.num_rows, rows.schema.field("v").type)
+        pq.write_table(rows.set_column(rows.schema.get_field_index("v"), "v", wrong), path)
+        wrongly = replace(file, size=path.stat().st_size, sha256=sha256_of(path))
+        books.segments[batch] = (replace(segment, files=(wrongly,)),)
+        self.run()
+
+    def told(self) -> list[str]:
+        """What `status` says of it, in its words."""
+        state = self.state()
+        said = [] if state.condition is TableCondition.ACTIVE else [state.reason or ""]
+        work = self.work()
+        return [*said, *(one.why for one in (*astray(work), *moved_changelogs(work)))]
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Source:
+    return Source(tmp_path / "lake")
+
+
+# -- what somebody else does --------------------------------------------------------------------
+
+
+def compact(table: DeltaTable) -> None:
+    table.optimize.compact()
+
+
+def again(table: DeltaTable) -> None:
+    """Rows of ours a second time."""
+    write_deltalake(table, table.to_pyarrow_table().slice(0, 2), mode="append")
+
+
+def overwrite(table: DeltaTable) -> None:
+    write_deltalake(table, table.to_pyarrow_table().slice(1), mode="overwrite")
+
+
+def update(table: DeltaTable) -> None:
+    table.update(updates={"v": "-1"}, predicate="id = 1")
+
+
+def merged(table: DeltaTable) -> None:
+    some = table.to_pyarrow_table().slice(0, 1)
+    merger = table.merge(some, "t.id = s.id", source_alias="s", target_alias="t")
+    merger.when_matched_delete().execute()
+
+
+def other_columns(table: DeltaTable) -> None:
+    rows = pa.table({"id": ["x"], "else": [1]})
+    write_deltalake(table, rows, mode="overwrite", schema_mode="overwrite")
+
+
+def add_column(table: DeltaTable) -> None:
+    table.alter.add_columns([Field("z", PrimitiveType("integer"))])
+    again(DeltaTable(table.table_uri))
+
+
+def append_only(table: DeltaTable) -> None:
+    again(table)
+    table.alter.set_table_properties({"delta.appendOnly": "true"})
+
+
+def restore_first(table: DeltaTable) -> None:
+    table.restore(0)
+
+
+FOREIGN: dict[str, Callable[[DeltaTable], Any]] = {
+    "compact": compact,
+    "z-order": lambda table: table.optimize.z_order(["id"]),
+    "append": again,
+    "overwrite": overwrite,
+    "delete": lambda table: table.delete("id = 1"),
+    "delete all": lambda table: table.delete(),
+    "update": update,
+    "merge": merged,
+    "restore": restore_first,
+    "other columns": other_columns,
+    "a column": add_column,
+    "a property": append_only,
+}
+MOVES = ("compact", "z-order")
+
+
+def clean_up(table: DeltaTable) -> None:
+    """Nobody sees any more what was committed: a checkpoint stands for it."""
+    compact(table)
+    table.create_checkpoint()
+    for version in range(table.version()):
+        delta_log.commit_file(Path(table.table_uri.removeprefix("file://")), version).unlink()
+
+
+EVERY = {**FOREIGN, "clean up": clean_up}
+
+
+@pytest.mark.parametrize("first", ["run", "replay"])
+@pytest.mark.parametrize("name", EVERY)
+def test_a_changelog_is_told_of_and_set_right(source: Source, name: str, first: str) -> None:
+    """Whatever was done to it: `status` says so, a run tells or sets it right, a replay sets it
+    right and says so, and nothing is said any more."""
+    for key in (1, 2, 3):
+        source.write(key, 1)
+        source.run()
+    EVERY[name](source.table())
+    version = source.table().version()
+    assert any(f"of {CHANGELOG}" in told for told in source.told())
+    source.write(9, 1)
+    if first == "run":
+        state = source.run()
+        assert (state.condition is TableCondition.ACTIVE) is (name in MOVES)
+        assert source.changes() == source.wanted()
+    else:
+        compared = source.replay(commit=False)
+        assert source.table().version() == version
+        done = source.replay()
+        for report in (compared, done):
+            assert [one.changelog.folder for one in report.changelogs] == [CHANGELOG]
+        assert done.wrong_changelogs == ()
+        assert not done.left
+        assert source.replay().differs is False
+    source.come_back()
+    source.require_right()
+    assert source.told() == []
+
+
+def vacuum(table: DeltaTable) -> None:
+    """All files that are not listed, however young."""
+    table.vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=False)
+
+
+def test_files_that_were_compacted_and_deleted(source: Source) -> None:
+    """A replay of some of the batches leaves every change where it is, and says so; one of all
+    reads them from the log again. A run tells of them, too."""
+    for key in (1, 2, 3, 4):
+        source.write(key, 1)
+        source.run()
+    compact(source.table())
+    vacuum(source.table())
+    batches = source.follower.ledger.live_batches(SOURCE, 1, 1 << 60)
+    part = source.replay(AtCoordinates(batches[-2].start.at))
+    assert source.changes() == source.wanted()
+    assert part.wrong_changelogs
+    assert any(one.waits for one in part.left)
+    source.write(9)
+    state = source.run()
+    assert state.condition is TableCondition.QUARANTINED
+    assert "recorded files that are lost" in (state.reason or "")
+    assert "lockstep replay --from earliest" in (state.hint or "")
+    assert source.changes() == source.wanted()
+    done = source.replay()
+    assert not (done.wrong_changelogs or done.left)
+    source.come_back()
+    source.require_right()
+    assert source.told() == []
+    assert not source.replay().differs
+
+
+class Meanwhile(DeltaChangelog):
+    """Somebody commits between a look and our own commit."""
+
+    then: Callable[[], None] | None = None
+
+    def now(self, folder: str) -> None:
+        if folder == CHANGELOG and self.then is not None:
+            then, self.then = self.then, None
+            then()
+
+    def publish(self, folder: str, **how: Any) -> Any:
+        self.now(folder)
+        return super().publish(folder, **how)
+
+    def revise(self, folder: str, **how: Any) -> Any:
+        self.now(folder)
+        return super().revise(folder, **how)
+
+
+@pytest.mark.parametrize("name", ["compact", "append", "overwrite"])
+@pytest.mark.parametrize("step", ["publish", "set right", "revise"])
+def test_a_commit_between_a_look_and_our_own(source: Source, step: str, name: str) -> None:
+    for key in (1, 2):
+        source.write(key)
+        source.run()
+    changelog = source.changelog = Meanwhile(source.folder)
+    changelog.then = lambda: FOREIGN[name](source.table())
+    if step == "publish":
+        source.write(3)
+        source.run()
+    elif step == "set right":
+        compact(source.table())
+        source.replay()
+    else:
+        source.write(3)
+        changelog.then, then = None, changelog.then
+        source.miscapture()
+        changelog.then = then
+        source.replay()
+    assert changelog.then is None
+    assert source.changes() == source.wanted()
+    source.come_back()
+    source.require_right()
+
+
+def test_a_batch_that_was_published_and_not_merged(source: Source) -> None:
+    """Its files are listed already, and are listed again."""
+    source.write(1, 2)
+    with source.follower.ledger.lock(SOURCE, "test", None) as lease:
+        work = source.work()
+        capture(work, lease)
+        publish(work, lease)
+    compact(source.table())
+    source.run()
+    source.require_right()
+    assert source.told() == []
+
+
+@pytest.mark.parametrize("name", MOVES)
+def test_a_compaction_of_several_batches(source: Source, name: str) -> None:
+    """Some of them go, by `keep_changes` or because a run is undone: the others stay, once."""
+    for key in range(20):
+        source.write(key)
+        source.run()
+    FOREIGN[name](source.table())
+    source.forget()
+    assert source.follower.ledger.forgotten(SOURCE) is not None
+    assert source.changes() == source.wanted()
+    for folder in (CHANGELOG, source_table_path(SOURCE, SourceTable.TRANSACTIONS)):
+        FOREIGN["compact"](source.table(folder))
+    batches = source.follower.ledger.live_batches(SOURCE, 1, 1 << 60)
+    source.undo(batches[-3].id)
+    source.write(3)
+    source.run()
+    source.require_right()
+
+
+# -- by Spark -------------------------------------------------------------------------------------
+
+MAPPED = "alter table {t} set tblproperties ('delta.columnMapping.mode'='name')"
+VECTORS = "alter table {t} set tblproperties ('delta.enableDeletionVectors'='true')"
+DELETED = "delete from {t} where id = 1"
+OTHER = "create table if not exists delta.`{other}` using delta as select * from {t} where id = 1"
+AUTO = "alter table {t} set tblproperties ('delta.autoOptimize.autoCompact'='true')"
+BY_SPARK = {
+    "OPTIMIZE": ("optimize {t}",),
+    "auto-compaction": (AUTO, "insert into {t} select * from {t} where id = 1"),
+    "DELETE by deletion vectors": (VECTORS, DELETED),
+    "REORG": (VECTORS, DELETED, "reorg table {t} apply (purge)"),
+    "ZORDER": ("optimize {t} zorder by (id)", "vacuum {t}"),
+    "RENAME COLUMN": (MAPPED, "alter table {t} rename column v to w", "optimize {t}"),
+    "DROP COLUMN": (MAPPED, "alter table {t} drop column v", "update {t} set id = 7"),
+    "CLONE": (
+        OTHER,
+        "delete from {t}",
+        "create or replace table {t} shallow clone delta.`{other}`",
+    ),
+    "TRUNCATE": ("truncate table {t}",),
+}
+SOME = ("OPTIMIZE", "auto-compaction", "DELETE by deletion vectors")
+COMPACTS = {
+    "spark.databricks.delta.autoCompact.minNumFiles": "2",
+    "spark.databricks.delta.allowArbitraryProperties.enabled": "true",
+}
+
+
+@pytest.mark.parametrize(
+    "name", [one if one in SOME else pytest.param(one, marks=SOAK) for one in BY_SPARK]
+)
+def test_what_spark_did_is_set_right(source: Source, spark: SparkProcess, name: str) -> None:
+    """Columns, properties and what the table asks of readers, too: delta-rs reads it again."""
+    for key in (1, 2, 3):
+        source.write(key, 1)
+        source.run()
+    names = {"t": f"delta.`{source.folder / CHANGELOG}`", "other": str(source.folder / "other")}
+    session = spark.session(COMPACTS)
+    with delta_as_it_comes(session):
+        for statement in BY_SPARK[name]:
+            session.sql(statement.format(**names)).collect()
+    operations = {entry["operation"] for entry in source.table().history()}
+    assert name != "auto-compaction" or "OPTIMIZE" in operations
+    assert source.told()
+    source.write(9)
+    source.come_back()
+    source.require_right()
+    assert source.table().schema().to_json() == source.schema
+    source.replay()
+    source.require_right()
+    assert source.told() == []
+
+
+# -- at random ----------------------------------------------------------------------------------
+
+
+@dataclass
+class Chance:
+    """`vacuumed`: whether captured files may be gone."""
+
+    source: Source
+    random: Random
+    vacuumed: bool = False
+    done: list[str] = field(default_factory=list)
+
+    def act(self) -> None:
+        ours = (self.run,) * 4 + (self.capture, self.replay, self.reload, self.undo, self.forget)
+        self.source.write(self.random.randrange(6))
+        if self.random.random() < 0.45:
+            self.foreign()
+        else:
+            act = self.random.choice(ours)
+            self.done.append(act.__name__)
+            act()
+        self.require_told()
+
+    def foreign(self) -> None:
+        name = self.random.choice([*FOREIGN, *MOVES * 3])
+        self.done.append(name)
+        with suppress(DeltaError):  # Not everything can be done to every table.
+            FOREIGN[name](self.source.table())
+
+    def run(self) -> None:
+        if self.source.run().condition is TableCondition.QUARANTINED and self.random.random() < 0.7:
+            self.source.order(OrderKind.RELEASE)
+
+    def capture(self) -> None:
+        self.source.capture()
+
+    def replay(self) -> None:
+        self.source.run()
+        batches = self.source.follower.ledger.live_batches(SOURCE, 1, 1 << 60)
+        batch = self.random.choice(batches)
+        places: list[Place] = [EARLIEST, AtCoordinates(batch.start.at)]
+        since = self.random.choice(places)
+        with suppress(SpanRefused):
+            done = self.source.replay(since)
+            assert done.wrong_changelogs == ()
+            stopped = self.source.state().condition is not TableCondition.ACTIVE
+            assert stopped or self.source.changes() == self.source.wanted()
+
+    def reload(self) -> None:
+        self.source.come_back()
+        self.source.order(OrderKind.RELOAD)
+        self.source.run()
+
+    def undo(self) -> None:
+        self.source.come_back()
+        batches = self.source.follower.ledger.live_batches(SOURCE, 1, 1 << 60)
+        if len(batches) > 3:
+            self.source.undo(batches[-2].id, known=self.random.random() < 0.5)
+            self.source.come_back()
+
+    def forget(self) -> None:
+        """A ledger that was made from the lake does not know the files of before."""
+        if "undo" not in self.done:
+            self.source.forget()
+
+    def require_told(self) -> None:
+        """What is wrong is told."""
+        try:
+            right = self.source.changes() == self.source.wanted()
+        except (DeltaError, pa.ArrowException, ValueError):
+            right = False
+        assert right or self.source.told() or self.source.waits(), self.done
+
+
+@pytest.mark.parametrize("seed", [*range(2), *(pytest.param(n, marks=SOAK) for n in range(2, 60))])
+def test_whatever_is_done_the_changes_are_the_sources(tmp_path: Path, seed: int) -> None:
+    chance = Chance(Source(tmp_path / "lake"), Random(seed))
+    for _ in range(18):
+        chance.act()
+    chance.source.come_back()
+    chance.source.replay()
+    chance.source.come_back()
+    chance.source.require_right()
+    assert chance.source.told() == [], chance.done
