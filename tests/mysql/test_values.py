@@ -35,7 +35,7 @@ from tests.mysql.reading import server
 from tests.mysql.text_values import rows_by_text, text_session
 from tests.mysql.value_cases import ValueCase, value_cases
 
-EVERYWHERE = ("mysql", "mysql80", "mariadb", "mariadb11")
+EVERYWHERE = ("mysql", "mysql80", "mysql57", "mariadb", "mariadb11")
 SERVERS = [
     "mysql drawn",
     *(f"{one} some" for one in EVERYWHERE[1:]),

@@ -24,7 +24,7 @@ from tests.positions.shop import require_rule
 
 OLD = (
     "create database shop character set utf8mb4",
-    "create table shop.t (id int primary key, made timestamp, y int, b bigint unsigned, "
+    "create table shop.t (id int primary key, made timestamp, y year, b bigint unsigned, "
     "f float(7,2), name varchar(20), e enum('x', 'é'), p point, j json, "
     "n int as (id + 1) virtual, key (name desc))",
     "insert into shop.t (id, y, b, f, name, e, p, j) values "
@@ -39,7 +39,7 @@ UNREAD_OLD = (
 NEW = (
     "create table shop.made_by_the_new (id int primary key, name varchar(20)) charset utf8mb4",
     "insert into shop.made_by_the_new values (1, 'b')",
-    "alter table shop.t add y2 int after id, add b2 bigint unsigned default 18446744073709551615",
+    "alter table shop.t add y2 year after id, add b2 bigint unsigned default 18446744073709551615",
     "update shop.t set b = b - 1, y2 = 2155",
     "insert into shop.made_by_the_old values (2, 'c')",
 )

@@ -29,7 +29,10 @@ from pipeline.errors import TableError
 from pipeline.table import Column, TableName, TableStructure
 
 _STRINGS: Final = frozenset({15, 242, 252, 253, 254})
-_STRING, _GEOMETRY = 254, 255
+_STRING, _GEOMETRY, _JSON = 254, 255, 245
+_BARE_DOUBLES: Final = 80000
+"""Up to this version MySQL prints whole doubles in JSON documents without ".0"."""
+
 _OLD_TEMPORAL: Final = frozenset({7, 11, 12})
 _NAMES: Final = {
     1: "tinyint",
@@ -126,6 +129,10 @@ def read_layouts(mapped: TableMap) -> tuple[Layout, ...]:
         raise TableError(
             "it has temporal columns in the format before MariaDB 10.1.2",
             hint="rebuild the table with mysql56_temporal_format=ON (ALTER TABLE … FORCE)",
+        )
+    if mapped.writer.between(0, _BARE_DOUBLES):
+        return tuple(
+            replace(one, bare_doubles=True) if one.code == _JSON else one for one in layouts
         )
     return layouts
 
