@@ -11,7 +11,7 @@ commit can: which tables the batch touched, which ones stand still and which are
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from pipeline.batch import Batch
@@ -22,6 +22,9 @@ from pipeline.schema.model import TableSchema
 from pipeline.segment import SegmentFile, SourceTable
 from pipeline.table import TableName
 from pipeline.table_state import TableCondition
+
+NOT_CAPTURED: Final = "not captured"
+"""How an active table stands still: the batch lacks its changes."""
 
 GTIDS: Final = 4096
 """A longer set is told by commits to `_transactions` alone: there is one for each batch."""
@@ -129,21 +132,44 @@ def _cursor(batch: Batch, *, whole: bool) -> dict[str, Any]:
 def _standing(work: Workplace, batch: Batch) -> Mapping[str, Any]:
     """What a commit to `_transactions` says besides, of the tables behind its batch."""
     ledger, source = work.ledger, batch.source
-    touched = {segment.table for segment in ledger.segments(batch.id)}
-    touched |= {event.table for event in ledger.table_events(source, batch.id)}
-    touched |= {snapshot.table for snapshot in ledger.snapshots(source, batch.id)}
     states = ledger.table_states(source)
-    still = {t: s.condition for t, s in states.items() if s.condition is not TableCondition.ACTIVE}
+    still = dict.fromkeys(_not_captured(work, batch, states), NOT_CAPTURED) | {
+        table: state.condition.value
+        for table, state in states.items()
+        if state.condition is not TableCondition.ACTIVE
+    }
     structures = new_structures(work, batch)
     return {
-        "touched": [_name(table) for table in sorted(touched)],
-        "still": [[*_name(table), still[table].value] for table in sorted(still)],
+        "touched": [_name(table) for table in sorted(_touched(work, batch))],
+        "still": [[*_name(table), still[table]] for table in sorted(still)],
         "partial": [
             [*_name(extent.table), str(extent.begins)] for extent in ledger.partial(source)
         ],
         "prepared": len(ledger.open_prepared(source)),
         "structures": work.claims.structures_key(structures) if structures else None,
     }
+
+
+def _touched(work: Workplace, batch: Batch) -> set[TableName]:
+    ledger, source = work.ledger, batch.source
+    touched = {segment.table for segment in ledger.segments(batch.id)}
+    touched |= {event.table for event in ledger.table_events(source, batch.id)}
+    return touched | {snapshot.table for snapshot in ledger.snapshots(source, batch.id)}
+
+
+def _not_captured(
+    work: Workplace, batch: Batch, tables: Iterable[TableName]
+) -> Iterator[TableName]:
+    """Tables that are active now, and that the batch lacks: its patterns left them out, or a later
+    batch, which is not merged yet, brought them back."""
+    ledger, source = work.ledger, batch.source
+    scopes = [scope for scope in ledger.capture_scopes(source) if scope.batch <= batch.id]
+    yield from (table for table in tables if scopes and not scopes[-1].patterns.matches(table))
+    for later in ledger.unfinished(source):
+        if later.id > batch.id and later.catches_up:
+            yield from _touched(work, later)
+        elif later.id > batch.id:
+            yield from (snapshot.table for snapshot in ledger.snapshots(source, later.id))
 
 
 def new_structures(work: Workplace, batch: Batch) -> list[TableSchema]:
