@@ -7,8 +7,8 @@ it. Does not: reading and writing it (`ports.claims`), each table's log
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
@@ -34,9 +34,23 @@ _LOST: Final = (
 
 
 @dataclass(frozen=True, slots=True)
+class VoidBatches:
+    """The batches after batch `after`, up to `through`, that a folder went back from: whatever its
+    tables still show of them no longer counts. No batch gets one of these numbers again."""
+
+    after: int
+    through: int
+
+    def __contains__(self, batch: int) -> bool:
+        return self.after < batch <= self.through
+
+
+@dataclass(frozen=True, slots=True)
 class Claim:
     """What a source's folder says: the ledger it belongs to, and the newest batch of which
-    something may be in its tables, with that batch's end and the moment of its capture."""
+    something may be in its tables, with that batch's end and the moment of its capture. `void`:
+    the batches that it went back from, of whichever ledger. `complete`: none of them is missing
+    there; False if the claim was lost at some time, or an older version wrote it."""
 
     source: str
     ledger: str
@@ -44,17 +58,20 @@ class Claim:
     batch: int | None = None
     position: str | None = None
     captured_at: datetime | None = None
+    void: tuple[VoidBatches, ...] = ()
+    complete: bool = True
 
     def at(self, batch: Batch) -> Claim:
         """The same once that batch is about to be published."""
-        return Claim(
-            self.source,
-            self.ledger,
-            self.claimed_at,
-            batch.id,
-            None if batch.end is None else str(batch.end.at),
-            batch.captured_at,
-        )
+        position = None if batch.end is None else str(batch.end.at)
+        return replace(self, batch=batch.id, position=position, captured_at=batch.captured_at)
+
+    def gone_back(self, batch: int, highest: int) -> Claim:
+        """The same before the tables go back to the end of a batch; `highest`: the highest number
+        that anything in the folder has."""
+        kept = tuple(span for span in self.void if span.after < batch)
+        gone = (VoidBatches(batch, highest),) if highest > batch else ()
+        return replace(self, void=(*kept, *gone))
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +90,12 @@ def judge_claim(
     published: Batch | None,
     batch: Callable[[int], Batch | None],
     pruned: Callable[[], int],
+    contradicted: Sequence[VoidBatches] = (),
 ) -> LockstepError | None:
     """Why a ledger may not go on with a folder. `newest`: the last batch it captured;
     `published`: the last one that is merged or acknowledged; `batch`: one of its batches, None
-    for a number it never gave, or before `pruned` for one that it has forgotten."""
+    for a number it never gave, or before `pruned` for one that it has forgotten; `contradicted`:
+    what the folder went back from although this ledger still has it."""
     if isinstance(folder, Unclaimed):
         return _unclaimed(source, folder, newest, published)
     mine = _stands("the ledger", newest)
@@ -86,6 +105,12 @@ def judge_claim(
             f"the lake's folder {source} belongs to another ledger ({folder.ledger}, "
             f"{_told(folder)}); this one is {ledger}, and {mine}",
             HINT if newest is not None else _LOST,
+        )
+    if contradicted:
+        return _refusal(
+            source,
+            f"the lake is behind its ledger: the folder {source} went back to the end of batch "
+            f"{contradicted[0].after}, and {mine}",
         )
     if folder.batch is not None:
         known = batch(folder.batch)

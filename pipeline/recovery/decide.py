@@ -15,6 +15,11 @@ source, of those the newest; where the log reaches none of them, an older one. O
 that were published in all tables: `_transactions` has them, or a mirror shows them. Where a person
 named a batch to go back behind, N is the newest of these up to that one.
 
+The lake has gone back to an earlier batch if a run was undone, or if a ledger went on that did not
+know the later ones. Whatever it still shows of these is void; the folder's claim says which they
+are (`pipeline.claim`). If the claim may lack some, N is a batch that `_transactions` has: void ones
+are not listed there.
+
 | of two ledgers' commits | |
 |---|---|
 | those of the ledger that the folder belongs to | count |
@@ -54,7 +59,7 @@ def decide(
     """The best batch that the source's log reaches; None where it reaches none, or there is none.
     `reached` is asked for one batch after another, the best first. `behind`: the batch that a
     person named."""
-    highest = max(_numbers(facts), default=0)
+    highest = highest_of(facts)
     facts, doubts = _trusted(facts)
     points = _points(facts)
     if behind is not None:
@@ -75,9 +80,16 @@ def decide(
     )
 
 
-def choices(facts: LakeFacts) -> list[int]:
-    """The batches that may be named, ascending."""
-    return sorted(one.batch for one in _points(_trusted(facts)[0]))
+def choices(facts: LakeFacts) -> range:
+    """Return the batches that a person may name; for one that the lake does not tell of, the
+    newest one before it is taken."""
+    points = [one.batch for one in _points(_trusted(facts)[0])]
+    return range(min(points), highest_of(facts) + 1) if points else range(0)
+
+
+def highest_of(facts: LakeFacts) -> int:
+    """Return the highest number of any batch that the lake tells of, void ones included."""
+    return max(_numbers(facts), default=0)
 
 
 def _batch(told: Told) -> int:
@@ -90,24 +102,25 @@ def _trusted(facts: LakeFacts) -> tuple[LakeFacts, list[str]]:
     told = [*facts.told, *(one for mirror in facts.mirrors for one in mirror.told)]
     numbers: dict[str, set[int]] = {}
     for one in told:
-        if one.batch not in facts.void:
+        if facts.counts(one.batch):
             numbers.setdefault(one.ledger, set()).add(one.batch)
     owner = facts.owner
     if owner not in numbers:
         owner = max(numbers, key=lambda number: max(numbers[number]), default=None)
     if owner is None:
-        return LakeFacts(facts.owner, (), facts.mirrors), []
+        return replace(facts, told=()), []
     least = min(numbers[owner])
     others = {one for one, of in numbers.items() if one != owner and max(of) >= least}
 
     def counts(batch: int, ledger: str) -> bool:
-        return batch not in facts.void and ledger not in others
+        return facts.counts(batch) and ledger not in others
 
     mirrors = tuple(
         replace(
             mirror,
             shown=tuple(shown for shown in mirror.shown if counts(shown.last, shown.ledger)),
-            begins=mirror.begins - facts.void,
+            begins=frozenset(filter(facts.counts, mirror.begins)),
+            published=frozenset(filter(facts.counts, mirror.published)),
         )
         for mirror in facts.mirrors
     )
@@ -116,12 +129,14 @@ def _trusted(facts: LakeFacts) -> tuple[LakeFacts, list[str]]:
         for one in sorted(others)
     ]
     trusted = tuple(one for one in told if counts(one.batch, one.ledger))
-    return LakeFacts(owner, trusted, mirrors, facts.unmirrored), doubts
+    return replace(facts, owner=owner, told=trusted, mirrors=mirrors), doubts
 
 
 def _points(facts: LakeFacts) -> list[Told]:
     """The batches that may be gone on behind, one `Told` for each."""
     shown = max((one.last for mirror in facts.mirrors for one in mirror.shown), default=-1)
+    if not facts.complete and any(told.whole for told in facts.told):
+        shown = -1
     found: dict[int, Told] = {}
     for told in facts.told:
         known = found.get(told.batch)
@@ -189,7 +204,8 @@ def _touching(facts: LakeFacts, mirror: MirrorFacts) -> Iterator[int]:
 
 
 def _numbers(facts: LakeFacts) -> Iterator[int]:
-    yield from facts.void
+    yield facts.highest
+    yield from (span.through for span in facts.void)
     yield from (told.batch for told in facts.told)
     for mirror in facts.mirrors:
         yield from (one.last for one in mirror.shown)
@@ -207,6 +223,11 @@ def _doubts(facts: LakeFacts, told: Told) -> Iterator[str]:
         yield (
             "no commit to _transactions describes this batch: nothing says which tables had been "
             "quarantined or were partial"
+        )
+    if not facts.complete and not told.whole:
+        yield (
+            "the folder's claim may lack batches that it went back from: this one may have been "
+            "undone"
         )
     if told.prepared:
         yield (

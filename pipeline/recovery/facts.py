@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
+from pipeline.claim import VoidBatches
 from pipeline.gtid import GtidSet
 from pipeline.position import Coordinates, Witness
 from pipeline.table import TableName
@@ -80,15 +81,22 @@ class MirrorFacts:
 @dataclass(frozen=True, slots=True)
 class LakeFacts:
     """`owner`: the ledger that the folder says it belongs to; None where it says nothing.
-    `told`: by commits to `_transactions`; `void`: batches that were there and are not any more,
-    since a ledger went on that did not know them. `unmirrored`: tables with changes and no mirror,
-    and the first batch that has some."""
+    `told`: by commits to `_transactions`. `unmirrored`: tables with changes and no mirror, and the
+    first batch that has some. `void`: batches that the folder went back from, and those that
+    `_transactions` listed and no longer lists; `complete`: as in `Claim`. `highest`: the highest
+    batch that the claim, or the name of a file that is listed, tells of."""
 
     owner: str | None
     told: tuple[Told, ...]
     mirrors: tuple[MirrorFacts, ...]
     unmirrored: tuple[tuple[TableName, int], ...] = ()
-    void: frozenset[int] = frozenset()
+    void: tuple[VoidBatches, ...] = ()
+    complete: bool = True
+    highest: int = 0
+
+    def counts(self, batch: int) -> bool:
+        """Return whether what the lake shows of a batch counts."""
+        return not any(batch in span for span in self.void)
 
 
 @dataclass(frozen=True, slots=True)

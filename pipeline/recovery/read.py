@@ -7,7 +7,7 @@ Belongs here: which commit shows what. Does not: what a commit's words are made 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -184,15 +184,19 @@ def mirror_facts(folder: str, newest_first: Sequence[LakeCommit]) -> MirrorFacts
     )
 
 
-def newest_of_each(mirrors: Iterable[MirrorFacts]) -> list[MirrorFacts]:
-    """One for each table: of several folders the one that was written last."""
+def newest_of_each(
+    mirrors: Iterable[MirrorFacts], counts: Callable[[int], bool]
+) -> list[MirrorFacts]:
+    """One for each table: of several folders the one that was last written by a batch that
+    counts."""
+
+    def last(mirror: MirrorFacts) -> tuple[int, int]:
+        shown = next((one.last for one in mirror.shown if counts(one.last)), 0)
+        return shown, mirror.generation
+
     found: dict[TableName, MirrorFacts] = {}
     for mirror in mirrors:
         other = found.get(mirror.table)
-        if other is None or _last(other) < _last(mirror):
+        if other is None or last(other) < last(mirror):
             found[mirror.table] = mirror
     return [found[table] for table in sorted(found)]
-
-
-def _last(mirror: MirrorFacts) -> tuple[int, int]:
-    return mirror.shown[0].last if mirror.shown else 0, mirror.generation

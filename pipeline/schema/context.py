@@ -32,7 +32,8 @@ _MARIADB_EMPTY_IS_NULL: Final = 1 << 32
 class ServerDialect:
     """What no event tells: `version` as 90704 or 101118, `flavour` "mysql" or "mariadb",
     how names of tables are compared, the engine of tables that name none, and the server's
-    `explicit_defaults_for_timestamp`, which MySQL before 8.0.14 logs only with statements that define a TIMESTAMP."""
+    `explicit_defaults_for_timestamp`, which MySQL before 8.0.14 logs only with
+    statements that define a TIMESTAMP."""
 
     version: int = 90704
     flavour: str = "mysql"

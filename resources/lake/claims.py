@@ -14,7 +14,7 @@ from datetime import datetime
 from itertools import islice
 from typing import Final
 
-from pipeline.claim import Claim, Unclaimed
+from pipeline.claim import Claim, Unclaimed, VoidBatches
 from pipeline.errors import ForeignCommit
 from pipeline.lake_commit import structures_key, structures_of, structures_text
 from pipeline.schema.model import TableSchema
@@ -61,6 +61,8 @@ class FileClaims:
                 batch=found["batch"],
                 position=found["position"],
                 captured_at=None if captured is None else datetime.fromisoformat(captured),
+                void=tuple(VoidBatches(*map(int, span)) for span in found.get("void", ())),
+                complete=bool(found.get("void_complete", False)),
             )
         except (ValueError, KeyError, TypeError) as error:
             raise ForeignCommit(
@@ -79,6 +81,8 @@ class FileClaims:
             "batch": claim.batch,
             "position": claim.position,
             "captured_at": None if captured is None else captured.isoformat(),
+            "void": [[span.after, span.through] for span in claim.void],
+            "void_complete": claim.complete,
         }
         with lake_errors(folder):
             make_durable_folder(folder)

@@ -4,6 +4,7 @@ on, and ends equal to MySQL with every transaction in the lake once.
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 from random import Random
@@ -122,3 +123,40 @@ def test_a_ledger_thrown_away(
     assert len(found) == len(set(found))
     read = executed(mysql).difference(before)
     assert GtidSet.parse(",".join(found)).contains(read)
+
+
+def test_a_ledger_lost_while_a_run_was_undone(
+    mysql: MySqlStand, database: str, tmp_path: Path, warm: WarmProcess
+) -> None:
+    """A table that was renamed was read from the source, in a batch without transactions, and its
+    mirror shows that all the time. The recovery is killed, and the ledger lost twice."""
+    start = head(mysql)
+    mysql.execute(
+        f"use {database}",
+        "create table d (id int primary key, v int)",
+        "create table b (id int primary key, v int)",
+        "insert into d values (1, 1), (2, 2)",
+        "insert into b values (1, 1), (2, 2)",
+    )
+    project = Project.made(
+        tmp_path / "project", port=mysql.port, tables=[f"{database}.*"], start=start, warm=warm
+    )
+    project.run("run")
+    mysql.execute(
+        f"use {database}",
+        "rename table d to d2",
+        "create table d (id int primary key, v int)",
+        "update b set v = v + 10",
+    )
+    project.run("run")
+    forget(project)
+    restored = f"{MIRRORS}.restore", "after", 1
+    project.killed(*restored, "recover", "--back-to", "1", "--yes")
+    claim = json.loads((project.lake / "shop" / "_lockstep.json").read_text())
+    assert claim["void"] == [[1, claim["batch"]]]
+    forget(project)
+    project.run("recover", "--yes")
+    forget(project)
+    assert project.json("recover", "--yes")["batch"] == 1
+    project.run("run")
+    assert project.proven() == {f"{database}.{table}" for table in ("b", "d", "d2")}

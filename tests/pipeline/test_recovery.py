@@ -5,10 +5,12 @@ known what each version of a mirror shows.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipeline.claim import Claim, VoidBatches
 from pipeline.lake_commit import LakeCommit, stamp
 from pipeline.position import Coordinates, LogFile
 from pipeline.recovery.decide import NEAR, decide
@@ -18,6 +20,7 @@ from pipeline.table import TableName
 
 TABLES = tuple(TableName("shop", name) for name in "abc")
 OWN, OTHER = "own", "other"
+MOMENT = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def place(batch: int) -> Coordinates:
@@ -160,13 +163,29 @@ def test_a_second_ledger_shows_nothing_that_counts() -> None:
 def test_batches_that_are_void_do_not_count() -> None:
     """A ledger went on that did not know them: what a mirror had of them is no place to go on."""
     table = TABLES[0]
-    told = Told(2, OWN, place(2))
     shown = (ShownBatch(1, 2, OWN), ShownBatch(0, 1, OWN))
-    mirror = MirrorFacts(table, "a", 1, shown, frozenset({1, 2}), told=(told,))
-    facts = LakeFacts(OWN, (Told(1, OWN, place(1), whole=True),), (mirror,), void=frozenset({2}))
+    mirror = MirrorFacts(table, "a", 1, shown, frozenset({1, 2}), told=(Told(2, OWN, place(2)),))
+    told = (Told(1, OWN, place(1), whole=True),)
+    facts = LakeFacts(OWN, told, (mirror,), void=(VoidBatches(1, 4),))
     plan = decide(facts, lambda _: True)
     assert plan is not None
     assert (plan.told.batch, [one.version for one in plan.adopted]) == (1, [0])
+    assert plan.batch == 4, "their numbers are not given again"
+
+
+def test_a_folder_that_may_have_gone_back_is_believed_where_all_tables_are_described() -> None:
+    """Its claim is lost: what a mirror alone shows may be void."""
+    table = TABLES[0]
+    shown = (ShownBatch(1, 2, OWN), ShownBatch(0, 1, OWN))
+    mirror = MirrorFacts(table, "a", 1, shown, frozenset({1, 2}), told=(Told(2, OWN, place(2)),))
+    told = (Told(1, OWN, place(1), whole=True),)
+    for complete, batch in ((True, 2), (False, 1)):
+        plan = decide(LakeFacts(OWN, told, (mirror,), complete=complete), lambda _: True)
+        assert plan is not None
+        assert plan.told.batch == batch
+    plan = decide(LakeFacts(OWN, (), (mirror,), complete=False), lambda _: True)
+    assert plan is not None
+    assert "may lack batches that it went back from" in plan.doubts[-1]
 
 
 def commit(version: int, **said: object) -> LakeCommit:
@@ -235,3 +254,22 @@ def test_what_somebody_else_wrote_is_in_all_that_follows() -> None:
     step = LakeCommit(1, "ADD COLUMNS", None, alter.user_metadata, {})
     assert shown(commit(2), step, commit(0)) == [2, 0]
     assert shown(step, commit(0)) == [0]
+
+
+@given(st.lists(st.tuples(st.booleans(), st.integers(0, 9), st.integers(1, 5)), max_size=8))
+def test_what_a_folder_went_back_from_is_void_for_ever(
+    history: list[tuple[bool, int, int]],
+) -> None:
+    """Batches are numbered on, and at times the folder goes back to one that counts: void is what
+    came after it, and nothing else, whatever was void before."""
+    claim, counting, highest = Claim("s", OWN, MOMENT), [0], 0
+    for goes_back, where, batches in history:
+        if goes_back:
+            behind = counting[where % len(counting)]
+            counting = [batch for batch in counting if batch <= behind]
+            claim = claim.gone_back(behind, highest)
+        else:
+            counting += range(highest + 1, highest + batches + 1)
+            highest += batches
+        void = {batch for batch in range(highest + 1) if any(batch in one for one in claim.void)}
+        assert void == set(range(highest + 1)) - set(counting)

@@ -53,7 +53,8 @@ def test_mysql(mysql: MySqlStand) -> None:
 
 def test_mysql_5_7(mysql57: MySqlStand) -> None:
     """What MySQL 5.7 does not refuse leads to the tables that it has then, and to its TABLE_MAPs,
-    which never name columns. What a session set for TIMESTAMP columns, statements that define none do not tell."""
+    which never name columns. What a session set for TIMESTAMP columns is not told by statements
+    that define none."""
     cases = [case for case in read_cases(OWN, "mysql") if "explicit_defaults" not in str(case)]
     refused: list[str] = []
     done = outcomes(mysql57, in_databases(cases, _names(mysql57)), refused)

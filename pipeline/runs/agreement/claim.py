@@ -8,7 +8,7 @@ means (`pipeline.claim`), the tables' logs one by one (`lake_logs`).
 from __future__ import annotations
 
 from pipeline.batch import Batch, BatchState
-from pipeline.claim import Claim, Unclaimed, judge_claim
+from pipeline.claim import Claim, Unclaimed, VoidBatches, judge_claim
 from pipeline.errors import ForeignCommit, LockstepError
 from pipeline.runs.agreement.lake_logs import changelogs_parted, parted
 from pipeline.runs.context import Workplace
@@ -51,6 +51,7 @@ def disagreement(work: Workplace, folder: Claim | Unclaimed | None = None) -> Lo
         published,
         lambda number: _batch(work, batches, number),
         lambda: work.ledger.pruned_through(source),
+        contradicted(work, folder),
     )
     if error is None and isinstance(folder, Unclaimed) and not folder.empty:
         tables = parted(work)
@@ -67,10 +68,35 @@ def lake_trouble(work: Workplace) -> LockstepError | None:
     return disagreement(work) or changelogs_parted(work)
 
 
-def claim_folder(work: Workplace) -> Claim:
-    """The folder belongs to this ledger from here on."""
+def contradicted(work: Workplace, folder: Claim | Unclaimed) -> list[VoidBatches]:
+    """What the folder went back from although this ledger still has it: a recovery did not finish,
+    or this ledger was given up for another one."""
+
+    def known(span: VoidBatches) -> bool:
+        batches = work.ledger.live_batches(work.source.name, span.after + 1, span.through)
+        return any(_captured(batch) for batch in batches)
+
+    return [] if isinstance(folder, Unclaimed) else [span for span in folder.void if known(span)]
+
+
+def said_by(work: Workplace, ledger: str) -> Claim:
+    """Return the folder's claim; where there is none, or it cannot be read, one of this ledger that
+    says nothing else."""
     source = work.source.name
-    claim = Claim(source, work.ledger.identity(), work.clock())
+    try:
+        folder = work.claims.read(source)
+    except ForeignCommit:
+        return Claim(source, ledger, work.clock(), complete=False)
+    if isinstance(folder, Claim):
+        return folder
+    return Claim(source, ledger, work.clock(), complete=folder.empty)
+
+
+def claim_folder(work: Workplace) -> Claim:
+    """The folder belongs to this ledger from here on. What it went back from stays void."""
+    source, ledger = work.source.name, work.ledger.identity()
+    before = said_by(work, ledger)
+    claim = Claim(source, ledger, work.clock(), void=before.void, complete=before.complete)
     batches = work.ledger.batches(source, limit=_NEWEST)
     newest = next((batch for batch in batches if _captured(batch)), None)
     if newest is not None:

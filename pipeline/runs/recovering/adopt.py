@@ -18,7 +18,7 @@ transaction of the other history is taken for one of this ledger's.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass, replace
 
 from pipeline.batch import BatchState
@@ -34,13 +34,13 @@ from pipeline.runs.agreement.changelog_files import (
     recorded_batches,
     source_table,
 )
-from pipeline.runs.agreement.claim import claim_folder, lake_trouble
+from pipeline.runs.agreement.claim import claim_folder, contradicted, lake_trouble, said_by
 from pipeline.runs.agreement.lake_logs import judged, why
 from pipeline.runs.commit_records import restated_metadata
 from pipeline.runs.context import Workplace
 from pipeline.runs.repair import damages_of
 from pipeline.runs.reread import owed
-from pipeline.segment import SegmentFile, SourceTable
+from pipeline.segment import SegmentFile, SourceTable, batch_of
 from pipeline.table import TableName
 from pipeline.table_state import Quarantine, TableCondition, TableState
 
@@ -121,9 +121,10 @@ def _apart(work: Workplace) -> list[tuple[TableState, str]]:
     source = work.source.name
     looked = work.ledger.looked(source)
     intents = {intent.table: intent for intent in work.ledger.open_intents(source)}
+    pending = work.ledger.pending(source)
     found = []
     for table, state in work.ledger.table_states(source).items():
-        if state.condition is TableCondition.DROPPED:
+        if state.condition is TableCondition.DROPPED and table not in pending:
             continue
         relation = judged(work, state, looked.get(state.mirror), intents.get(table))
         if isinstance(relation, Ahead | Behind):
@@ -137,10 +138,13 @@ def _stamp(work: Workplace) -> str:
 
 def _settle(work: Workplace, lease: Lease, plan: HandOver) -> HandOver:
     source = work.source.name
-    _number_above(work, lease)
+    highest = _number_above(work, lease)
+    newest = work.ledger.captured_cursor(source)
+    if newest is not None:
+        work.ledger.require_held(lease)
+        _go_back(work, newest.batch, highest)
     if (revision := work.ledger.open_revision(source)) is not None:
         work.ledger.give_up_revision(lease, revision)  # The changelogs list what there was before.
-    newest = work.ledger.captured_cursor(source)
     place = "" if newest is None else str(newest.position.at)
     states = work.ledger.table_states(source)
     for table, said in plan.rereads:
@@ -167,11 +171,21 @@ def _files_lost(work: Workplace) -> dict[TableName, str]:
     return found
 
 
-def _number_above(work: Workplace, lease: Lease) -> None:
-    """Above all numbers that commits or files of the other history may have."""
+def _go_back(work: Workplace, newest: int, highest: int) -> None:
+    """Record what is void before any table is changed: what the ledger does not know. What it has
+    counts, even if another one had gone back from it."""
+    folder = said_by(work, work.ledger.identity())
+    apart = contradicted(work, folder)
+    kept = tuple(span for span in folder.void if span not in apart)
+    work.claims.write(replace(folder, void=kept).gone_back(newest, highest))
+
+
+def _number_above(work: Workplace, lease: Lease) -> int:
+    """Go on above all numbers that commits or files of the other history may have; return the
+    highest of its batches."""
     source = work.source.name
-    folder = work.claims.read(source)
-    batches = [0 if isinstance(folder, Unclaimed) else folder.batch or 0]
+    folder = said_by(work, work.ledger.identity())
+    batches = [folder.batch or 0, *(span.through for span in folder.void)]
     writes = [0]
     looked = work.ledger.looked(source)
     for state in work.ledger.table_states(source).values():
@@ -186,6 +200,7 @@ def _number_above(work: Workplace, lease: Lease) -> None:
     for listed in _changelogs(work):
         batches.append(work.changelog.recorded(listed.folder, listed.app_id) or 0)
     work.ledger.number_above(lease, batch=max(batches), txn_version=max(writes))
+    return max(batches)
 
 
 def _app_id(work: Workplace, state: TableState) -> str:
@@ -209,10 +224,32 @@ def _acknowledged(
     return max(batches, default=0), kept
 
 
+def _inherits(work: Workplace) -> Callable[[int], bool]:
+    """Return which batches count although the ledger does not have them: if it was made from the
+    lake, its first one stands for those before it. Changes that were forgotten stay so."""
+    source = work.source.name
+    first, gone = work.ledger.first_batch(source), work.ledger.forgotten(source)
+    void = said_by(work, work.ledger.identity()).void
+    end = 0 if first is None else first.id
+    above = 0 if gone is None else gone.through
+    return lambda batch: above < batch < end and not any(batch in span for span in void)
+
+
+def _inherited(work: Workplace, folder: str, inherits: Callable[[int], bool]) -> list[SegmentFile]:
+    """The files of those batches that a changelog lists now."""
+    listed = work.changelog.listed(folder) or {}
+    return [
+        SegmentFile(file, 0, size, "")
+        for file, size in listed.items()
+        if (batch := batch_of(file)) is not None and inherits(batch)
+    ]
+
+
 def _restated(work: Workplace, lease: Lease) -> Iterator[tuple[str, Restated]]:
     """Each changelog lists what the ledger acknowledged: batches that it captured and did not
     merge are published by the next run."""
     looked: dict[str, int | None] = {}
+    inherits = _inherits(work)
 
     def held() -> None:
         work.ledger.require_held(lease)
@@ -226,7 +263,7 @@ def _restated(work: Workplace, lease: Lease) -> Iterator[tuple[str, Restated]]:
             changelog.folder,
             app_id=changelog.app_id,
             batch=batch,
-            files=files,
+            files=[*_inherited(work, changelog.folder, inherits), *files],
             words=restated_metadata(work, changelog.table, batch),
             held=held,
         )

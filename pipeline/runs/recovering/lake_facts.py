@@ -13,12 +13,12 @@ from itertools import islice
 from typing import Final
 
 from pipeline.changes.source_tables import source_table_path
-from pipeline.claim import Claim
-from pipeline.errors import ForeignCommit
+from pipeline.claim import VoidBatches
 from pipeline.lake_commit import FileAction, LakeCommit
 from pipeline.listing import own_files
 from pipeline.recovery.facts import LakeFacts, MirrorFacts, Told
 from pipeline.recovery.read import forgotten_of, mirror_facts, newest_of_each, table_named, told_of
+from pipeline.runs.agreement.claim import said_by
 from pipeline.runs.context import Workplace
 from pipeline.segment import SourceTable, batch_of
 from pipeline.table import TableName
@@ -79,7 +79,9 @@ def gather(work: Workplace) -> GatheredLake:
     source = work.source.name
     own = {source_table_path(source, one): one for one in SourceTable}
     folders, mirrors, listed = dict[str, int](), list[MirrorFacts](), list[Listed]()
-    told, void, highest = list[Told](), set[int](), 0
+    told, highest = list[Told](), 0
+    claim = said_by(work, "")
+    void = list(claim.void)
     tables = work.claims.tables(source)
     work.progress.note(f"the logs of {len(tables)} tables in the lake are read")
     for folder in tables:
@@ -99,22 +101,24 @@ def gather(work: Workplace) -> GatheredLake:
                 listed_batches = listed[-1].batches
                 told = [one for one in said if one.whole and one.batch in listed_batches]
                 behind = forgotten_of(commits)
-                void = {one.batch for one in said if one.batch > behind} - listed_batches
+                gone = {one.batch for one in said if one.whole and one.batch > behind}
+                void += [VoidBatches(b - 1, b) for b in sorted(gone - listed_batches)]
         elif not changelog and (found := mirror_facts(folder, commits)) is not None:
             mirrors.append(found)
             highest = max([highest, *_numbers(commits)])
-    each = tuple(_published(mirror, listed) for mirror in newest_of_each(mirrors))
+    named = [claim.batch or 0, *(batch for changelog in listed for batch in changelog.batches)]
+    facts = LakeFacts(
+        claim.ledger or None,
+        tuple(told),
+        (),
+        void=tuple(void),
+        complete=claim.complete,
+        highest=max(named),
+    )
+    each = tuple(_published(mirror, listed) for mirror in newest_of_each(mirrors, facts.counts))
     bare = _unmirrored(listed, {mirror.table for mirror in each})
-    facts = LakeFacts(_owner(work), tuple(told), each, bare, frozenset(void))
+    facts = replace(facts, mirrors=each, unmirrored=bare)
     return GatheredLake(facts, tuple(listed), folders, highest)
-
-
-def _owner(work: Workplace) -> str | None:
-    """A claim that cannot be read says nothing."""
-    with suppress(ForeignCommit):
-        claim = work.claims.read(work.source.name)
-        return claim.ledger if isinstance(claim, Claim) else None
-    return None
 
 
 def _table_of(commits: Iterable[LakeCommit]) -> TableName | None:

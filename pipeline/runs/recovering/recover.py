@@ -5,12 +5,16 @@ Belongs here: what it would do, and doing it. Does not: which batch all mirrors 
 
 In the lake first, then in the ledger, then the folder's claim; what was cut off is done again.
 
-1. Changelogs list nothing behind the batch, and mirrors that show later ones show it once more:
+1. The folder's claim says that all batches after the one it goes back to are void: no later
+   recovery goes on after one of them, although mirrors may still show it. Some are not set back,
+   because they are read again or are of tables that no earlier batch had, and not each batch is
+   one that `_transactions` lists.
+2. Changelogs list nothing behind the batch, and mirrors that show later ones show it once more:
    commits of metadata, which the next try finds done.
-2. One batch stands for all that was ever captured: it ends where the lake ends, and its changes
+3. One batch stands for all that was ever captured: it ends where the lake ends, and its changes
    are the numbers that were given. Tables take their mirrors over in a new generation, so no
    transaction and no file of before is taken for one of this ledger's.
-3. The folder belongs to this ledger.
+4. The folder belongs to this ledger.
 """
 
 from __future__ import annotations
@@ -24,7 +28,7 @@ from pipeline.decisions import Lease
 from pipeline.errors import ForeignCommit, PositionPurged, VersionSetUnknown
 from pipeline.recovery.decide import choices, decide
 from pipeline.recovery.facts import RecoveryPlan
-from pipeline.runs.agreement.claim import claim_folder
+from pipeline.runs.agreement.claim import claim_folder, said_by
 from pipeline.runs.context import Workplace
 from pipeline.runs.recovering.lake_facts import gather
 from pipeline.runs.recovering.recovered_lake import (
@@ -76,6 +80,9 @@ def recover(
     held = partial(work.ledger.require_held, lease)
     recovery = _told(work, basis)
     assert recovery.plan is not None, "nothing is done yet"
+    claim = said_by(work, recovery.plan.told.ledger)
+    held()
+    work.claims.write(claim.gone_back(recovery.plan.told.batch, recovery.plan.batch))
     adopted, refused = restore_mirrors(work, recovery.plan.adopted, held)
     looked = basis.gathered.folders | {
         adoption.mirror.folder: version for adoption, version in adopted
@@ -101,7 +108,7 @@ def _basis(work: Workplace, behind: int | None) -> RecoveryBasis:
         )
     places = Places(work)
     named = choices(gathered.facts)
-    if behind is not None and named and not named[0] <= behind <= named[-1]:
+    if behind is not None and named and behind not in named:
         raise VersionSetUnknown(
             f"the lake does not say where batch {behind} ended: it knows batches {named[0]} to "
             f"{named[-1]}",

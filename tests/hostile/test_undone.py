@@ -1,0 +1,615 @@
+"""Ledgers that are lost, restored and given up, runs that are undone, lakes that are restored or
+lose folders, each cut off at times and one after the other: a new ledger goes on with what counts,
+and with nothing that the lake went back from.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from random import Random
+from typing import Any, Final
+
+import pytest
+
+from pipeline.claim import Claim, VoidBatches
+from pipeline.errors import ForeignCommit, LockstepError, SegmentsLost
+from pipeline.runs.acknowledge import acknowledge
+from pipeline.runs.capture import capture
+from pipeline.runs.context import Workplace
+from pipeline.runs.merge import merge
+from pipeline.runs.recovering.adopt import adopt
+from pipeline.runs.recovering.recover import foresee, recover
+from pipeline.table import TableName
+from pipeline.table_state import TableCondition
+from resources.lake.claims import FileClaims
+from tests.chance import seed_of
+from tests.fix_mysql import MySqlStand
+from tests.hostile.histories import books_of, go_on, lake_of, replayed
+from tests.hostile.test_recovered import recovered, undone
+from tests.mysql.logged import head
+from tests.mysql.reading import server
+from tests.positions.follower import SOURCE, Follower
+from tests.twins.books import MemoryBooks
+from tests.twins.lake import MemoryCommit, MemoryLake
+from tests.twins.ledger import MemoryLedger
+
+
+def followed(mysql: MySqlStand, name: str) -> Follower:
+    """A source of one database, from here on."""
+    return Follower(server(mysql), [f"{name}.*"], start=str(head(mysql)))
+
+
+def without_ledger(follower: Follower) -> None:
+    """An empty one is in its place."""
+    follower.ledger = MemoryLedger(lambda: datetime.now(UTC), MemoryBooks())
+
+
+def require_equal(follower: Follower, mysql: MySqlStand, name: str) -> None:
+    """Each table of the database is followed, its mirror is the table, and no change is in its
+    changelogs twice."""
+    states = follower.ledger.table_states(SOURCE)
+    tables = [str(row[0]) for row in mysql.rows(f"show tables from {name}")]
+    for table in tables:
+        state = states[TableName(name, table)]
+        assert state.condition is TableCondition.ACTIVE, state
+        columns = [str(row[0]) for row in mysql.rows(f"desc {name}.{table}")]
+        rows = follower.lake.tables[state.mirror][-1].rows.to_pylist()
+        mirror = sorted(str(tuple(row[column] for column in columns)) for row in rows)
+        assert mirror == sorted(map(str, mysql.rows(f"select * from {name}.{table}"))), table
+        marks = [
+            (row["_file"], row["_offset"], row["_row"], row["_change_type"])
+            for folder, commits in follower.lake.tables.items()
+            if folder.partition("@")[0] == f"{SOURCE}/_changes/{name}/{table}"
+            for row in commits[-1].rows.to_pylist()
+            if row["_change_type"] not in ("truncate", "resnapshot")
+        ]
+        assert len(marks) == len(set(marks)), table
+
+
+# -- a table that was read as a batch of its own ------------------------------------------------
+
+
+def renamed(mysql: MySqlStand, name: str) -> Follower:
+    """Batch 3 is undone, and batch 4, in which the table under its new name was read from the
+    source: no transaction is in it, and no mirror up to batch 2 has anything of that table."""
+    follower = followed(mysql, name)
+    mysql.execute(
+        f"use {name}",
+        "create table d (id int primary key, v int)",
+        "create table b (id int primary key, v int)",
+        "insert into d values (1, 1), (2, 2)",
+        "insert into b values (1, 1), (2, 2)",
+    )
+    follower.run()
+    mysql.execute(f"insert into {name}.b values (3, 3)")
+    follower.run()
+    mysql.execute(
+        f"use {name}",
+        "rename table d to d2",
+        "create table d (id int primary key, v int)",
+        "update b set v = v + 10",
+    )
+    follower.run()
+    [newest] = follower.ledger.batches(SOURCE, limit=1)
+    assert (newest.id, follower.ledger.source_parts(4)) == (4, [])
+    return follower
+
+
+def test_a_ledger_lost_after_a_run_was_undone(mysql: MySqlStand, database: str) -> None:
+    """The next one does not go on with what was undone, and gives none of its numbers again."""
+    follower = renamed(mysql, database)
+    undone(follower, 2)
+    claim = follower.lake.claims[SOURCE]
+    assert (claim.void, claim.batch) == ((VoidBatches(2, 4),), 5)
+    without_ledger(follower)
+    done = recovered(follower)
+    assert done.plan is not None
+    assert (done.plan.told.batch, done.plan.batch) == (2, 5)
+    follower.run()
+    require_equal(follower, mysql, database)
+
+
+def test_a_claim_lost_after_a_run_was_undone(mysql: MySqlStand, database: str) -> None:
+    """Nothing says what is void: no batch is gone on with that a mirror alone shows."""
+    follower = renamed(mysql, database)
+    undone(follower, 2)
+    del follower.lake.claims[SOURCE]
+    without_ledger(follower)
+    recovered(follower)
+    assert not follower.lake.claims[SOURCE].complete
+    follower.run()
+    require_equal(follower, mysql, database)
+
+
+def test_a_ledger_that_a_recovery_began_to_leave_does_not_go_on(
+    mysql: MySqlStand, database: str
+) -> None:
+    """It was moved back when the recovery was cut off; by `adopt` it goes on with what it has."""
+    follower = renamed(mysql, database)
+    ledger = follower.ledger
+    without_ledger(follower)
+    with follower.ledger.lock(SOURCE, "test", None) as lease, pytest.raises(CutOff):
+        recover(mortal(follower.work(), 3), lease, author="somebody", behind=2)
+    follower.ledger = ledger
+    with pytest.raises(ForeignCommit, match="went back to the end of batch 2"):
+        follower.run()
+    assert go_on(follower)
+    assert follower.lake.claims[SOURCE].void == ()
+    require_equal(follower, mysql, database)
+    without_ledger(follower)
+    recovered(follower)
+    follower.run()
+    require_equal(follower, mysql, database)
+
+
+def test_a_batch_that_was_gone_back_to_counts(mysql: MySqlStand, database: str) -> None:
+    """It has no transactions either, and read a table again whose rows had been wrong: the version
+    before it is not taken for that table."""
+    follower = followed(mysql, database)
+    mysql.execute(
+        f"use {database}",
+        "create table a (id int primary key)",
+        "create table b (id int primary key)",
+        "insert into a values (1)",
+    )
+    follower.run()
+    commits = follower.lake.tables[f"{SOURCE}/{database}/a"]
+    commits[-1] = replace(commits[-1], rows=commits[-1].rows.slice(0, 0))
+    with follower.ledger.lock(SOURCE, "test", None) as lease:
+        table = TableName(database, "a")
+        follower.ledger.order_load(lease, table, author="somebody", reason="a trial")
+    follower.run()
+    for key in (1, 2):
+        mysql.execute(f"insert into {database}.b values ({key})")
+        follower.run()
+        if key == 1:
+            done = undone(follower, 2)
+            assert done.plan is not None
+            assert (done.plan.told.batch, done.plan.told.whole) == (2, False)
+    without_ledger(follower)
+    assert not recovered(follower).reloads
+    require_equal(follower, mysql, database)
+
+
+def test_a_claim_says_what_is_void(tmp_path: Path) -> None:
+    """One of an older version does not say that it knows all of it."""
+    claims, moment = FileClaims(tmp_path), datetime(2026, 1, 1, tzinfo=UTC)
+    claim = Claim(SOURCE, "a ledger", moment, 9, void=(VoidBatches(2, 4), VoidBatches(5, 8)))
+    claims.write(claim)
+    assert claims.read(SOURCE) == claim
+    [file] = (tmp_path / SOURCE).glob("*.json")
+    said = json.loads(file.read_text())
+    file.write_text(json.dumps({key: said[key] for key in said if not key.startswith("void")}))
+    assert claims.read(SOURCE) == replace(claim, void=(), complete=False)
+
+
+# -- other siblings ----------------------------------------------------------------------------
+
+
+def test_a_table_that_was_left_out_is_not_taken_as_it_was(mysql: MySqlStand, database: str) -> None:
+    """Patterns left it out while it changed, and name it again: the lake says so."""
+    follower = followed(mysql, database)
+    mysql.execute(
+        f"use {database}",
+        "create table a (id int primary key)",
+        "create table b (id int primary key)",
+        "insert into a values (1)",
+    )
+    follower.run()
+    follower.tables = [f"{database}.b"]
+    mysql.execute(f"use {database}", "insert into a values (2)", "insert into b values (2)")
+    follower.run()
+    mysql.execute(f"use {database}", "insert into b values (3)")
+    follower.run()
+    follower.tables = [f"{database}.*"]
+    without_ledger(follower)
+    recovered(follower)
+    follower.run()
+    require_equal(follower, mysql, database)
+
+
+def test_a_table_that_a_later_batch_caught_up_stood_still(mysql: MySqlStand, database: str) -> None:
+    """It came back before the batch was published that lacks it: the lake says that it does."""
+    follower = followed(mysql, database)
+    mysql.execute(
+        f"use {database}",
+        "create table a (id int primary key)",
+        "create table b (id int primary key)",
+        "insert into a values (1)",
+    )
+    follower.run()
+    table, ledger = TableName(database, "a"), follower.ledger
+    with ledger.lock(SOURCE, "test", None) as lease:
+        ledger.pause_table(lease, table, author="somebody", reason="a trial")
+    mysql.execute(f"use {database}", "insert into a values (2)", "insert into b values (2)")
+    follower.capture()
+    with ledger.lock(SOURCE, "test", None) as lease:
+        ledger.resume_table(lease, table, author="somebody", reason="a trial")
+    follower.capture()
+    assert ledger.table_states(SOURCE)[table].condition is TableCondition.ACTIVE
+    with ledger.lock(SOURCE, "test", None) as lease:
+        merge(follower.work(), lease, only=frozenset({TableName(database, "b")}))
+    without_ledger(follower)
+    recovered(follower)
+    follower.run()
+    require_equal(follower, mysql, database)
+
+
+def test_a_hand_over_keeps_what_the_ledger_was_made_from(mysql: MySqlStand, database: str) -> None:
+    """A ledger that was made from the lake has no file of before on record; its changelogs list
+    them all the same."""
+    follower = followed(mysql, database)
+    mysql.execute(f"use {database}", "create table a (id int primary key)")
+    follower.run()
+    mysql.execute(f"use {database}", "insert into a values (1)")
+    follower.run()
+    without_ledger(follower)
+    recovered(follower)
+    older = books_of(follower.ledger.books)
+    mysql.execute(f"use {database}", "insert into a values (2)")
+    follower.run()
+    follower.ledger = MemoryLedger(lambda: datetime.now(UTC), older)
+    assert go_on(follower)
+    folder = follower.lake.tables[f"{SOURCE}/_changes/{database}/a"]
+    kinds = [(row["id"], row["_change_type"]) for row in folder[-1].rows.to_pylist()]
+    assert (1, "insert") in kinds
+    require_equal(follower, mysql, database)
+
+
+# -- by chance ----------------------------------------------------------------------------------
+
+
+class CutOff(Exception):
+    """The process ends."""
+
+
+WRITES: Final = frozenset(
+    {
+        *("write", "evolve", "restore", "remove", "publish", "restate", "revise", "move_away"),
+        *("record_capture", "note_looked", "mark_merged", "acknowledge", "settle", "open_intent"),
+        *("order_load", "number_above", "decide", "begin_batch", "quarantine", "abandon"),
+    }
+)
+"""The calls of ports that leave something behind."""
+
+
+@dataclass
+class Mortal:
+    """A port with whose last call the process ends, before or after that is done."""
+
+    port: Any
+    life: list[int]
+
+    def __getattr__(self, name: str) -> Any:
+        call = getattr(self.port, name)
+        return self._counted(call) if name in WRITES else call
+
+    def _counted(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        def counted(*given: Any, **named: Any) -> Any:
+            self._tick()
+            done = call(*given, **named)
+            self._tick()
+            return done
+
+        return counted
+
+    def _tick(self) -> None:
+        self.life[0] -= 1
+        if self.life[0] == 0:
+            raise CutOff
+
+
+def mortal(work: Workplace, calls: int) -> Workplace:
+    """0: it lives on."""
+    life = [calls]
+    ledger: Any = Mortal(work.ledger, life)
+    changelog: Any = Mortal(work.changelog, life)
+    mirrors: Any = Mortal(work.mirrors, life)
+    claims: Any = Mortal(work.claims, life)
+    return replace(work, ledger=ledger, changelog=changelog, mirrors=mirrors, claims=claims)
+
+
+@dataclass
+class Writer:
+    """Statements by chance, of tables that come and go, are renamed and made again. `tables`:
+    whether each has a key."""
+
+    mysql: MySqlStand
+    name: str
+    random: Random
+    tables: dict[str, bool] = field(default_factory=dict)
+    number: int = 0
+
+    def __post_init__(self) -> None:
+        for key in (True, True, False):
+            self.do(self._make(key), *self.rows())
+
+    def do(self, *statements: str) -> None:
+        self.mysql.execute(f"use {self.name}", *statements)
+
+    def write(self) -> None:
+        self.do(*self.rows())
+        for _ in range(self.random.choice((0, 0, 1, 2))):
+            self.do(*self._structure(), *self.rows())
+
+    def rows(self, share: float = 0.6) -> list[str]:
+        """Of most tables; some stay empty for long."""
+        found = []
+        for table in self.tables:
+            if self.random.random() >= share:
+                continue
+            self.number += 1
+            found += [
+                f"insert into {table} (id, v) values ({self.number}, 0)",
+                f"update {table} set v = coalesce(v, 0) + 1 where id % 3 = {self.number % 3}",
+                f"delete from {table} where id % 9 = {self.number % 9}",
+            ]
+        return found
+
+    def _make(self, key: bool, name: str = "") -> str:
+        self.number += 1
+        name = name or f"t{self.number}"
+        self.tables[name] = key
+        return f"create table {name} (id int{' primary key' if key else ''}, v int)"
+
+    def _structure(self) -> list[str]:
+        table = self.random.choice(sorted(self.tables))
+        self.number += 1
+        match self.random.randrange(6):
+            case 0:
+                return [self._make(self.random.random() < 0.7)]
+            case 1 | 2:
+                key = self.tables.pop(table)
+                self.tables[f"r{self.number}"] = key
+                moved = f"rename table {table} to r{self.number}"
+                return [moved, self._make(key, table)] if self.random.random() < 0.7 else [moved]
+            case 3 if len(self.tables) > 1:
+                del self.tables[table]
+                return [f"drop table {table}"]
+            case 4:
+                return [f"alter table {table} add column c{self.number} int default 7"]
+            case _:
+                return [f"truncate table {table}"]
+
+
+@dataclass
+class Chaos:
+    """`older`: the two sides as they were before."""
+
+    writer: Writer
+    follower: Follower
+    older: list[tuple[MemoryBooks, MemoryLake]] = field(default_factory=list)
+
+    @property
+    def random(self) -> Random:
+        return self.writer.random
+
+    def step(self) -> None:
+        steps = {
+            self.run: 4,
+            self.capture: 2,
+            self.reload: 2,
+            self.disturb: 1,
+            self.pause: 1,
+            self.rejoin: 1,
+            self.leave_out: 1,
+            self.replay: 1,
+            self.vacuum: 1,
+            self.undo: 3,
+            self.lose_ledger: 3,
+            self.restore_ledger: 1,
+            self.restore_lake: 1,
+            self.lose_folder: 1,
+            self.lose_claim: 1,
+        }
+        if self.random.random() < 0.7:
+            self.writer.write()
+        [step] = self.random.choices(list(steps), list(steps.values()))
+        print(step.__name__)
+        step()
+
+    # Runs, and what persons do about tables.
+
+    def run(self) -> None:
+        def steps(work: Workplace, lease: Any) -> None:
+            capture(work, lease)
+            merge(work, lease)
+            acknowledge(work, lease)
+
+        self._tried(steps)
+
+    def capture(self) -> None:
+        self._tried(capture)
+
+    def _tried(self, steps: Callable[[Workplace, Any], Any]) -> None:
+        try:
+            with self.follower.ledger.lock(SOURCE, "test", None) as lease:
+                steps(mortal(self.follower.work(), self._calls()), lease)
+        except CutOff:
+            pass
+        except (ForeignCommit, SegmentsLost):
+            self._adopt()
+        books = self.follower.ledger.books
+        self.older = [*self.older[-8:], (books_of(books), lake_of(self.follower.lake))]
+
+    def _calls(self) -> int:
+        """Until the process ends; most do not."""
+        return self.random.choice((0, 0, 0, self.random.randint(1, 60)))
+
+    def _one(self) -> Sequence[TableName]:
+        states = self.follower.ledger.table_states(SOURCE).items()
+        active = [table for table, state in states if state.condition is TableCondition.ACTIVE]
+        return self.random.sample(sorted(active), min(1, len(active)))
+
+    def reload(self) -> None:
+        ledger = self.follower.ledger
+        order = self.random.choice((ledger.reload_table, ledger.order_load))
+        with ledger.lock(SOURCE, "test", None) as lease:
+            for table in self._one():
+                order(lease, table, author="somebody", reason="a trial")
+        self.run()
+
+    def pause(self) -> None:
+        ledger = self.follower.ledger
+        with ledger.lock(SOURCE, "test", None) as lease:
+            for table in self._one():
+                ledger.pause_table(lease, table, author="somebody", reason="a trial")
+        self.writer.write()
+        self.run()
+
+    def disturb(self) -> None:
+        """Somebody else writes to a mirror, and the table is quarantined."""
+        for table in self._one():
+            mirror = self.follower.ledger.table_states(SOURCE)[table].mirror
+            if commits := self.follower.lake.tables.get(mirror):
+                commits.append(MemoryCommit("", 0, "", commits[-1].rows))
+        self.writer.write()
+        self.run()
+
+    def rejoin(self) -> None:
+        ledger = self.follower.ledger
+        with ledger.lock(SOURCE, "test", None) as lease:
+            for table, state in ledger.table_states(SOURCE).items():
+                if state.condition is TableCondition.PAUSED:
+                    ledger.resume_table(lease, table, author="somebody", reason="a trial")
+                if state.condition is TableCondition.QUARANTINED:
+                    ledger.release_table(lease, table, author="somebody", reason="a trial")
+        self.run()
+
+    def leave_out(self) -> None:
+        """The configuration names all tables but one for a while."""
+        names = sorted(self.writer.tables)
+        left = self.random.choice(["", *names])
+        self.follower.tables = [f"{self.writer.name}.{name}" for name in names if name != left]
+        if self.follower.tables:
+            self.run()
+            self.writer.do(*self.writer.rows())
+            self.run()
+        self.follower.tables = [f"{self.writer.name}.*"]
+
+    def replay(self) -> None:
+        try:
+            replayed(self.follower)
+        except LockstepError as error:
+            print(error)
+
+    def vacuum(self) -> None:
+        """Only the newest version of some mirrors has its files."""
+        lake = self.follower.lake
+        lake.vacuumed |= {
+            name: len(commits) - 1
+            for name, commits in lake.tables.items()
+            if "/_" not in name and self.random.random() < 0.5
+        }
+
+    # What becomes of the two sides.
+
+    def undo(self) -> None:
+        batches = self.follower.ledger.batches(SOURCE, limit=6)
+        if not batches:
+            return
+        behind = self.random.choice(batches).id
+        try:
+            foresee(self.follower.work(), behind)
+        except LockstepError as error:
+            print(error)
+            return
+        self._recover(behind)
+        if self.random.random() < 0.3:
+            self.lose_ledger()
+
+    def lose_ledger(self) -> None:
+        folders = self.follower.lake.tables
+        if any(folder.startswith(f"{SOURCE}/{self.writer.name}") for folder in folders):
+            self._recover()
+
+    def _recover(self, behind: int | None = None) -> None:
+        """Cut off at times; then the same again, or with no batch, or in another ledger."""
+        without_ledger(self.follower)
+        for calls in (self._calls(), 0):
+            try:
+                with self.follower.ledger.lock(SOURCE, "test", None) as lease:
+                    work = mortal(self.follower.work(), calls)
+                    recover(work, lease, author="somebody", behind=behind)
+            except CutOff:
+                behind = self.random.choice((behind, None))
+                if self.random.random() < 0.3:
+                    without_ledger(self.follower)
+            except ForeignCommit as error:
+                assert "holds shop already" in error.message, "it was done"
+            else:
+                return
+
+    def restore_ledger(self) -> None:
+        if self.older:
+            books = books_of(self.random.choice(self.older)[0])
+            books.leases.clear()
+            self.follower.ledger = MemoryLedger(lambda: datetime.now(UTC), books)
+            self.random.choice((self.run, self.writer.write))()
+
+    def restore_lake(self) -> None:
+        if self.older:
+            self.follower.lake = lake_of(self.random.choice(self.older)[1])
+            self._either_way()
+
+    def lose_folder(self) -> None:
+        lake = self.follower.lake
+        lake.tables.pop(self.random.choice(sorted(lake.tables) or [""]), None)
+        self._either_way()
+
+    def lose_claim(self) -> None:
+        self.follower.lake.claims.clear()
+        self._either_way()
+
+    def _either_way(self) -> None:
+        self.random.choice((self.run, self.lose_ledger))()
+
+    def _adopt(self) -> None:
+        """Cut off at times; then the same again, or not."""
+        for calls in (self._calls(), 0):
+            try:
+                with self.follower.ledger.lock(SOURCE, "test", None) as lease:
+                    work = mortal(self.follower.work(), calls)
+                    adopt(work, lease, author="somebody", reason="a trial")
+            except CutOff:
+                if self.random.random() < 0.7:
+                    continue
+            return
+
+    def settle(self) -> None:
+        """All tables are back, and equal to the source."""
+        self.writer.do(*self.writer.rows(share=1))
+        for _ in range(4):
+            ledger = self.follower.ledger
+            with ledger.lock(SOURCE, "test", None) as lease:
+                for table, state in ledger.table_states(SOURCE).items():
+                    if state.condition is TableCondition.PAUSED:
+                        ledger.resume_table(lease, table, author="somebody", reason="a trial")
+            go_on(self.follower)
+        require_equal(self.follower, self.writer.mysql, self.writer.name)
+
+
+@pytest.mark.parametrize("histories", [1, pytest.param(40, marks=pytest.mark.soak)])
+def test_histories_by_chance(mysql: MySqlStand, database: str, histories: int) -> None:
+    """Whatever happened, and is gone back from: in the end the lake equals the source, and once
+    more after the ledger is lost at last."""
+    seed = seed_of("SOAK_SEED")
+    for number in range(histories):
+        name = f"{database}_{number}"
+        mysql.execute(f"create database {name}")
+        follower = followed(mysql, name)
+        chaos = Chaos(Writer(mysql, name, Random(seed + number)), follower)
+        try:
+            for _ in range(12):
+                chaos.step()
+            chaos.settle()
+            chaos.writer.write()
+            chaos.lose_ledger()
+            chaos.settle()
+        except Exception as error:
+            error.add_note(f"SOAK_SEED={seed + number}")
+            raise
