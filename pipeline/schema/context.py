@@ -69,7 +69,8 @@ class StatementContext:
     those of the event's second; `database_collation`: MySQL's, where the session has another
     than its database's. `alter_phase`: MariaDB's two-phase ALTER is logged at its "start",
     and again at its "commit" or "rollback". `thread_specific`: the statement used a temporary
-    table of its session (or its connection's number)."""
+    table of its session (or its connection's number). `error`: the number of the error that it
+    failed with after a part of it was done, else 0."""
 
     facts: ServerDialect = field(default_factory=ServerDialect)
     database: str = ""
@@ -85,6 +86,7 @@ class StatementContext:
     alter_phase: str | None = None
     database_collation: str | None = None
     thread_specific: bool = False
+    error: int = 0
 
     @property
     def ansi_quotes(self) -> bool:

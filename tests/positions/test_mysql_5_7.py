@@ -1,9 +1,12 @@
-"""Tables that only a MySQL 5.7 can have, because an older one made them."""
+"""What only a MySQL 5.7 can have or do, and later versions cannot."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Final
+
+import pymysql
+import pytest
 
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server
@@ -48,7 +51,6 @@ def test_old_moments_are_followed(mysql57: MySqlStand) -> None:
         tables = {"i": "innodb", "m": "myisam"}
         for table, engine in tables.items():
             made_by_5_5(mysql57, database, table, engine)
-        shown = mysql57.rows(f"show create table {database}.i")
         mysql57.execute("set global show_old_temporals = on")
         ((_, shown),) = mysql57.rows(f"show create table {database}.i")
         mysql57.execute("set global show_old_temporals = off")
@@ -98,3 +100,26 @@ def _require_same(
             rows = [row for batch in batches for row in batch.to_pylist()]
         mirror = follower.mirror(f"{database}.{table}")
         assert [{name: row[name] for name in found[table].names} for row in mirror] == rows
+
+
+def test_a_drop_that_fails_in_the_middle_quarantines_what_it_names(mysql57: MySqlStand) -> None:
+    """The server logs all of DROP TABLE z, p, although p is still there: a foreign key needs it."""
+    with mysql57.own_database() as database:
+        mysql57.execute(
+            "create table p (id int primary key)",
+            "create table c (id int primary key, foreign key (id) references p (id))",
+            "create table z (id int primary key)",
+            database=database,
+        )
+        follower = Follower(server(mysql57), [f"{database}.*"], start="snapshot")
+        follower.run()
+        with pytest.raises(pymysql.err.IntegrityError, match="foreign key constraint fails"):
+            mysql57.execute("drop table z, p", database=database)
+        mysql57.execute("insert into p values (1)", "insert into c values (1)", database=database)
+        follower.run()
+        states = follower.ledger.table_states("shop")
+        reasons = {name.name: state.reason for name, state in states.items()}
+        assert reasons.pop("c") is None
+        assert set(reasons) == {"p", "z"}
+        assert all("failed with error 1217" in str(reason) for reason in reasons.values())
+        assert follower.mirror(f"{database}.c") == [{"id": 1}]

@@ -225,7 +225,8 @@ class Query:
     enough to tell statements apart. Who reads one takes `raw` in its client's character
     set, which is among the status variables (`status`; `schema.context`). `second`: when it
     began, in seconds since the epoch. `thread_specific`: its header's flag of that name, which
-    statements have that use temporary tables.
+    statements have that use temporary tables. `error`: the number of the error that the
+    statement failed with after a part of it was done, else 0.
     """
 
     database: str
@@ -234,6 +235,7 @@ class Query:
     raw: bytes = b""
     second: int = 0
     thread_specific: bool = False
+    error: int = 0
 
 
 def read_query(event: Event) -> Query:
@@ -242,13 +244,14 @@ def read_query(event: Event) -> Query:
     reader = Reader(event.body, "a QUERY event")
     reader.take(8)
     database_length = reader.integer(1)
-    reader.take(2)
+    error = reader.integer(2)
     status = reader.take(reader.integer(2))
     database = reader.take(database_length)
     reader.take(1)
     raw = reader.rest()
     thread_specific = bool(event.flags & _THREAD_SPECIFIC)
-    return Query(_text(database), _text(raw), status, raw, event.timestamp, thread_specific)
+    names = _text(database), _text(raw)
+    return Query(*names, status, raw, event.timestamp, thread_specific, error)
 
 
 def _text(data: bytes) -> str:

@@ -75,7 +75,7 @@ def logged_statements(group: TransactionGroup, facts: ServerDialect) -> list[Log
 def context_of(query: Query, facts: ServerDialect) -> StatementContext:
     """The session that a statement ran in, as its event tells it."""
     context = read_context(query.status, facts, query.database)
-    return replace(context, thread_specific=query.thread_specific)
+    return replace(context, thread_specific=query.thread_specific, error=query.error)
 
 
 def statement_text(raw: bytes, charset: str) -> str:

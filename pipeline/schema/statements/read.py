@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
+from typing import Final
 
 from pipeline.schema.context import ANSI_QUOTES, NO_BACKSLASH_ESCAPES, StatementContext
 from pipeline.schema.statements.alter import drop_index_clause, read_alter_table
@@ -45,6 +46,9 @@ from pipeline.table import TableName
 
 Understood = tuple[SchemaChange, ...] | Irrelevant
 
+_UNKNOWN_TABLE: Final = 1051
+"""ER_BAD_TABLE_ERROR: DROP TABLE named some that are not there; all others are dropped."""
+
 
 def read_change(text: str, context: StatementContext) -> Understood | NotUnderstood:
     """What a logged statement changes; never an exception.
@@ -57,7 +61,17 @@ def read_change(text: str, context: StatementContext) -> Understood | NotUnderst
     found = _read_text(text, context)
     if _may_set_mode(text, context):
         found = _under_any_mode(text, context, found)
+    if context.error not in (0, _UNKNOWN_TABLE):
+        found = _of_failed(found, context.error)
     return _of_temporary(found) if context.thread_specific else found
+
+
+def _of_failed(found: Understood | NotUnderstood, error: int) -> Understood | NotUnderstood:
+    """Return what is known of a statement that failed. It is in the log because a part of it was
+    done, as MySQL 5.7 does with DROP TABLE of several tables."""
+    if isinstance(found, Irrelevant | NotUnderstood):
+        return found
+    return NotUnderstood(f"it failed with error {error} in the middle", named_by(found))
 
 
 def _of_temporary(found: Understood | NotUnderstood) -> Understood | NotUnderstood:
