@@ -3,9 +3,10 @@
 Belongs here: what is asked for, the values as SQL, the condition. Does not: which columns are a
 chunk's key and the forms of types (`keys`), sending any of it (`resources.mysql.chunks`).
 
-A bound holds its values as literals that compare, in a session with sql_mode '' in UTC, as the
-very values they were asked from. It is kept as text between runs, and what is read back is held
-against the forms that literals have: nothing else ever becomes part of a statement.
+A bound holds its values as literals that compare, in a session in UTC, as the very values they
+were asked from. Zero and partial dates are numbers, which no sql_mode refuses. It is kept as text
+between runs, and what is read back is held against the forms that literals have: nothing else ever
+becomes part of a statement.
 """
 
 from __future__ import annotations
@@ -39,8 +40,8 @@ _WRITTEN: Final = {
     Form.FLOATING: r"-?\d(\.\d{1,17})?e-?\d{1,3}",
     Form.BITS: r"\d{1,20}",
     Form.YEAR: r"\d{4}",
-    Form.DATE: rf"date'{_DAY}'",
-    Form.MOMENT: rf"timestamp'{_DAY} \d\d:{_MINUTES}'",
+    Form.DATE: rf"date'{_DAY}'|\d{{8}}",
+    Form.MOMENT: rf"timestamp'{_DAY} \d\d:{_MINUTES}'|\d{{14}}(\.\d{{1,6}})?",
     Form.TIME: rf"time'-?\d{{2,3}}:{_MINUTES}'",
     Form.TEXT: rf"_[a-z0-9]{{1,32}} {_BYTES}",
     Form.BYTES: _BYTES,
@@ -181,6 +182,11 @@ def _beyond(columns: Sequence[str], literals: Sequence[str], sign: str, last: st
     return f"({column} {sign} {literal} or ({column} = {literal} and {inner}))"
 
 
+def _is_partial(moment: str) -> bool:
+    """Return whether a month or a day is zero."""
+    return "-00" in moment.partition(" ")[0]
+
+
 def _literal(column: ColumnSchema, answer: object) -> str:
     form = FORMS[column.type]
     literal = _written(form, column, str(answer))
@@ -196,6 +202,8 @@ def _written(form: Form, column: ColumnSchema, answer: str) -> str:
     match form:
         case Form.FLOATING:
             return _scientific(float(answer))
+        case Form.DATE | Form.MOMENT if _is_partial(answer):
+            return re.sub(r"[-: ]", "", answer)
         case Form.DATE:
             return f"date'{answer}'"
         case Form.MOMENT:

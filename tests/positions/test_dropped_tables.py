@@ -23,6 +23,8 @@ from tests.positions.follower import SOURCE, Follower
 from tests.positions.interrupted import Crash, mortal
 from tests.twins.mirrors import MemoryMirrors
 
+pytestmark = pytest.mark.servers("newest", "8.0", "5.7")
+
 
 @dataclass
 class Shop:

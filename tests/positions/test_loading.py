@@ -25,6 +25,8 @@ from tests.positions.follower import SOURCE, Follower
 from tests.positions.four_writers import MIXED, four_write, of_one_row
 from tests.positions.paused import Shop
 
+pytestmark = pytest.mark.servers("newest", "8.0", "5.7")
+
 ROWS = 200
 SMALL = Pace(seconds=1e-9, least=50, first=50, most=50)
 """Chunks of fifty rows."""
@@ -207,6 +209,7 @@ def test_a_table_that_changes_while_it_is_read(
     assert loading(shop) == set()
 
 
+@pytest.mark.since(8, 0, 23)
 def test_what_concerns_no_row_costs_no_chunk(
     shop: Shop, piecemeal: Callable[[int], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:

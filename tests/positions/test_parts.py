@@ -26,6 +26,8 @@ from tests.positions.paused import Shop
 from tests.positions.test_replays_told import replayed
 from tests.proof.writing import spoil
 
+pytestmark = pytest.mark.servers("newest", "8.0", "5.7")
+
 ROWS = 200
 
 

@@ -21,6 +21,8 @@ from tests.positions.servers import head
 from tests.twins.changelog import MemoryChangelog
 from tests.twins.lake import MemoryLake
 
+pytestmark = pytest.mark.servers("newest", "8.0", "5.7")
+
 Row = dict[str, Any]
 
 

@@ -19,6 +19,8 @@ from tests.positions.follower import SOURCE
 from tests.proof.test_while_writing import ALIKE, Hot, made, spoiled
 from tests.proof.writing import COLUMNS, KEYLESS, SPOILED
 
+pytestmark = pytest.mark.servers("newest", "8.0", "5.7")
+
 
 def repaired(hot: Hot, wrong: Collection[TableName]) -> set[TableName]:
     """What the command does, and the run behind it; tables whose rows were read by themselves."""
