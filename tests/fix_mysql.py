@@ -54,6 +54,9 @@ LARGE = 1 << 20
 SERVERS: Final = {"newest": "mysql_newest", "8.0": "mysql80", "5.7": "mysql57"}
 """What the marker `servers` takes, and the fixture that each names."""
 
+_OLD: Final = {"mysql80": (8, 0, 15), "mysql57": (5, 7, 22)}
+"""Fixtures of servers that do not know all that the tests do."""
+
 
 @dataclass(slots=True)
 class MySqlStand:
@@ -257,8 +260,22 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     marker = metafunc.definition.get_closest_marker("servers")
     if marker is not None and "mysql" in metafunc.fixturenames:
-        fixtures = [SERVERS[server] for server in marker.args]
-        metafunc.parametrize("mysql", fixtures, ids=marker.args, indirect=True, scope="session")
+        servers = [s for s in marker.args if not _is_too_old(SERVERS[s], metafunc.definition)]
+        fixtures = [SERVERS[server] for server in servers]
+        metafunc.parametrize("mysql", fixtures, ids=servers, indirect=True, scope="session")
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip a test that its MySQL is too old for (the marker `since`)."""
+    usual = SERVERS[item.config.getoption("--server")]
+    chosen = item.callspec.params.get("mysql", usual) if hasattr(item, "callspec") else usual
+    if _is_too_old(chosen, item):
+        pytest.skip(f"{chosen} is older than this test needs")
+
+
+def _is_too_old(fixture: str, item: pytest.Item | pytest.Function) -> bool:
+    marker = item.get_closest_marker("since")
+    return marker is not None and _OLD.get(fixture, marker.args) < marker.args
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ import os
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import Final
 
 import pymysql
 import pytest
@@ -15,20 +14,8 @@ from demo.mysql_search import MySql
 from demo.mysqld import mysql_server
 from pipeline.table import TableName
 from resources.mysql.receiving import Receiver, Stream
-from tests.fix_mysql import SERVERS, MySqlStand, killed_at_last
+from tests.fix_mysql import MySqlStand, killed_at_last
 from tests.mysql.chunked import LARGE_ROWS, Sliced
-
-_OLD: Final = {"mysql80": (8, 0, 15), "mysql57": (5, 7, 22)}
-"""Fixtures of servers that do not know all that the tests do."""
-
-
-def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Skip a test that its MySQL is too old for (the marker `since`)."""
-    usual = SERVERS[item.config.getoption("--server")]
-    chosen = item.callspec.params.get("mysql", usual) if hasattr(item, "callspec") else usual
-    marker = item.get_closest_marker("since")
-    if marker is not None and _OLD.get(chosen, marker.args) < marker.args:
-        pytest.skip(f"MySQL has it since {'.'.join(map(str, marker.args))}")
 
 
 @pytest.fixture(scope="module", autouse=True)
