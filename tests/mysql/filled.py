@@ -34,11 +34,11 @@ class Filled:
 @contextmanager
 def filled(stand: MySqlStand, flavour: str, cases: Sequence[ValueCase]) -> Iterator[Filled]:
     """Rows inserted twice, all updated, one of each two deleted; dropped at the end."""
-    start, database = head(stand), stand.fresh_name()
+    start, database, version = head(stand), stand.fresh_name(), stand.version
     tables = {
         TableName(database, f"t{number}"): case
         for number, case in enumerate(cases)
-        if case.fits(flavour, stand.version)
+        if case.fits(flavour, version)
     }
     stand.execute(f"create database {database} character set utf8mb4")
     with _session(stand, database) as session:
