@@ -13,6 +13,7 @@ from pipeline.binlog.rows.metadata import OptionalField
 from pipeline.binlog.rows.table_map import (
     Outline,
     TableMap,
+    read_layouts,
     read_outlines,
     read_structure,
     read_table_map,
@@ -165,3 +166,12 @@ def test_what_a_map_says() -> None:
     """A map with names and signs says so."""
     (outline,) = read_outlines(mapped([(INT, True)], 80015, years=False))
     assert outline.said == {OptionalField.NAMES, OptionalField.SIGNS}
+
+
+@pytest.mark.parametrize(("version", "bare"), [(50722, True), (80015, False), (None, False)])
+def test_only_5_7_prints_whole_doubles_bare(version: int | None, bare: bool) -> None:
+    """Where a file names a version in another form, its JSON is read as of today's servers."""
+    names = b"\x04shop\0\x01t\0"
+    body = (1).to_bytes(6, "little") + b"\1\0" + names + b"\x01\xf5\x01\x04\x00"
+    mapped = read_table_map(bytes(19) + body, LogWriter(version=version))
+    assert [layout.bare_doubles for layout in read_layouts(mapped)] == [bare]

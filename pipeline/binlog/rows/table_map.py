@@ -130,7 +130,7 @@ def read_layouts(mapped: TableMap) -> tuple[Layout, ...]:
             "it has temporal columns in the format before MariaDB 10.1.2",
             hint="rebuild the table with mysql56_temporal_format=ON (ALTER TABLE … FORCE)",
         )
-    if mapped.writer.between(0, _BARE_DOUBLES):
+    if mapped.writer.version is not None and mapped.writer.between(0, _BARE_DOUBLES):
         return tuple(
             replace(one, bare_doubles=True) if one.code == _JSON else one for one in layouts
         )
