@@ -34,9 +34,8 @@ _LOST: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class VoidBatches:
-    """The batches after batch `after`, up to `through`, that a folder went back from: whatever its
-    tables still show of them no longer counts. No batch gets one of these numbers again."""
+class BatchSpan:
+    """The batches after batch `after`, up to batch `through`."""
 
     after: int
     through: int
@@ -49,7 +48,8 @@ class VoidBatches:
 class Claim:
     """What a source's folder says: the ledger it belongs to, and the newest batch of which
     something may be in its tables, with that batch's end and the moment of its capture. `void`:
-    the batches that it went back from, of whichever ledger. `complete`: none of them is missing
+    the batches that it went back from, of whichever ledger: what its tables still show of them no
+    longer counts, and no batch gets one of these numbers again. `complete`: none of them is missing
     there; False if the claim was lost at some time, or an older version wrote it."""
 
     source: str
@@ -58,7 +58,7 @@ class Claim:
     batch: int | None = None
     position: str | None = None
     captured_at: datetime | None = None
-    void: tuple[VoidBatches, ...] = ()
+    void: tuple[BatchSpan, ...] = ()
     complete: bool = True
 
     def at(self, batch: Batch) -> Claim:
@@ -70,7 +70,7 @@ class Claim:
         """The same before the tables go back to the end of a batch; `highest`: the highest number
         that anything in the folder has."""
         kept = tuple(span for span in self.void if span.after < batch)
-        gone = (VoidBatches(batch, highest),) if highest > batch else ()
+        gone = (BatchSpan(batch, highest),) if highest > batch else ()
         return replace(self, void=(*kept, *gone))
 
 
@@ -90,7 +90,7 @@ def judge_claim(
     published: Batch | None,
     batch: Callable[[int], Batch | None],
     pruned: Callable[[], int],
-    contradicted: Sequence[VoidBatches] = (),
+    contradicted: Sequence[BatchSpan] = (),
 ) -> LockstepError | None:
     """Why a ledger may not go on with a folder. `newest`: the last batch it captured;
     `published`: the last one that is merged or acknowledged; `batch`: one of its batches, None

@@ -1,14 +1,16 @@
 """What a ledger keeps so that it knows its own lake again.
 
 Belongs here: the ledger's name, how far each log was looked at, numbers that are not given
-again. Does not: what a log shows (`pipeline.foreign_commits`).
+again, the batches of earlier ledgers that count for it. Does not: what a log shows
+(`pipeline.foreign_commits`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Protocol
 
+from pipeline.claim import BatchSpan
 from pipeline.decisions import Lease
 
 
@@ -26,3 +28,10 @@ class LakeBooks(Protocol):
 
     def number_above(self, lease: Lease, *, batch: int, txn_version: int) -> None:
         """The next batch and the next write have numbers above these."""
+
+    def inherit(self, lease: Lease, spans: Iterable[BatchSpan]) -> None:
+        """The changes of these batches, which earlier ledgers captured, count for this ledger.
+        Replaces what was inherited before."""
+
+    def inherited(self, source: str) -> tuple[BatchSpan, ...]:
+        """Those batches, oldest first; none unless the ledger was made from its lake."""

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from types import MappingProxyType
 
-from pipeline.claim import VoidBatches
+from pipeline.claim import BatchSpan
 from pipeline.gtid import GtidSet
 from pipeline.position import Coordinates, Witness
 from pipeline.table import TableName
@@ -83,20 +84,29 @@ class LakeFacts:
     """`owner`: the ledger that the folder says it belongs to; None where it says nothing.
     `told`: by commits to `_transactions`. `unmirrored`: tables with changes and no mirror, and the
     first batch that has some. `void`: batches that the folder went back from, and those that
-    `_transactions` listed and no longer lists; `complete`: as in `Claim`. `highest`: the highest
-    batch that the claim, or the name of a file that is listed, tells of."""
+    `_transactions` listed and no longer lists; `complete`: as in `Claim`. `highest`: no
+    batch that the claim, a changelog's commit, or the name of a file that is listed tells of has a
+    higher number."""
 
     owner: str | None
     told: tuple[Told, ...]
     mirrors: tuple[MirrorFacts, ...]
     unmirrored: tuple[tuple[TableName, int], ...] = ()
-    void: tuple[VoidBatches, ...] = ()
+    void: tuple[BatchSpan, ...] = ()
     complete: bool = True
     highest: int = 0
 
     def counts(self, batch: int) -> bool:
         """Return whether what the lake shows of a batch counts."""
         return not any(batch in span for span in self.void)
+
+    def counting(self, through: int) -> tuple[BatchSpan, ...]:
+        """Return the batches up to that one that count, in spans."""
+        edges = {0, through}
+        for span in self.void:
+            edges |= {edge for edge in (span.after, span.through) if edge < through}
+        spans = pairwise(sorted(edges))
+        return tuple(BatchSpan(a, b) for a, b in spans if self.counts(b))
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from datetime import datetime
 from itertools import islice
 from typing import Final
 
-from pipeline.claim import Claim, Unclaimed, VoidBatches
+from pipeline.claim import BatchSpan, Claim, Unclaimed
 from pipeline.errors import ForeignCommit
 from pipeline.lake_commit import structures_key, structures_of, structures_text
 from pipeline.schema.model import TableSchema
@@ -61,7 +61,7 @@ class FileClaims:
                 batch=found["batch"],
                 position=found["position"],
                 captured_at=None if captured is None else datetime.fromisoformat(captured),
-                void=tuple(VoidBatches(*map(int, span)) for span in found.get("void", ())),
+                void=tuple(BatchSpan(*map(int, span)) for span in found.get("void", ())),
                 complete=bool(found.get("void_complete", False)),
             )
         except (ValueError, KeyError, TypeError) as error:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
+from pipeline.claim import BatchSpan
 from pipeline.decisions import Lease
 from resources.postgres.session import Books
 
@@ -28,3 +29,14 @@ class PostgresLakeBooks(Books):
     def number_above(self, lease: Lease, *, batch: int, txn_version: int) -> None:
         with self._step(lease) as step:
             step.run("number_above", batch=batch, txn_version=txn_version)
+
+    def inherit(self, lease: Lease, spans: Iterable[BatchSpan]) -> None:
+        with self._step(lease) as step:
+            step.run("forget_inherited", source=lease.source)
+            for span in spans:
+                ends = {"above": span.after, "through": span.through}
+                step.run("inherit", source=lease.source, **ends)
+
+    def inherited(self, source: str) -> tuple[BatchSpan, ...]:
+        rows = self._all("inherited", source=source)
+        return tuple(BatchSpan(row["above"], row["through"]) for row in rows)

@@ -19,3 +19,13 @@ select setval(pg_get_serial_sequence('lockstep.batches', 'id'),
               greatest(%(batch)s, nextval(pg_get_serial_sequence('lockstep.batches', 'id')))),
        setval('lockstep.txn_versions',
               greatest(%(txn_version)s, nextval('lockstep.txn_versions')))
+
+-- name: forget_inherited
+delete from lockstep.inherited where source = %(source)s
+
+-- name: inherit
+insert into lockstep.inherited (source, above, through)
+values (%(source)s, %(above)s, %(through)s)
+
+-- name: inherited
+select above, through from lockstep.inherited where source = %(source)s order by above

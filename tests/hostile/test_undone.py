@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import pytest
 
-from pipeline.claim import Claim, VoidBatches
+from pipeline.claim import BatchSpan, Claim
 from pipeline.errors import ForeignCommit, LockstepError, SegmentsLost
 from pipeline.runs.acknowledge import acknowledge
 from pipeline.runs.capture import capture
@@ -104,7 +104,7 @@ def test_a_ledger_lost_after_a_run_was_undone(mysql: MySqlStand, database: str) 
     follower = renamed(mysql, database)
     undone(follower, 2)
     claim = follower.lake.claims[SOURCE]
-    assert (claim.void, claim.batch) == ((VoidBatches(2, 4),), 5)
+    assert (claim.void, claim.batch) == ((BatchSpan(2, 4),), 5)
     without_ledger(follower)
     done = recovered(follower)
     assert done.plan is not None
@@ -178,7 +178,7 @@ def test_a_batch_that_was_gone_back_to_counts(mysql: MySqlStand, database: str) 
 def test_a_claim_says_what_is_void(tmp_path: Path) -> None:
     """One of an older version does not say that it knows all of it."""
     claims, moment = FileClaims(tmp_path), datetime(2026, 1, 1, tzinfo=UTC)
-    claim = Claim(SOURCE, "a ledger", moment, 9, void=(VoidBatches(2, 4), VoidBatches(5, 8)))
+    claim = Claim(SOURCE, "a ledger", moment, 9, void=(BatchSpan(2, 4), BatchSpan(5, 8)))
     claims.write(claim)
     assert claims.read(SOURCE) == claim
     [file] = (tmp_path / SOURCE).glob("*.json")
@@ -271,7 +271,15 @@ WRITES: Final = frozenset(
     {
         *("write", "evolve", "restore", "remove", "publish", "restate", "revise", "move_away"),
         *("record_capture", "note_looked", "mark_merged", "acknowledge", "settle", "open_intent"),
-        *("order_load", "number_above", "decide", "begin_batch", "quarantine", "abandon"),
+        *(
+            "order_load",
+            "number_above",
+            "inherit",
+            "decide",
+            "begin_batch",
+            "quarantine",
+            "abandon",
+        ),
     }
 )
 """The calls of ports that leave something behind."""

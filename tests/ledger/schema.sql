@@ -229,6 +229,15 @@ create table lockstep.handovers (
     constraint handovers_whole CHECK (((delta_version IS NULL) = (shows IS NULL)))
 );
 
+create table lockstep.inherited (
+    source text not null,
+    above bigint not null,
+    through bigint not null,
+    constraint inherited_pk PRIMARY KEY (source, above),
+    constraint inherited_source FOREIGN KEY (source) REFERENCES lockstep.sources(name),
+    constraint inherited_span CHECK (((above >= 0) AND (above < through)))
+);
+
 create table lockstep.leases (
     source text not null,
     token bigint not null,

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from pipeline.batch import BatchState, Cursor, Requests
+from pipeline.claim import BatchSpan
 from pipeline.decisions import Lease
 from pipeline.errors import Remedy
 from pipeline.intent import VersionSetEntry
@@ -312,3 +313,13 @@ def test_what_a_table_is_owed_is_kept(ledger: Ledger, lease: Lease, remedy: Reme
     assert ledger.table_states(lease.source)[ORDERS].remedy is None
     ledger.abandon(lease, taken.id, "damaged")
     assert ledger.table_states(lease.source)[ORDERS].remedy is remedy
+
+
+def test_what_a_recovered_ledger_took_over_is_kept(
+    ledger: Ledger, source: str, lease: Lease
+) -> None:
+    assert ledger.inherited(source) == ()
+    ledger.inherit(lease, [BatchSpan(0, 3)])
+    spans = (BatchSpan(0, 2), BatchSpan(4, 7))
+    ledger.inherit(lease, reversed(spans))
+    assert ledger.inherited(source) == spans

@@ -827,6 +827,13 @@ values (%(s)s, %(a)s, 'shop', 'x', 'binlog', 1, 4)
 -- rule: extents_stay
 insert into lockstep.extents (source, batch, database, name) values (%(s)s, %(a)s, 'shop', 'x');
 delete from lockstep.extents where source = %(s)s
+-- rule: inherited_source
+insert into lockstep.inherited values ('nobody', 0, 1)
+-- rule: inherited_pk
+insert into lockstep.inherited values (%(s)s, 0, 1), (%(s)s, 0, 2)
+-- rule: inherited_span
+insert into lockstep.inherited values (%(s)s, 2, 2)
+
 -- rule: ledger_pk
 insert into lockstep.ledger (id) select id from lockstep.ledger
 -- rule: ledger_alone

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.claim import Claim, VoidBatches
+from pipeline.claim import BatchSpan, Claim
 from pipeline.lake_commit import LakeCommit, stamp
 from pipeline.position import Coordinates, LogFile
 from pipeline.recovery.decide import NEAR, decide
@@ -166,7 +166,7 @@ def test_batches_that_are_void_do_not_count() -> None:
     shown = (ShownBatch(1, 2, OWN), ShownBatch(0, 1, OWN))
     mirror = MirrorFacts(table, "a", 1, shown, frozenset({1, 2}), told=(Told(2, OWN, place(2)),))
     told = (Told(1, OWN, place(1), whole=True),)
-    facts = LakeFacts(OWN, told, (mirror,), void=(VoidBatches(1, 4),))
+    facts = LakeFacts(OWN, told, (mirror,), void=(BatchSpan(1, 4),))
     plan = decide(facts, lambda _: True)
     assert plan is not None
     assert (plan.told.batch, [one.version for one in plan.adopted]) == (1, [0])
@@ -273,3 +273,6 @@ def test_what_a_folder_went_back_from_is_void_for_ever(
             highest += batches
         void = {batch for batch in range(highest + 1) if any(batch in one for one in claim.void)}
         assert void == set(range(highest + 1)) - set(counting)
+        spans = LakeFacts(None, (), (), void=claim.void).counting(counting[-1])
+        taken_over = [n for n in range(highest + 1) if any(n in one for one in spans)]
+        assert taken_over == counting[1:]

@@ -16,6 +16,7 @@ from uuid import UUID, uuid4
 
 from pipeline.batch import Batch, BatchState, Prepared, Xid
 from pipeline.catalog.values import Registered
+from pipeline.claim import BatchSpan
 from pipeline.decisions import Decision, Lease, LeaseView, Override, RecordedDecision
 from pipeline.errors import LeaseLost
 from pipeline.intent import Intent, MissingTable, SettledWrite, VersionSetEntry
@@ -136,6 +137,7 @@ class MemoryBooks:
         default_factory=dict
     )
     looked: dict[tuple[str, str], int] = field(default_factory=dict)
+    inherited: dict[str, tuple[BatchSpan, ...]] = field(default_factory=dict)
     skipped: dict[str, int] = field(default_factory=dict)
     consumers: dict[int, ConsumerEntry] = field(default_factory=dict)
     deliveries: dict[int, DeliveryEntry] = field(default_factory=dict)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
+from pipeline.claim import BatchSpan
 from pipeline.decisions import Lease
 from tests.twins.books import MemorySubject
 
@@ -27,3 +28,10 @@ class MemoryLakeBooks(MemorySubject):
         with self._step(lease) as books:
             books.skip_to("batch", len(books.batches), batch)
             books.skip_to("write", len(books.intents), txn_version)
+
+    def inherit(self, lease: Lease, spans: Iterable[BatchSpan]) -> None:
+        with self._step(lease) as books:
+            books.inherited[lease.source] = tuple(sorted(spans, key=lambda span: span.after))
+
+    def inherited(self, source: str) -> tuple[BatchSpan, ...]:
+        return self.books.inherited.get(source, ())

@@ -8,7 +8,7 @@ means (`pipeline.claim`), the tables' logs one by one (`lake_logs`).
 from __future__ import annotations
 
 from pipeline.batch import Batch, BatchState
-from pipeline.claim import Claim, Unclaimed, VoidBatches, judge_claim
+from pipeline.claim import BatchSpan, Claim, Unclaimed, judge_claim
 from pipeline.errors import ForeignCommit, LockstepError
 from pipeline.runs.agreement.lake_logs import changelogs_parted, parted
 from pipeline.runs.context import Workplace
@@ -68,11 +68,11 @@ def lake_trouble(work: Workplace) -> LockstepError | None:
     return disagreement(work) or changelogs_parted(work)
 
 
-def contradicted(work: Workplace, folder: Claim | Unclaimed) -> list[VoidBatches]:
+def contradicted(work: Workplace, folder: Claim | Unclaimed) -> list[BatchSpan]:
     """What the folder went back from although this ledger still has it: a recovery did not finish,
     or this ledger was given up for another one."""
 
-    def known(span: VoidBatches) -> bool:
+    def known(span: BatchSpan) -> bool:
         batches = work.ledger.live_batches(work.source.name, span.after + 1, span.through)
         return any(_captured(batch) for batch in batches)
 

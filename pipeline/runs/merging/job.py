@@ -35,7 +35,7 @@ from pipeline.schema.history import Knowledge, SchemaVersion
 from pipeline.schema.model import TableSchema
 from pipeline.schema.overruled import in_force, out_of_order
 from pipeline.schema.zones import zone_of
-from pipeline.segment import RowCounts
+from pipeline.segment import RowCounts, batch_of
 from pipeline.table import TableName
 from pipeline.table_state import SnapshotPart, TableEventKind, TableState
 
@@ -143,6 +143,8 @@ def prepare_job(work: Workplace, task: Task) -> Job:
     if completion is not None:
         _require_complete(plan, line, key)
     known = {version.version: version for version in versions}
+    folders = folders_of(work, plan, known)
+    _require_files(work, task, folders)
     again = reads_again(work, task.batches)
     # Behind a gap a row may be inserted whose deletion nobody read; in an overlap, again.
     return Job(
@@ -150,7 +152,7 @@ def prepare_job(work: Workplace, task: Task) -> Job:
         lineage=line,
         key=key,
         steps=() if plan.replaces else steps(line),
-        folders=folders_of(work, plan, known),
+        folders=folders,
         after=after,
         emptied=emptied_at(work, task.state.table, plan, task.batches),
         again=again,
@@ -175,6 +177,16 @@ def _require_snapshot(work: Workplace, task: Task) -> None:
         parts = work.ledger.snapshots(work.source.name, batch.id)
         if batch.state is BatchState.ACKNOWLEDGED and not needed.isdisjoint(parts):
             raise owed("what was read of it was not merged in time")
+
+
+def _require_files(work: Workplace, task: Task, folders: Mapping[int, str]) -> None:
+    """`repair` looks at the files of batches that wait for their merge, not at those of batches
+    that were acknowledged without the table."""
+    done = {batch.id for batch in task.batches if batch.state is BatchState.ACKNOWLEDGED}
+    for segment in task.plan.segments if done else ():
+        files = [file for file in segment.files if batch_of(file.path) in done]
+        for why in work.segments.damaged(folders[segment.schema_version], files):
+            raise owed(f"captured changes of it are lost: {why}")
 
 
 def _lineage(

@@ -225,14 +225,18 @@ def _acknowledged(
 
 
 def _inherits(work: Workplace) -> Callable[[int], bool]:
-    """Return which batches count although the ledger does not have them: if it was made from the
-    lake, its first one stands for those before it. Changes that were forgotten stay so."""
+    """Return which batches count although the ledger does not have them: those that it took over
+    when it was made from the lake. Changes that were forgotten stay so."""
     source = work.source.name
-    first, gone = work.ledger.first_batch(source), work.ledger.forgotten(source)
+    inherited, gone = work.ledger.inherited(source), work.ledger.forgotten(source)
     void = said_by(work, work.ledger.identity()).void
-    end = 0 if first is None else first.id
     above = 0 if gone is None else gone.through
-    return lambda batch: above < batch < end and not any(batch in span for span in void)
+
+    def counts(batch: int) -> bool:
+        taken = any(batch in span for span in inherited)
+        return batch > above and taken and not any(batch in span for span in void)
+
+    return counts
 
 
 def _inherited(work: Workplace, folder: str, inherits: Callable[[int], bool]) -> list[SegmentFile]:

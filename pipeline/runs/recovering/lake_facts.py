@@ -13,7 +13,7 @@ from itertools import islice
 from typing import Final
 
 from pipeline.changes.source_tables import source_table_path
-from pipeline.claim import VoidBatches
+from pipeline.claim import BatchSpan
 from pipeline.lake_commit import FileAction, LakeCommit
 from pipeline.listing import own_files
 from pipeline.recovery.facts import LakeFacts, MirrorFacts, Told
@@ -81,6 +81,7 @@ def gather(work: Workplace) -> GatheredLake:
     folders, mirrors, listed = dict[str, int](), list[MirrorFacts](), list[Listed]()
     told, highest = list[Told](), 0
     claim = said_by(work, "")
+    named = [claim.batch or 0]
     void = list(claim.void)
     tables = work.claims.tables(source)
     work.progress.note(f"the logs of {len(tables)} tables in the lake are read")
@@ -96,17 +97,17 @@ def gather(work: Workplace) -> GatheredLake:
             there = {path: FileAction(path, None, True, size=size) for path, size in files.items()}
             left = own_files(there, commits)
             listed.append(Listed(folder, table, commits[0].delta_version, files, left))
+            named += [*listed[-1].batches, *_numbers(commits)]
             if table is SourceTable.TRANSACTIONS:
                 said = [one for commit in commits if (one := told_of(commit, whole=True))]
                 listed_batches = listed[-1].batches
                 told = [one for one in said if one.whole and one.batch in listed_batches]
                 behind = forgotten_of(commits)
                 gone = {one.batch for one in said if one.whole and one.batch > behind}
-                void += [VoidBatches(b - 1, b) for b in sorted(gone - listed_batches)]
+                void += [BatchSpan(b - 1, b) for b in sorted(gone - listed_batches)]
         elif not changelog and (found := mirror_facts(folder, commits)) is not None:
             mirrors.append(found)
             highest = max([highest, *_numbers(commits)])
-    named = [claim.batch or 0, *(batch for changelog in listed for batch in changelog.batches)]
     facts = LakeFacts(
         claim.ledger or None,
         tuple(told),
@@ -130,6 +131,7 @@ def _table_of(commits: Iterable[LakeCommit]) -> TableName | None:
 
 
 def _numbers(commits: Iterable[LakeCommit]) -> Iterable[int]:
+    """The numbers of writes to a mirror; of batches in a changelog, or of a replay's revisions."""
     for commit in commits:
         yield from (n for name, n in commit.transactions.items() if name.startswith("lockstep/"))
         number = (commit.said or {}).get("txn_version")

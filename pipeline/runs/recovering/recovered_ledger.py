@@ -66,6 +66,7 @@ def record(
     for left in ledger.unfinished(work.source.name):
         ledger.abandon(lease, left.id, "its recovery did not finish")
     ledger.number_above(lease, batch=plan.batch, txn_version=basis.gathered.txn_version)
+    ledger.inherit(lease, basis.gathered.facts.counting(plan.told.batch))
     facts = {
         "batch": plan.told.batch,
         "of_ledger": plan.told.ledger,
