@@ -20,7 +20,7 @@ setup: $(READY)  ## virtual environment, pinned dependencies, Delta's jars; Java
 
 # The stamp is touched last: an interrupted set-up is taken up again. PYTHON is chosen once, for all
 # lines of it.
-$(READY): requirements.lock pyproject.toml resources/lake/lockstep-log-store.jar
+$(READY): requirements-dev.lock pyproject.toml resources/lake/lockstep-log-store.jar
 	$(eval PYTHON := $(PYTHON))
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
 	  echo "Lockstep needs Python 3.11 or newer, which \`$(PYTHON)\` is not. Another one: make setup PYTHON=/path/to/python3.12" >&2; \
@@ -30,7 +30,7 @@ $(READY): requirements.lock pyproject.toml resources/lake/lockstep-log-store.jar
 	  echo "Python's venv module is missing. On Debian or Ubuntu: apt-get install python3-venv" >&2; \
 	  exit 2; }
 	@echo "Installing the pinned dependencies into $(VENV) (once; a few minutes)"
-	@$(BIN)/python -m pip install --quiet --no-deps --use-pep517 --require-hashes -r requirements.lock
+	@$(BIN)/python -m pip install --quiet --no-deps --use-pep517 --require-hashes -r requirements-dev.lock
 	@$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation -e .
 	@$(BIN)/lockstep setup --with s3
 	@touch $@
@@ -81,7 +81,11 @@ follow: $(READY)  ## follow the DDL in CASES=DIR on a real server; wrong ones fa
 jar: $(READY)  ## compile the log stores and all other Java; needs a JDK
 	@$(BIN)/python -m tests.lake.build_log_store
 
-lock: $(READY)  ## renew requirements.lock from pyproject.toml
-	@$(BIN)/uv pip compile pyproject.toml --quiet --upgrade --all-extras --universal \
-	  --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-strip-extras \
-	  --custom-compile-command 'make lock' --output-file requirements.lock
+LOCK := uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes \
+	  --no-emit-index-url --no-emit-find-links --no-strip-extras --custom-compile-command 'make lock'
+RUNS_WITH := connect hive openlineage
+
+lock: $(READY)  ## renew both locks from pyproject.toml: what runs need, and what developers need
+	@$(BIN)/$(LOCK) --upgrade --all-extras --output-file requirements-dev.lock
+	@$(BIN)/$(LOCK) $(addprefix --extra ,$(RUNS_WITH)) --constraint requirements-dev.lock \
+	  --output-file requirements.lock

@@ -105,12 +105,19 @@ def test_every_import_rule_is_kept_and_notices_its_offence(house: Path) -> None:
     assert verdicts(house) == dict.fromkeys(OFFENCES, "BROKEN")
 
 
-def test_the_lock_names_no_host_and_pins_everything() -> None:
-    """Every requirement of the lock has one version and hashes, and no address."""
-    text = (REPOSITORY / "requirements.lock").read_text()
-    entries = re.findall(r"^(\S+?)==\S+(?: ;.*)? \\\n    --hash=sha256:[0-9a-f]{64}", text, re.M)
-    named = re.findall(r"^[A-Za-z0-9]\S*", text, re.M)
-    assert (len(entries), "://" in text, "index-url" in text) == (len(named), False, False)
+def test_the_locks_name_no_host_pin_everything_and_agree() -> None:
+    """Every requirement of a lock has one version and hashes, and no address; runs have the
+    versions that the tests have, and nothing that only tests need."""
+    pins = []
+    for name in ("requirements.lock", "requirements-dev.lock"):
+        text = (REPOSITORY / name).read_text()
+        entries = re.findall(r"^\S+?==\S+(?: ;.*)?(?= \\\n    --hash=sha256:[0-9a-f]{64})", text, re.M)
+        named = re.findall(r"^[A-Za-z0-9]\S*", text, re.M)
+        assert (len(entries), "://" in text, "index-url" in text) == (len(named), False, False)
+        pins.append({re.sub(r"\[.*?\]", "", entry) for entry in entries})
+    runs, developers = pins
+    assert runs < developers
+    assert not {"pytest", "moto", "duckdb", "connectorx"} & {pin.split("==")[0] for pin in runs}
 
 
 def test_modules_say_what_belongs_in_them() -> None:
