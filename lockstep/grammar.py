@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 import sys
 from collections.abc import Sequence
 from functools import cache
@@ -37,12 +38,33 @@ class _Version(argparse.Action):
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
     """The arguments, read; `UsageError`."""
-    return make_parser().parse_args(arguments)
+    try:
+        return make_parser().parse_args(arguments)
+    except UsageError:
+        _require_known_command(arguments)
+        raise
 
 
-@cache
+def _require_known_command(arguments: Sequence[str]) -> None:
+    """`UsageError` that names the command which is written most like an unknown one."""
+    before = _Parser(add_help=False, parents=[_shared()])
+    before.add_argument("command", nargs="?", default="help")
+    given = before.parse_known_args(arguments)[0].command
+    names = _made()[1]
+    nearest = difflib.get_close_matches(given, names, n=1)
+    if nearest and given not in names:
+        raise UsageError(
+            f"There is no command {given!r}; did you mean {nearest[0]!r}?",
+            hint=f"`lockstep {nearest[0]} --help`",
+        )
+
+
 def make_parser() -> argparse.ArgumentParser:
-    """One for all commands of a process, and of those that are forked from it."""
+    return _made()[0]
+
+
+def _shared() -> _Parser:
+    """The options that stand before the command or after it."""
     shared = _Parser(add_help=False)
     shared.add_argument(
         "--config",
@@ -68,6 +90,14 @@ def make_parser() -> argparse.ArgumentParser:
         default=argparse.SUPPRESS,
         help="those lines of JSON in a file as well, which rotates",
     )
+    return shared
+
+
+@cache
+def _made() -> tuple[argparse.ArgumentParser, frozenset[str]]:
+    """One parser for all commands of a process, and of those that are forked from it; their
+    names."""
+    shared = _shared()
     parser = _Parser(
         prog="lockstep",
         description="Keeps Delta Lake tables equal to MySQL tables, in bounded runs.",
@@ -239,8 +269,8 @@ def make_parser() -> argparse.ArgumentParser:
     completion = command(
         "completion", "print a script that makes the shell complete commands and options"
     )
-    completion.add_argument("shell", choices=("bash", "zsh", "tcsh"))
-    return parser
+    completion.add_argument("shell", choices=("bash", "zsh", "fish", "tcsh"))
+    return parser, frozenset(commands.choices)
 
 
 def place_argument(text: str, option: str, command: str = "run") -> Place:

@@ -239,9 +239,20 @@ def init(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--tls", choices=("verify", "required", "off"), help="(verify)")
     parser.add_argument(
-        "--tables", action="append", metavar="PATTERN", help="database.table, with * and ?"
+        "--tables",
+        nargs="+",
+        action="extend",
+        metavar="PATTERN",
+        help="database.table, with * and ?",
     )
-    parser.add_argument("--exclude", action="append", default=[], metavar="PATTERN")
+    parser.add_argument(
+        "--exclude",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="PATTERN",
+        help="what to leave out of that",
+    )
     parser.add_argument(
         "--start",
         help="snapshot: the tables as they are, then the log (default); earliest: all logs the "

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from importlib.resources import files
+from typing import TYPE_CHECKING, Final
 
 from lockstep import exits
 from lockstep.commands import check
@@ -18,6 +20,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 Ask = Callable[[str, str], str]
+
+_OPENING: Final = (
+    "# Written by `lockstep init`. It has every key there is; those after a # are optional"
+)
+_HEADER: Final = re.compile(r"(?:# )?\[{1,2}(?P<name>[a-z.]+)\]{1,2} ")
+_KEY: Final = re.compile(r"(?:# )?(?P<name>[a-z_]+) = .*?(?P<comment># \w.*)")
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
@@ -67,33 +75,45 @@ def configuration(arguments: argparse.Namespace, ask: Ask | None) -> str:
     )
     if not tables:
         raise UsageError("--tables is missing.", hint="`lockstep init --help`")
-    lines = [
-        "[lake]",
-        f"path = {_toml(arguments.lake)}",
-        "",
-        "[ledger]",
-        f"dsn = {_toml(arguments.ledger)}",
-        "",
-        "[[sources]]",
-        f"name = {_toml(name)}",
-        f"host = {_toml(host)}",
-        f"port = {arguments.port}",
-        f"user = {_toml(user)}",
-        f"password = {_toml(password)}",
-        f"tls = {_toml(tls)}",
-        f"tables = [{', '.join(map(_toml, tables))}]",
-    ]
+    chosen_keys = {
+        "lake": {"path": arguments.lake},
+        "ledger": {"dsn": arguments.ledger},
+        "sources": {
+            "name": name,
+            "host": host,
+            "port": arguments.port,
+            "user": user,
+            "password": password,
+            "tls": tls,
+            "tables": tables,
+            "start": arguments.start or "snapshot",
+        },
+    }
     if arguments.exclude:
-        lines.append(f"exclude = [{', '.join(map(_toml, arguments.exclude))}]")
-    lines.append(f"start = {_toml(arguments.start or 'snapshot')}")
+        chosen_keys["sources"]["exclude"] = arguments.exclude
     if arguments.schedule:
-        lines.append(f"schedule = {_toml(arguments.schedule)}")
+        chosen_keys["sources"]["schedule"] = arguments.schedule
+    example = files("lockstep").joinpath("example.toml").read_text(encoding="utf-8")
+    return filled(example, chosen_keys)
+
+
+def filled(example: str, values: Mapping[str, Mapping[str, object]]) -> str:
+    """The example, with these values of its keys, by section; its comments stay."""
+    lines, section = [_OPENING], ""
+    for line in example.splitlines()[1:]:
+        if header := _HEADER.match(line):
+            section = header["name"]
+        key = _KEY.match(line)
+        if key is not None and key["name"] in values.get(section, {}):
+            assignment = f"{key['name']} = {_toml(values[section][key['name']])}"
+            line = f"{assignment:<39} {key['comment']}"
+        lines.append(line)
     return "\n".join(lines) + "\n"
 
 
-def _toml(text: str) -> str:
-    """A TOML basic string: JSON's escapes are among its own."""
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+def _toml(value: object) -> str:
+    """A value of TOML: JSON's numbers, lists and escapes of strings are among its own."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _asker(context: CommandContext) -> Ask:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import textwrap
 import threading
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -317,20 +319,36 @@ def options(**given: object) -> argparse.Namespace:
 def test_init_writes_what_was_given() -> None:
     """The options, and defaults for the rest: a file that is valid as it stands."""
     text = init.configuration(
-        options(name="shop", host="db", user="me", tables=["shop.*"], schedule="0 * * * *"), None
+        options(
+            name="shop", host="db", user="me", tables=["shop.*", 'a"\x7f.*'], schedule="0 * * * *"
+        ),
+        None,
     )
-    assert text.splitlines()[6:] == [
-        "[[sources]]",
-        'name = "shop"',
-        'host = "db"',
-        "port = 3306",
-        'user = "me"',
-        'password = "env:SHOP_PASSWORD"',
-        'tls = "verify"',
-        'tables = ["shop.*"]',
-        'start = "earliest"',
-        'schedule = "0 * * * *"',
-    ]
+    assert tomllib.loads(text) == {
+        "lake": {"path": "lake"},
+        "ledger": {"dsn": "embedded"},
+        "sources": [
+            {
+                "name": "shop",
+                "host": "db",
+                "port": 3306,
+                "user": "me",
+                "password": "env:SHOP_PASSWORD",
+                "tls": "verify",
+                "tables": ["shop.*", 'a"\u007f.*'],
+                "start": "earliest",
+                "schedule": "0 * * * *",
+            }
+        ],
+    }
+
+
+def test_init_keeps_what_the_example_explains() -> None:
+    """Every comment of the example is in the file, in its place."""
+    text = init.configuration(options(name="x", host="db", user="me", tables=["x.*"]), None)
+    example = (Path(__file__).resolve().parents[2] / "lockstep.toml").read_text()
+    written, shown = (re.findall(r"# .*", one)[1:] for one in (text, example))
+    assert [re.sub(".*#", "", one) for one in written] == [re.sub(".*#", "", one) for one in shown]
 
 
 def test_init_asks_for_what_is_open() -> None:

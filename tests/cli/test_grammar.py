@@ -46,6 +46,13 @@ def test_what_cannot_be_read_is_a_usage_error(line: str) -> None:
     assert caught.value.hint.endswith("--help`")
 
 
+@pytest.mark.parametrize(("typed", "meant"), [("stauts", "status"), ("--json varify", "verify")])
+def test_an_unknown_command_is_told_the_one_that_was_meant(typed: str, meant: str) -> None:
+    with pytest.raises(UsageError, match=f"did you mean '{meant}'") as caught:
+        parse(typed.split())
+    assert caught.value.hint == f"`lockstep {meant} --help`"
+
+
 @pytest.mark.parametrize(
     "line", ["--config f --json run", "run --config f --json", "--json run --config f"]
 )
