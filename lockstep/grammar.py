@@ -52,11 +52,12 @@ def _require_known_command(arguments: Sequence[str]) -> None:
     given = before.parse_known_args(arguments)[0].command
     names = _made()[1]
     nearest = difflib.get_close_matches(given, names, n=1)
-    if nearest and given not in names:
-        raise UsageError(
-            f"There is no command {given!r}; did you mean {nearest[0]!r}?",
-            hint=f"`lockstep {nearest[0]} --help`",
-        )
+    if given not in names:
+        for command in nearest:
+            raise UsageError(
+                f"There is no command {given!r}; did you mean {command!r}?",
+                hint=f"`lockstep {command} --help`",
+            )
 
 
 def make_parser() -> argparse.ArgumentParser:
