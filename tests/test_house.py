@@ -111,7 +111,9 @@ def test_the_locks_name_no_host_pin_everything_and_agree() -> None:
     pins = []
     for name in ("requirements.lock", "requirements-dev.lock"):
         text = (REPOSITORY / name).read_text()
-        entries = re.findall(r"^\S+?==\S+(?: ;.*)?(?= \\\n    --hash=sha256:[0-9a-f]{64})", text, re.M)
+        entries = re.findall(
+            r"^\S+?==\S+(?: ;.*)?(?= \\\n    --hash=sha256:[0-9a-f]{64})", text, re.M
+        )
         named = re.findall(r"^[A-Za-z0-9]\S*", text, re.M)
         assert (len(entries), "://" in text, "index-url" in text) == (len(named), False, False)
         pins.append({re.sub(r"\[.*?\]", "", entry) for entry in entries})

@@ -117,6 +117,7 @@ def _preflight(
         mirrors,
         keep,
         plan.snapshot,
+        plan.lake.foreign_keys,
     )
 
 

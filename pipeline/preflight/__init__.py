@@ -12,6 +12,7 @@ from datetime import timedelta
 from typing import Protocol
 
 from pipeline.keeping import KEEP
+from pipeline.policies import ForeignKeys
 from pipeline.ports.ledger import Ledger
 from pipeline.ports.source import SourceServer
 from pipeline.preflight.evidence import KeptMirror, Known, SourceEvidence
@@ -69,13 +70,23 @@ def preflight(
     mirrors: Sequence[KeptMirror] = (),
     keep: timedelta = KEEP,
     reading: SnapshotPlan | None = None,
+    foreign_keys: ForeignKeys = ForeignKeys.QUARANTINE,
 ) -> tuple[Finding, ...]:
     """Every finding about a source, gravest first. `states` are the ledger's, `pause` the
     longest time between two scheduled runs, `partial` the ledger's partial tables, `mirrors`
-    those there are, whose versions are promised for `keep`; `reading`: how tables are read."""
+    those there are, whose versions are promised for `keep`; `reading`: how tables are read;
+    `foreign_keys`: what becomes of children whose changes are not logged."""
     return check_findings(
         Known.of(survey, server.tables(), patterns, states),
         SourceEvidence.of(
-            survey, patterns, server.structures(), pause, partial, mirrors, keep, reading
+            survey,
+            patterns,
+            server.structures(),
+            pause,
+            partial,
+            mirrors,
+            keep,
+            reading,
+            foreign_keys,
         ),
     )

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from pipeline.keeping import KEEP, Retention
+from pipeline.policies import ForeignKeys
 from pipeline.ports.source import ListedTable, ServerFacts
 from pipeline.source_plan import SnapshotPlan
 from pipeline.survey import Survey, SurveyedTable
@@ -84,6 +85,8 @@ class SourceEvidence:
     reading: SnapshotPlan = field(default_factory=SnapshotPlan)
     """How tables are read from the source."""
 
+    foreign_keys: ForeignKeys = ForeignKeys.QUARANTINE
+
     @classmethod
     def of(
         cls,
@@ -95,6 +98,7 @@ class SourceEvidence:
         mirrors: Sequence[KeptMirror] = (),
         keep: timedelta = KEEP,
         reading: SnapshotPlan | None = None,
+        foreign_keys: ForeignKeys = ForeignKeys.QUARANTINE,
     ) -> SourceEvidence:
         tables = tuple(table for table in survey.tables if patterns.matches(table.name))
         captured = tuple(structure for structure in structures if patterns.matches(structure.name))
@@ -110,6 +114,7 @@ class SourceEvidence:
             tuple(mirrors),
             keep,
             reading or SnapshotPlan(),
+            foreign_keys,
         )
 
     @property

@@ -16,6 +16,7 @@ from typing import Final
 from pipeline.changes.extents import cure, told
 from pipeline.engines import engine_of
 from pipeline.grants import grant_statement, place
+from pipeline.policies import ForeignKeys
 from pipeline.preflight.evidence import SourceEvidence
 from pipeline.preflight.findings import CheckRule, Fault, Fine, Verdict
 from pipeline.survey import SurveyedForeignKey
@@ -23,7 +24,7 @@ from pipeline.table import TableName
 
 TOPIC: Final = "the tables"
 _ORDINARY: Final = "BASE TABLE"
-_WITHOUT_SWITCH: Final = "exclude the child, or let the application change its rows"
+_REREAD: Final = 'foreign_keys = "resnapshot" under [[sources]] has runs read these tables again'
 _ACTIONS: Final = ("CASCADE", "SET NULL", "SET DEFAULT")
 
 
@@ -78,8 +79,11 @@ def _cascades(looked: SourceEvidence) -> Iterator[Verdict]:
     keys = [key for key in looked.survey.foreign_keys if key.child in captured]
     acting = [key for key in keys if _may_act(key)]
     if acting and not logs_cascades(looked):
-        for key in acting:
-            yield Fault(_cascade(key), str(key.child), _cascade_cure(looked, key))
+        reread = looked.foreign_keys is ForeignKeys.RESNAPSHOT
+        if reread:
+            yield Fine("what foreign keys change is not logged: runs read those tables again")
+        for key in (key for key in acting if not reread or _unseen(key)):
+            yield Fault(_cascade(key), f"{key.child} ({key.name})", _cascade_cure(looked, key))
         yield from _unseen_parents(looked, captured)
     elif keys:
         yield Fine("what foreign keys change is logged, or they change nothing")
@@ -104,25 +108,28 @@ def _unseen_parents(looked: SourceEvidence, captured: Collection[TableName]) -> 
 
 
 def _may_act(key: SurveyedForeignKey) -> bool:
-    actions = (key.on_update, key.on_delete)
-    return None in actions or any(action in _ACTIONS for action in actions)
+    return _unseen(key) or any(action in _ACTIONS for action in (key.on_update, key.on_delete))
+
+
+def _unseen(key: SurveyedForeignKey) -> bool:
+    return None in (key.on_update, key.on_delete)
 
 
 def _cascade(key: SurveyedForeignKey) -> str:
-    if key.on_delete is None or key.on_update is None:
-        return f"foreign key {key.name}: the account may not see whether it changes rows"
+    if _unseen(key):
+        return "the account may not see whether the foreign key changes rows"
     acts = [
         f"ON {event} {action}"
         for event, action in (("UPDATE", key.on_update), ("DELETE", key.on_delete))
         if action in _ACTIONS
     ]
-    return f"foreign key {key.name} ({', '.join(acts)}) changes rows with no row events"
+    return f"the foreign key's {' and '.join(acts)} changes rows with no row events"
 
 
 def _cascade_cure(looked: SourceEvidence, key: SurveyedForeignKey) -> str | None:
-    if key.on_delete is None or key.on_update is None:
+    if _unseen(key):
         return f"{grant_statement('REFERENCES', place(key.child), looked.survey.account)};"
-    return None if looked.setting("innodb_native_foreign_keys") else _WITHOUT_SWITCH
+    return None if looked.setting("innodb_native_foreign_keys") else _REREAD
 
 
 def _spelling(looked: SourceEvidence) -> Iterator[Verdict]:
@@ -183,8 +190,8 @@ CHECK_RULES: Final = (
         "MariaDB, MySQL versions that leave foreign keys to InnoDB, and MySQL with "
         "innodb_native_foreign_keys=ON do not log what these do to the child's rows: a run that "
         "meets such a change of a parent quarantines the child, or re-reads it",
-        "set innodb_native_foreign_keys = OFF in the server's configuration and restart it; a "
-        f"server that does not have it: {_WITHOUT_SWITCH}",
+        "set innodb_native_foreign_keys = OFF in the server's configuration and restart it; where "
+        f"the server does not have it: {_REREAD}",
         _cascades,
     ),
     CheckRule(

@@ -10,24 +10,38 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from pipeline.errors import ConfigurationError, LockstepError, NotYet
+from resources.config.catalog import CatalogSection
+from resources.config.dagster import DagsterSection
 from resources.config.lineage import LineageSection
 from resources.config.locate import KeyPath, line_of
-from resources.config.model import File, LakeSection, LedgerSection
+from resources.config.model import File, LakeSection, LedgerSection, UpkeepSection
 from resources.config.sources import (
     BoundsSection,
+    ReplaySection,
+    SnapshotSection,
     SourceSection,
     StandbySection,
+    TriggerSection,
 )
 from resources.config.values import AboutKey, NotBuiltYet
 
 _PARTS: Mapping[str, type[BaseModel]] = {
     "lake": LakeSection,
     "ledger": LedgerSection,
+    "dagster": DagsterSection,
+    "upkeep": UpkeepSection,
     "lineage": LineageSection,
+    "catalog": CatalogSection,
     "sources": SourceSection,
     "bounds": BoundsSection,
+    "snapshot": SnapshotSection,
     "standby": StandbySection,
+    "trigger": TriggerSection,
+    "replay": ReplaySection,
 }
+"""The file's tables, by the last part of their names; those from `bounds` on are of a source."""
+
+_OF_A_SOURCE = tuple(_PARTS)[tuple(_PARTS).index("bounds") :]
 
 _PATTERNS: Mapping[str, str] = {
     "name": "must be a lower-case name such as shop (a letter, then letters, digits or _, 32 at "
@@ -138,5 +152,15 @@ def _part(path: KeyPath) -> str | None:
 def _unknown(path: KeyPath, key: str, line: int | None) -> Problem:
     top_level = len(path) == 1
     model = File if top_level else _PARTS.get(_part(path) or str(path[0]), File)
+    homes = [_header(name) for name, part in _PARTS.items() if key in part.model_fields]
+    if homes:
+        return Problem(line, f"unknown key {key!r} here; it belongs under {' or '.join(homes)}")
     nearest = difflib.get_close_matches(key, model.model_fields, n=1, cutoff=0.0)
     return Problem(line, f"unknown key {key!r}; did you mean {nearest[0]!r}?")
+
+
+def _header(part: str) -> str:
+    """As it stands in the file."""
+    if part == "sources":
+        return "[[sources]]"
+    return f"[sources.{part}]" if part in _OF_A_SOURCE else f"[{part}]"

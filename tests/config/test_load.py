@@ -69,6 +69,19 @@ MISTAKES = {
         SOURCE + 'tabels = ["a.b"]\n',
         "lockstep.toml: line 7: unknown key 'tabels'; did you mean 'tables'?",
     ),
+    "a key in the wrong table": (
+        SOURCE + 'max_bytes = "1GiB"\n',
+        "lockstep.toml: line 7: unknown key 'max_bytes' here; it belongs under [sources.bounds].",
+    ),
+    "a key of two other tables": (
+        "[lake]\nmax_seconds = 60\n" + SOURCE,
+        "lockstep.toml: line 2: unknown key 'max_seconds' here; it belongs under [sources.bounds] "
+        "or [sources.snapshot].",
+    ),
+    "an unknown key of a table names the nearest of its own": (
+        SOURCE + '[sources.trigger]\nbites = "1GiB"\n',
+        "lockstep.toml: line 8: unknown key 'bites'; did you mean 'bytes'?",
+    ),
     "a literal password": (
         SOURCE.replace("env:SHOP_PASSWORD", "hunter2"),
         "lockstep.toml: line 5: a password in the file is refused; write env:NAME or file:PATH.",

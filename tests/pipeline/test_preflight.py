@@ -10,6 +10,7 @@ import pytest
 
 from pipeline.errors import NothingMatches, PrivilegeMissing, ServerSettings
 from pipeline.keeping import Retention
+from pipeline.policies import ForeignKeys
 from pipeline.ports.source import ListedTable
 from pipeline.position import Coordinates
 from pipeline.preflight import Finding
@@ -326,10 +327,12 @@ def test_a_server_without_the_switch_has_another_cure() -> None:
     key = SurveyedForeignKey("fk", ITEMS, ORDERS, "NO ACTION", "CASCADE")
     survey = replace(SURVEY, settings=settings, foreign_keys=(key,), **MARIADB)
     (finding,) = _judged("foreign keys", looked(survey))
-    assert (finding.subject, finding.level) == ("shop.items", "warning")
+    assert (finding.subject, finding.level) == ("shop.items (fk)", "warning")
     assert finding.hint is not None
-    assert "exclude the child" in finding.hint
+    assert 'foreign_keys = "resnapshot"' in finding.hint
     assert "innodb_native" not in finding.hint
+    followed = replace(looked(survey), foreign_keys=ForeignKeys.RESNAPSHOT)
+    assert [one.level for one in _judged("foreign keys", followed)] == ["ok"]
 
 
 def test_a_parent_that_the_account_does_not_see_is_named() -> None:
@@ -343,7 +346,7 @@ def test_a_parent_that_the_account_does_not_see_is_named() -> None:
     seen = (*SURVEY.tables, SurveyedTable(middle, "BASE TABLE", "InnoDB", False))
     found = surveyed({"innodb_native_foreign_keys": "ON"}, foreign_keys=keys, tables=seen)
     child, parent = _judged("foreign keys", looked(found))
-    assert child.subject == "shop.items"
+    assert child.subject == "shop.items (a)"
     assert (parent.subject, parent.hint) == (
         "other.top",
         "GRANT SELECT ON `other`.`top` TO 'lockstep'@'%';",
