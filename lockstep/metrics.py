@@ -17,7 +17,7 @@ from prometheus_client.openmetrics.exposition import generate_latest
 from prometheus_client.registry import Collector, CollectorRegistry
 
 from assets.report.drawing import seconds_of
-from pipeline.proof.proven import open_differences
+from pipeline.proof.proven import open_differences, proven_since
 from pipeline.runs.inspecting.span_report import SpanReport
 from pipeline.standing.facts import Standing
 from pipeline.standing.verdict import State, Verdict
@@ -123,9 +123,9 @@ def _waiting(standing: Standing) -> Iterator[Sample]:
 def _proofs(standing: Standing, now: datetime) -> Iterator[Sample]:
     differing = len(open_differences(standing.proofs))
     yield "lockstep_tables_differing", "tables that differed when compared", {}, differing
-    whole = [proof for proof in standing.proofs if proof.whole and not proof.differing]
-    moments = [proof.proven_at for proof in whole if proof.proven_at is not None]
-    yield "lockstep_tables_proven", "tables that were proven equal", {}, len(moments)
+    moments = proven_since(standing.proofs, standing.stopped).values()
+    told = "tables that were proven equal and follow the source"
+    yield "lockstep_tables_proven", told, {}, len(moments)
     if moments:
         told = "age of the oldest proof that a table is equal"
         yield "lockstep_proof_age_seconds", told, {}, (now - min(moments)).total_seconds()

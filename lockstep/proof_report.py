@@ -6,14 +6,15 @@ Belongs here: how long ago each table was proven, and which differ. Does not: a 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
 from lockstep.report import counted
 from pipeline.preflight.retention import spoken
-from pipeline.proof.proven import TableProof, open_differences
+from pipeline.proof.proven import TableProof, open_differences, proven_since
 from pipeline.standing.verdict import clock
+from pipeline.table import TableName
 
 
 def proofs_json(proofs: Sequence[TableProof], now: datetime) -> list[dict[str, Any]]:
@@ -37,19 +38,19 @@ def _proof_json(proof: TableProof, now: datetime) -> dict[str, Any]:
     }
 
 
-def proof_lines(proofs: Sequence[TableProof], now: datetime) -> Iterator[str]:
-    """Tables that differed when they were last compared; then how old the proofs of the others
-    are."""
+def proof_lines(
+    proofs: Sequence[TableProof], stopped: Collection[TableName], now: datetime
+) -> Iterator[str]:
+    """Tables that differed when they were last compared; then how old the proofs of those are that
+    follow the source."""
     for table, proof in open_differences(proofs).items():
         rows, when = counted(proof.differing, "row"), clock(proof.compared_at)
         yield f"  {table} differs from MySQL: {rows} when compared {when}"
         yield f"    hint: `lockstep verify {table}` shows which, `--repair` mends them"
-    ages = [
-        proof.proven_at
-        for proof in proofs
-        if proof.whole and not proof.differing and proof.proven_at
-    ]
-    if ages:
-        oldest = spoken(max(now - min(ages), now - now))
-        tables = "1 table" if len(ages) == 1 else f"{len(ages)} tables"
+    proven = proven_since(proofs, stopped).values()
+    if proven:
+        oldest = spoken(max(now - min(proven), now - now))
+        tables = counted(len(proven), "table")
         yield f"  proven equal to MySQL: {tables}, the oldest proof {oldest} ago"
+    if stopped and proofs:
+        yield f"  not proven: {counted(len(stopped), 'table')} that stopped"

@@ -68,7 +68,7 @@ def status_lines(
     for table in standing.loading:
         yield f"  being read from the source: {table.sentence()}"
     yield from partial_lines(standing.partial)
-    yield from proof_lines(standing.proofs, now)
+    yield from proof_lines(standing.proofs, standing.stopped, now)
     yield from tables
     for done in decisions:
         yield f"  {clock(done.decided_at)}  {done.decision.rule}: {done.decision.reason}"

@@ -5,7 +5,7 @@ Values only.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -72,3 +72,15 @@ def open_differences(proofs: Iterable[TableProof]) -> dict[TableName, TableProof
         elif proof.differing and (proof.whole or proof.table not in found):
             found[proof.table] = proof
     return dict(sorted(found.items()))
+
+
+def proven_since(
+    proofs: Iterable[TableProof], stopped: Collection[TableName]
+) -> dict[TableName, datetime]:
+    """Tables that were found equal as a whole when they were last compared, and when. What was
+    proven of a table that has stopped since says nothing of what its mirror shows now."""
+    return {
+        proof.table: proof.proven_at
+        for proof in proofs
+        if proof.whole and not proof.differing and proof.proven_at and proof.table not in stopped
+    }

@@ -106,6 +106,11 @@ class Standing:
     proofs: tuple[TableProof, ...] = ()
 
     @property
+    def stopped(self) -> frozenset[TableName]:
+        """Tables that do not follow the source now, whatever the reason."""
+        return frozenset(one.table for one in (*self.quarantined, *self.astray))
+
+    @property
     def other_server(self) -> bool:
         """Whether another server answers than the one that was read last."""
         return (

@@ -314,9 +314,11 @@ def test_proofs_are_told_with_their_age() -> None:
         TableProof(TableName("shop", "stock"), True, at, 0, proven, at),
         TableProof(TableName("shop", "stock"), False, NOW, 0, proven, NOW),
     )
-    told = list(proof_lines(proofs, NOW))
+    told = list(proof_lines(proofs, (), NOW))
     assert "shop.orders differs from MySQL: 3 rows" in told[0]
     assert "proven equal to MySQL: 1 table, the oldest proof 3 hours ago" in told[-1]
+    told = list(proof_lines(proofs, [TableName("shop", "stock")], NOW))
+    assert told[2:] == ["  not proven: 1 table that stopped"]
     json = proofs_json(proofs, NOW)
     assert [one["age_seconds"] for one in json] == [10800.0, 10800.0, 0.0]
     assert [one["differing"] for one in json] == [3, 0, 0]
