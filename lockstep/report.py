@@ -163,7 +163,8 @@ def show_run(context: CommandContext, record: RunRecord) -> None:
     else:
         context.say(
             f"{record.source}: {captured.start} → {done.position or captured.end}: "
-            f"{captured.transactions:,} transactions, {captured.rows:,} rows, {seconds:.1f} s"
+            f"{counted(captured.transactions, 'transaction')}, {counted(captured.rows, 'row')}"
+            f"{_read_too(merged)}, {seconds:.1f} s"
         )
     if record.requests is not None:
         context.say(f"  requests to the store: {record.requests}")
@@ -179,13 +180,25 @@ def show_run(context: CommandContext, record: RunRecord) -> None:
     show_table(context, ("table", "inserted", "updated", "deleted", "version"), rows)
     for batch, tables in done.held.items():
         context.say(f"batch {batch} is not acknowledged: waits for {', '.join(map(str, tables))}")
-    for one in captured.loaded:
+    if len(captured.loaded) > _MOST:
+        number = sum(one.done for one in captured.loaded)
+        context.say(
+            f"all {number:,} rows of {len(captured.loaded)} tables were read from the source"
+        )
+    for one in captured.loaded if len(captured.loaded) <= _MOST else ():
         context.say(f"{one.sentence()} were read from the source")
     for one in captured.loading:
         context.say(f"{one.sentence()}: the next run reads on")
     show_quarantined(context, done.quarantined)
     for line in partial_lines(done.partial):
         context.say(line)
+
+
+def _read_too(merged: MergeReport) -> str:
+    """The rows that did not come by the log."""
+    read = [done.read for done in merged.merged if done.read]
+    tables = "1 table" if len(read) == 1 else f"{len(read)} tables"
+    return f" and {counted(sum(read), 'row')} read from {tables}" if read else ""
 
 
 def partial_lines(tables: Sequence[Extent]) -> Iterator[str]:
@@ -199,12 +212,24 @@ def partial_lines(tables: Sequence[Extent]) -> Iterator[str]:
 
 
 def show_quarantined(context: CommandContext, tables: Sequence[Quarantine]) -> None:
+    """Those that stopped together for the same reason are told together."""
+    alike: dict[tuple[str, str], list[Quarantine]] = {}
     for table in tables:
-        context.say(
-            f"{table.table} is quarantined at {table.position}: {table.reason}\n  hint: "
-            f"{table.hint}"
-        )
+        alike.setdefault((table.position, table.reason), []).append(table)
+    for (position, reason), those in alike.items():
+        names = ", ".join(str(one.table) for one in those[:_MOST])
+        more = f" and {len(those) - _MOST} more" if len(those) > _MOST else ""
+        are = "is" if len(those) == 1 else "are"
+        context.say(f"{names}{more} {are} quarantined at {position}: {reason}")
+        hints = list(dict.fromkeys(one.hint for one in those))
+        if len(hints) > _MOST:
+            hints[_MOST:] = [f"{len(hints) - _MOST} more such: `lockstep status` has them all"]
+        for hint in hints:
+            context.say(f"  hint: {hint}")
 
+
+_MOST = 5
+"""Tables that are told one by one."""
 
 _BETWEEN = 3
 """Characters from one column to the next."""
