@@ -102,7 +102,7 @@ def test_statements_of_the_pause_are_followed_in_their_order(shop: Shop) -> None
     )
     shop.run()
     shop.do(
-        "alter table a rename column v to u, modify w bigint",
+        "alter table a change v u int, modify w bigint",
         "update a set u = 20 where id = 2",
         "truncate table a",
         "insert into a values (4, 4, 40000000000)",
@@ -497,7 +497,7 @@ def test_a_mirror_that_refused_a_write_is_written_anew(shop: Shop) -> None:
     assert shop.state("a").position == f"batch {shop.batches()[-1].id}"
     shop.do("insert into a values (3, 3, 3)")
     shop.run()
-    shop.do("alter table a rename column `order items` to items")
+    shop.do("alter table a change `order items` items int")
     shop.run()
     shop.release("a")
     shop.run()

@@ -103,12 +103,13 @@ def test_a_table_that_becomes_empty_later_is_whole_there(tables: MySqlStand) -> 
 def test_a_log_that_begins_with_its_tables_has_all_of_them(tables: MySqlStand) -> None:
     """However they were altered and renamed since."""
     begin = place(tables)
+    copied = f"create table {DATABASE}.copied as select * from {DATABASE}.named"
     tables.execute(
         f"create table {DATABASE}.made (id int primary key)",
         f"insert into {DATABASE}.made values (1)",
         f"rename table {DATABASE}.made to {DATABASE}.named",
         f"alter table {DATABASE}.named add column v int, engine = innodb",
-        f"create table {DATABASE}.copied as select * from {DATABASE}.named",
+        *([copied] if tables.version >= (8, 0, 21) else []),
     )
     follower = Follower(server(tables), [f"{DATABASE}.[mn]a*"], start=begin)
     follower.run()

@@ -111,10 +111,20 @@ class Past:
             if columns:
                 one = self.random.choice(columns)
                 some += [f"alter table {table} drop column {one}"] * 2
-                some += [f"alter table {table} rename column {one} to {new}"] * 2
+                some += [f"alter table {table} {self.renaming(table, one, new)}"] * 2
                 some += [f"alter table {table} modify {one} bigint"]
             self.do(self.random.choice(some))
         self.see()
+
+    def renaming(self, table: str, column: str, new: str) -> str:
+        """The column gets another name and nothing else; MySQL 5.7 has to be told its type."""
+        if self.stand.version >= (8,):
+            return f"rename column {column} to {new}"
+        [(kind,)] = self.stand.rows(
+            "select column_type from information_schema.columns where table_schema = "
+            f"'{self.name}' and table_name = '{table}' and column_name = '{column}'"
+        )
+        return f"change {column} {new} {kind}"
 
     def run(self) -> None:
         self.follower.run()
@@ -216,7 +226,7 @@ class Past:
 
     def see(self) -> None:
         file, offset = head(self.stand)
-        [(gtids, moment)] = self.stand.rows("select @@gtid_executed, utc_timestamp(6)")
+        [(gtids, moment)] = self.stand.rows("select @@global.gtid_executed, utc_timestamp(6)")
         rows = {table: self.shown(table) for table in TABLES}
         told = gtids.replace("\n", "")
         self.seen.append(Seen(f"{file}:{offset}", told, moment.replace(tzinfo=UTC), rows))
@@ -224,7 +234,9 @@ class Past:
     # -- what the lake says of it ----------------------------------------------------------
 
     def require(self, seen: Seen, number: int) -> None:
-        ways = (seen.at, f"gtid:{seen.gtids}", moment_text(seen.moment))
+        ways = [seen.at, f"gtid:{seen.gtids}"]
+        if self.stand.version >= (8,):  # the log of 5.7 has seconds, in which much happens here
+            ways.append(moment_text(seen.moment))
         for table in TABLES:
             name, into = TableName(self.name, table), f"/past/{number}/{table}"
             place = parse_place(self.random.choice(ways))

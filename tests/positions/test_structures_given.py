@@ -56,7 +56,7 @@ def test_a_person_says_which_column_became_which(shop: Shop) -> None:
     assert "the next run catches" in told
     assert "no row is read from the source, s becomes s2, v becomes w" in told
     shop.run()
-    shop.do("insert into a values (10, 1, 'x')", "alter table a rename column s2 to s3")
+    shop.do("insert into a values (10, 1, 'x')", "alter table a change s2 s3 varchar(20)")
     shop.run()
     shop.require_whole("a")
     assert len(shop.caught_up()) == 1
@@ -67,7 +67,7 @@ def test_two_columns_may_have_swapped_their_names(shop: Shop) -> None:
     """By names alone each row would show the other's value."""
     shop.do("alter table a add u int default 5", "update a set u = id")
     shop.run()
-    stop(shop, "rename column u to v, rename column v to u")
+    stop(shop, "change u v int, change v u int default 5")
     shop.release("a", created(shop), u="v", v="u")
     shop.run()
     shop.require_whole("a")
@@ -177,7 +177,7 @@ def test_a_statement_behind_a_structure_given_stops_the_table_again(shop: Shop) 
     shop.run()
     stop(shop, "change s s2 varchar(20)")
     between = created(shop)
-    shop.do(f"alter table a rename column u to v, rename column v to u, {NEVER_FOLLOWED}")
+    shop.do(f"alter table a change u v int, change v u int default 5, {NEVER_FOLLOWED}")
     shop.do("insert into a (id, u, v) values (10, 1, 2)")
     shop.run()
     shop.release("a", between, s="s2")
