@@ -61,6 +61,29 @@ def test_a_definition_is_read_against_the_database(text: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("facts", "collation"),
+    [
+        (ServerDialect(50722), "utf8mb4_general_ci"),
+        (ServerDialect(80015), "utf8mb4_0900_ai_ci"),
+        (ServerDialect(90704), "utf8mb4_0900_ai_ci"),
+        (ServerDialect(101118, "mariadb"), "utf8mb4_general_ci"),
+    ],
+    ids=lambda value: (
+        f"{value.flavour}-{value.version}" if isinstance(value, ServerDialect) else ""
+    ),
+)
+def test_collations_that_a_server_leaves_out_are_its_defaults(
+    facts: ServerDialect, collation: str
+) -> None:
+    """SHOW CREATE TABLE names the collation only if it is not the character set's default. It
+    leaves nothing out of a TIMESTAMP."""
+    text = "create table orders (s varchar(9), t timestamp not null) charset=utf8mb4"
+    table = read_definition(text, ORDERS, SHOP, facts)
+    assert (table.collation, table.columns[0].collation) == (collation, collation)
+    assert (table.columns[1].default, table.columns[1].on_update) == (None, False)
+
+
+@pytest.mark.parametrize(
     ("text", "why"),
     [
         ("create table shop.others (id int)", "it creates shop.others"),

@@ -20,7 +20,7 @@ from pipeline.runs.inspecting.schema_history import unknown_table
 from pipeline.runs.rejoining.forecast import foretold, stopped_at
 from pipeline.runs.rejoining.rejoin import remedy_of
 from pipeline.runs.rejoining.reload import origin_of
-from pipeline.schema.context import ServerDialect, StatementContext
+from pipeline.schema.context import ServerDialect, read_context
 from pipeline.schema.correspondence import why_refused
 from pipeline.schema.evolve import evolve
 from pipeline.schema.evolving.effects import Created, NotFollowed
@@ -179,7 +179,8 @@ def read_definition(
     """One CREATE TABLE of that table, as `show create table` prints it → its structure;
     what it leaves open is the database's. `ConfigurationError` for anything else."""
     text = statement.strip().removesuffix(";")
-    context = StatementContext(facts=facts, database=table.database)
+    # SHOW CREATE TABLE writes out what TIMESTAMP columns have, and leaves default collations out.
+    context = replace(read_context(b"", facts, table.database), explicit_timestamps=True)
     found = read_change(text, context)
     if isinstance(found, NotUnderstood):
         raise _refused(f"it is not understood: {found.reason}", table)
