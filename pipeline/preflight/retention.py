@@ -14,7 +14,7 @@ from typing import Final
 from pipeline.preflight.evidence import SourceEvidence
 from pipeline.preflight.findings import CheckRule, Fault, Fine, Verdict
 from pipeline.preflight.log import set_global
-from pipeline.snapshot.log_room import LogRoom, kept_for
+from pipeline.snapshot.log_room import LogRoom, kept_for, one_week
 
 TOPIC: Final = "retention"
 _DAY: Final = 86_400
@@ -29,7 +29,7 @@ ALIKE: Final = timedelta(days=2)
 """Of a schedule that is the same on each day, all pauses are in these."""
 STEP: Final = timedelta(hours=6)
 
-_KEEP: Final = set_global("binlog_expire_logs_seconds", str(7 * _DAY))
+_KEEP: Final = set_global(*one_week({}))
 _RDS_PATH: Final = "/rdsdbbin"
 
 
@@ -57,21 +57,26 @@ def longest_pause(cron: str, now: datetime) -> timedelta:
 
 def _retention(looked: SourceEvidence) -> Iterator[Verdict]:
     kept = kept_for(looked.survey.settings)
+    cure = set_global(*one_week(looked.survey.settings))
     if kept is None:
         yield Fine("logs are kept until somebody purges them; watch the disk")
     elif looked.pause is not None and kept <= looked.pause:
         yield Fault(
             f"logs are kept for {spoken(kept)}, and the schedule's longest pause is "
             f"{spoken(looked.pause)}: the position would be lost",
+            cure=cure,
             level="refusal",
         )
     elif looked.pause is not None and kept < FACTOR * looked.pause:
         yield Fault(
             f"logs are kept for {spoken(kept)}, and the schedule's longest pause is "
-            f"{spoken(looked.pause)}: a failed run or two lose the position"
+            f"{spoken(looked.pause)}: a failed run or two lose the position",
+            cure=cure,
         )
     elif kept < SHORT:
-        yield Fault(f"logs are kept for {spoken(kept)}: a longer pause loses the position")
+        yield Fault(
+            f"logs are kept for {spoken(kept)}: a longer pause loses the position", cure=cure
+        )
     else:
         yield Fine(f"logs are kept for {spoken(kept)}")
 
@@ -79,7 +84,7 @@ def _retention(looked: SourceEvidence) -> Iterator[Verdict]:
 def _loading(looked: SourceEvidence) -> Iterator[Verdict]:
     room = LogRoom(kept_for(looked.survey.settings), looked.reading.seconds)
     if room.short is not None:
-        yield Fault(room.short)
+        yield Fault(room.short, cure=set_global(*one_week(looked.survey.settings)))
 
 
 def _size_limit(looked: SourceEvidence) -> Iterator[Verdict]:

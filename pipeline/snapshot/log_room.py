@@ -23,6 +23,10 @@ SHARE: Final = 0.5
 between."""
 
 _DAY: Final = 86_400
+_WEEK: Final = 7
+
+KEPT_BY: Final = "binlog_expire_logs_seconds (on MySQL 5.7: expire_logs_days)"
+"""The variable that says how long a server keeps its log, where its version is not at hand."""
 
 
 def kept_for(settings: Mapping[str, str]) -> timedelta | None:
@@ -80,4 +84,15 @@ class LogRoom:
         return inf if self.kept is None else self.kept.total_seconds() * SHARE
 
 
-CURE: Final = "set global binlog_expire_logs_seconds = 604800;"
+def one_week(settings: Mapping[str, str]) -> tuple[str, str]:
+    """Return the variable that says how long a server with these global variables keeps its log,
+    and its value for a week: MySQL 5.7 and MariaDB before 10.6 count days."""
+    if "binlog_expire_logs_seconds" in settings or "expire_logs_days" not in settings:
+        return "binlog_expire_logs_seconds", str(_WEEK * _DAY)
+    return "expire_logs_days", str(_WEEK)
+
+
+def keep_longer(settings: Mapping[str, str]) -> str:
+    """Return the statement with which such a server keeps its log for a week."""
+    name, value = one_week(settings)
+    return f"set global {name} = {value};"

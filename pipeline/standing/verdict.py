@@ -16,6 +16,7 @@ from pipeline.errors import Recovery
 from pipeline.gaps import Gap
 from pipeline.preflight.retention import spoken
 from pipeline.proof.proven import TableProof, open_differences
+from pipeline.snapshot.log_room import KEPT_BY
 from pipeline.standing.facts import Headroom, Lag, Standing
 from pipeline.start.question import Refusal, Start
 from pipeline.table import TableName
@@ -177,7 +178,7 @@ def at_risk(source: str, room: Headroom, pause: timedelta | None) -> Verdict | N
             State.AT_RISK,
             "the log file at the cursor is already gone from the server; GTIDs still say where to "
             "go on",
-            f"`lockstep run --source {source}` now; keep logs longer: binlog_expire_logs_seconds",
+            f"`lockstep run --source {source}` now; keep logs longer: {KEPT_BY}",
             Recovery.OPERATOR,
         )
     if room.kept is None or room.remaining is None:
@@ -189,7 +190,7 @@ def at_risk(source: str, room: Headroom, pause: timedelta | None) -> Verdict | N
     return Verdict(
         State.AT_RISK,
         f"the server may purge the log at the cursor {left}, and the position with it",
-        f"`lockstep run --source {source}` now; keep logs longer: binlog_expire_logs_seconds",
+        f"`lockstep run --source {source}` now; keep logs longer: {KEPT_BY}",
         Recovery.OPERATOR,
     )
 

@@ -23,6 +23,7 @@ from pipeline.gtid import GtidSet
 from pipeline.places import AfterGtids
 from pipeline.policies import OnSourceChanged
 from pipeline.position import LogFile
+from pipeline.snapshot.log_room import one_week
 from pipeline.start.question import Question, Refusal, StartRule, WitnessReading
 
 _ANEW = "`lockstep start-at earliest --reason …`"
@@ -113,7 +114,7 @@ def purged(rule: StartRule, asked: Question, cursor: Cursor) -> Refusal:
         PositionPurged(
             message,
             hint="restore the missing log files to the server; or accept what is missing: "
-            f"{_ANEW}; and keep logs longer: binlog_expire_logs_seconds",
+            f"{_ANEW}; and keep logs longer: {one_week(asked.facts.settings)[0]}",
         ),
     )
 

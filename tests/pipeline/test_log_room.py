@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.snapshot.giving_way import PIECE_SECONDS
-from pipeline.snapshot.log_room import SHARE, LogRoom, kept_for
+from pipeline.snapshot.log_room import SHARE, LogRoom, keep_longer, kept_for
 
 
 @pytest.mark.parametrize(
@@ -28,6 +28,27 @@ from pipeline.snapshot.log_room import SHARE, LogRoom, kept_for
 def test_how_long_logs_are_kept(settings: dict[str, str], kept: timedelta | None) -> None:
     """None: until somebody purges them."""
     assert kept_for(settings) == kept
+
+
+@pytest.mark.parametrize(
+    ("settings", "statement"),
+    [
+        ({"expire_logs_days": "0"}, "set global expire_logs_days = 7;"),
+        (
+            {"expire_logs_days": "0", "binlog_expire_logs_seconds": "0"},
+            "set global binlog_expire_logs_seconds = 604800;",
+        ),
+        (
+            {"binlog_expire_logs_seconds": "60"},
+            "set global binlog_expire_logs_seconds = 604800;",
+        ),
+    ],
+    ids=["MySQL 5.7", "MySQL 8.0", "MySQL 9.7"],
+)
+def test_a_log_is_kept_longer_by_a_variable_that_the_server_has(
+    settings: dict[str, str], statement: str
+) -> None:
+    assert keep_longer(settings) == statement
 
 
 @given(st.none() | st.timedeltas(min_value=timedelta(seconds=1)), st.floats(1, 1e7))

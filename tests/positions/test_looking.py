@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from pipeline.errors import LockstepError, SourceUnavailable
 from pipeline.runs.inspecting.status import stand
+from pipeline.snapshot.log_room import keep_longer, one_week
 from pipeline.standing.facts import Standing
 from pipeline.standing.verdict import State, verdict
 from pipeline.start.question import Start, StartRule
@@ -26,6 +28,16 @@ def follower(mysql: MySqlStand, database: str) -> Follower:
     return made
 
 
+@pytest.fixture
+def kept_a_week(mysql: MySqlStand) -> Iterator[timedelta]:
+    """The server keeps its log for that long, by a variable that its version has."""
+    settings = server(mysql).facts().settings
+    name, _ = one_week(settings)
+    mysql.execute(keep_longer(settings))
+    yield timedelta(days=7)
+    mysql.execute(f"set global {name} = {settings[name]}")
+
+
 def standing(follower: Follower, *, away: LockstepError | None = None) -> Standing:
     return stand(
         SOURCE,
@@ -40,7 +52,9 @@ def state(found: Standing) -> State:
     return verdict(found, datetime.now(UTC), timedelta(minutes=10)).state
 
 
-def test_a_source_in_step(mysql: MySqlStand, database: str, follower: Follower) -> None:
+def test_a_source_in_step(
+    mysql: MySqlStand, database: str, follower: Follower, kept_a_week: timedelta
+) -> None:
     """Where it stands, what the next run would do, how long the log lasts."""
     mysql.execute(f"insert into {database}.t values (1)")
     follower.run()
@@ -50,14 +64,13 @@ def test_a_source_in_step(mysql: MySqlStand, database: str, follower: Follower) 
     assert isinstance(found.start, Start)
     assert found.start.rule is StartRule.RESUME_SAME_SERVER
     assert found.headroom is not None
-    assert found.headroom.remaining == found.headroom.kept
+    assert found.headroom.remaining == found.headroom.kept == kept_a_week
     mysql.execute("flush binary logs", f"insert into {database}.t values (2)")
     found = standing(follower)
     assert found.lag.transactions == 1
     assert found.headroom is not None
-    assert found.headroom.kept is not None
     assert found.headroom.remaining is not None
-    assert found.headroom.remaining < found.headroom.kept
+    assert found.headroom.remaining < kept_a_week
 
 
 def test_it_answers_without_the_server(follower: Follower) -> None:

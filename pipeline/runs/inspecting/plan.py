@@ -26,7 +26,7 @@ from pipeline.runs.quarantined import quarantined_tables
 from pipeline.runs.rejoining.log_reach import ReturnPlan, returns_of
 from pipeline.runs.rejoining.resnapshot import foreseen_orders
 from pipeline.runs.repair import Abandonment, foreseen
-from pipeline.snapshot.log_room import CURE, LogRoom, kept_for
+from pipeline.snapshot.log_room import LogRoom, keep_longer, kept_for
 from pipeline.start.question import Refusal
 from pipeline.table import TableName
 from pipeline.table_state import Quarantine
@@ -134,7 +134,7 @@ def loads_take(
     rows = sum(max((load.estimated or 0) - load.rows, 0) for load in loads)
     plan = work.source.snapshot
     room = LogRoom(kept_for(facts.settings), plan.seconds)
-    short = () if room.short is None else (f"{room.short}: {CURE}",)
+    short = () if room.short is None else (f"{room.short}: {keep_longer(facts.settings)}",)
     return (room.forecast(rows, plan.connections), SPACE, *short)
 
 

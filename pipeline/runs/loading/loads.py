@@ -26,7 +26,7 @@ from pipeline.runs.cures import engine_hint
 from pipeline.runs.loading.due import LoadReason, give_up, kept_loads, lost_tables
 from pipeline.runs.loading.read_chunks import ChunkReader, ChunksRead
 from pipeline.runs.reread import Reread, owed
-from pipeline.snapshot.log_room import CURE, LogRoom, kept_for
+from pipeline.snapshot.log_room import LogRoom, keep_longer, kept_for
 from pipeline.table import TableName
 from pipeline.table_state import TableCondition
 
@@ -54,7 +54,7 @@ def load_tables(
                 work.ledger.order_load(lease, table, author=reason.author, reason=reason.why)
             )
     if loads and room.short is not None:
-        work.progress.note(f"{room.short}\nhint: `{CURE}`")
+        work.progress.note(f"{room.short}\nhint: `{keep_longer(run_start.facts.settings)}`")
     read = _loaded(work, lease, run_start, loads, until, room.piece_seconds)
     done = {reread.table for reread in read}
     # They may not go on behind the gap.
