@@ -20,6 +20,7 @@ from pipeline.schema.model import (
     ColumnSchema,
     Default,
     ExpressionDefault,
+    KeyPart,
     KeySchema,
     LiteralDefault,
     TableSchema,
@@ -29,6 +30,9 @@ _NOW: Final = re.compile(
     r"(?:current_timestamp|now|localtime|localtimestamp)(?:\((?P<digits>\d*)\))?", re.IGNORECASE
 )
 _THERE: Final = "…"
+_CUT: Final = frozenset(767 // width for width in (1, 2, 3, 4))
+"""Characters of one to four bytes that 767 bytes hold. All count for each column: an index keeps
+its number of characters when its column gets another character set."""
 
 
 def comparable(table: TableSchema) -> TableSchema:
@@ -45,7 +49,33 @@ def comparable(table: TableSchema) -> TableSchema:
 
 def disagreements(history: TableSchema, server: TableSchema) -> Sequence[str]:
     """What the server has otherwise than the history, each as "what: history, server"."""
-    return differences(comparable(history), aligned(comparable(server), history))
+    theirs = aligned(comparable(server), history)
+    return differences(comparable(history), _unshortened(theirs, history))
+
+
+def _unshortened(server: TableSchema, history: TableSchema) -> TableSchema:
+    """Return the server's table, with the history's prefixes where `innodb_large_prefix` explains
+    that its own are shorter.
+
+    While that global variable of MySQL 5.7 is OFF, each statement of a session without strict
+    mode that makes a table's indexes cuts parts of more than 767 bytes, in every row format. No
+    log has its value. A UNIQUE is refused instead, so no row is told apart by such a prefix.
+    """
+    known = {key.name.lower(): key for key in history.keys if key.kind == "index"}
+    keys = []
+    for key in server.keys:
+        ours = known.get(key.name.lower())
+        if ours is not None and len(ours.parts) == len(key.parts):
+            key = replace(key, parts=tuple(map(_longer, key.parts, ours.parts)))
+        keys.append(key)
+    return replace(server, keys=tuple(keys))
+
+
+def _longer(server: KeyPart, history: KeyPart) -> KeyPart:
+    if server.prefix is None or server.prefix not in _CUT:
+        return server
+    longer = history.prefix is None or history.prefix > server.prefix
+    return replace(server, prefix=history.prefix) if longer else server
 
 
 def _column(column: ColumnSchema) -> ColumnSchema:
