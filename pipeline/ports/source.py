@@ -229,6 +229,10 @@ class SourceServer(ComparedServer, Protocol):
         number of questions. A table that is altered at this moment may be as it never was, or
         missing."""
 
+    def is_view(self, name: TableName) -> bool:
+        """Return whether a view, or on MariaDB a sequence, has that name now; False if the account
+        may not see it."""
+
     def locked_schema(self, table: TableName) -> CurrentSchemas:
         """One table, while nobody can alter it: all that changed it and is logged stands before
         `head`. None in `tables` if the server does not have it. `TableBusy` if others do not let

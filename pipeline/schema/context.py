@@ -70,7 +70,10 @@ class StatementContext:
     than its database's. `alter_phase`: MariaDB's two-phase ALTER is logged at its "start",
     and again at its "commit" or "rollback". `thread_specific`: the statement used a temporary
     table of its session (or its connection's number). `error`: the number of the error that it
-    failed with after a part of it was done, else 0."""
+    failed with after a part of it was done, else 0. `ddl_xid`: MySQL 8.0 and later logged it
+    with the number of the transaction in which it changed the data dictionary. `finds_view`: the
+    name that CREATE TABLE IF NOT EXISTS gives is a view's, so it makes no table; the log does not
+    tell that."""
 
     facts: ServerDialect = field(default_factory=ServerDialect)
     database: str = ""
@@ -87,6 +90,8 @@ class StatementContext:
     database_collation: str | None = None
     thread_specific: bool = False
     error: int = 0
+    ddl_xid: bool = False
+    finds_view: bool = False
 
     @property
     def ansi_quotes(self) -> bool:
@@ -145,7 +150,7 @@ class _Reader:
         return piece
 
 
-_SKIPPED: Final = {3: 4, 7: 2, 8: 2, 9: 8, 10: 4, 14: 8, 15: 8, 17: 8, 19: 1, 20: 1, 129: 8}
+_SKIPPED: Final = {3: 4, 7: 2, 8: 2, 9: 8, 10: 4, 14: 8, 15: 8, 19: 1, 20: 1, 129: 8}
 """Variables of a fixed size that change no structure: code → bytes."""
 
 _NO_NAMES: Final = 254
@@ -208,6 +213,9 @@ def _variable(code: int, reader: _Reader, context: StatementContext) -> Statemen
             return replace(context, microseconds=reader.integer(3))
         case 16:
             return replace(context, explicit_timestamps=reader.integer(1) != 0)
+        case 17:
+            reader.take(8)
+            return replace(context, ddl_xid=True)
         case 18:
             name = _collation(reader.integer(2), context)
             return replace(context, utf8mb4_collation=name)

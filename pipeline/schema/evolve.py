@@ -80,6 +80,19 @@ def evolve(
     return Evolved(schema, tuple(effects))
 
 
+def may_find_view(
+    schema: ServerSchema, changes: Sequence[SchemaChange], context: StatementContext
+) -> TableName | None:
+    """Return the table that CREATE TABLE IF NOT EXISTS makes if no view has that name, which only
+    the server can tell: MySQL and MariaDB log the statement either way."""
+    match changes:
+        case [CreateTable() | CreateLike() | CreateSelect() as change] if change.if_not_exists:
+            name = stored_name(change.table, context)
+            known = schema.table(name) is not None or schema.fold(name) in schema.unknown
+            return None if known or context.ddl_xid else name
+    return None
+
+
 def forget(schema: ServerSchema, tables: Sequence[TableName]) -> ServerSchema:
     """The structures of these tables are unknown from here on."""
     for name in tables:
@@ -129,14 +142,19 @@ def _create(
     before = schema.table(name)
     unknown = schema.fold(name) in schema.unknown
     effects: list[Effect] = []
-    if unknown and change.if_not_exists:
+    if change.if_not_exists and context.finds_view:
+        return schema, [Unchanged(name, "a view has its name")]
+    # One that was logged with a transaction made its table, whatever is known of that name.
+    made_nothing = change.if_not_exists and not context.ddl_xid
+    replaced = change.or_replace or (change.if_not_exists and context.ddl_xid)
+    if unknown and made_nothing:
         return schema, [UnknownTable(name, "CREATE TABLE IF NOT EXISTS")]
     if before is not None:
-        if change.if_not_exists:
+        if made_nothing:
             return schema, [Unchanged(name, "it exists")]
-        if not change.or_replace:
+        if not replaced:
             return schema.with_unknown(name), [NotFollowed(name, "it is created, and exists")]
-    if change.or_replace and (before is not None or unknown):
+    if replaced and (before is not None or unknown):
         effects.append(Dropped(name, before))
     try:
         after = _made(change, schema, context)

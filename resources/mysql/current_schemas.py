@@ -28,6 +28,11 @@ _BRIEFLY: Final = "set session lock_wait_timeout = 3"
 _FRESH: Final = "set session transaction isolation level read committed"
 """Each question sees what is committed then, as outside of a transaction."""
 
+_VIEW: Final = (
+    "select 1 from information_schema.tables where table_schema = %s and table_name = %s "
+    "and table_type in ('VIEW', 'SEQUENCE')"
+)
+
 _GONE: Final = frozenset({1049, 1146})
 """ER_BAD_DB_ERROR, ER_NO_SUCH_TABLE."""
 
@@ -38,6 +43,12 @@ def read_current(cursor: Cursor, tables: Collection[TableName]) -> CurrentSchema
     schemas = {schema.name: schema for schema in read_schemas(cursor, tables, foreign_keys=False)}
     head = read_head(cursor)
     return CurrentSchemas(schemas, head, _server(cursor))
+
+
+def is_view(cursor: Cursor, name: TableName) -> bool:
+    """Return whether a view, or a sequence of MariaDB, that the account sees has that name."""
+    cursor.execute(_VIEW, (name.database, name.name))
+    return cursor.fetchone() is not None
 
 
 def read_locked(cursor: Cursor, table: TableName) -> CurrentSchemas:

@@ -41,7 +41,7 @@ from resources.mysql.chunks import estimated_rows, next_bound, open_chunk
 from resources.mysql.comments import read_comments, read_table_comments
 from resources.mysql.conditions import estimated_where, open_condition
 from resources.mysql.connection import ConnectionSettings, connect
-from resources.mysql.current_schemas import read_current, read_locked
+from resources.mysql.current_schemas import is_view, read_current, read_locked
 from resources.mysql.dump import (
     MAX_OFFSET,
     MySqlDump,
@@ -186,6 +186,10 @@ class MySqlServer:
     def current_schemas(self, tables: Collection[TableName]) -> CurrentSchemas:
         with connect(self._settings) as connection, connection.cursor() as cursor:
             return read_current(cursor, tables)
+
+    def is_view(self, name: TableName) -> bool:
+        with self._questions.cursor() as cursor:
+            return is_view(cursor, name)
 
     def locked_schema(self, table: TableName) -> CurrentSchemas:
         with (

@@ -114,6 +114,9 @@ class ServerOrStandby:
     def current_schemas(self, tables: Collection[TableName]) -> CurrentSchemas:
         return self._facts().current_schemas(tables)
 
+    def is_view(self, name: TableName) -> bool:
+        return self._facts().is_view(name)
+
     def locked_schema(self, table: TableName) -> CurrentSchemas:
         return self._facts().locked_schema(table)
 

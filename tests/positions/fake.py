@@ -262,6 +262,9 @@ class FakeServer:
     def current_schemas(self, tables: Collection[TableName]) -> CurrentSchemas:
         return CurrentSchemas({TABLE: SCHEMA}, self.head, self.uuid)
 
+    def is_view(self, name: TableName) -> bool:
+        return False
+
     def locked_schema(self, table: TableName) -> CurrentSchemas:
         raise AssertionError("no structure differs")
 

@@ -47,6 +47,7 @@ def test_all_of_mysql() -> None:
         time_zone="+00:00",
         microseconds=123456,
         database_collation="latin1_swedish_ci",
+        ddl_xid=True,
     )
     assert expected == context
     assert (context.ansi_quotes, context.backslash_escapes) == (True, False)

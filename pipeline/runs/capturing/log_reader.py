@@ -24,7 +24,11 @@ from pipeline.binlog.transactions.xa import CommittedRows
 from pipeline.errors import DamagedEvent, LogStops, TransactionsWithoutGtid, UnsupportedStatement
 from pipeline.position import Coordinates, Position, Witness
 from pipeline.runs.capturing.basis import Basis
-from pipeline.runs.capturing.logged_statements import facts_of_writer, logged_statements
+from pipeline.runs.capturing.logged_statements import (
+    facts_of_writer,
+    logged_statements,
+    with_views,
+)
 from pipeline.runs.capturing.obstacles import with_way_on
 from pipeline.runs.recorded_statements import recorded_statements
 from pipeline.schema.history import SchemaStatement
@@ -252,8 +256,9 @@ class LogReading:
         return taken or self._taker.watches(table)
 
     def _take(self, group: TransactionGroup, statements: Sequence[LoggedStatement]) -> None:
-        for logged in statements:
-            self._taker.reach(logged.begin)
+        for statement in statements:
+            self._taker.reach(statement.begin)
+            logged = with_views(statement, self._structures.whole, self._work.server)
             followed = self._structures.take(logged)
             why = followed.not_understood
             if why is not None and why.may_touch is None:

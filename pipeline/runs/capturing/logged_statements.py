@@ -6,7 +6,8 @@ in. Does not: what the statement means (`pipeline.schema`), where the log is rea
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -16,12 +17,17 @@ from pipeline.binlog.stream.description import Description, version_number
 from pipeline.binlog.stream.ring import SERVER, TransactionGroup
 from pipeline.binlog.text.charsets import text_decoder
 from pipeline.binlog.transactions.identity import gtid_text
-from pipeline.ports.source import ServerFacts
+from pipeline.ports.source import ServerFacts, SourceServer
 from pipeline.schema.context import ServerDialect, StatementContext, read_context
+from pipeline.schema.evolve import may_find_view
 from pipeline.schema.logged import LoggedStatement
+from pipeline.schema.model import ServerSchema
+from pipeline.schema.statements.changes import Irrelevant, NotUnderstood
+from pipeline.schema.statements.read import read_change
 
 _OWN: Final = "utf8mb4"
 _SURROGATES: Final = 0xDC00
+_IF_NOT_EXISTS: Final = re.compile(r"\bnot\b.*\bexists\b", re.IGNORECASE | re.DOTALL)
 
 
 def facts_of(version: str, flavour: str, settings: Mapping[str, str]) -> ServerDialect:
@@ -70,6 +76,26 @@ def logged_statements(group: TransactionGroup, facts: ServerDialect) -> list[Log
             )
         )
     return found
+
+
+def with_views(
+    logged: LoggedStatement, structures: Callable[[], ServerSchema], server: SourceServer
+) -> LoggedStatement:
+    """Return the statement with what the server says of the name that CREATE TABLE IF NOT EXISTS
+    gives, if `structures`, which hold where the statement stands, have no table of that name.
+
+    The server is asked what has the name now. If the statement did make a table, which was dropped
+    for a view since, rows of that table in the log are refused: it is not in the history.
+    """
+    if not _IF_NOT_EXISTS.search(logged.text):
+        return logged
+    changes = read_change(logged.text, logged.context)
+    if isinstance(changes, Irrelevant | NotUnderstood):
+        return logged
+    name = may_find_view(structures(), changes, logged.context)
+    if name is None or not server.is_view(name):
+        return logged
+    return replace(logged, context=replace(logged.context, finds_view=True))
 
 
 def context_of(query: Query, facts: ServerDialect) -> StatementContext:

@@ -29,6 +29,7 @@ from pipeline.ports.source import CurrentSchemas
 from pipeline.runs.capturing.baseline_schemas import statements_between
 from pipeline.runs.capturing.basis import Basis
 from pipeline.runs.capturing.log_reader import LogReading
+from pipeline.runs.capturing.logged_statements import with_views
 from pipeline.runs.capturing.segment_builder import Segmenter
 from pipeline.runs.reread import Reread
 from pipeline.schema.evolve import evolve, forget
@@ -168,12 +169,16 @@ class _LaterStructures:
         version = self._basis.structures.version(table)
         return None if version is None else version.schema
 
-    def _follow(self, statement: LoggedStatement) -> bool:
+    def _known(self) -> ServerSchema:
+        return self._basis.structures.whole() if self._schema is None else self._schema
+
+    def _follow(self, logged: LoggedStatement) -> bool:
         """Return whether it is known which tables it changed."""
+        statement = with_views(logged, self._known, self._basis.work.server)
         change = read_change(statement.text, statement.context)
         if isinstance(change, Irrelevant):
             return True
-        before = self._basis.structures.whole() if self._schema is None else self._schema
+        before = self._known()
         if isinstance(change, NotUnderstood):
             self._schema = forget(before, change.may_touch or ())
             return change.may_touch is not None

@@ -21,7 +21,7 @@ from pipeline.position import Coordinates
 from pipeline.runs.begin import RunStart, look
 from pipeline.runs.capturing.baseline_schemas import quiet_baseline
 from pipeline.runs.capturing.initial_schemas import structures_at
-from pipeline.runs.capturing.logged_statements import facts_of_server
+from pipeline.runs.capturing.logged_statements import facts_of_server, with_views
 from pipeline.runs.context import Workplace
 from pipeline.runs.recorded_statements import recorded_statements
 from pipeline.schema.comparable import disagreements
@@ -175,7 +175,7 @@ def _now(work: Workplace, run_start: RunStart) -> tuple[Baseline, SchemaTracker]
     structures = structures_at(work, run_start)
     baseline, between = quiet_baseline(work, run_start)
     for statement in between:
-        structures.take(statement)
+        structures.take(with_views(statement, structures.whole, work.server))
     return baseline, structures
 
 
