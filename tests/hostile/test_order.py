@@ -85,9 +85,10 @@ def test_statements_by_chance(mysql: MySqlStand, database: str, seed: int) -> No
 def _statements(chance: Random, count: int) -> Iterator[str]:
     """Transactions, each of a few statements that cannot fail."""
     for number in range(count):
-        yield f"set global binlog_row_metadata = {chance.choice(['minimal', 'full'])}"
+        # What a comment holds is executed from that version on.
+        yield f"/*!80001 set global binlog_row_metadata = {chance.choice(['minimal', 'full'])} */"
         yield f"set foreign_key_checks = {chance.choice([0, 1, 1])}"
-        yield f"set binlog_transaction_compression = {chance.choice([0, 0, 1])}"
+        yield f"/*!80020 set binlog_transaction_compression = {chance.choice([0, 0, 1])} */"
         xid = f"'{chance.getrandbits(40)}'" if chance.random() < 0.2 else None
         yield "begin" if xid is None else f"xa start {xid}"
         yield "insert into parents values (1, 1) on duplicate key update v = v + 1"
@@ -100,7 +101,8 @@ def _statements(chance: Random, count: int) -> Iterator[str]:
         else:
             yield from (f"xa end {xid}", f"xa prepare {xid}", f"xa commit {xid}")
         if number % 20 == 19:
-            yield f"alter table children alter index parent {chance.choice(['in', ''])}visible"
+            shown = chance.choice(["invisible", "visible"])
+            yield f"alter table children /*!80000 alter index parent {shown} */"
 
 
 def _write(chance: Random) -> str:

@@ -177,6 +177,7 @@ def check(
         yield kind, by_polars(one.mirror).to_pylist()
 
 
+@pytest.mark.since(9, 0)
 def test_all_of_it_is_kept(mysql: MySqlStand, name: str, disk: Lake) -> None:
     """With deleted rows and dropped columns kept: every reader sees those too."""
     policies = LakePolicies(

@@ -116,7 +116,13 @@ UNREADABLE: Final = {
 }
 
 
-@pytest.mark.parametrize(("column", "value", "error", "words"), UNREADABLE.values(), ids=UNREADABLE)
+@pytest.mark.parametrize(
+    ("column", "value", "error", "words"),
+    [
+        pytest.param(*case, id=name, marks=pytest.mark.since(9, 0) if "VECTOR" in name else ())
+        for name, case in UNREADABLE.items()
+    ],
+)
 def test_a_value_is_refused(
     mysql: MySqlStand, database: str, column: str, value: str, error: type[ValueError], words: str
 ) -> None:
