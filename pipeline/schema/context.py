@@ -4,8 +4,9 @@ Belongs here: the layout of a QUERY event's status variables, and the values tha
 and following a statement ask for. Does not: the statement (`statements`), the schema it
 changes (`evolve`).
 
-Sources: `Query_event` in `libs/mysql/binlog/event/statement_events.h` of MySQL's source,
-`Query_log_event` in `sql/log_event.h` of MariaDB's for the codes from 128 on.
+Sources: `Query_event` in `libs/mysql/binlog/event/statement_events.cpp` of MySQL's source, where
+21 (Q_ENABLE_CASCADE_TRIGGERS, in 9.7) is the last code; `Query_log_event` in `sql/log_event.h` of
+MariaDB's for the codes from 128 to 131.
 """
 
 from __future__ import annotations
@@ -150,7 +151,7 @@ class _Reader:
         return piece
 
 
-_SKIPPED: Final = {3: 4, 7: 2, 8: 2, 9: 8, 10: 4, 14: 8, 15: 8, 19: 1, 20: 1, 129: 8}
+_SKIPPED: Final = {3: 4, 7: 2, 8: 2, 9: 8, 10: 4, 14: 8, 15: 8, 19: 1, 20: 1, 21: 1, 129: 8}
 """Variables of a fixed size that change no structure: code → bytes."""
 
 _NO_NAMES: Final = 254

@@ -1,4 +1,4 @@
-"""A QUERY event's status variables, by hand."""
+"""A QUERY event's status variables, by hand and as real servers write them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ import pytest
 
 from pipeline.errors import DamagedEvent, UnsupportedEvent
 from pipeline.schema.context import ServerDialect, StatementContext, read_context
+from tests.fix_mysql import MySqlStand
+from tests.mysql.logged import head
+from tests.schema.logged_items import Logged, facts_of, logged
 
 _MYSQL = ServerDialect(90704, "mysql")
 _MARIADB = ServerDialect(101118, "mariadb")
@@ -33,6 +36,7 @@ def test_all_of_mysql() -> None:
         "11 0100000000000000"  # xid
         "12 2d00"  # default collation for utf8mb4
         "13 00 14 00"
+        "15 01"  # triggers that cascades fire
     )
     expected = StatementContext(
         _MYSQL,
@@ -86,7 +90,7 @@ def test_nothing() -> None:
     assert read_context(b"", _MARIADB).utf8mb4_collation == "utf8mb4_general_ci"
 
 
-@pytest.mark.parametrize("status", ["63", "0d 000000 63 00", "15 00"])
+@pytest.mark.parametrize("status", ["63", "0d 000000 63 00", "16 00"])
 def test_unknown_codes(status: str) -> None:
     """A code that nobody knows stops the reading: what is behind it is not guessed."""
     with pytest.raises(UnsupportedEvent):
@@ -104,3 +108,30 @@ def test_cut_off(status: str) -> None:
     """Variables that end within a value are damage."""
     with pytest.raises(DamagedEvent):
         _read(status, _MARIADB)
+
+
+_SESSION = (
+    "set binlog_format = 'STATEMENT'",
+    "set time_zone = '+02:00', lc_time_names = 'en_GB', timestamp = 1700000000.123456",
+    "set auto_increment_increment = 3, auto_increment_offset = 2, foreign_key_checks = 0",
+)
+_LOGGED = (
+    "create table p (id int auto_increment primary key, v timestamp(6) null)",
+    "create table c (id int primary key, p int, foreign key (p) references p (id) "
+    "on delete cascade)",
+    "insert into p (v) values (now(6))",
+    "update p, c set p.v = null, c.p = null",
+    "delete from p",
+)
+
+
+@pytest.mark.parametrize("name", ["mysql", "mysql80", "mysql57", "mariadb", "mariadb11"])
+def test_statements_of_a_real_session(request: pytest.FixtureRequest, name: str) -> None:
+    """What a session in statement format logs is read to the end of its status variables."""
+    stand: MySqlStand = request.getfixturevalue(name)
+    with stand.own_database() as database:
+        start = head(stand)
+        stand.execute(*_SESSION, *_LOGGED, database=database)
+        found = [one for one in logged(stand, start, facts_of(stand)) if isinstance(one, Logged)]
+    assert tuple(one.text for one in found) == _LOGGED
+    assert found[2].context.microseconds == 123456
