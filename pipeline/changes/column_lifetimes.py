@@ -13,13 +13,13 @@ from typing import Final
 
 import pyarrow as pa
 
+from pipeline.changes.layout import mirror_columns
 from pipeline.changes.widening import TypeChange, type_change
 from pipeline.schema.fills import StatementMoment, fill_of
 from pipeline.schema.history import SchemaVersion, VersionOrigin
 from pipeline.schema.model import TableSchema
 from pipeline.schema.row_keys import key_candidates
 from pipeline.schema.rows import row_structure
-from pipeline.schema.types import arrow_schema
 
 _FOUND: Final = (VersionOrigin.CARRIED, VersionOrigin.BASELINE)
 """Recorded where a start goes back, or on elsewhere: the table is what it was before unless
@@ -114,7 +114,7 @@ class Trail:
         moment: StatementMoment | None,
     ) -> dict[str, Life]:
         schema, number = self.schemas[version.version], version.version
-        kinds = arrow_schema(row_structure(schema)).types
+        kinds = mirror_columns(schema).types
         now = {}
         for column, kind, source in zip(schema.columns, kinds, columns_from, strict=True):
             life = None if source is None else before[source.lower()]

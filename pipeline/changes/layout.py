@@ -12,6 +12,8 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
+from pipeline.schema.model import TableSchema
+from pipeline.schema.rows import row_structure
 from pipeline.schema.types import arrow_schema
 from pipeline.segment import SegmentFile
 from pipeline.table import TableName, TableStructure
@@ -86,6 +88,12 @@ def changelog_schema(structure: TableStructure) -> pa.Schema:
     table = arrow_schema(structure)
     names = changelog_names(table.names)
     return pa.schema([*MARKS, *(table.field(i).with_name(name) for i, name in enumerate(names))])
+
+
+def mirror_columns(table: TableSchema) -> pa.Schema:
+    """Return the columns of a table that a mirror has: those that were declared. A row image may
+    end with columns that MariaDB adds for itself, such as `DB_ROW_HASH_1`."""
+    return pa.schema(list(arrow_schema(row_structure(table)))[: len(table.columns)])
 
 
 def changelog_names(columns: list[str]) -> list[str]:

@@ -24,6 +24,7 @@ from pipeline.schema.happened import (
     happened,
     key_changed,
     values_changed,
+    versioned,
 )
 from pipeline.schema.logged import FollowedStatement, LoggedStatement
 from pipeline.schema.zones import zone_of
@@ -48,6 +49,9 @@ GOES_ON: Final = frozenset({Action.NOTHING, Action.FOLLOW})
 
 ENGINE_REFUSED: Final = "engine-refused"
 """The rule of an engine that keeps something else than the log says."""
+
+VERSIONED: Final = "versioned"
+"""The rule of MariaDB's system-versioned tables."""
 
 PER_ROW: Final = "per-row"
 """The rule of a new column whose values only the source knows."""
@@ -94,6 +98,18 @@ RULES: Final[tuple[ConsequenceRule, ...]] = (
         (
             "CREATE TABLE or ALTER TABLE with an engine that is not captured (MEMORY, BLACKHOLE, "
             "MERGE, FEDERATED, CSV …: check.md lists them all)",
+            "new version",
+            "quarantined",
+            "ends there",
+        ),
+    ),
+    ConsequenceRule(
+        VERSIONED,
+        versioned,
+        Action.QUARANTINED,
+        (
+            "CREATE TABLE … WITH SYSTEM VERSIONING, also LIKE; ALTER TABLE … ADD SYSTEM VERSIONING "
+            "(MariaDB)",
             "new version",
             "quarantined",
             "ends there",

@@ -96,6 +96,18 @@ def engine_refused(event: Happened) -> str | None:
     return None if event.after is None else why_refused(event.after.engine)
 
 
+def versioned(event: Happened) -> str | None:
+    """From here on MariaDB keeps rows of the past in it, and logs them as rows of the table."""
+    return None if event.after is None else why_versioned(event.after)
+
+
+def why_versioned(schema: TableSchema) -> str | None:
+    """Return why a system-versioned table is quarantined; None for any other table."""
+    if not schema.system_versioned:
+        return None
+    return "it is system-versioned: rows of the past are logged under the key of the present one"
+
+
 def engine_changed(event: Happened) -> str | None:
     """Its rows do not come along to the new engine."""
     before, after = (schema.engine for schema in event.schemas)

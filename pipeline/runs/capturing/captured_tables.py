@@ -16,6 +16,7 @@ from pipeline.errors import Remedy, TableError
 from pipeline.ports.segments import SegmentStore
 from pipeline.position import Coordinates
 from pipeline.runs.capturing.table_files import CapturedTable, TableFiles
+from pipeline.runs.cures import refusal
 from pipeline.schema.history import SchemaVersion
 from pipeline.table import TableName
 from pipeline.table_state import (
@@ -186,6 +187,8 @@ class CapturedTables:
         # TableError for a type that is not read.
         schema = captured_schema(version.structure, updated=self.files.updated)
         self._require_no_hole(version)
+        if version.schema is not None and (refused := refusal(version.schema)) is not None:
+            raise refused
         state = self._touch(version, TableCondition.ACTIVE)
         return self.files.begin(version, state.changelog, schema)
 

@@ -23,9 +23,16 @@ from pipeline.runs.capturing.catch_up_tables import Comeback, ComingBack
 from pipeline.runs.capturing.change_numbers import Numbers, TableMark, put_mark
 from pipeline.runs.capturing.rename_handover import HandingOver
 from pipeline.runs.capturing.snapshot_join import Joining, PlaceMeaning
-from pipeline.runs.cures import engine_hint, release_hint
+from pipeline.runs.cures import engine_hint, release_hint, versioning_hint
 from pipeline.runs.reread import Reread, in_vain, owed
-from pipeline.schema.consequences import ENGINE_REFUSED, PER_ROW, Action, Consequence, consequences
+from pipeline.schema.consequences import (
+    ENGINE_REFUSED,
+    PER_ROW,
+    VERSIONED,
+    Action,
+    Consequence,
+    consequences,
+)
 from pipeline.schema.evolving.effects import UnknownTable
 from pipeline.schema.history import Knowledge, SchemaVersion
 from pipeline.schema.logged import FollowedStatement, LoggedStatement
@@ -44,6 +51,9 @@ _EVENTS: Final = {
 }
 _OF_KNOWN: Final = (Action.FOLLOW, Action.EMPTY, Action.DROP)
 """What is done only about a table that the lake has, or that is on its way there."""
+
+_REFUSED: Final = {ENGINE_REFUSED: engine_hint, VERSIONED: versioning_hint}
+"""Rules of tables that no reading from the source can bring back, each with its cure."""
 
 GONE: Final = "the source has it not"
 """Why a table ends that was to be read from the source."""
@@ -225,11 +235,11 @@ class Following:
         """`unknown`: the statement met a table whose structure was not known."""
         version, kind = self._structures.version(table), _EVENTS.get(consequence.action)
         quarantined = consequence.action is Action.QUARANTINED
-        if quarantined and consequence.rule != ENGINE_REFUSED and self.joining.is_read(table):
+        if quarantined and consequence.rule not in _REFUSED and self.joining.is_read(table):
             # Its structure may have been read behind the statement, and is read again.
             self._reread(table, logged.end, owed(consequence.reason))
         elif quarantined:
-            hint = engine_hint(table) if consequence.rule == ENGINE_REFUSED else release_hint(table)
+            hint = _REFUSED.get(consequence.rule, release_hint)(table)
             kind_of_error = StructureUnknown if unknown else TableError
             self.quarantine(table, logged.begin, kind_of_error(consequence.reason, hint=hint))
         elif consequence.action is Action.REREAD:

@@ -15,14 +15,13 @@ from collections.abc import Mapping, Sequence
 from time import perf_counter
 
 from pipeline.decisions import Lease
-from pipeline.engines import why_refused
 from pipeline.errors import Remedy, StructureMoved, TableBusy, TableError
 from pipeline.load import Load, LoadBasis
 from pipeline.ports.source import Baseline
 from pipeline.retries import TABLE_READ
 from pipeline.runs.begin import RunStart
 from pipeline.runs.context import Workplace
-from pipeline.runs.cures import engine_hint
+from pipeline.runs.cures import refusal
 from pipeline.runs.loading.due import LoadReason, give_up, kept_loads, lost_tables
 from pipeline.runs.loading.read_chunks import ChunkReader, ChunksRead
 from pipeline.runs.reread import Reread, owed
@@ -137,15 +136,12 @@ def _begun(
                 give_up(work, lease, load, "it cannot be read")
             continue
         schema = next((table for table in baseline.tables if table.name == load.table), None)
-        refused = None if schema is None else why_refused(schema.engine)
+        refused = None if schema is None else refusal(schema)
         if schema is None or refused is not None:
-            error = None
-            if refused is not None:
-                error = TableError(refused, hint=engine_hint(load.table))
             rereads[load.table] = Reread(
-                load.table, load.reason, schema, baseline.low, baseline.high, error=error
+                load.table, load.reason, schema, baseline.low, baseline.high, error=refused
             )
-            give_up(work, lease, load, refused or "it is gone")
+            give_up(work, lease, load, "it is gone" if refused is None else refused.reason)
             continue
         if baseline.low < run_start.start.at:
             busy = TableBusy("transactions that are in the log are not committed yet", hint=_AGAIN)

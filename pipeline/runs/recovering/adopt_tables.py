@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pipeline.batch import CaptureRecord, Cursor
-from pipeline.changes.layout import DELETED_AT, new_table
+from pipeline.changes.layout import DELETED_AT, mirror_columns, new_table
 from pipeline.decisions import Decision, Lease
 from pipeline.errors import TableError
 from pipeline.runs.agreement.claim import claim_folder, require_claim
@@ -24,8 +24,6 @@ from pipeline.runs.comparing.verify_shown import LakeShown, what_the_lake_shows
 from pipeline.runs.context import Workplace
 from pipeline.runs.reports import NotCompared, TableDifference
 from pipeline.schema.history import History, Knowledge, SchemaVersion, VersionOrigin
-from pipeline.schema.rows import row_structure
-from pipeline.schema.types import arrow_schema
 from pipeline.table import TableName
 from pipeline.table_state import Handover, TableState
 
@@ -123,7 +121,7 @@ def _candidate(work: Workplace, shown: LakeShown, table: TableName) -> Candidate
     schema = work.ledger.schema_at(source, table, batch=shown.cursor.batch, place=at)
     if schema is None or schema.schema is None:
         raise TableError(f"its structure at {at} is not known", hint=instead)
-    wanted = arrow_schema(row_structure(schema.schema))
+    wanted = mirror_columns(schema.schema)
     have = work.mirrors.schema(state.mirror, version)
     mine = {field.name: field.type for field in have if field.name != DELETED_AT.name}
     other = sorted(

@@ -16,7 +16,6 @@ from dataclasses import replace
 
 from pipeline.changes.layout import snapshot_path
 from pipeline.decisions import Lease
-from pipeline.engines import why_refused
 from pipeline.errors import (
     BY_ITSELF,
     StructureMoved,
@@ -25,7 +24,7 @@ from pipeline.errors import (
 from pipeline.retries import TABLE_READ
 from pipeline.row_groups import row_groups
 from pipeline.runs.context import Workplace
-from pipeline.runs.cures import engine_hint
+from pipeline.runs.cures import refusal
 from pipeline.runs.rejoining.rejoin import why_owed
 from pipeline.runs.reread import Reread
 from pipeline.schema.model import TableSchema
@@ -127,8 +126,8 @@ def _columns_of(
 
 
 def _read(work: Workplace, reread: Reread, schema: TableSchema, batch: int) -> Reread:
-    if why := why_refused(schema.engine):
-        raise TableError(why, hint=engine_hint(reread.table))
+    if (refused := refusal(schema)) is not None:
+        raise refused
     names = ", ".join(reread.columns or ())
     work.progress.note(f"{reread.table} is read from the source, only {names} by key: {reread.why}")
     with work.server.snapshot(schema, reread.columns) as rows:
