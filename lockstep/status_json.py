@@ -72,6 +72,13 @@ def status_json(
         "partial": partial_json(standing.partial),
         "loading": loading_json(standing.loading),
         "proofs": proofs_json(standing.proofs, now),
+        "unproven": None
+        if standing.unproven is None
+        else {
+            "tables": [str(table) for table in sorted(standing.unproven.tables)],
+            "since": standing.unproven.since.isoformat(),
+            "reason": standing.unproven.reason,
+        },
         "decisions": [_decision_json(decision) for decision in decisions],
         "trouble": error_json(standing.trouble) if standing.trouble else None,
     }

@@ -69,6 +69,7 @@ def status_lines(
         yield f"  being read from the source: {table.sentence()}"
     yield from partial_lines(standing.partial)
     yield from proof_lines(standing.proofs, standing.stopped, now)
+    yield from _unproven(standing)
     yield from tables
     for done in decisions:
         yield f"  {clock(done.decided_at)}  {done.decision.rule}: {done.decision.reason}"
@@ -90,6 +91,13 @@ def _scars(standing: Standing) -> Iterator[str]:
             f"under "
             f"_batch <= {overlap.after} as well; mirrors are exact"
         )
+
+
+def _unproven(standing: Standing) -> Iterator[str]:
+    if standing.unproven is not None:
+        names = ", ".join(map(str, sorted(standing.unproven.tables)))
+        since = clock(standing.unproven.since)
+        yield f"  not compared with the server: the structures of {names}, since {since}"
 
 
 def _server(standing: Standing) -> dict[str, str]:

@@ -11,10 +11,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Final
 
 from pipeline.errors import Recovery
 from pipeline.position import Coordinates
+from pipeline.table import TableName
 
 
 class Continuity(StrEnum):
@@ -26,6 +27,10 @@ class Continuity(StrEnum):
     GAP = "gap"
 
 
+STRUCTURES: Final = "structures"
+"""The kind of a decision that says whether structures could be compared with the server's."""
+
+
 @dataclass(frozen=True, slots=True)
 class Decision:
     """A start decision, a refusal, an idle run or a failed step: its rule's name, the
@@ -34,7 +39,8 @@ class Decision:
     A start behind the batch `follows`, but not at its end, tells what lies between
     (`continuity`), and for a gap the tables that may miss changes. `override` is the
     operator's choice that it carries out. A refusal and a failure say whose move it is
-    (`recovery`) and what to type (`hint`); an idle run where the log ended (`head`).
+    (`recovery`) and what to type (`hint`); an idle run where the log ended (`head`). One of the
+    kind `STRUCTURES` names the tables whose `structures` are still to be compared.
     """
 
     kind: str
@@ -49,6 +55,7 @@ class Decision:
     recovery: Recovery | None = None
     hint: str = ""
     head: Coordinates | None = None
+    structures: tuple[TableName, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +88,17 @@ class Attempt:
     recovery: Recovery | None = None
     hint: str = ""
     head: Coordinates | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Unproven:
+    """Tables with rows that were recorded although their structures could not be compared with the
+    server's; the next run that reads the log compares them. `reason`: why, as the run of `since`
+    said it."""
+
+    tables: frozenset[TableName]
+    since: datetime
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from pipeline.decisions import Attempt, Decision, Lease, Override, RecordedDecision
+from pipeline.decisions import Attempt, Decision, Lease, Override, RecordedDecision, Unproven
 from pipeline.gaps import Gap
 
 
@@ -26,6 +26,10 @@ class Decisions(Protocol):
     def attempts(self, source: str, *, limit: int = 100) -> list[Attempt]:
         """How the newest attempts ended that were idle, refused or failed, newest first. Those
         that went through are batches."""
+
+    def unproven(self, source: str) -> Unproven | None:
+        """Return the tables whose structures are still to be compared with the server's, as the
+        newest decision of the kind `STRUCTURES` names them; None if there are none."""
 
     def note_gtids_off(self, lease: Lease) -> None:
         """A run found the server's `gtid_mode` not ON: no set that was captured before this is

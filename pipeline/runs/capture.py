@@ -29,7 +29,11 @@ from pipeline.runs.capturing.completeness import require_followed, require_whole
 from pipeline.runs.capturing.rename_handover import HandingOver
 from pipeline.runs.capturing.segment_builder import Segmenter
 from pipeline.runs.capturing.source_rows import SourceRows
-from pipeline.runs.capturing.structure_proof import misread_tables
+from pipeline.runs.capturing.structure_proof import (
+    StructureProof,
+    note_unproven,
+    prove_structures,
+)
 from pipeline.runs.capturing.table_changes import TakenUp
 from pipeline.runs.capturing.table_extents import extents_of, met_in_log
 from pipeline.runs.catch_up import catch_up
@@ -44,6 +48,7 @@ from pipeline.runs.rejoining.resnapshot import due
 from pipeline.runs.repair import abandon, repair
 from pipeline.runs.reports import CaptureReport, Refreshed, softened_lines
 from pipeline.runs.reread import Reread
+from pipeline.schema.model import TableSchema
 from pipeline.source_plan import PartOrder
 from pipeline.start.decision import facts_json
 from pipeline.table import TableName
@@ -51,12 +56,14 @@ from pipeline.table import TableName
 
 @dataclass(frozen=True, slots=True)
 class _Misread:
-    """What the tries to capture a batch found before this one: tables that are quarantined where it
-    begins, since the history did not have their structures, and tables whose reading from the
-    source began `again` for that."""
+    """What earlier tries to capture a batch found: tables that are quarantined where it begins,
+    since the history did not have their structures, tables whose reading from the source began
+    `again` for that, and structures of `parents` that are not captured, which hold from where the
+    batch begins."""
 
     errors: Mapping[TableName, TableError] = field(default_factory=dict)
     again: frozenset[TableName] = frozenset()
+    parents: Mapping[TableName, TableSchema] = field(default_factory=dict)
 
 
 def capture(work: Workplace, lease: Lease) -> CaptureReport:
@@ -246,6 +253,10 @@ def _capture(
     active = [order.table for order in back.orders]
     active += [load.table for load in begun_loads(rereads)]
     extents, basis = extents_of(basis_of(work, run_start, bounds, batch.id, active))
+    for parent, schema in misread.parents.items():
+        known = basis.structures.last_known(parent)
+        keys = () if known is None else known.foreign_keys
+        basis.structures.adopt(replace(schema, foreign_keys=keys), run_start.start.at)
     if work.source.until is None:  # an end that a person fixed stays
         basis = replace(basis, bounds=bounds_of(work, basis.run_start))
     rows = SourceRows(work.segments, source=source, batch=batch.id)
@@ -270,10 +281,13 @@ def _capture(
     if spent is None:
         require_whole(work, basis.run_start, basis.bounds, reading.end.gtid_set)
     require_followed(basis.run_start, reading)
-    if found := misread_tables(basis, reading, segmenter, rereads):
+    left_open = work.ledger.unproven(work.source.name)
+    proof = prove_structures(basis, reading, segmenter, rereads, left_open=left_open)
+    if proof.misread:
         basis.tables.files.drop()
         rows.drop()
-        return _given_up(work, lease, batch, found, misread, part)
+        return _given_up(work, lease, batch, proof, misread, part)
+    note_unproven(work, lease, proof, left_open)
     record = capture.record(
         end=reading.end,
         witness=reading.witness,
@@ -325,12 +339,13 @@ def _given_up(
     work: Workplace,
     lease: Lease,
     batch: Batch,
-    found: Mapping[TableName, TableError],
+    proof: StructureProof,
     before: _Misread,
     part: PartRead | None,
 ) -> _Misread:
-    """Nothing of the batch counts, and it is read once more without the tables of `found`. Those
-    that are read from the source begin that again, once."""
+    """Nothing of the batch counts, and it is read once more without the tables that were misread.
+    Those that are read from the source begin that again, once."""
+    found = proof.misread
     if part is not None and part.table in found:
         raise RowsNotRead(
             f"{part.table}: {found[part.table].reason}", hint=AGAIN.format(part.table)
@@ -349,7 +364,7 @@ def _given_up(
                 f"{load.table} is read from the beginning again: {errors.pop(load.table).reason}"
             )
             again.add(load.table)
-    return _Misread(errors, before.again | again)
+    return _Misread(errors, before.again | again, {**before.parents, **proof.parents})
 
 
 def _refuse_engines(basis: Basis, segmenter: Segmenter) -> None:

@@ -30,7 +30,7 @@ from pipeline.runs.capturing.catch_up_tables import Comeback, RecordedBefore, hi
 from pipeline.runs.capturing.initial_schemas import known_at, structures_behind
 from pipeline.runs.capturing.known_tables import tables_of
 from pipeline.runs.capturing.segment_builder import Segmenter
-from pipeline.runs.capturing.structure_proof import misread_tables
+from pipeline.runs.capturing.structure_proof import note_unproven, prove_structures
 from pipeline.runs.capturing.table_changes import TakenUp
 from pipeline.runs.context import Workplace
 from pipeline.runs.rejoining.log_reach import ReturnPlan
@@ -122,10 +122,12 @@ def _caught_up(
         TakenUp(comebacks=comebacks_of(work, returns), completed=_wanting(returns, Backfill)),
     )
     capture.reading.run()
-    misread = misread_tables(basis, capture.reading, capture.segmenter)
-    if misread:
-        table, error = next(iter(misread.items()))
+    left_open = work.ledger.unproven(work.source.name)
+    proof = prove_structures(basis, capture.reading, capture.segmenter)
+    if proof.misread:
+        table, error = next(iter(proof.misread.items()))
         raise SchemaUnknownAt(f"{table}: {error.reason}", hint=error.hint)
+    note_unproven(work, lease, proof, left_open)
     capture.rebuild(_wanting(returns, Rebuild))
     record = capture.record(
         end=cursor.position,

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from pipeline.batch import Batch, Cursor
-from pipeline.decisions import Attempt, LeaseView, Override
+from pipeline.decisions import Attempt, LeaseView, Override, Unproven
 from pipeline.errors import LockstepError
 from pipeline.gaps import Gap
 from pipeline.ports.source import ServerFacts
@@ -77,7 +77,8 @@ class Standing:
     `astray`: tables that the next run quarantines for what somebody did to their mirrors or
     changelogs, `moved`: those whose changelogs list the same rows in files of somebody else's;
     `loading`: those whose rows are being read from the source. `proofs`: what comparisons with
-    the source found, and when."""
+    the source found, and when. `unproven`: tables whose structures are still to be compared with
+    the server's."""
 
     source: str
     captured: Cursor | None = None
@@ -104,6 +105,7 @@ class Standing:
     moved: tuple[Quarantine, ...] = ()
     loading: tuple[LoadProgress, ...] = ()
     proofs: tuple[TableProof, ...] = ()
+    unproven: Unproven | None = None
 
     @property
     def stopped(self) -> frozenset[TableName]:

@@ -13,6 +13,7 @@ from pipeline.decisions import (
     Lease,
     Override,
     RecordedDecision,
+    Unproven,
 )
 from pipeline.errors import Recovery
 from pipeline.gaps import CLOSING, ClosingEvent, Gap, found_equal, with_closed
@@ -43,6 +44,7 @@ class PostgresDecisions(Books):
                 override=decision.override,
                 recovery=None if decision.recovery is None else decision.recovery.name.lower(),
                 hint=decision.hint,
+                structures=_names(decision.structures),
                 **of_coordinates(decision.head),
             )
             return _decision(row)
@@ -54,6 +56,13 @@ class PostgresDecisions(Books):
         kinds = [outcome.value for outcome in AttemptOutcome]
         rows = self._all("attempts", source=source, kinds=kinds, limit=limit)
         return [_attempt(row) for row in rows]
+
+    def unproven(self, source: str) -> Unproven | None:
+        row = self._first("unproven", source=source)
+        tables = None if row is None else _structures(row)
+        if row is None or not tables:
+            return None
+        return Unproven(frozenset(tables), row["decided_at"], row["reason"])
 
     def note_gtids_off(self, lease: Lease) -> None:
         with self._step(lease) as step:
@@ -97,8 +106,20 @@ def _decision(row: Row) -> RecordedDecision:
             _recovery(row),
             row["hint"],
             _head(row),
+            _structures(row),
         ),
     )
+
+
+def _names(tables: tuple[TableName, ...] | None) -> str | None:
+    if tables is None:
+        return None
+    return json.dumps([[table.database, table.name] for table in tables])
+
+
+def _structures(row: Row) -> tuple[TableName, ...] | None:
+    tables = row["structures"]
+    return None if tables is None else tuple(TableName(*table) for table in tables)
 
 
 def _attempt(row: Row) -> Attempt:

@@ -3,16 +3,23 @@
 -- name: decide
 insert into lockstep.decisions (
     source, token, kind, rule, reason, facts, author, follows, continuity, gap_tables, override,
-    recovery, hint, head_base, head_number, head_offset
+    recovery, hint, head_base, head_number, head_offset, structures
 ) values (
     %(source)s, %(token)s, %(kind)s, %(rule)s, %(reason)s, %(facts)s, %(author)s,
     %(follows)s, %(continuity)s, %(gap_tables)s, %(override)s,
-    %(recovery)s, %(hint)s, %(base)s, %(number)s, %(offset)s
+    %(recovery)s, %(hint)s, %(base)s, %(number)s, %(offset)s, %(structures)s
 )
 returning *
 
 -- name: decisions
 select * from lockstep.decisions where source = %(source)s order by id desc limit %(limit)s
+
+-- name: unproven
+select decided_at, reason, structures
+from lockstep.decisions
+where source = %(source)s and kind = 'structures'
+order by id desc
+limit 1
 
 -- name: attempts
 select kind, decided_at, reason, recovery, hint, head_base, head_number, head_offset

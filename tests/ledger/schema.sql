@@ -144,6 +144,7 @@ create table lockstep.decisions (
     head_base text,
     head_number bigint,
     head_offset bigint,
+    structures jsonb,
     constraint decisions_continuity_known CHECK ((continuity = ANY (ARRAY['contiguous'::text, 'overlap'::text, 'gap'::text]))),
     constraint decisions_continuity_told CHECK (((follows IS NULL) = (continuity IS NULL))),
     constraint decisions_follows FOREIGN KEY (source, follows) REFERENCES lockstep.batches(source, id),
@@ -155,7 +156,8 @@ create table lockstep.decisions (
     constraint decisions_override FOREIGN KEY (source, override) REFERENCES lockstep.overrides(source, id),
     constraint decisions_pk PRIMARY KEY (id),
     constraint decisions_recovery_known CHECK ((recovery = ANY (ARRAY['configuration'::text, 'retry'::text, 'operator'::text]))),
-    constraint decisions_recovery_told CHECK (((kind = ANY (ARRAY['refusal'::text, 'failure'::text])) = (recovery IS NOT NULL)))
+    constraint decisions_recovery_told CHECK (((kind = ANY (ARRAY['refusal'::text, 'failure'::text])) = (recovery IS NOT NULL))),
+    constraint decisions_structures_told CHECK (((kind = 'structures'::text) = (structures IS NOT NULL)))
 );
 
 create table lockstep.deliveries (
@@ -849,6 +851,8 @@ CREATE INDEX database_versions_by_batch ON lockstep.database_versions USING btre
 CREATE INDEX decisions_by_follows ON lockstep.decisions USING btree (source, follows) WHERE (follows IS NOT NULL);
 
 CREATE INDEX decisions_by_token ON lockstep.decisions USING btree (source, token);
+
+CREATE INDEX decisions_on_structures ON lockstep.decisions USING btree (source, id) WHERE (kind = 'structures'::text);
 
 CREATE INDEX deliveries_by_first ON lockstep.deliveries USING btree (source, first_batch);
 

@@ -6,10 +6,18 @@ from dataclasses import replace
 
 import pytest
 
-from pipeline.decisions import Attempt, AttemptOutcome, Decision, Lease
+from pipeline.decisions import (
+    STRUCTURES,
+    Attempt,
+    AttemptOutcome,
+    Decision,
+    Lease,
+    Unproven,
+)
 from pipeline.errors import Recovery
 from pipeline.ports.ledger import Ledger
 from pipeline.position import Coordinates
+from pipeline.table import TableName
 from tests.ledger.made import DECISION, place
 from tests.ledger.refusals import refused
 
@@ -47,6 +55,21 @@ def test_whose_move_it_is_is_kept(ledger: Ledger, lease: Lease, recovery: Recove
     """By its name: the ledger knows each."""
     ledger.decide(lease, replace(FAILED, recovery=recovery))
     assert [one.recovery for one in ledger.attempts(lease.source)] == [recovery]
+
+
+def test_the_newest_comparison_of_structures_counts(ledger: Ledger, lease: Lease) -> None:
+    """Which tables are still to be compared, and since when; none once all were."""
+    assert ledger.unproven(lease.source) is None
+    tables = (TableName("shop", "a.b"), TableName("shop", "c"))
+    for open_ in (tables[:1], tables):
+        one = Decision(STRUCTURES, "structures-not-compared", "why", structures=open_)
+        decided = ledger.decide(lease, one)
+        ledger.decide(lease, IDLE)
+        found = Unproven(frozenset(open_), decided.decided_at, "why")
+        assert ledger.unproven(lease.source) == found
+    assert ledger.decisions(lease.source, limit=2)[1].decision.structures == tables
+    ledger.decide(lease, replace(decided.decision, structures=()))
+    assert ledger.unproven(lease.source) is None
 
 
 def test_facts_are_no_values(ledger: Ledger, lease: Lease) -> None:

@@ -54,6 +54,8 @@ select pg_temp.attempt(%(s)s, 'idle', null, 'x', null, null, null)
 select pg_temp.attempt(%(s)s, 'idle', null, '', 'binlog', 1, null)
 -- rule: decisions_head_told
 select pg_temp.attempt(%(s)s, 'failure', 'retry', '', 'binlog', 1, 4)
+-- rule: decisions_structures_told
+select pg_temp.attempt(%(s)s, 'structures', null, '', null, null, null)
 
 -- rule: overrides_lease
 insert into lockstep.overrides (source, token, place, reason, author)

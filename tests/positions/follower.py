@@ -37,6 +37,16 @@ SET_PAUSES = [1.0] * 30
 SOURCE = "shop"
 
 
+class Noted(Unwatched):
+    """Progress of which only the sentences are kept."""
+
+    def __init__(self, notes: list[str]) -> None:
+        self._notes = notes
+
+    def note(self, sentence: str) -> None:
+        self._notes.append(sentence)
+
+
 @dataclass
 class Follower:
     """One source; `server` may be put in another's place between two runs."""
@@ -53,6 +63,8 @@ class Follower:
     spool: MemorySpool = field(default_factory=MemorySpool)
     pauses: list[float] = field(default_factory=list)
     snapshot: SnapshotPlan = field(default_factory=SnapshotPlan)
+    notes: list[str] = field(default_factory=list)
+    """What runs told a person."""
 
     def work(self, until: str | None = None) -> Workplace:
         start: Place | None = parse_place(self.start) if self.start else None
@@ -76,7 +88,7 @@ class Follower:
             changelog=MemoryChangelog(self.lake),
             mirrors=MemoryMirrors(self.lake),
             claims=MemoryClaims(self.lake),
-            progress=Unwatched(),
+            progress=Noted(self.notes),
             clock=lambda: datetime.now(UTC),
             pause=self.pauses.append,
         )

@@ -7,14 +7,16 @@ On MySQL with `innodb_native_foreign_keys=ON`, on MariaDB, and where MySQL logs 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import replace
+from typing import Any, cast
 
 import pytest
 
 from demo.mysql_search import Program
 from demo.mysqld import mysql_server
 from pipeline.policies import ForeignKeys, LakePolicies
+from pipeline.ports.source import CurrentSchemas, SourceServer
 from pipeline.snapshot.pace import Pace
 from pipeline.source_plan import SnapshotPlan
 from pipeline.table import TableName
@@ -65,6 +67,19 @@ def unlogged(request: pytest.FixtureRequest) -> MySqlStand:
     """A server that logs no more than the parent's event."""
     stand: MySqlStand = request.getfixturevalue(request.param)
     return stand
+
+
+class Elsewhere:
+    """A server whose address another one answers at, once structures are asked for."""
+
+    def __init__(self, real: SourceServer) -> None:
+        self._real = real
+
+    def current_schemas(self, tables: Collection[TableName]) -> CurrentSchemas:
+        return replace(self._real.current_schemas(tables), server_uuid="another")
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._real, name)
 
 
 class Shop:
@@ -185,6 +200,67 @@ def test_sessions_that_check_nothing_change_nothing(open_shop: Opens, unlogged: 
         cursor.execute("delete from middle")
     assert shop.quarantined() == {}
     assert shop.equal()
+
+
+@pytest.fixture
+def nameless(unlogged: MySqlStand) -> Iterator[MySqlStand]:
+    """Such a server, whose log does not name columns."""
+    flavour = unlogged.rows("select version()")[0][0]
+    with unlogged.metadata("NO_LOG" if "MariaDB" in flavour else "MINIMAL"):
+        yield unlogged
+
+
+def test_a_parent_that_was_altered_without_the_log(open_shop: Opens, nameless: MySqlStand) -> None:
+    """Read by the history's structure, its update would look like one of another column. The child
+    is set aside, and the parent's structure is the server's from then on."""
+    shop = open_shop(nameless)
+    shop.put(
+        "create table pair (id int primary key, a int, b int, unique (a))",
+        "insert into pair values (1, 10, 100)",
+        "alter table beside add pair_a int, "
+        "add foreign key (pair_a) references pair (a) on update cascade",
+        "insert into beside values (7, 1, 10)",
+    )
+    assert shop.quarantined() == {}
+    shop.put(
+        "set sql_log_bin = 0",
+        "alter table pair modify a int after b",
+        "set sql_log_bin = 1",
+        "update pair set a = 11",
+        "insert into kept values (3, 2, 'b')",
+    )
+    quarantined = shop.quarantined()
+    assert list(quarantined) == ["beside"]
+    assert f"{shop.name}.pair, which its foreign keys lead to: its structure is not the " in (
+        quarantined["beside"].reason
+    )
+    assert shop.captured() == [1, 2, 3]
+    ledger, table = shop.follower.ledger, TableName(shop.name, "beside")
+    with ledger.lock(SOURCE, "test", None) as lease:
+        ledger.release_table(lease, table, author="ada", reason="read again")
+    shop.follower.run()
+    shop.put("update pair set b = 101", "insert into beside values (8, 1, 11)")
+    assert shop.quarantined() == {}
+    mirror = shop.follower.mirror(f"{shop.name}.beside")
+    assert [row["pair_a"] for row in mirror] == [None, 11, 11]
+    shop.put("update pair set a = 12")
+    assert "ON UPDATE CASCADE" in shop.quarantined()["beside"].reason
+
+
+def test_a_parent_that_could_not_be_compared(open_shop: Opens, unlogged: MySqlStand) -> None:
+    """The next run that reads the log asks about it, though it has no event of it."""
+    shop = open_shop(unlogged)
+    real = shop.follower.server
+    shop.put("update middle set note = 'y'")
+    shop.follower.server = cast("SourceServer", Elsewhere(real))
+    shop.follower.run()
+    left = shop.follower.ledger.unproven(SOURCE)
+    assert left is not None
+    assert TableName(shop.name, "middle") in left.tables
+    shop.put("create table nothing (id int)")
+    shop.follower.server = real
+    assert shop.quarantined() == {}
+    assert shop.follower.ledger.unproven(SOURCE) is None
 
 
 def test_a_large_transaction_loses_all_of_its_rows(open_shop: Opens, native: MySqlStand) -> None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import resource
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from pipeline.load import Chunk
 from pipeline.policies import OnPositionLost, StartPolicies
 from pipeline.row_groups import row_groups
 from pipeline.runs.comparing.verify_rows import verify
-from pipeline.runs.context import Unwatched, Workplace
+from pipeline.runs.context import Workplace
 from pipeline.runs.loading import read_chunks
 from pipeline.snapshot.pace import LoadLimits, Pace
 from pipeline.source_plan import SnapshotPlan
@@ -131,36 +131,16 @@ def test_a_privilege_that_is_taken_away_stops_that_table(
     shop.require_whole("a", rereads=1)
 
 
-class Notes(Unwatched):
-    """What a run says."""
-
-    def __init__(self) -> None:
-        self.said: list[str] = []
-
-    def note(self, sentence: str) -> None:
-        self.said.append(sentence)
-
-
-@dataclass
-class Told(Follower):
-    """A follower that hears what its runs say."""
-
-    notes: Notes = field(default_factory=Notes)
-
-    def work(self, until: str | None = None) -> Workplace:
-        return replace(super().work(until), progress=self.notes)
-
-
 def test_reading_waits_for_what_is_more_urgent(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     """A server that is busy, and a log that is being purged: one chunk is read in any case, the
     log is captured, and the next run reads on."""
     monkeypatch.setattr(read_chunks, "LOOK_SECONDS", 0.0)
     busy = replace(FIFTY, limits=LoadLimits(threads_running=0, pause=1e9))
-    follower = Told(shop.follower.server, ["shop.*"], "snapshot", snapshot=busy)
+    follower = Follower(shop.follower.server, ["shop.*"], "snapshot", snapshot=busy)
     shop = replace(shop, follower=follower)
     shop.run()
     assert len(read(shop)) == 1
-    assert "threads are running at the source, more than 0" in follower.notes.said[-1]
+    assert "threads are running at the source, more than 0" in follower.notes[-1]
     shop.do("update a set v = 'later' where id % 3 = 0", "flush binary logs")
     start = shop.run().end.at.file
     shop.do("insert into b values (1000, 'new')")
@@ -169,7 +149,7 @@ def test_reading_waits_for_what_is_more_urgent(shop: Shop, monkeypatch: pytest.M
         at_chunk(patch, follower, 3, lambda: shop.do(f"purge binary logs to '{start}'"))
         report = shop.run()
     assert len(read(shop)) == 2 + 3
-    assert f"the server purged its log up to {start}" in follower.notes.said[-1]
+    assert f"the server purged its log up to {start}" in follower.notes[-1]
     assert {one.table.name for one in report.loading} == {"a", "b"}
     shop.run()
     for table in "ab":

@@ -1,23 +1,29 @@
-"""What is altered with sql_log_bin=0 is noticed by the run that reads the first rows behind it."""
+"""What is altered with sql_log_bin=0 is noticed by the run that reads the first rows after it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from typing import Any, cast
 
 import pytest
 
+from lockstep.status_json import status_json
+from lockstep.status_report import status_lines
 from pipeline.bounds import Budget
+from pipeline.decisions import STRUCTURES
 from pipeline.errors import Remedy, SourceMoving
 from pipeline.ports.source import CurrentSchemas, SourceServer
 from pipeline.runs.capturing import structure_proof
+from pipeline.runs.inspecting import status
+from pipeline.standing.verdict import verdict
 from pipeline.table import TableName
 from pipeline.table_state import TableCondition
 from resources.mysql.server import MySqlServer
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server, settings
-from tests.positions.follower import Follower
+from tests.positions.follower import SOURCE, Follower
 from tests.positions.interrupted import Crash, mortal
 from tests.positions.paused import Shop, open_shop
 from tests.positions.servers import prepare_xa
@@ -406,13 +412,75 @@ def test_columns_that_the_account_may_not_read_are_no_difference(shop: Shop) -> 
     shop.stand.execute(f"drop user {name}")
 
 
+def require_open(shop: Shop, tables: str, why: str) -> None:
+    """The run says which structures it could not compare, and so does `lockstep status`."""
+    (decision,) = [
+        one.decision
+        for one in shop.follower.ledger.decisions(SOURCE, limit=1)
+        if one.decision.kind == STRUCTURES
+    ]
+    assert why in decision.reason
+    assert decision.reason in shop.follower.notes
+    work = shop.follower.work()
+    now = datetime.now(UTC)
+    found = status.stand(SOURCE, work.source.patterns, work.ledger, work, now)
+    assert found.unproven is not None
+    assert {table.name for table in found.unproven.tables} == {*tables}
+    judged = verdict(found, now, None)
+    told = "\n".join(status_lines(found, judged, now))
+    assert f"not compared with the server: the structures of {shop.name}.{tables[0]}" in told
+    assert status_json(found, judged, now, ())["unproven"]["reason"] == decision.reason
+
+
 def test_an_answer_of_another_server_counts_for_nothing(shop: Shop) -> None:
-    """Whoever answers behind the address now, its structures are not those of this log."""
+    """Whoever answers behind the address now, its structures are not those of this log. The next
+    run compares the table, whether it reads rows of it or not."""
     unlogged(shop, SWAPPED)
-    shop.do(ROW)
+    shop.do(ROW, "insert into b values (2, 20, 200)")
     asked = watched(shop, after=lambda current: replace(current, server_uuid="another"))
     assert shop.run().quarantined == ()
     assert asked.again == []
+    require_open(shop, "ab", "another server (another) answered than the one whose log was read")
+    shop.do("insert into b values (3, 30, 300)")
+    shop.run()
+    require_quarantined(shop, "a", "columns: (id, u, v), (id, v, u)")
+    assert shop.follower.ledger.unproven(SOURCE) is None
+    require_back(shop)
+    shop.require_whole("b")
+
+
+def test_what_could_not_be_compared_is_right_after_all(shop: Shop) -> None:
+    """The note is gone, and nothing is asked of the table that has no new rows."""
+    shop.do(ROW)
+    asked = watched(shop, after=lambda current: replace(current, head=shop.reports[0].start.at))
+    shop.run()
+    require_open(shop, "a", "the server's log ends at ")
+    shop.do("insert into b values (3, 30, 300)")
+    assert shop.run().quarantined == ()
+    assert asked.names[-1] == {"a", "b"}
+    (decision,) = shop.follower.ledger.decisions(SOURCE, limit=1)
+    assert decision.decision.rule == "structures-compared"
+    shop.do("insert into b values (4, 30, 300)")
+    shop.run()
+    assert asked.names[-1] == {"b"}
+
+
+def test_a_paused_table_is_compared_when_it_is_back(shop: Shop) -> None:
+    """What could not be compared before its pause is not forgotten in it."""
+    unlogged(shop, SWAPPED)
+    shop.do(ROW)
+    watched(shop, after=lambda current: replace(current, server_uuid="another"))
+    shop.run()
+    shop.pause("a")
+    shop.do("insert into b values (3, 30, 300)")
+    shop.run()
+    left = shop.follower.ledger.unproven(SOURCE)
+    assert left is not None
+    assert left.tables == {shop.table("a")}
+    shop.resume("a")
+    shop.do("insert into b values (4, 30, 300)")
+    shop.run()
+    require_quarantined(shop, "a", "columns: (id, u, v), (id, v, u)")
 
 
 # -- where a run ends --------------------------------------------------------------------------
@@ -422,8 +490,8 @@ def test_an_answer_of_another_server_counts_for_nothing(shop: Shop) -> None:
 def test_a_run_that_ends_before_the_log_does(
     shop: Shop, monkeypatch: pytest.MonkeyPatch, few: int, noticed: bool
 ) -> None:
-    """It is proven if little of the log lies behind its end; what was altered there is followed.
-    Where much does, the first run that comes near the log's end proves its own rows."""
+    """It is compared if little of the log comes after its end; what was altered there is followed.
+    Where much does, the first run that comes near the log's end compares its tables, too."""
     monkeypatch.setattr(structure_proof, "FEW_BYTES", few)
     shop.follower.budget = Budget(max_transactions=1)
     shop.do("insert into b values (2, 20, 200)", "alter table b add w int")
@@ -436,6 +504,8 @@ def test_a_run_that_ends_before_the_log_does(
     assert len(shop.kinds("a")) == 1 + (not noticed)
     shop.follower.budget = Budget()
     shop.run()
+    require_quarantined(shop, "a", "columns: (id, u, v), (id, v, u)")
+    assert shop.follower.ledger.unproven(SOURCE) is None
     shop.require_whole("b")
 
 
@@ -445,6 +515,7 @@ def test_a_log_that_cannot_be_followed_to_the_answer_accuses_nobody(shop: Shop) 
     shop.do(ROW)
     watched(shop, before=lambda: shop.do("set binlog_format = 'STATEMENT'", "update b set v = 8"))
     assert shop.run().quarantined == ()
+    require_open(shop, "a", "the log cannot be followed from ")
 
 
 def test_a_table_that_comes_back_through_the_log(shop: Shop) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from pipeline.batch import Batch, BatchState
 from pipeline.decisions import (
+    STRUCTURES,
     Attempt,
     AttemptOutcome,
     Continuity,
@@ -13,6 +14,7 @@ from pipeline.decisions import (
     Lease,
     Override,
     RecordedDecision,
+    Unproven,
 )
 from pipeline.gaps import CLOSING, ClosingEvent, Gap, found_equal, with_closed
 from resources.postgres.refusals import refusal
@@ -37,6 +39,14 @@ class MemoryDecisions(MemorySubject):
         newest = reversed(self.books.decisions)
         found = (one for of, one in newest if of == source and one.decision.kind in _ATTEMPTS)
         return [_attempt(one) for one in found][:limit]
+
+    def unproven(self, source: str) -> Unproven | None:
+        newest = reversed(self.books.decisions)
+        kind = (one for of, one in newest if of == source and one.decision.kind == STRUCTURES)
+        one = next(kind, None)
+        if one is None or not one.decision.structures:
+            return None
+        return Unproven(frozenset(one.decision.structures), one.decided_at, one.decision.reason)
 
     def note_gtids_off(self, lease: Lease) -> None:
         with self._step(lease) as books:
@@ -88,6 +98,8 @@ def _may_decide(books: MemoryBooks, source: str, decision: Decision) -> None:
         raise refusal("decisions_hint_told")
     if failed != (decision.recovery is not None):
         raise refusal("decisions_recovery_told")
+    if (decision.kind == STRUCTURES) != (decision.structures is not None):
+        raise refusal("decisions_structures_told")
     if decision.override is not None:
         of, _ = books.overrides.get(decision.override, ("", None))
         if of != source:

@@ -1,11 +1,12 @@
-"""Tables whose events are looked at because rows of others may go with theirs.
+"""Parent tables of foreign keys: a server that does not log the rows which a cascade changes in
+the children logs no more than the parent's event, so each event on a parent is inspected.
 
-Belongs here: which tables those are, captured or not, and what their events in a block did
-to captured ones unseen. Does not: what foreign keys do (`foreign_keys`), what becomes of the
-tables that lost rows (`segment_builder`).
+Belongs here: which tables those are, captured or not, and what their events in a block did to
+captured children. Does not: what foreign keys do (`foreign_keys`), what becomes of the tables that
+lost rows (`segment_builder`).
 
-Of a table that is watched only, no value is decoded and no row is kept: what counts is that
-rows were deleted, and whether columns that others refer to got other bytes.
+No value of a table that is only watched is decoded and no row of it is kept: what counts is that
+rows were deleted, and whether columns that children refer to got other bytes.
 """
 
 from __future__ import annotations
@@ -56,6 +57,8 @@ class Watch:
         self._captured = captured
         self._references: References | None = None
         self._watched: frozenset[TableName] = frozenset()
+        self.inspected: dict[TableName, frozenset[TableName]] = {}
+        """Parents whose events were read by their structures, each with its `children`."""
 
     def moved(self) -> bool:
         """Structures changed; whether other tables are watched since."""
@@ -94,11 +97,18 @@ class Watch:
             parent = known[number].table
             if not self.watches(parent):
                 continue
+            self.inspected[parent] = self.inspected.get(parent, frozenset()) | self.children(parent)
             harm = self._harm(known[number], part, unseen[which])
             for table, one in self._known().below(parent, harm).items():
                 if self._captured(table):
                     found.setdefault(table, Harm()).add(one)
         return {table: _lost(group, block, table, one) for table, one in found.items()}
+
+    def children(self, parent: TableName) -> frozenset[TableName]:
+        """Captured tables whose rows may change unseen together with the parent's."""
+        references = self._known()
+        worst = Harm(deleted=0, updated=dict.fromkeys(references.columns_of(parent), 0))
+        return frozenset(filter(self._captured, references.below(parent, worst)))
 
     def _harm(self, mapped: TableMap, part: Block, events: Integers) -> Harm:
         """What these events of one table did to its own rows."""

@@ -8,7 +8,7 @@ do to tables (`table_changes`), what images carry (`change_rows`), files (`table
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Set
+from collections.abc import Iterable, Iterator, Set
 from datetime import datetime
 
 import numpy as np
@@ -113,6 +113,16 @@ class Segmenter:
         captured = filter(self._captured, mapped - self._undecodable)
         yield from filter(self._tables.wanted, captured)
         yield from self._tables.files.tables - self._undecodable
+
+    def parents(self, others: Iterable[TableName]) -> dict[TableName, frozenset[TableName]]:
+        """Parents of foreign keys that this batch has events of, and those among `others`, each
+        with the tables in the lake whose rows the server may have changed with the parent's."""
+        children = {table: self._watch.children(table) for table in others}
+        found = children | self._watch.inspected
+        return {
+            parent: frozenset(filter(self._tables.known, filter(self.wanted, those)))
+            for parent, those in found.items()
+        }
 
     def names_since(self, table: TableName) -> set[TableName]:
         """The name, and the one that the table which had it has now."""

@@ -1,29 +1,40 @@
-"""The structures that a batch was read by, held against the server's before anything is recorded.
+"""The structures that a batch was read by, compared with the server's before anything is recorded.
 
 Belongs here: which tables are asked about, following the log from the batch's end to the answer,
-and asking again under a lock before a table is accused. Does not: which differences count
-(`pipeline.schema.row_meaning`), what becomes of a table that differs (`capture`, `catch_up`).
+asking again under a lock before a table is accused, and noting what could not be compared. Does
+not: which differences count (`pipeline.schema.row_meaning`), what becomes of a table that differs
+(`capture`, `catch_up`).
 
-An ALTER under `sql_log_bin=0` stands nowhere in the log. If it keeps the number and types of the
-columns, the rows behind it look like those before it. So the server is asked once all is read, when
-whatever was altered before the batch's end shows:
+An ALTER under `sql_log_bin=0` is nowhere in the log. If it keeps the number and types of the
+columns, the rows after it look like those before it. So the server is asked once everything is
+read, when whatever was altered before the batch's end shows:
 
-1. All tables at once, and behind that the log's end. The log up to there is read for statements
-   alone, which are followed on a copy of the structures: a table that is like that is proven.
-2. A table that is not may be about to be altered by a statement that is not logged yet, or not done
-   yet though it is logged. So it is asked about once more, while a lock keeps it as it is: whoever
-   altered it before is done and logged then. If it still differs, no statement of the log did it.
+1. All tables at once, and after them the end of the log. The log up to there is read for its
+   statements alone, which are followed on a copy of the structures: a table that is like that is
+   proven.
+2. A table that differs may be about to be altered by a statement that is not logged yet, or that is
+   logged and not carried out yet. So it is asked about once more, while a lock keeps it as it is:
+   whoever altered it before has finished and is logged then. If it still differs, no statement of
+   the log made the difference.
 
-A batch that ends long before the log's end is not proven: what lies between may have changed
-anything, and is not worth reading for that alone.
+Parents of foreign keys are asked about too, captured or not, if the server left it to their events
+to tell that rows of captured children changed: read by a wrong structure, an UPDATE of the column
+that children refer to looks like one of another column, and the children keep their old values.
+
+A batch that cannot be compared is recorded all the same, for the log itself is sound. Which tables
+it left open is noted in the ledger, and the next run that reads the log compares them, whether it
+reads rows of them or not. A batch that ends long before the log's end is not compared either: what
+lies between is not worth reading for that alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from pipeline.binlog.search.log_scan import log_between
+from pipeline.decisions import STRUCTURES, Decision, Lease, Unproven
 from pipeline.errors import DamagedEvent, LogStops, Remedy, SourceMoving, TableBusy, TableError
 from pipeline.ports.source import CurrentSchemas
 from pipeline.runs.capturing.baseline_schemas import statements_between
@@ -31,6 +42,7 @@ from pipeline.runs.capturing.basis import Basis
 from pipeline.runs.capturing.log_reader import LogReading
 from pipeline.runs.capturing.logged_statements import with_views
 from pipeline.runs.capturing.segment_builder import Segmenter
+from pipeline.runs.context import Workplace
 from pipeline.runs.reread import Reread
 from pipeline.schema.evolve import evolve, forget
 from pipeline.schema.logged import LoggedStatement
@@ -39,58 +51,125 @@ from pipeline.schema.row_meaning import changed_meaning
 from pipeline.schema.statements.changes import Irrelevant, NotUnderstood
 from pipeline.schema.statements.read import read_change
 from pipeline.table import TableName
+from pipeline.table_state import TableCondition
 
 FEW_BYTES: Final = 64 << 20
-"""The log behind a batch is read for this proof if it is no longer than this, or than the log that
+"""The log after a batch is read for this proof if it is no longer than this, or than the log that
 the batch read."""
 
 _SHOWN: Final = 5
-"""So many differences are told."""
+"""Largest number of differences, or of tables, that a sentence names."""
 
 _GONE: Final = ("the source does not have it",)
 
+_BUSY: Final = "others kept it locked"
 
-def misread_tables(
-    basis: Basis, reading: LogReading, segmenter: Segmenter, rereads: Sequence[Reread] = ()
-) -> Mapping[TableName, TableError]:
-    """Return the tables of which nothing may be recorded, and why: the server has them otherwise
-    than the history, and no statement in the log made the difference. `rereads`: tables that were
-    read from the source.
+
+@dataclass(frozen=True, slots=True)
+class StructureProof:
+    """What the server's structures say of a batch. `misread`: captured tables of which nothing may
+    be recorded, and why. `parents`: tables that differ and are not captured, as the server has
+    them. `compared`: tables that could be compared; `unproven`: those that could not, and `why`."""
+
+    misread: Mapping[TableName, TableError] = field(default_factory=dict)
+    parents: Mapping[TableName, TableSchema] = field(default_factory=dict)
+    compared: frozenset[TableName] = frozenset()
+    unproven: frozenset[TableName] = frozenset()
+    why: str = ""
+
+
+def prove_structures(
+    basis: Basis,
+    reading: LogReading,
+    segmenter: Segmenter,
+    rereads: Sequence[Reread] = (),
+    *,
+    left_open: Unproven | None = None,
+) -> StructureProof:
+    """Compare the structures that a batch was read by with the server's. `rereads`: tables that
+    were read from the source. `left_open`: tables that earlier runs could not compare.
 
     `SourceMoving` if a table differs, and others keep it from being asked about again.
     """
+    affected = _affected(segmenter, rereads, left_open)
+    if not affected:
+        return StructureProof()
+    server, later = basis.work.server, _LaterStructures(basis, reading, segmenter)
+    called = {table: segmenter.names_since(table) for table in affected}
+    current = server.current_schemas(sorted(frozenset().union(*called.values())))
+    if (why := later.reach(current)) is not None:
+        return StructureProof(unproven=frozenset(affected), why=why)
+    # An account that may not read a parent is not shown it, either.
+    own = frozenset().union(*(called[table] for table in affected if table in affected[table]))
+    differing = [
+        name
+        for name in sorted({*current.tables} | own)
+        if later.differences(name, current.tables.get(name))
+    ]
+    confirmed, unclear = _confirmed(basis, later, differing, current)
+    misread: dict[TableName, TableError] = {}
+    parents: dict[TableName, TableSchema] = {}
+    for table in sorted(affected):
+        for name in sorted(called[table] & confirmed.keys()):
+            schema, differences = confirmed[name]
+            for one in affected[table] - misread.keys():
+                misread[one] = _error(one, table, name, differences)
+            if table not in affected[table] and schema is not None:
+                parents[table] = replace(schema, name=table)
+    unproven = frozenset(table for table in affected if called[table] & unclear.keys())
+    why = "; ".join(dict.fromkeys(unclear.values()))
+    return StructureProof(misread, parents, frozenset(affected) - unproven, unproven, why)
+
+
+def _affected(
+    segmenter: Segmenter, rereads: Sequence[Reread], left_open: Unproven | None
+) -> dict[TableName, frozenset[TableName]]:
+    """Return the tables to be compared, each with the captured tables that were misread if it
+    differs: itself, if it is captured, and children whose rows its events stand for."""
     gone = {reread.table for reread in rereads if reread.schema is None}
     selected = {reread.table for reread in rereads if reread.error is None}
-    tables = ({*segmenter.tables_with_rows()} | {*filter(segmenter.wanted, selected)}) - gone
-    if not tables:
-        return {}
-    server, later = basis.work.server, _LaterStructures(basis, reading, segmenter)
-    names = sorted(name for table in tables for name in segmenter.names_since(table))
-    current = server.current_schemas(names)
-    if not later.reach(current):
-        return {}
-    differing = [name for name in names if later.differences(name, current.tables.get(name))]
-    confirmed: dict[TableName, tuple[str, ...]] = {}
-    for name in differing:
-        locked = _locked(basis, name, is_shown=name in current.tables)
-        if locked is not None and later.reach(locked):
-            confirmed[name] = later.differences(name, locked.tables.get(name))
+    earlier = frozenset() if left_open is None else left_open.tables
+    own = {*segmenter.tables_with_rows(), *filter(segmenter.wanted, selected | earlier)} - gone
+    parents = segmenter.parents(filter(segmenter.watches, earlier))
+    tables = own | {parent for parent, children in parents.items() if children}
     return {
-        table: _error(table, name, differences)
-        for name, differences in confirmed.items()
-        for table in sorted(tables)
-        if differences and name in segmenter.names_since(table)
+        table: parents.get(table, frozenset()) | ({table} if table in own else frozenset())
+        for table in tables
     }
 
 
-def _locked(basis: Basis, table: TableName, *, is_shown: bool) -> CurrentSchemas | None:
+_Confirmed = Mapping[TableName, tuple[TableSchema | None, tuple[str, ...]]]
+
+
+def _confirmed(
+    basis: Basis, later: _LaterStructures, names: Iterable[TableName], current: CurrentSchemas
+) -> tuple[_Confirmed, dict[TableName, str]]:
+    """Return which of the tables differ while a lock keeps them as they are, with what the server
+    has and the differences; and those of which that could not be told, and why."""
+    confirmed: dict[TableName, tuple[TableSchema | None, tuple[str, ...]]] = {}
+    unclear: dict[TableName, str] = {}
+    for name in names:
+        locked = _locked(basis, name, is_shown=name in current.tables)
+        if isinstance(locked, str):
+            unclear[name] = locked
+        elif locked is not None and (why := later.reach(locked)) is not None:
+            unclear[name] = why
+        elif locked is not None:
+            schema = locked.tables.get(name)
+            if differences := later.differences(name, schema):
+                confirmed[name] = schema, differences
+    return confirmed, unclear
+
+
+def _locked(basis: Basis, table: TableName, *, is_shown: bool) -> CurrentSchemas | str | None:
     """Return the table as it is while nobody can alter it; None if the account may not read all of
-    it, or if it cannot be looked at. `is_shown`: it was, without a lock."""
+    it, so that there is nothing to compare; a reason if others keep it locked. `is_shown`: the
+    first answer had it, without a lock."""
     try:
         return basis.work.server.locked_schema(table)
     except TableBusy as error:
         if not is_shown:
-            return None
+            return _BUSY
         raise SourceMoving(
             f"the structure of {table} is not the history's, and nobody can tell yet whether a "
             f"statement is about to be logged: {error.reason}",
@@ -100,13 +179,17 @@ def _locked(basis: Basis, table: TableName, *, is_shown: bool) -> CurrentSchemas
         return None
 
 
-def _error(table: TableName, name: TableName, differences: tuple[str, ...]) -> TableError:
-    """`name`: the one that the table has now."""
+def _error(
+    table: TableName, subject: TableName, name: TableName, differences: tuple[str, ...]
+) -> TableError:
+    """`subject`: the table that differs, `table` itself or a parent of it; `name`: what it is
+    called now."""
+    whose = "" if subject == table else f"{subject}, which its foreign keys lead to: "
     if differences == _GONE:
         reason = "the source does not have it any more, and no statement in the log dropped it"
     else:
         what = (
-            "its structure" if name == table else f"the structure of {name}, as it is called now,"
+            "its structure" if name == subject else f"the structure of {name}, as it is called now,"
         )
         shown = "; ".join(differences[:_SHOWN])
         more = f"; and {len(differences) - _SHOWN} more" if len(differences) > _SHOWN else ""
@@ -115,16 +198,47 @@ def _error(table: TableName, name: TableName, differences: tuple[str, ...]) -> T
             f"(history, source): {shown}{more}"
         )
     return TableError(
-        reason,
+        f"{whose}{reason}",
         hint="it was altered with sql_log_bin=0, or restored: "
         f"`lockstep release {table} --reason …` re-reads it from MySQL",
         remedy=Remedy.RELEASED_RESNAPSHOT,
     )
 
 
+def note_unproven(
+    work: Workplace, lease: Lease, proof: StructureProof, left_open: Unproven | None
+) -> None:
+    """Say which tables could not be compared, and record which are still to be compared. Called
+    before the batch is recorded: if the run dies between the two, a table is compared once more
+    for nothing, and none is forgotten."""
+    before = frozenset() if left_open is None else left_open.tables
+    rule, sentence = "structures-compared", f"{_named(before)}: the structures are the server's"
+    if proof.unproven:
+        rule = "structures-not-compared"
+        sentence = (
+            f"the structures of {_named(proof.unproven)} could not be compared with the server's: "
+            f"{proof.why}; their rows are recorded, and the next run that reads the log compares "
+            "them"
+        )
+        work.progress.note(sentence)
+    left = proof.unproven
+    if others := before - proof.compared - left:
+        states = work.ledger.table_states(work.source.name)
+        paused = {t for t, state in states.items() if state.condition is TableCondition.PAUSED}
+        left |= others & paused
+    if left != before:
+        decision = Decision(STRUCTURES, rule, sentence, structures=tuple(sorted(left)))
+        work.ledger.decide(lease, decision)
+
+
+def _named(tables: Collection[TableName]) -> str:
+    shown = ", ".join(map(str, sorted(tables)[:_SHOWN]))
+    return f"{shown} and {len(tables) - _SHOWN} more" if len(tables) > _SHOWN else shown
+
+
 class _LaterStructures:
-    """The structures at a place behind the batch's end, to which statements led since. Nothing of
-    them is recorded: the next batch follows them again."""
+    """The structures at a place after the batch's end, which the statements in between lead to.
+    Nothing of them is recorded: the next batch follows them again."""
 
     def __init__(self, basis: Basis, reading: LogReading, segmenter: Segmenter) -> None:
         self._basis = basis
@@ -133,25 +247,34 @@ class _LaterStructures:
         self._most_bytes = max(FEW_BYTES, reading.log_bytes)
         self._schema: ServerSchema | None = None
 
-    def reach(self, current: CurrentSchemas) -> bool:
-        """Follow the log up to what the server answered; return whether that is known then."""
+    def reach(self, current: CurrentSchemas) -> str | None:
+        """Follow the log up to the place that the server's answer holds for; return why that is
+        not possible."""
         facts, head = self._basis.run_start.facts, current.head
-        if current.server_uuid != facts.server_uuid or head < self._at:
-            return False
-        if log_between(self._at, head, facts.binlogs) > self._most_bytes:
-            return False
+        if current.server_uuid != facts.server_uuid:
+            return (
+                f"another server ({current.server_uuid}) answered than the one whose log was read "
+                f"({facts.server_uuid})"
+            )
+        if head < self._at:
+            return f"the server's log ends at {head}, before {self._at}, up to where it was read"
+        between = log_between(self._at, head, facts.binlogs)
+        if between > self._most_bytes:
+            return f"{between:,} bytes of log come after the run's end"
         begin, self._at = self._at, head
         run_start = self._basis.run_start
         try:
             statements = list(statements_between(self._basis.work, run_start, begin, head))
-        except (LogStops, DamagedEvent):
-            return False  # the next run meets it, and says what is to be done
-        # Those behind one that is not understood are followed too.
-        return not [statement for statement in statements if not self._follow(statement)]
+        except (LogStops, DamagedEvent) as error:
+            # The next run meets it, and says what is to be done.
+            return f"the log cannot be followed from {begin} to {head}: {error.message}"
+        # Statements after one that is not understood are followed too.
+        unclear = [statement for statement in statements if not self._follow(statement)]
+        return f"the statement at {unclear[0].begin} may change any table" if unclear else None
 
     def differences(self, table: TableName, server: TableSchema | None) -> tuple[str, ...]:
-        """Return what the server has otherwise; nothing if the table's structure is not known at
-        this place, or if it was dropped."""
+        """Return how the server's structure differs; nothing if the table's structure is not known
+        at this place, or if it was dropped."""
         history = self._structure(table)
         if history is None:
             return ()
@@ -173,7 +296,7 @@ class _LaterStructures:
         return self._basis.structures.whole() if self._schema is None else self._schema
 
     def _follow(self, logged: LoggedStatement) -> bool:
-        """Return whether it is known which tables it changed."""
+        """Follow a statement; return whether it is known which tables it changed."""
         statement = with_views(logged, self._known, self._basis.work.server)
         change = read_change(statement.text, statement.context)
         if isinstance(change, Irrelevant):

@@ -95,6 +95,7 @@ def stand(
         astray=() if isinstance(work, LockstepError) else _told(astray(work)),
         moved=() if isinstance(work, LockstepError) else _told(moved_changelogs(work)),
         proofs=tuple(ledger.proofs(source)),
+        unproven=ledger.unproven(source),
     )
 
 
