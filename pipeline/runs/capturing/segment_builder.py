@@ -8,7 +8,7 @@ do to tables (`table_changes`), what images carry (`change_rows`), files (`table
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
 from datetime import datetime
 
 import numpy as np
@@ -123,6 +123,11 @@ class Segmenter:
             parent: frozenset(filter(self._tables.known, filter(self.wanted, those)))
             for parent, those in found.items()
         }
+
+    @property
+    def renamed(self) -> Mapping[TableName, TableName]:
+        """Names that tables had in this batch, each with the one that its table has now."""
+        return self._renamed
 
     def names_since(self, table: TableName) -> set[TableName]:
         """The name, and the one that the table which had it has now."""

@@ -92,11 +92,12 @@ def prove_structures(
     `SourceMoving` if a table differs, and others keep it from being asked about again.
     """
     affected = _affected(segmenter, rereads, left_open)
-    if not affected:
+    moved = _moved(basis, segmenter)
+    if not affected and not moved:
         return StructureProof()
     server, later = basis.work.server, _LaterStructures(basis, reading, segmenter)
     called = {table: segmenter.names_since(table) for table in affected}
-    current = server.current_schemas(sorted(frozenset().union(*called.values())))
+    current = server.current_schemas(sorted(moved.union(*called.values())))
     if (why := later.reach(current)) is not None:
         return StructureProof(unproven=frozenset(affected), why=why)
     # An account that may not read a parent is not shown it, either.
@@ -116,6 +117,9 @@ def prove_structures(
                 misread[one] = _error(one, table, name, differences)
             if table not in affected[table] and schema is not None:
                 parents[table] = replace(schema, name=table)
+    for table in sorted(moved - misread.keys()):
+        if table in current.tables and later.lacks(table) and _stays(basis, later, table):
+            misread[table] = _not_renamed(table, segmenter.renamed[table])
     unproven = frozenset(table for table in affected if called[table] & unclear.keys())
     why = "; ".join(dict.fromkeys(unclear.values()))
     return StructureProof(misread, parents, frozenset(affected) - unproven, unproven, why)
@@ -136,6 +140,35 @@ def _affected(
         table: parents.get(table, frozenset()) | ({table} if table in own else frozenset())
         for table in tables
     }
+
+
+def _moved(basis: Basis, segmenter: Segmenter) -> frozenset[TableName]:
+    """Return captured tables that RENAME TABLE moved in this batch, if the log says so of temporary
+    tables too, as MariaDB's does."""
+    if basis.run_start.facts.flavour != "mariadb":
+        return frozenset()
+    return frozenset(filter(basis.tables.known, filter(segmenter.wanted, segmenter.renamed)))
+
+
+def _stays(basis: Basis, later: _LaterStructures, table: TableName) -> bool:
+    """Return whether the server still has a table that the history moved away, while nobody can
+    create one of this name."""
+    locked = _locked(basis, table, is_shown=False)
+    return (
+        isinstance(locked, CurrentSchemas)
+        and later.reach(locked) is None
+        and table in locked.tables
+        and later.lacks(table)
+    )
+
+
+def _not_renamed(table: TableName, to: TableName) -> TableError:
+    return TableError(
+        f"the log says that it was renamed to {to}, and the source still has it: the statement "
+        "moved a temporary table of this name",
+        hint=f"`lockstep release {table} --reason …` re-reads it from MySQL",
+        remedy=Remedy.RELEASED_RESNAPSHOT,
+    )
 
 
 _Confirmed = Mapping[TableName, tuple[TableSchema | None, tuple[str, ...]]]
@@ -271,6 +304,12 @@ class _LaterStructures:
         # Statements after one that is not understood are followed too.
         unclear = [statement for statement in statements if not self._follow(statement)]
         return f"the statement at {unclear[0].begin} may change any table" if unclear else None
+
+    def lacks(self, table: TableName) -> bool:
+        """Return whether the history has no table of that name at this place."""
+        if self._schema is not None and self._schema.fold(table) in self._schema.unknown:
+            return False
+        return self._structure(table) is None
 
     def differences(self, table: TableName, server: TableSchema | None) -> tuple[str, ...]:
         """Return how the server's structure differs; nothing if the table's structure is not known
