@@ -1,15 +1,16 @@
-"""Where a moment lies among things that stand in an order, and have times that may not ascend.
+"""Where a moment lies in a sequence of things whose times may not ascend.
 
 Belongs here: the one rule that every search by time follows, as a pure function of the times. Does
-not: what has them: transactions (`pipeline.binlog.search.moments`), batches (`pipeline.replay`).
+not: the things that have them: transactions (`pipeline.binlog.search.moments`), batches
+(`pipeline.replay`).
 
 A moment lies where the fewest things are on its wrong side: before the place, things whose time is
 the moment or later; after it, things whose time is earlier. Of several such places it is the first.
 Where times only ascend, this is the place before the first thing at or after the moment. A single
 time that is wrong, however far ahead or behind, moves the place past one other thing at most.
 
-A time later than `latest`, when the things were looked at, is no time: such a thing counts with the
-one before it.
+A time later than `latest`, when the things were read, is not believed: such a thing counts with
+the one before it.
 """
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ _NEVER: Final = int(np.iinfo(np.int64).max)
 
 @dataclass(frozen=True, slots=True)
 class Division:
-    """`place`: how many things come before the moment. `late`: of those, the ones whose time is the
-    moment or later; `early`: of the others, the ones whose time is earlier. `last`: how many may
-    come before the moment at the most, if the last of several places is taken that are as good."""
+    """`place`: number of things before the moment. `late`: how many of those have the moment or a
+    later one as their time; `early`: how many of the others have an earlier one. `last`: number of
+    things before the last of the places that are equally good."""
 
     place: int
     late: int
@@ -39,7 +40,8 @@ class Division:
 
 
 class Divider:
-    """Things in their order, given piece by piece; times are in microseconds since the epoch."""
+    """The search for a moment in a sequence that is given piece by piece; times are in microseconds
+    since the epoch."""
 
     def __init__(self, moment: int, latest: int | None = None) -> None:
         self.moment = moment
@@ -52,13 +54,15 @@ class Divider:
         self.place = 0
         self._last_place = 0
         self.balance = 0
-        """Things so far that count as earlier than the moment, less those that do not."""
+        """Number of things so far that count as earlier than the moment, minus the number of those
+        that do not."""
 
-    def anew(self) -> Divider:
-        """Return one for the same moment that was given nothing yet."""
+    def restarted(self) -> Divider:
+        """Return a divider for the same moment that was given nothing yet."""
         return Divider(self.moment, self.latest)
 
     def put(self, times: npt.NDArray[np.int64]) -> None:
+        """Take the times of the next things."""
         if not len(times):
             return
         earlier = times < self.moment
@@ -78,7 +82,7 @@ class Divider:
     def _believed(
         self, times: npt.NDArray[np.int64], earlier: npt.NDArray[np.bool_]
     ) -> npt.NDArray[np.bool_]:
-        """`earlier`, where a time that is none has the answer of the thing before."""
+        """Return `earlier`, with the answer of the thing before wherever a time is not believed."""
         known = np.where(times <= self.latest, np.arange(len(times)), -1)
         source = np.maximum.accumulate(known)
         believed = np.where(source >= 0, earlier[source], self._last)
@@ -94,7 +98,7 @@ class Divider:
 def divided(
     times: Sequence[datetime], moment: datetime, latest: datetime | None = None
 ) -> Division:
-    """Return where the moment lies among all of the things, which have these times."""
+    """Return where the moment lies among things that have these times."""
     divider = Divider(microseconds(moment), None if latest is None else microseconds(latest))
     divider.put(np.array([microseconds(at) for at in times], np.int64))
     return divider.division
@@ -103,10 +107,10 @@ def divided(
 def divided_after(
     times: Sequence[datetime], moment: datetime, latest: datetime | None = None
 ) -> Division:
-    """Return the same for the end of the moment: things at the moment itself come before it."""
+    """Return where the end of the moment lies: things at the moment itself come before it."""
     return divided(times, moment + timedelta(microseconds=1), latest)
 
 
 def microseconds(at: datetime) -> int:
-    """Return a moment with a zone, counted from the epoch."""
+    """Return a moment that has a time zone as microseconds since the epoch."""
     return (at - _EPOCH) // timedelta(microseconds=1)

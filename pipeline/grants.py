@@ -1,7 +1,7 @@
-"""What an account was granted, as the lines of SHOW GRANTS say it, and the GRANT that is missing.
+"""The privileges of an account, read from the lines of SHOW GRANTS, and the GRANT that is missing.
 
 Belongs here: reading the lines. Does not: asking for them, what a missing privilege means for a
-run (`preflight.account`). Privileges that a role brings stand in them when the role is active
+run (`preflight.account`). The lines include privileges that come from a role if the role is active
 (MySQL manual, "SHOW GRANTS Statement"); MariaDB lists the roles' own grants as well, and those of
 PUBLIC.
 """
@@ -17,17 +17,21 @@ from typing import Final
 
 from pipeline.table import TableName
 
-_LINE = re.compile(r"(GRANT|REVOKE) (?P<what>.+?) ON (?:TABLE )?(?P<where>\S.*?) (?:TO|FROM) ")
-_PART = re.compile(r"`(?:[^`]|``)*`|\"(?:[^\"]|\"\")*\"|\*")
+_NAME: Final = r"(?:`(?:[^`]|``)*`|\"(?:[^\"]|\"\")*\"|\*)"
+_LINE = re.compile(
+    rf"(?:GRANT|REVOKE) (?P<what>.+?) ON (?:TABLE )?(?P<database>{_NAME})\.(?P<table>{_NAME}) "
+    r"(?:TO|FROM) ",
+    re.DOTALL,
+)
 _COLUMNS = re.compile(r"\w+ \((?:`(?:[^`]|``)*`|[^)`])*\),? ?")
 _EVERYTHING: Final = frozenset({"ALL", "ALL PRIVILEGES"})
 
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """Privileges on `database`.`table`; a database is a LIKE pattern, "*" is everything.
-    `revoked`: taken from what a wider grant gives (partial_revokes). `columns`: some more
-    privileges are on single columns of the table."""
+    """Privileges on `database`.`table`; a database is a LIKE pattern, "*" is everything. `revoked`:
+    they are taken away from a wider grant (partial_revokes). `columns`: there are also privileges
+    on single columns of the table."""
 
     privileges: frozenset[str]
     database: str
@@ -36,25 +40,23 @@ class Grant:
     columns: bool = False
 
     def gives(self, privilege: str) -> bool:
+        """Return whether the privilege is among these."""
         return bool(self.privileges & {privilege, *_EVERYTHING})
 
 
 def read_grants(lines: tuple[str, ...]) -> tuple[Grant, ...]:
-    """The grants on tables, databases and everything; those of routines, proxies and roles are
-    left out, and of those on single columns it is only said that there are some."""
+    """Return the grants on tables, databases and everything. Grants of routines, proxies and roles
+    are left out; of privileges on single columns only their existence is kept."""
     return tuple(grant for line in lines for grant in _grant(line))
 
 
 def _grant(line: str) -> Iterator[Grant]:
     match = _LINE.match(line)
-    if match is None or match["what"] == "PROXY":
-        return
-    parts = _PART.findall(match["where"])
-    if len(parts) != 2 or match["where"].startswith(("PROCEDURE", "FUNCTION", "PACKAGE")):
+    if match is None:
         return
     whole = _COLUMNS.sub("", match["what"])
     privileges = frozenset(part.strip().upper() for part in whole.split(",") if part.strip())
-    database, table = (_bare(part) for part in parts)
+    database, table = _bare(match["database"]), _bare(match["table"])
     yield Grant(privileges, database, table, line.startswith("REVOKE"), whole != match["what"])
 
 
@@ -63,7 +65,7 @@ def _bare(quoted: str) -> str:
 
 
 def covers(grants: tuple[Grant, ...], privilege: str, table: TableName) -> bool:
-    """Whether the account has the privilege on the whole table."""
+    """Return whether the account has the privilege on the whole table."""
     meant = [
         grant
         for grant in grants
@@ -72,13 +74,13 @@ def covers(grants: tuple[Grant, ...], privilege: str, table: TableName) -> bool:
         and grant.table in ("*", table.name)
     ]
     given = [grant for grant in meant if not grant.revoked]
-    # A partial revoke takes from what is granted on everything alone.
+    # A partial revoke only takes away from what is granted on `*.*`.
     narrow = any(grant.database != "*" for grant in given)
     return bool(given) and (narrow or len(given) == len(meant))
 
 
 def _like(pattern: str, database: str) -> bool:
-    """LIKE of a GRANT's database: `%`, `_`, and a backslash before either."""
+    """Match a GRANT's database: `%` and `_` are wildcards unless a backslash comes before them."""
     if pattern == "*":
         return True
     parts = re.findall(r"\\.|.", pattern, re.DOTALL)
@@ -88,9 +90,9 @@ def _like(pattern: str, database: str) -> bool:
 
 
 def shown_whole(grants: Iterable[Grant], tables: Iterable[TableName]) -> frozenset[TableName]:
-    """Those of the tables that the account may read whole, and sees none of by a grant on single
-    columns. Others may be shown whole as well: a role or a server's rules may bring what no line
-    says."""
+    """Return the tables that the account may certainly read as a whole. Tables with a grant on
+    single columns are left out. Others may be shown as a whole too: a role, or the server's own
+    rules, may give what no line says."""
     wide, own = list[Grant](), defaultdict[str, list[Grant]](list)
     for grant in grants:
         (wide if grant.table == "*" else own[grant.table]).append(grant)
@@ -103,17 +105,17 @@ def _shows_whole(grants: tuple[Grant, ...], table: TableName) -> bool:
 
 
 def account_name(account: str) -> str:
-    """What CURRENT_USER() gives as 'user'@'host', as a GRANT wants it."""
+    """Return the answer of CURRENT_USER() as GRANT takes it: 'user'@'host'."""
     user, _, host = account.rpartition("@")
     return "@".join("'" + part.replace("'", "''") + "'" for part in (user, host))
 
 
 def grant_statement(what: str, where: str, account: str) -> str:
-    """The GRANT to type, without an end."""
+    """Return the GRANT to type, without a semicolon."""
     return f"GRANT {what} ON {where} TO {account_name(account)}"
 
 
 def place(table: TableName) -> str:
-    """A table, as a GRANT wants it."""
+    """Return a table's name as GRANT takes it."""
     parts = (part.replace("`", "``") for part in (table.database, table.name))
     return ".".join(f"`{part}`" for part in parts)

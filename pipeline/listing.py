@@ -5,10 +5,10 @@ Belongs here: the comparison. Does not: gathering what it compares, the commit t
 (`pipeline.runs.agreement.changelog_files`), whose commits those were (`foreign_commits`).
 
 A changelog's files are segments, under the names that the ledger recorded. A compaction puts their
-rows into files of other names, an append or a RESTORE brings files that nobody recorded. A file is
-`surplus` if it is not recorded and either somebody else's commit brought it, or all its rows are of
-batches whose files the ledger has. A ledger that was made from a lake does not know the files of
-before: rows of batches that it does not know stay, as long as changes of these are kept.
+rows into files of other names; an append or a RESTORE brings files that were never recorded. A file
+is `surplus` if it is not recorded and either somebody else's commit brought it, or all its rows
+belong to batches whose files the ledger has. A ledger that was made from a lake does not know the
+earlier files: rows of batches that it does not know stay, as long as the changes of these are kept.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from pipeline.segment import SegmentFile, batch_of
 
 @dataclass(frozen=True, slots=True)
 class RecordedFiles:
-    """What a ledger has of one changelog, by path. `files`: those of published batches whose
-    changes are kept; `waiting`: those of batches that may be published or not; `forgotten`: up to
-    which batch changes are kept no longer."""
+    """The files that a ledger has recorded for one changelog, by path. `files`: those of published
+    batches whose changes are kept; `waiting`: those of batches that may or may not be published
+    yet; `forgotten`: the newest batch whose changes are no longer kept."""
 
     files: Mapping[str, SegmentFile]
     waiting: frozenset[str] = frozenset()
@@ -33,14 +33,15 @@ class RecordedFiles:
 
     @property
     def batches(self) -> frozenset[int]:
-        """Those that it has files of."""
+        """Batches that it has files of."""
         found = map(batch_of, (*self.files, *self.waiting))
         return frozenset(batch for batch in found if batch is not None)
 
 
 @dataclass(frozen=True, slots=True)
 class ForeignFiles:
-    """Files that somebody else's commits brought and did not take away again, and the reverse."""
+    """`came`: files that somebody else's commits added and did not remove again; `gone`: files that
+    they removed and did not add again."""
 
     came: Mapping[str, FileAction] = field(default_factory=lambda: MappingProxyType({}))
     gone: Mapping[str, FileAction] = field(default_factory=lambda: MappingProxyType({}))
@@ -48,7 +49,8 @@ class ForeignFiles:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Files that a changelog is not to list, and those that it lists no more or never did."""
+    """`surplus`: files that a changelog lists and should not; `lacking`: files that it should list
+    and does not."""
 
     surplus: tuple[str, ...] = ()
     lacking: tuple[SegmentFile, ...] = ()
@@ -58,7 +60,7 @@ class Difference:
 
 
 def foreign_files(commits: Iterable[LakeCommit]) -> ForeignFiles:
-    """What is left of these commits, oldest first, apart from our own."""
+    """Return what somebody else's commits among these, given oldest first, changed for good."""
     came, gone = dict[str, FileAction](), dict[str, FileAction]()
     for commit in commits:
         if commit.ours or not commit.relists:
@@ -78,7 +80,8 @@ def difference(
     foreign: ForeignFiles,
     batches_in: Callable[[str], frozenset[int]],
 ) -> Difference:
-    """`batches_in`: the batches that the rows of a file are of whose name tells none."""
+    """Compare what a changelog lists with what was recorded. `batches_in`: returns the batches of a
+    file's rows, for a file whose name does not tell its batch."""
     known = recorded.batches
 
     def unknown(path: str) -> frozenset[int]:
@@ -110,8 +113,9 @@ def difference(
 def own_files(
     listed: Mapping[str, FileAction], newest_first: Iterable[LakeCommit]
 ) -> dict[str, FileAction]:
-    """What a table would list if somebody else's commits among these had not been made. For a lake
-    without its ledger: what the table listed before the oldest of the commits is trusted in."""
+    """Return what a table would list if somebody else's commits among these had not been made. For
+    a lake without its ledger: what the table listed before the oldest of these commits is trusted.
+    """
     commits = [commit for commit in newest_first if commit.relists]
     files = dict(listed)
     if all(commit.ours for commit in commits):

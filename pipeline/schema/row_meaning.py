@@ -1,11 +1,12 @@
-"""What of a table's structure gives its rows their meaning, compared between history and server.
+"""The parts of a table's structure that give its rows their meaning, in the history and at the
+server.
 
 Belongs here: which differences make the log's rows, or the key of a mirror, mean something else.
 Does not: asking the server, and whether a statement in the log explains a difference
 (`pipeline.runs.capturing.structure_proof`); everything else that may differ (`comparable`).
 
-Indexes, comments, collations, visibility and the like may differ: no row is read otherwise for it.
-Of a generated column's expression each server prints its own form, so only whether there is one is
+Indexes, comments, collations, visibility and the like may differ: rows are read the same way. Each
+server prints a generated column's expression in its own form, so only whether there is one is
 compared.
 """
 
@@ -28,10 +29,10 @@ def changed_meaning(
     told_by_log: bool = False,
     defaults: bool = False,
 ) -> tuple[str, ...]:
-    """Return what differs so that rows mean something else, each as "what: history, server".
+    """Return the differences that make rows mean something else, each as "what: history, server".
 
-    `told_by_log`: the history knows only what a TABLE_MAP tells of the table. `defaults`: images
-    left columns out, and the history's defaults were put in.
+    `told_by_log`: the history knows only what a TABLE_MAP says of the table. `defaults`: row images
+    left columns out, which were filled with the history's defaults.
     """
     return tuple(_changed(history, server, told_by_log, defaults))
 
@@ -57,7 +58,7 @@ def _of_rows(table: TableSchema, defaults: bool) -> TableSchema:
 def _of_row(column: ColumnSchema, defaults: bool) -> ColumnSchema:
     return replace(
         column,
-        # Of a column that is not shown nobody can tell.
+        # information_schema does not show this column.
         nullable=column.nullable or column.name.startswith("DB_ROW_HASH_"),
         zerofill=False,
         collation=None,
@@ -71,7 +72,7 @@ def _of_row(column: ColumnSchema, defaults: bool) -> ColumnSchema:
 
 
 def _changed_key(history: TableSchema, candidates: Sequence[tuple[str, ...]]) -> Iterator[str]:
-    """A mirror's rows are told apart by a key that the server must still have."""
+    """Yield a difference if the server no longer has the key that identifies a mirror's rows."""
     key = merge_key(history)
     if key and {*key} not in [{*candidate} for candidate in candidates]:
         theirs = " or ".join(f"({', '.join(other)})" for other in dict.fromkeys(candidates))

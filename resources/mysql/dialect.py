@@ -6,30 +6,26 @@ Belongs here: reading `@@version`. Does not: whether such a server is read at al
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
-from typing import Final
 
 from pymysql.cursors import Cursor
 
-_NUMBER: Final = re.compile(r"(\d+)\.(\d+)\.(\d+)")
+from pipeline.binlog.stream.description import version_number
 
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """`number` is the version, such as (9, 7, 4)."""
+    """`version` is a number such as 90704; 0 if the server names it in another form."""
 
     mariadb: bool
-    number: tuple[int, ...]
+    version: int
 
-    def mysql_from(self, *number: int) -> bool:
+    def mysql_from(self, major: int, minor: int = 0, patch: int = 0) -> bool:
         """Return whether this is MySQL of that version or later."""
-        return not self.mariadb and self.number >= number
+        return not self.mariadb and self.version >= major * 10_000 + minor * 100 + patch
 
 
 def read_dialect(cursor: Cursor) -> Dialect:
     cursor.execute("select @@version")
     (version,) = cursor.fetchone() or ("",)
-    match = _NUMBER.match(str(version))
-    number = tuple(map(int, match.groups())) if match else (0, 0, 0)
-    return Dialect("mariadb" in str(version).lower(), number)
+    return Dialect("mariadb" in str(version).lower(), version_number(str(version)) or 0)

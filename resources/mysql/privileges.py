@@ -1,6 +1,6 @@
-"""Whether an account may see and read whole tables, and the GRANT that it lacks.
+"""Whether an account may see and read whole tables, and which GRANT is missing.
 
-Belongs here: the questions, and the error that says the answer. Does not: reading the lines of SHOW
+Belongs here: asking the server, and the error with the GRANT. Does not: reading the lines of SHOW
 GRANTS (`pipeline.grants`), privileges on columns that information_schema shows (`schemas`).
 """
 
@@ -21,16 +21,16 @@ from resources.mysql.select import quoted_table
 
 
 def hidden_in_part(cursor: Cursor, tables: Sequence[TableName]) -> Iterator[TableName]:
-    """Those of the tables, all of which the account sees, of which it sees columns only that it was
-    granted.
+    """Yield those of the tables of which the account sees only the columns that it was granted. It
+    sees all of the tables.
 
-    Whoever has any privilege on a table as a whole sees all its columns, and is shown its
-    definition; whoever has privileges on columns alone is refused it (MySQL manual, "SHOW CREATE
-    TABLE Statement", and measured on MySQL 5.7 to 9.7, MariaDB 10.11 and 11.4). Only tables that
-    the grants leave in doubt are asked for.
+    An account that has any privilege on a table as a whole sees all its columns and its definition;
+    one that has privileges on columns alone is refused the definition (MySQL manual, "SHOW CREATE
+    TABLE Statement", and measured on MySQL 5.7 to 9.7, MariaDB 10.11 and 11.4). The server is only
+    asked about tables that the grants leave in doubt.
     """
     lines: list[str] = []
-    with suppress(pymysql.MySQLError):  # a server that knows no privileges tells of none
+    with suppress(pymysql.MySQLError):  # under skip_grant_tables there are none to show
         cursor.execute("show grants")
         lines = [str(line) for row in cursor.fetchall() for line in row]
     whole = shown_whole(read_grants(tuple(lines)), tables)
@@ -52,13 +52,14 @@ def _is_refused(cursor: Cursor, table: TableName) -> bool:
 
 
 def may_not_be_read(settings: ConnectionSettings, table: TableName, lacks: str) -> TableError:
-    """The error for a table that the account lacks a privilege on, with the GRANT to type."""
+    """Return the error for a table on which the account lacks a privilege; its hint is the GRANT to
+    type."""
     return TableError(lacks, hint=grant_statement("SELECT", place(table), _account(settings)))
 
 
 def _account(settings: ConnectionSettings) -> str:
-    """CURRENT_USER(), whose host is not the one that we connect from; without an answer, the name
-    in the configuration."""
+    """Return CURRENT_USER(), whose host may be a pattern; the configured name if the server does
+    not answer."""
     with suppress(LockstepError), connect(settings) as connection, connection.cursor() as cursor:
         cursor.execute("select current_user()")
         for (account,) in cursor.fetchall():

@@ -183,8 +183,7 @@ def _columns(
 def _hidden(
     dialect: Dialect, ordinals: list[int], keys: Collection[KeySchema]
 ) -> tuple[HiddenColumn, ...]:
-    major, minor, patch = dialect.number
-    if not places_known(major * 10_000 + minor * 100 + patch, mariadb=dialect.mariadb):
+    if not places_known(dialect.version, mariadb=dialect.mariadb):
         return ()
     return shown_places(ordinals, keys)
 
@@ -226,7 +225,7 @@ def _invisible(dialect: Dialect) -> str:
     """Indexes that the optimizer passes over: INVISIBLE, or IGNORED since MariaDB 10.6."""
     if dialect.mysql_from(8, 0, 0):
         return "if(is_visible = 'YES', 'NO', 'YES')"
-    return "ignored" if dialect.mariadb and dialect.number >= (10, 6, 0) else "'NO'"
+    return "ignored" if dialect.mariadb and dialect.version >= 100_600 else "'NO'"
 
 
 def _expression(dialect: Dialect) -> str:

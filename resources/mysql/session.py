@@ -4,11 +4,11 @@ Belongs here: the table of variables and the statement that sets them. Does not:
 (`connection`), what one kind of session needs besides (`dump`, `reader`, `taking`).
 
 A session begins with copies of the server's global variables, and `init_connect` may have changed
-those. Whatever of them can cut, change or refuse an answer of ours is in the table. A few stay as
+those. Each variable that can cut, change or refuse an answer of ours is in the table. A few stay as
 the server has them, because the value of a virtual column may depend on them, and we read it as
-everybody else does: `default_week_format`, `div_precision_increment`, `lc_time_names`,
-`block_encryption_mode`, MariaDB's `old_mode`, and some of the words of `sql_mode`. No statement of
-ours depends on these.
+other sessions do: `default_week_format`, `div_precision_increment`, `lc_time_names`,
+`block_encryption_mode`, MariaDB's `old_mode`, and some words of `sql_mode`. None of our statements
+depends on these.
 
 Variables: MySQL manual, "Server System Variables"; MariaDB documentation, "Server System
 Variables".
@@ -27,11 +27,11 @@ from pipeline.errors import ServerSettings
 from pipeline.server_errors import Meaning, meaning_of, told
 
 LOCK_SECONDS: Final = 20
-"""A reader that waits for a lock keeps writers waiting behind it, and should get an answer before
-its connection is given up."""
+"""Writers queue up after a reader that waits for a lock, so it must give up before its connection
+does."""
 
 LEAST_PACKET: Final = 1 << 12
-"""Least max_allowed_packet, in bytes, that lets our statements in. No session may set it for
+"""Smallest max_allowed_packet, in bytes, that our statements fit into. No session may set it for
 itself. Values that it cuts are noticed where they are read."""
 
 _MOST: Final = "18446744073709551615"
@@ -43,8 +43,8 @@ WANTED: Final = {
     "collation_connection": "utf8mb4_general_ci",
     "time_zone": "'+00:00'",
     # What a statement means.
-    # An impossible value where packets became too small: nobody else would say so before a long
-    # statement has lost the connection.
+    # An impossible value if packets became too small: without it, the first sign would be that a
+    # long statement loses the connection.
     "sql_auto_is_null": f"if(@@max_allowed_packet < {LEAST_PACKET}, 2, 0)",
     "sql_safe_updates": "0",
     "system_versioning_asof": "default",
@@ -97,30 +97,30 @@ _MODES: Final = (
     "TIME_ROUND_FRACTIONAL",
     "TIME_TRUNCATE_FRACTIONAL",
 )
-"""Words of `sql_mode` that stay as they are: they change what expressions come to. All others
-change how statements are read, what may be written, or pad CHAR."""
+"""Words of `sql_mode` that stay as they are: they change the values of expressions. All others
+change how statements are parsed or what may be written, or pad CHAR."""
 
 _FIRST: Final = (
     f"set session sql_select_limit = {_MOST}, sql_big_selects = 1"
     " /*!50708 , max_execution_time = 0 */ /*M!100301 , max_statement_time = 0,"
     f" max_session_mem_used = 9223372036854775807, tmp_disk_table_size = {_MOST} */"
 )
-"""What could cut the list of variables short; the comments are for MySQL, and for MariaDB."""
+"""Resets what could cut the list of variables short; the comments are for MySQL and for MariaDB."""
 
 _SHOW: Final = "show session variables"
-"""All of them: a list of names would be longer than what the least max_allowed_packet lets in."""
+"""All of them: a list of names would not fit into the smallest max_allowed_packet."""
 
 
 class SessionStart:
-    """The statement that begins the sessions of one account at one server. It is made by the first
-    session, which asks for the server's variables; the others are begun in one round trip."""
+    """The statement that begins the sessions of one account at one server. The first session asks
+    for the server's variables and makes it; each later session begins with one round trip."""
 
     def __init__(self) -> None:
         self._statement: str | None = None
 
     def begin(self, connection: pymysql.Connection[Cursor], also: str) -> None:
-        """Set all variables, and `also`, assignments of this session alone. ServerSettings where
-        the account may not set one of them that has another value."""
+        """Set all variables, and `also`: assignments for this session alone. `ServerSettings` if a
+        variable has another value and the account may not set it."""
         with connection.cursor() as cursor:
             if self._statement is None or not _accepted(cursor, self._statement + also):
                 self._statement = _learned(cursor, also)
@@ -130,7 +130,8 @@ class SessionStart:
 
 
 def _accepted(cursor: Cursor, statement: str) -> bool:
-    """False where the server refuses it, as another one behind the same name may."""
+    """Execute the statement; return False if the server refuses it, as a server that has replaced
+    the one at this address may."""
     try:
         cursor.execute(statement)
     except pymysql.MySQLError as error:
@@ -141,7 +142,7 @@ def _accepted(cursor: Cursor, statement: str) -> bool:
 
 
 def _learned(cursor: Cursor, also: str) -> str:
-    """The statement for this server, which has set the variables of the cursor's session."""
+    """Return the statement for this server, once it has set the variables of this session."""
     cursor.execute(_FIRST)
     cursor.execute(_SHOW)
     found = {str(name).lower(): str(value) for name, value in cursor.fetchall()}
@@ -164,7 +165,7 @@ def _setting(wanted: Mapping[str, str]) -> str:
 
 
 def _is_set(cursor: Cursor, name: str, value: str, found: Mapping[str, str]) -> bool:
-    """False for a variable that the account may not set, and need not."""
+    """Set a variable; return False if the account may not, and the value is the wanted one."""
     try:
         cursor.execute(_setting({name: value}))
     except pymysql.MySQLError as error:
@@ -189,7 +190,7 @@ def _number(error: pymysql.MySQLError) -> int:
 
 
 def _plain(value: str) -> str:
-    """A value as it is compared, whether the server shows it or we write it."""
+    """Return a value in the form in which the server's and ours are compared."""
     word = value.strip("'").upper()
     return _WORDS.get(word, word)
 

@@ -89,8 +89,11 @@ def read_server(cursor: Cursor, *, mariadb: bool, like: str = "%") -> ServerSche
     ):
         schema = schema.with_database(DatabaseSchema(name, _utf8(charset), _utf8(collation)))
     tables = _tables(cursor, like)
-    _add_columns(cursor, tables, like, mariadb=mariadb)
-    _add_keys(cursor, tables, like, mariadb=mariadb)
+    bare = mariadb or _before_8(cursor)
+    _add_columns(cursor, tables, like, mariadb=mariadb, srid="null" if bare else "srs_id")
+    visible = "'NO'" if bare else "if(is_visible = 'YES', 'NO', 'YES')"
+    shown = ("ignored" if mariadb else visible), ("null" if bare else "expression")
+    _add_keys(cursor, tables, like, *shown, mariadb=mariadb)
     _add_foreign_keys(cursor, tables, like)
     return replace(schema, tables=tables)
 
@@ -148,9 +151,8 @@ def _text(value: Any) -> str:
 
 
 def _add_columns(
-    cursor: Cursor, tables: dict[TableName, TableSchema], like: str, *, mariadb: bool
+    cursor: Cursor, tables: dict[TableName, TableSchema], like: str, *, mariadb: bool, srid: str
 ) -> None:
-    srid = "null" if mariadb or _before_8(cursor) else "srs_id"
     rows = _rows(cursor, _COLUMNS, "table_schema", like, srid=srid)
     for (database, table), found in groupby(rows, lambda row: row[:2]):
         own = TableName(database, table)
@@ -250,12 +252,14 @@ def _plain(found: re.Match[str]) -> str:
 
 
 def _add_keys(
-    cursor: Cursor, tables: dict[TableName, TableSchema], like: str, *, mariadb: bool
+    cursor: Cursor,
+    tables: dict[TableName, TableSchema],
+    like: str,
+    visible: str,
+    printed: str,
+    *,
+    mariadb: bool,
 ) -> None:
-    before_8 = _before_8(cursor)
-    visible = "'NO'" if before_8 else "if(is_visible = 'YES', 'NO', 'YES')"
-    visible = "ignored" if mariadb else visible
-    printed = "null" if mariadb or before_8 else "expression"
     keys: dict[tuple[TableName, str], KeySchema] = {}
     for database, table, name, many, column, prefix, kind, order, hidden, shown in _rows(
         cursor, _KEYS, "table_schema", like, visible=visible, expression=printed

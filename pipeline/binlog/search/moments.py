@@ -162,7 +162,7 @@ class _Look:
                 times.append(latest_commit_times(stretch.transactions))
                 begins.append(stretch.transactions[:, columns.BEGIN_OFFSET].copy())
         every = np.concatenate(times)
-        divider = self._divider.anew()
+        divider = self._divider.restarted()
         divider.put(every)
         return _Times(file, every, np.concatenate(begins), divider.balance)
 

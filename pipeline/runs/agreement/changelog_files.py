@@ -1,13 +1,13 @@
-"""A changelog lists the files that the ledger recorded, and no others: found out, and set right.
+"""A changelog must list exactly the files that the ledger recorded: checked, and set right.
 
-Belongs here: gathering both lists, and the commit that brings the table back to the ledger's. Does
-not: which files are too many or missing (`pipeline.listing`), whose commits those were
-(`lake_logs`), files that hold something else (`pipeline.runs.replaying`).
+Belongs here: gathering both lists, and the commit that makes the table list the ledger's files.
+Does not: which files are surplus or missing (`pipeline.listing`), whose commits those were
+(`lake_logs`), files with other contents (`pipeline.runs.replaying`).
 
 The recorded files stay in the folder until a VACUUM deletes them, so setting a changelog right is
-one commit of metadata, whatever was done to the table. Where files are gone for good, their rows
-may be in files that nobody recorded: then nothing is changed, since listing the rest would bring
-rows twice or lose them.
+one commit of metadata, whatever was done to the table. If files are gone for good, their rows may
+be in files that were never recorded: then nothing is changed, since listing the remaining ones
+would duplicate rows or lose them.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def source_table(source: str, table: SourceTable) -> ChangelogTable:
 
 
 def changelogs_of(source: str, states: Iterable[TableState]) -> Iterator[ChangelogTable]:
-    """All generations of these tables' changelogs."""
+    """Yield all generations of these tables' changelogs."""
     for state in states:
         for generation in range(1, state.changelog_generation + 1):
             yield changelog_table(source, state, generation)
@@ -71,7 +71,7 @@ def changelogs_of(source: str, states: Iterable[TableState]) -> Iterator[Changel
 def recorded_batches(
     work: Workplace, changelog: ChangelogTable
 ) -> dict[int, tuple[SegmentFile, ...]]:
-    """The files of each batch that was captured and is not given up, oldest first."""
+    """Return the files of each batch that was captured and not given up, oldest first."""
     source, table = work.source.name, changelog.table
     found: dict[int, tuple[SegmentFile, ...]] = {}
     if isinstance(table, SourceTable):
@@ -90,8 +90,8 @@ def recorded_batches(
 
 
 def recorded_files(work: Workplace, changelog: ChangelogTable) -> RecordedFiles:
-    """Those that the changelog is to list. Of batches that wait for their merge these are the ones
-    that it was given already."""
+    """Return the files that the changelog should list. Of batches that wait for their merge, these
+    are the files that are published already."""
     source = work.source.name
     gone = work.ledger.forgotten(source)
     forgotten = 0 if gone is None else gone.through
@@ -115,7 +115,7 @@ def found_in(
     recorded: RecordedFiles,
     foreign: ForeignFiles | None = None,
 ) -> Difference:
-    """What the changelog lists otherwise; nothing where there is no table."""
+    """Return how what the changelog lists differs; nothing if there is no table."""
     listed = work.changelog.listed(changelog.folder)
     if listed is None:
         return Difference()
@@ -127,7 +127,7 @@ def found_in(
 
 
 def batches_of(work: Workplace, folder: str, path: str) -> frozenset[int]:
-    """The batches that the rows of a file are of, as its rows say; 0 where nobody can tell."""
+    """Return the batches of a file's rows, read from the rows; 0 if the file cannot be read."""
     found = set[int]()
     try:
         for piece in work.segments.pieces(folder, [SegmentFile(path, 0, 0, "")], ["_batch"]):
@@ -140,7 +140,7 @@ def batches_of(work: Workplace, folder: str, path: str) -> frozenset[int]:
 def lost_files(
     work: Workplace, changelog: ChangelogTable, files: Iterable[SegmentFile]
 ) -> dict[str, str]:
-    """What is wrong with those of the files that are not there as they were recorded."""
+    """Return the files that are missing or not as they were recorded, each with what is wrong."""
     found: dict[str, str] = {}
     for file in files:
         for why in work.segments.damaged(changelog.folder, [file]):
@@ -154,9 +154,10 @@ def lost_files(
 @dataclass(frozen=True, slots=True)
 class Agreement:
     """What was found in a changelog, and what became of it. `error`: what somebody else did to it;
-    `left`: why it does not list the ledger's files still, in a sentence; `commits`: the versions
-    that set it right, `revised`: whether a replay's revision did; `version`: up to where its log
-    was looked at, None where it ends before the last look, or there was none."""
+    `left`: why it still does not list the ledger's files, as a sentence; `commits`: the versions
+    that set it right; `revised`: whether a replay's revision did; `version`: the newest version of
+    its log that was examined, None if the log ends before the last one examined, or if there was
+    none."""
 
     changelog: ChangelogTable
     found: Difference = field(default_factory=Difference)
@@ -168,17 +169,17 @@ class Agreement:
 
     @property
     def righted(self) -> bool:
-        """Whether it lists what was recorded, and did not before."""
+        """Whether it lists the recorded files now and did not before."""
         return self.left is None and (bool(self.commits) or self.revised)
 
     @property
     def told(self) -> str:
-        """In a sentence."""
+        """The same as a sentence."""
         said = [] if self.error is None else [self.error.reason]
         if self.left is not None:
             said.append(f"its changelog was not set right: {self.left}")
         elif self.found:
-            lists = f"its changelog lists {len(self.found.surplus)} files that nobody recorded"
+            lists = f"its changelog lists {len(self.found.surplus)} files that were not recorded"
             lacks = f"does not list {len(self.found.lacking)} that were captured"
             said.append(f"{lists} and {lacks}")
         if self.righted:
@@ -187,8 +188,8 @@ class Agreement:
 
 
 def told_of(agreement: Agreement) -> TableError | None:
-    """What a run quarantines the table for. None where rows only were in other files, and the
-    recorded ones are listed again."""
+    """Return the error that a run quarantines the table for; None if rows had only moved to other
+    files and the recorded ones are listed again."""
     error, left, table = agreement.error, agreement.left, agreement.changelog.table
     if left is not None:
         reason = left if error is None else f"{error.reason}: {left}"
@@ -204,15 +205,15 @@ def told_of(agreement: Agreement) -> TableError | None:
 def set_right(
     work: Workplace, lease: Lease | None, changelog: ChangelogTable, looked: int | None
 ) -> Agreement:
-    """Judge what was committed since `looked`, and let the changelog list what was recorded. One
-    whose columns, properties or single rows somebody changed shows the version that was looked at
-    first. Without a lease nothing is written. `ForeignCommit` for what concerns the source,
-    `CommitConflict` where somebody keeps committing."""
+    """Judge what was committed since version `looked`, and make the changelog list what was
+    recorded. If somebody changed its columns, properties or single rows, version `looked` is
+    restored first. Without a lease nothing is written. `ForeignCommit` for what concerns the whole
+    source, `CommitConflict` if somebody keeps committing."""
     agreement = Agreement(changelog)
     for _ in PUBLISH.tries():
         before = agreement.commits
         agreement = _once(work, lease, changelog, looked, agreement)
-        # Somebody may have committed between our look and our commit.
+        # Somebody may have committed between our reading of the log and our commit.
         if agreement.commits == before or agreement.left is not None:
             return agreement
     raise CommitConflict(
@@ -240,7 +241,7 @@ def _once(
         if isinstance(relation, Behind):
             return replace(so_far, error=error)
     agreement = replace(so_far, error=error, version=look.newest)
-    # What was committed before a version was shown again no longer counts.
+    # What was committed before a version was restored no longer counts.
     again = (one.delta_version for one in look.commits if one.ours and one.operation == RESTORED)
     since = max(again, default=-1)
     others = [one for one in look.commits if one.delta_version > since]
@@ -264,9 +265,9 @@ def _once(
 
 
 def agree(work: Workplace, lease: Lease) -> Iterator[Agreement]:
-    """Set right what somebody else committed to since the last look, or what lists files that have
-    no captured file's name, as versions before this one let pass. That is not noted: the next run
-    is to tell of it."""
+    """Set right the changelogs that somebody else committed to since they were last examined, and
+    those that list files without a captured file's name. The versions examined are not recorded, so
+    that the next run reports the commits."""
     source = work.source.name
     looked = work.ledger.looked(source)
     for changelog in (
@@ -288,8 +289,8 @@ def _is_in_doubt(work: Workplace, folder: str, looked: int) -> bool:
 def why_left(
     work: Workplace, changelog: ChangelogTable, surplus: Sequence[str], lost: Mapping[str, str]
 ) -> str | None:
-    """Why a changelog cannot be set right by a commit: files that are not to be listed may have all
-    that is left of some changes."""
+    """Return why a commit cannot set a changelog right: surplus files may hold the only copy of
+    some changes."""
     if not lost or not surplus:
         return None
     inside = {batch for path in surplus for batch in batches_of(work, changelog.folder, path)}
@@ -297,7 +298,7 @@ def why_left(
     if not only:
         return None
     return (
-        f"{changelog.folder} lists {surplus[0]}, which nobody recorded, and may have changes "
+        f"{changelog.folder} lists {surplus[0]}, which was not recorded, and may have changes "
         f"there of {len(only)} recorded files that are lost: {only[0]}"
     )
 
@@ -345,7 +346,7 @@ def _restored(work: Workplace, lease: Lease, changelog: ChangelogTable, version:
 def columns_of(
     work: Workplace, changelog: ChangelogTable, files: Iterable[SegmentFile]
 ) -> pa.Schema:
-    """The columns that recorded files bring to their changelog."""
+    """Return the columns that recorded files bring to their changelog."""
     if isinstance(changelog.table, SourceTable):
         return SCHEMAS[changelog.table]
     known = {

@@ -1,8 +1,8 @@
-"""Statements that are passed over: what they begin with, and what they do instead of changing rows
-or structures.
+"""Statements that are passed over, since they change neither rows nor structures: what they begin
+with, and what they do.
 
 Belongs here: the table that docs/schema-changes.md shows. Does not: statements that are followed
-(`read`). A statement is passed over by all the words of its row, never by its first word alone:
+(`read`). A statement is passed over if it begins with all words of a row, never by its first alone:
 `ANALYZE UPDATE …` changes rows on MariaDB, and `CREATE OR REPLACE SEQUENCE` drops a table.
 """
 
@@ -16,8 +16,8 @@ from typing import Final
 @dataclass(frozen=True, slots=True)
 class Passed:
     """A kind of statement. `words`: what it begins with, each word with its alternatives; OR
-    REPLACE, ALGORITHM, DEFINER and SQL SECURITY may follow the first. `code`: it may hold other
-    statements, with semicolons between, which do not run yet."""
+    REPLACE, ALGORITHM, DEFINER and SQL SECURITY may follow the first. `code`: it may contain other
+    statements, separated by semicolons, which do not run yet."""
 
     words: str
     does: str
@@ -25,7 +25,7 @@ class Passed:
 
     @property
     def beginnings(self) -> tuple[tuple[str, ...], ...]:
-        """Every way to write `words`."""
+        """All ways to write `words`."""
         return tuple(product(*(word.split("|") for word in self.words.split())))
 
 
