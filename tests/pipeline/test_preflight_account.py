@@ -31,6 +31,9 @@ ORDERS = TableName("shop", "orders")
         (["GRANT EXECUTE ON PROCEDURE `shop`.`orders` TO `a`@`%`"], False),
         (["GRANT SELECT ON *.* TO `a`@`%`", "REVOKE SELECT ON `shop`.* FROM `a`@`%`"], False),
         (["GRANT SELECT ON *.* TO `a`@`%`", "REVOKE SELECT ON `crm`.* FROM `a`@`%`"], True),
+        (["GRANT SELECT ON *.* TO `a`@`%`", "REVOKE SELECT ON `sh% FROM `.* FROM `a`@`%`"], True),
+        (["GRANT SELECT (`a ON b`), INSERT ON `shop`.`orders` TO `a`@`%`"], False),
+        (["GRANT PROXY ON ``@`` TO `a`@`%`"], False),
     ],
 )
 def test_select(lines: list[str], expected: bool) -> None:
@@ -50,3 +53,11 @@ def test_select(lines: list[str], expected: bool) -> None:
 def test_a_global_privilege(line: str, expected: bool) -> None:
     """Names are compared whole."""
     assert has_globally(looked(surveyed(grants=(line,))), "REPLICATION SLAVE") is expected
+
+
+def test_names_that_look_like_words() -> None:
+    """A database may be called by the words that come after its name."""
+    lines = ("GRANT SELECT ON *.* TO `a`@`%`", "REVOKE SELECT ON `a FROM b`.* FROM `a`@`%`")
+    assert not covers(read_grants(lines), "SELECT", TableName("a FROM b", "t"))
+    given = ("GRANT SELECT ON `a TO b`.* TO `a`@`%`",)
+    assert covers(read_grants(given), "SELECT", TableName("a TO b", "t"))
