@@ -73,7 +73,7 @@ class StatementContext:
     table of its session (or its connection's number). `error`: the number of the error that it
     failed with after a part of it was done, else 0. `ddl_xid`: whether it was
     logged with the number of the transaction in which it changed the data dictionary, as MySQL 8.0
-    and later do for tables of InnoDB; None where the server never says. `finds_view`: the
+    and later do for tables of InnoDB. `finds_view`: the
     name that CREATE TABLE IF NOT EXISTS gives is a view's, so it makes no table; the log does not
     tell that."""
 
@@ -92,7 +92,7 @@ class StatementContext:
     database_collation: str | None = None
     thread_specific: bool = False
     error: int = 0
-    ddl_xid: bool | None = None
+    ddl_xid: bool = False
     finds_view: bool = False
 
     @property
@@ -175,7 +175,6 @@ def read_context(status: bytes, facts: ServerDialect, database: str = "") -> Sta
         # default is ON. Servers before 8.0.14 never do, so that their setting has to do.
         explicit_timestamps=not facts.mariadb
         and (facts.version >= 80014 or facts.explicit_timestamps),
-        ddl_xid=False if facts.mysql_8 else None,
     )
     reader = _Reader(status)
     while reader.at < len(status):

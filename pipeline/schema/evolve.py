@@ -160,18 +160,7 @@ def _create(
         after = _made(change, schema, context)
     except CannotFollow as error:
         return schema.with_unknown(name), [*effects, NotFollowed(name, str(error))]
-    if change.if_not_exists and _did_nothing(change, after, context):
-        return schema, [Unchanged(name, "it exists, as a view")]
     return schema.with_table(after), [*effects, Created(after.name, after)]
-
-
-def _did_nothing(
-    change: CreateTable | CreateLike | CreateSelect, after: TableSchema, context: StatementContext
-) -> bool:
-    """Return whether the server says that it made no table. It says nothing of tables of other
-    engines, nor of one that a SELECT fills."""
-    filled = isinstance(change, CreateTable) and change.options.filled
-    return context.ddl_xid is False and not filled and after.engine.lower() == "innodb"
 
 
 def _made(

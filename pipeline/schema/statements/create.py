@@ -47,8 +47,7 @@ def read_create_table(
     options = read_options(reader)
     if skip_partitions(reader):
         options = replace(options, partitioned=True)
-    if reader.accept("START", "TRANSACTION"):
-        options = replace(options, filled=True)
+    reader.accept("START", "TRANSACTION")
     if reader.peek().keyword in _QUERIES or reader.sees_symbol("("):
         while not reader.over:
             reader.next()

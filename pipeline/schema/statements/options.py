@@ -81,7 +81,7 @@ def _neutral(options: WrittenOptions, reader: StatementReader) -> WrittenOptions
         reader.next()
         return options
     if reader.accept("START", "TRANSACTION"):
-        return replace(options, filled=True)
+        return options
     if reader.accept_any("DATA", "INDEX"):
         reader.expect("DIRECTORY")
         reader.accept_symbol("=")

@@ -124,8 +124,7 @@ class WrittenColumn:
 
 @dataclass(frozen=True, slots=True)
 class WrittenOptions:
-    """Table options that matter here; None where not written. `filled`: START TRANSACTION, which
-    MySQL writes after a table that it has made, and whose rows come from a SELECT."""
+    """Table options that matter here; None where not written."""
 
     engine: str | None = None
     charset: str | None = None
@@ -133,7 +132,6 @@ class WrittenOptions:
     row_format: str | None = None
     partitioned: bool | None = None
     system_versioned: bool | None = None
-    filled: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
