@@ -16,11 +16,15 @@ from pathlib import Path
 from typing import Final
 
 import dagster as dg
+import pyarrow.compute as pc
 
 from assets.catalogue import replace_file
 from assets.declared import Declaration
+from pipeline.batch import Batch
+from pipeline.changes.source_tables import source_table_path
 from pipeline.replay.partitions import Partitions
 from pipeline.runs.context import Workplace
+from pipeline.segment import SourceTable
 from resources.config import Settings
 from resources.file_lock import alone
 
@@ -96,13 +100,14 @@ def note_coverage(
     read."""
     source, partitions = work.source.name, settings.dagster.partitions
     cursor = work.ledger.acknowledged_cursor(source)
-    first = None if cursor is None else _first_commit(work)
+    folder = settings.state_folder
+    before = read_coverage(folder, source)
+    first = None if cursor is None else _first_commit(work, before)
     if cursor is None or first is None:
         return
     until = began or cursor.position.committed_at or first
     names = Declaration.of(settings, source).names
-    folder = settings.state_folder
-    known = coverage_from(read_coverage(folder, source), first, partitions)
+    known = coverage_from(before, first, partitions)
     told = known.until
     for begin in known.closed(until, partitions, _AT_ONCE):
         key = begin.strftime(partitions.key_format)
@@ -111,14 +116,28 @@ def note_coverage(
     write_coverage(folder, source, replace(known, until=told))
 
 
-def _first_commit(work: Workplace) -> datetime | None:
+def _first_commit(work: Workplace, before: Coverage | None) -> datetime | None:
     """When the first transaction was committed that the source's first batch may have. A time
     before the log file was made, or after it was read, is a wrong one: it opens no partitions."""
     batch = work.ledger.first_batch(work.source.name)
     if batch is None or batch.end is None or batch.witness is None:
         return None
-    first = batch.start.committed_at or batch.end.committed_at
+    first = batch.start.committed_at
+    if first is None and before is not None:
+        return before.begins
+    first = first or _first_transaction(work, batch) or batch.end.committed_at
     if first is None:
         return None
     created = datetime.fromtimestamp(batch.witness.file_created, UTC)
     return min(max(first.astimezone(UTC), created), batch.captured_at or created)
+
+
+def _first_transaction(work: Workplace, batch: Batch) -> datetime | None:
+    """When the earliest transaction of a batch was committed; None where none is known any more."""
+    parts = work.ledger.source_parts(batch.id)
+    files = [one for part in parts if part.table is SourceTable.TRANSACTIONS for one in part.files]
+    folder, moments = source_table_path(batch.source, SourceTable.TRANSACTIONS), list[datetime]()
+    if not work.segments.damaged(folder, files):
+        for piece in work.segments.pieces(folder, files, ["_committed_at"]):
+            moments += filter(None, [pc.min(piece.column(0)).as_py()])
+    return min(moments, default=None)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from pipeline.binlog.stream.framing import FIRST_OFFSET
 from pipeline.binlog.transactions.buffer import TransactionBuffer
 from pipeline.binlog.transactions.limits import Limits
 from pipeline.changes.generations import next_generation
@@ -25,14 +26,48 @@ from pipeline.schema.history import DatabaseVersion, Knowledge, SchemaVersion, V
 from pipeline.schema.logged import LoggedStatement
 from pipeline.schema.statements.changes import Irrelevant, NotUnderstood
 from pipeline.schema.statements.read import read_change
-from pipeline.schema.statements.touched import Touched, touched_by
+from pipeline.schema.statements.touched import Touched, needed_by, touched_by
 from pipeline.schema.tracker import Later, SchemaTracker
 from pipeline.table import TableName
 
 
 def structures_of_server(work: Workplace, run_start: RunStart, folding: int) -> SchemaTracker:
     baseline, between = quiet_baseline(work, run_start)
-    return _seeded(work, baseline, between, run_start.start.at, folding)
+    whole = _is_whole(run_start) and nothing_was_before(baseline, between, folding)
+    return _seeded(work, baseline, between, run_start.start.at, folding, whole=whole)
+
+
+def _is_whole(run_start: RunStart) -> bool:
+    """Return whether the start is the beginning of the first log file that the server ever wrote,
+    as far as the log itself can tell."""
+    facts, start = run_start.facts, run_start.start.at
+    begins = start.file == facts.binlogs[0].file and start.offset == FIRST_OFFSET
+    return begins and start.file.number == 1 and not facts.gtid_purged
+
+
+def nothing_was_before(
+    baseline: Baseline, between: Iterable[LoggedStatement], folding: int
+) -> bool:
+    """Return whether the statements since the first log file may be all that there ever were: they
+    make every table that the server has, and need none that they did not make. A log that was
+    switched on later, or that RESET BINARY LOGS AND GTIDS began once more, begins with others."""
+
+    def fold(name: TableName) -> TableName:
+        return TableName(name.database.lower(), name.name.lower()) if folding else name
+
+    made = set[TableName]()
+    for logged in between:
+        changes = read_change(logged.text, logged.context)
+        if isinstance(changes, Irrelevant):
+            continue
+        if isinstance(changes, NotUnderstood):
+            return False
+        for change in changes:
+            if not made.issuperset(map(fold, needed_by([change]))):
+                return False
+            made.update(map(fold, touched_by([change], ())))
+    present = {*(table.name for table in baseline.tables), *baseline.unread}
+    return made.issuperset(map(fold, present))
 
 
 def quiet_baseline(work: Workplace, run_start: RunStart) -> tuple[Baseline, list[LoggedStatement]]:
@@ -95,9 +130,11 @@ def _seeded(
     between: Sequence[LoggedStatement],
     start: Coordinates,
     folding: int,
+    *,
+    whole: bool,
 ) -> SchemaTracker:
-    """What the server has, and for tables that statements behind the start changed, from the
-    last of those on."""
+    """What the server has, and for tables that statements after the start changed, from the
+    last of those on. `whole`: no table was there before them."""
     present = [*(table.name for table in baseline.tables), *baseline.unread]
     touched = touched_between(between, present)
     versions: dict[TableName, SchemaVersion] = {}
@@ -110,10 +147,10 @@ def _seeded(
             )
             continue
         later[schema.name] = Later(found.last, schema)
-        if not found.created:
+        if not found.created and not whole:
             versions[schema.name] = _unknown(schema.name, start, found.last)
     for name, found in touched.items():
-        if not found.created:
+        if not found.created and not whole:
             versions[name] = _unknown(name, start, found.last)
     for name, why in baseline.unread.items():
         if name not in touched:

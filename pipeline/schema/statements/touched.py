@@ -75,6 +75,25 @@ def named_by(changes: Sequence[SchemaChange]) -> tuple[TableName, ...] | None:
     return tuple(dict.fromkeys(named))
 
 
+def needed_by(changes: Sequence[SchemaChange]) -> tuple[TableName, ...]:
+    """Return the tables without which the server would have refused the first of the changes that
+    names them."""
+    needed: list[TableName] = []
+    for change in changes:
+        match change:
+            case DropTables(tables, if_exists):
+                needed += () if if_exists else tables
+            case RepairTables(tables):
+                needed += tables
+            case RenameTables(pairs, if_exists):
+                needed += () if if_exists else (old for old, _ in pairs)
+            case AlterTable() | TruncateTable():
+                needed.append(change.table)
+            case CreateLike():
+                needed.append(change.like)
+    return tuple(needed)
+
+
 def _names(change: SchemaChange, tables: Sequence[TableName]) -> dict[TableName, bool]:
     match change:
         case CreateTable() | CreateLike() | CreateSelect():
