@@ -168,6 +168,7 @@ def _acknowledged(settings: Settings, declared: Declaration) -> dg.AssetsDefinit
         if report.acknowledged:
             told |= note_page(context, settings, work, session.run_id)
         told |= distance_metadata(lag, room) | requests_metadata(session.requests())
+        _require_no_stop(session)
         return dg.MaterializeResult(metadata=told, data_version=_version_set(work))
 
     interval = pause_from_now(settings.source(names.source).schedule)
@@ -179,6 +180,22 @@ def _acknowledged(settings: Settings, declared: Declaration) -> dg.AssetsDefinit
         "merged, and records which Delta versions belong together.",
     )
     return _step(acknowledged, names.op("acknowledged"), spec)
+
+
+def _require_no_stop(session: RunSession) -> None:
+    """All before a place that lets no run by is acknowledged; `LogStops` for the place itself.
+    Where steps are processes, the next run is the one that ends with it."""
+    report = session.record.captured
+    if report is None or (error := report.stopped) is None:
+        return
+
+    def stop(work: Workplace, lease: Lease) -> None:
+        raise error
+
+    try:
+        session.run(stop)
+    except LockstepError as stopped:
+        raise failure(stopped) from stopped
 
 
 def _version_set(work: Workplace) -> dg.DataVersion:

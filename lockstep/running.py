@@ -62,6 +62,8 @@ def _told(record: RunRecord, context: CommandContext) -> tuple[int, dict[str, An
         "catalog": catalog_report.catalog_json(record.registered),
     }
     if record.error is not None:
+        if record.acknowledged is not None:
+            report.show_run(context, record)
         code, refusal = report.refused(context, record.source, record.error)
         return code, {**told, **refusal}
     if record.defect is not None:

@@ -155,6 +155,7 @@ class Batch:
     changes: int = 0
     transactions: int = 0
     log_bytes: int = 0
+    passed_statements: int = 0
     captured_at: datetime | None = None
     merged_at: datetime | None = None
     acknowledged_at: datetime | None = None
@@ -214,7 +215,8 @@ class CaptureRecord:
     server's before it was read. `scope`: the patterns it was captured with; None for a batch
     that takes only tables which come back. `followed`: loads whose tables are captured from
     their low on now. `joined`: those whose rows, and the log behind them, are whole with this
-    batch; `snapshots` has the rows.
+    batch; `snapshots` has the rows. `passed_statements`: statements that stand in the log instead
+    of rows, and change no captured table.
     """
 
     end: Position
@@ -240,6 +242,7 @@ class CaptureRecord:
     scope: TablePatterns | None = None
     followed: tuple[LoadFollowed, ...] = ()
     joined: tuple[LoadJoined, ...] = ()
+    passed_statements: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -266,11 +266,13 @@ class PrivilegeMissing(OperatorNeeded):
 
 class LogStops(OperatorNeeded):
     """Base of what stands in the log and lets no run by; never raised itself. `at`: where, as
-    far as its hint does not say yet what to type to go on behind it."""
+    far as its hint does not say yet what to type to go on behind it. `before`: the end of the
+    last transaction before it, up to which the log can be captured; "" if that is unknown."""
 
-    def __init__(self, message: str, *, hint: str, at: str = "") -> None:
+    def __init__(self, message: str, *, hint: str, at: str = "", before: str = "") -> None:
         super().__init__(message, hint=hint)
         self.at = at
+        self.before = before
 
 
 class SourceRefused(OperatorNeeded):
@@ -289,7 +291,7 @@ class PreparedElsewhere(LogStops):
     """An XA transaction is committed whose prepare lies before the source's start."""
 
 
-class DamagedEvent(OperatorNeeded):
+class DamagedEvent(LogStops):
     """Bytes that are not what the log's grammar or checksum demands."""
 
 

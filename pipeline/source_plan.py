@@ -15,7 +15,7 @@ from pipeline.policies import LakePolicies, StartPolicies
 from pipeline.snapshot.condition import Condition
 from pipeline.snapshot.pace import LoadLimits, Pace
 from pipeline.table import TableName
-from pipeline.tables import TablePatterns
+from pipeline.tables import NamePatterns, TablePatterns
 
 if TYPE_CHECKING:
     from pipeline.ports.source import ServerFacts
@@ -63,7 +63,8 @@ class SourcePlan:
 
     `standby` is the server that may answer in its place. `until`: where this run ends, if
     not at the head. `prove_rows`: so many rows of each of some tables are compared after a run.
-    `part`: what this run reads from the source again, besides.
+    `part`: what this run reads from the source again, besides. `passes`: tables of which a person
+    says that statements in the log which change them change no captured table.
     """
 
     name: str
@@ -77,6 +78,7 @@ class SourcePlan:
     prove_rows: int = 0
     snapshot: SnapshotPlan = field(default_factory=SnapshotPlan)
     part: PartOrder | None = None
+    passes: NamePatterns = field(default_factory=NamePatterns)
 
     @property
     def loads_new_tables(self) -> bool:

@@ -93,5 +93,20 @@ class TablePatterns:
         return tuple(re.compile(translate(text)) for text in self.exclude)
 
 
+@dataclass(frozen=True)
+class NamePatterns:
+    """Shell patterns over `database.table`, of any database; `%` stands for any characters too, as
+    in a GRANT."""
+
+    texts: tuple[str, ...] = ()
+
+    def matches(self, table: TableName) -> bool:
+        return any(pattern.fullmatch(str(table)) for pattern in self._compiled)
+
+    @cached_property
+    def _compiled(self) -> tuple[re.Pattern[str], ...]:
+        return tuple(re.compile(translate(text.replace("%", "*"))) for text in self.texts)
+
+
 def _asks_for_helpers(pattern: str) -> bool:
     return pattern.partition(".")[2].startswith("_")

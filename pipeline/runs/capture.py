@@ -16,8 +16,8 @@ from pipeline.batch import Batch
 from pipeline.bounds import RunBounds
 from pipeline.decisions import AttemptOutcome, Decision, Lease
 from pipeline.engines import why_refused
-from pipeline.errors import BY_ITSELF, RowsNotRead, TableError
-from pipeline.hints import naming
+from pipeline.errors import BY_ITSELF, LogStops, RowsNotRead, TableError
+from pipeline.hints import named, naming
 from pipeline.places import AtCoordinates
 from pipeline.position import Coordinates
 from pipeline.preflight import require_ready
@@ -76,6 +76,28 @@ def capture(work: Workplace, lease: Lease) -> CaptureReport:
 def _captured(work: Workplace, lease: Lease) -> CaptureReport:
     if work.source.part is not None:
         return _with_part(work, lease, work.source.part)
+    try:
+        return _to_the_end(work, lease)
+    except LogStops as error:
+        return _up_to_stop(work, lease, error)
+
+
+def _up_to_stop(work: Workplace, lease: Lease, error: LogStops) -> CaptureReport:
+    """What lies before the place in the log that lets no run by, captured; the error itself where
+    nothing lies there. A run that begins at the place is refused at once, so that one which dies
+    behind this capture has nothing to remember."""
+    before = Coordinates.parse(error.before) if error.before else None
+    captured = _captured_at(work)
+    if before is None or (
+        captured is not None and captured.file == before.file and captured >= before
+    ):
+        raise error
+    end = replace(work.source, until=AtCoordinates(before))
+    report = _capture_once(replace(work, source=end), lease)
+    return replace(report, stopped=named(error, work.source.name))
+
+
+def _to_the_end(work: Workplace, lease: Lease) -> CaptureReport:
     report = _capture_once(work, lease)
     owed = [quarantine for quarantine in report.quarantined if quarantine.remedy in BY_ITSELF]
     if not owed or work.source.until is not None or report.cut:
@@ -321,6 +343,7 @@ def _capture(
             "log: rows that both changed may differ; `lockstep verify` compares them"
         )
     for line in (
+        *reading.row_statements.lines(),
         *softened_lines(segmenter.softened, "zero or partial dates are NULL"),
         *softened_lines(segmenter.unknown, "values hold codes that have no character: U+FFFD"),
     ):

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from pipeline.decisions import Continuity
+from pipeline.errors import LogStops
 from pipeline.ports.mirrors import MirrorSize
 from pipeline.position import Position
 from pipeline.proof.prefixes import Prefix
@@ -45,7 +46,8 @@ class CaptureReport:
     was more of the log when it began, for its end was fixed or a budget spent. `loading`:
     tables of which rows are still to be read from the source; `loaded`: those of which all were,
     and that count from this batch on. `refreshed`: what was read of a table by a condition.
-    `largest`: bytes of the log that the largest transaction takes."""
+    `largest`: bytes of the log that the largest transaction takes. `stopped`: what stands in the
+    log right behind `end` and lets no run by; the run ends with it once all before is merged."""
 
     batch: int | None
     rule: str
@@ -69,6 +71,7 @@ class CaptureReport:
     loaded: tuple[LoadProgress, ...] = ()
     refreshed: Refreshed | None = None
     largest: int = 0
+    stopped: LogStops | None = None
 
     def behind(self, caught_up: CaptureReport, reread: Collection[TableName]) -> CaptureReport:
         """With the batch before it that caught tables up; `reread`: those that it left to
@@ -107,6 +110,7 @@ class CaptureReport:
             loaded=(*self.loaded, *other.loaded),
             refreshed=self.refreshed or other.refreshed,
             largest=max(self.largest, other.largest),
+            stopped=other.stopped,
         )
 
 

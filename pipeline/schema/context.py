@@ -21,9 +21,19 @@ from pipeline.schema.hidden_columns import places_known
 
 _REAL_AS_FLOAT: Final = 1
 ANSI_QUOTES: Final = 1 << 2
+_IGNORE_SPACE: Final = 1 << 3
 _ORACLE: Final = 1 << 9
 _MAXDB: Final = 1 << 12
 NO_BACKSLASH_ESCAPES: Final = 1 << 20
+SQL_MODES: Final = {
+    "ANSI_QUOTES": ANSI_QUOTES,
+    "IGNORE_SPACE": _IGNORE_SPACE,
+    "ORACLE": _ORACLE,
+    "MAXDB": _MAXDB,
+    "NO_BACKSLASH_ESCAPES": NO_BACKSLASH_ESCAPES,
+}
+"""Modes by which a text is read otherwise, as `sql_mode` names them."""
+
 _STRICT: Final = 1 << 21 | 1 << 22
 _MARIADB_EXPLICIT_TIMESTAMPS: Final = 1 << 24
 _MARIADB_EMPTY_IS_NULL: Final = 1 << 32
@@ -100,6 +110,11 @@ class StatementContext:
         return bool(self.sql_mode & ANSI_QUOTES)
 
     @property
+    def ignores_space(self) -> bool:
+        """Whether blanks may stand between a built-in function and its parenthesis."""
+        return bool(self.sql_mode & _IGNORE_SPACE)
+
+    @property
     def backslash_escapes(self) -> bool:
         return not self.sql_mode & NO_BACKSLASH_ESCAPES
 
@@ -134,7 +149,7 @@ class _Reader:
         if len(piece) != count:
             raise DamagedEvent(
                 "a QUERY event's status variables end within one",
-                hint="nothing was recorded; look at that place with mysqlbinlog",
+                hint="it was not recorded; look at that place with mysqlbinlog",
             )
         self.at += count
         return piece
@@ -230,7 +245,7 @@ def _variable(code: int, reader: _Reader, context: StatementContext) -> Statemen
         case _:
             raise UnsupportedEvent(
                 f"a QUERY event has the status variable {code}, unknown to this version",
-                hint="wait for a version that reads it; nothing was recorded",
+                hint="wait for a version that reads it; it was not recorded",
             )
     return context
 
@@ -270,6 +285,6 @@ def _collation(number: int, context: StatementContext) -> str:
     if name is None:
         raise UnsupportedEvent(
             f"a QUERY event names the collation {number}, unknown to this version",
-            hint="wait for a version that knows it; nothing was recorded",
+            hint="wait for a version that knows it; it was not recorded",
         )
     return name

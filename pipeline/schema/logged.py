@@ -30,7 +30,7 @@ from pipeline.table import TableName
 class LoggedStatement:
     """A statement as the log has it; `text` decoded with its client's character set.
     `executed_at`: when its session began it, what NOW() was to it. `server_id`: of the server
-    that ran it first."""
+    that ran it first. `for_rows`: it stands in the log instead of the rows that it changed."""
 
     text: str
     context: StatementContext
@@ -40,6 +40,7 @@ class LoggedStatement:
     committed_at: datetime
     executed_at: datetime
     server_id: int = 0
+    for_rows: bool = False
 
 
 @dataclass(frozen=True, slots=True)

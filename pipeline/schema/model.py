@@ -157,12 +157,74 @@ class TableSchema:
 
 
 @dataclass(frozen=True, slots=True)
+class RowCode:
+    """The tables that a trigger changes, each with the kinds of change (INSERT, UPDATE, DELETE),
+    and those that it or a view reads; `own`: names that it may define itself. `reason`: why its
+    text does not tell."""
+
+    writes: tuple[tuple[TableName, tuple[str, ...]], ...] = ()
+    reads: tuple[TableName, ...] = ()
+    own: tuple[TableName, ...] = ()
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Trigger:
+    """A trigger of its database, on a table, at these kinds of change."""
+
+    name: str
+    table: TableName
+    events: tuple[str, ...]
+    code: RowCode
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A view of its database."""
+
+    name: str
+    code: RowCode
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseCode:
+    """Triggers and views of a database. `triggers` None: the account may not see them. `tables`:
+    base tables of a system database, of which the history has no structure."""
+
+    triggers: tuple[Trigger, ...] | None = ()
+    views: tuple[View, ...] = ()
+    tables: tuple[str, ...] = ()
+
+    def view(self, name: str) -> View | None:
+        return next((view for view in self.views if view.name.lower() == name.lower()), None)
+
+    def with_view(self, view: View) -> DatabaseCode:
+        return replace(self, views=(*self.views, view))
+
+    def without_view(self, name: str) -> DatabaseCode:
+        kept = (view for view in self.views if view.name.lower() != name.lower())
+        return replace(self, views=tuple(kept))
+
+    def with_trigger(self, trigger: Trigger) -> DatabaseCode:
+        triggers = self.triggers
+        return self if triggers is None else replace(self, triggers=(*triggers, trigger))
+
+    def without_trigger(self, name: str) -> DatabaseCode:
+        if self.triggers is None:
+            return self
+        kept = (one for one in self.triggers if one.name.lower() != name.lower())
+        return replace(self, triggers=tuple(kept))
+
+
+@dataclass(frozen=True, slots=True)
 class DatabaseSchema:
-    """A database and what its tables inherit."""
+    """A database and what its tables inherit. `code`: its triggers and views, None where nothing
+    is known of them."""
 
     name: str
     charset: str
     collation: str
+    code: DatabaseCode | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +252,11 @@ class ServerSchema:
     def with_database(self, database: DatabaseSchema) -> ServerSchema:
         key = self.fold(TableName(database.name, "")).database
         return replace(self, databases={**self.databases, key: database})
+
+    def with_all_code(self, code: DatabaseCode | None) -> ServerSchema:
+        """What every database has of triggers and views from here on."""
+        databases = {n: replace(one, code=code) for n, one in self.databases.items()}
+        return replace(self, databases=databases)
 
     def without_database(self, name: str) -> ServerSchema:
         """The database is gone, and all its tables."""

@@ -14,6 +14,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pipeline.position import Coordinates
+from pipeline.schema.code import (
+    after_effects,
+    after_unknown,
+    may_change_code,
+    renamed_views,
+    with_code,
+)
 from pipeline.schema.evolve import evolve, forget
 from pipeline.schema.history import (
     DatabaseVersion,
@@ -32,7 +39,7 @@ from pipeline.schema.logged import (
 )
 from pipeline.schema.model import ServerSchema, TableSchema
 from pipeline.schema.rows import schema_of
-from pipeline.schema.statements.changes import Irrelevant, NotUnderstood
+from pipeline.schema.statements.changes import Irrelevant, NotUnderstood, RenameTables
 from pipeline.schema.statements.kinds import kind_of
 from pipeline.schema.statements.read import read_change
 from pipeline.schema.versions import (
@@ -202,14 +209,17 @@ class SchemaTracker:
         """Follow a statement."""
         read = read_change(logged.text, logged.context)
         if isinstance(read, Irrelevant):
+            self._take_code(logged)
             return FollowedStatement()
         before = self.whole()
         if isinstance(read, NotUnderstood):
-            after = forget(before, read.may_touch or ())
+            after = after_unknown(forget(before, read.may_touch or ()), read.may_touch or ())
             followed = FollowedStatement(not_understood=read, kind=kind_of(read))
         else:
             done = evolve(before, read, logged.context)
-            after = done.schema
+            after = after_effects(done.schema, done.effects)
+            pairs = [pair for one in read if isinstance(one, RenameTables) for pair in one.pairs]
+            after = renamed_views(after, pairs)
             followed = FollowedStatement(done.effects, kind=kind_of(read[0]))
         self._statements.append(recorded_statement(logged, followed))
         self._schema = self._caught_up(after, logged.end)
@@ -217,6 +227,14 @@ class SchemaTracker:
         self._note_tables(before, self._schema, followed, logged.end, number)
         self._note_databases(before, self._schema, logged.end, number)
         return followed
+
+    def _take_code(self, logged: LoggedStatement) -> None:
+        """Follow a statement that changes triggers or views, and no structure."""
+        if not may_change_code(logged.text):
+            return
+        before = self.whole()
+        self._schema = with_code(before, logged.text, logged.context)
+        self._note_databases(before, self._schema, logged.end, None)
 
     def _caught_up(self, schema: ServerSchema, end: Coordinates) -> ServerSchema:
         """With the tables that are known from here on."""
@@ -258,7 +276,7 @@ class SchemaTracker:
             )
 
     def _note_databases(
-        self, before: ServerSchema, after: ServerSchema, at: Coordinates, statement: int
+        self, before: ServerSchema, after: ServerSchema, at: Coordinates, statement: int | None
     ) -> None:
         for key in sorted({*before.databases, *after.databases}):
             old, new = before.databases.get(key), after.databases.get(key)

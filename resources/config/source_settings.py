@@ -16,7 +16,7 @@ from pipeline.places import Place
 from pipeline.policies import LakePolicies, StartPolicies
 from pipeline.snapshot.pace import LoadLimits, Pace
 from pipeline.source_plan import SnapshotPlan, SourcePlan, StandbyPlan
-from pipeline.tables import TablePatterns
+from pipeline.tables import NamePatterns, TablePatterns
 from resources.config.secrets import Secret, resolve
 from resources.config.sources import SourceSection, TriggerSection
 from resources.config.values import host_and_port, refuse_plain_text, start_place, table_pattern
@@ -140,6 +140,7 @@ class SourceSettings:
             until=until,
             snapshot=self._snapshot(),
             prove_rows=self.part.prove_rows,
+            passes=NamePatterns(tuple(map(self._pattern, self.part.passed_statements))),
         )
 
     def _snapshot(self) -> SnapshotPlan:

@@ -132,6 +132,7 @@ class SourceSection(Section):
     tls_force: bool = False
     tables: Annotated[tuple[Pattern, ...], Field(min_length=1, strict=False)]
     exclude: Annotated[tuple[Pattern, ...], Field(strict=False)] = ()
+    passed_statements: Annotated[tuple[Pattern, ...], Field(strict=False)] = ()
     start: Annotated[Text, AfterValidator(start_text)] | None = None
     schedule: Text | None = None
     connect_timeout: Annotated[float, Field(gt=0, strict=False)] = 10.0

@@ -30,6 +30,7 @@ from pipeline.schema.model import (
 )
 from pipeline.table import TableName
 from pipeline.tables import SYSTEM_DATABASES
+from resources.mysql.code import SYSTEM, read_all_code
 from resources.mysql.columns import ListedColumn, read_column, unescaped, utf8
 from resources.mysql.dialect import Dialect, read_dialect
 from resources.mysql.foreign_keys import read_foreign_keys
@@ -127,13 +128,17 @@ def _read(
 
 
 def read_databases(cursor: Cursor) -> tuple[DatabaseSchema, ...]:
-    """Every database this account sees but the system's."""
+    """Every database this account sees, with its triggers and views; of the system's, the one that
+    may have tables of a managed service."""
     cursor.execute(_DATABASES)
-    return tuple(
-        DatabaseSchema(name, utf8(charset) or "", utf8(collation) or "")
+    rows = [
+        (name, utf8(charset) or "", utf8(collation) or "")
         for name, charset, collation in cursor.fetchall()
-        if name.lower() not in SYSTEM_DATABASES
-    )
+        if name.lower() not in SYSTEM_DATABASES or name == SYSTEM
+    ]
+    own = [name for name, *_ in rows if name != SYSTEM]
+    code = read_all_code(cursor, own, read_dialect(cursor))
+    return tuple(DatabaseSchema(*row, code[row[0]]) for row in rows if row[0] in code)
 
 
 @dataclass(frozen=True, slots=True)

@@ -120,6 +120,7 @@ def batch_of(row: Row) -> Batch:
         changes=row["changes"],
         transactions=row["transactions"],
         log_bytes=row["log_bytes"],
+        passed_statements=row["passed_statements"],
         captured_at=row["captured_at"],
         merged_at=row["merged_at"],
         acknowledged_at=row["acknowledged_at"],

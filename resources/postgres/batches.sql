@@ -117,6 +117,7 @@ update lockstep.batches set
     witness_crc32 = %(witness_crc32)s, witness_gtid = %(witness_gtid)s,
     witness_file_created = %(witness_file_created)s,
     changes = %(changes)s, transactions = %(transactions)s, log_bytes = %(log_bytes)s,
+    passed_statements = %(passed_statements)s,
     by_gtid = %(by_gtid)s,
     server_started_at = %(server_started_at)s, server_resets = %(server_resets)s
 where source = %(source)s and id = %(batch)s

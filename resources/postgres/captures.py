@@ -157,6 +157,7 @@ def _of_capture(value: CaptureRecord) -> dict[str, Any]:
         "changes": value.changes,
         "transactions": value.transactions,
         "log_bytes": value.log_bytes,
+        "passed_statements": value.passed_statements,
         "by_gtid": value.by_gtid,
         "server_started_at": None if value.life is None else value.life.started_at,
         "server_resets": None if value.life is None else value.life.resets,

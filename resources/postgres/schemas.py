@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from pipeline.position import Coordinates, LogFile
+from pipeline.schema.code import code_from_json, code_to_json
 from pipeline.schema.history import (
     DatabaseVersion,
     History,
@@ -145,7 +146,8 @@ def _schema_version(row: Row) -> SchemaVersion:
 def _database_version(row: Row) -> DatabaseVersion:
     schema = None
     if row["charset"] is not None:
-        schema = DatabaseSchema(row["name"], row["charset"], row["collation_name"])
+        code = None if row["code"] is None else code_from_json(row["code"])
+        schema = DatabaseSchema(row["name"], row["charset"], row["collation_name"], code)
     since = coordinates(row, "since")
     return DatabaseVersion(row["name"], since, schema, row["statement"], row["batch"])
 
@@ -210,9 +212,12 @@ def _of_database(
     source: str, batch: int, value: DatabaseVersion, statement: int | None
 ) -> tuple[Any, ...]:
     """In the order of the statement `record_databases`."""
-    charset = value.schema.charset if value.schema is not None else None
-    collation = value.schema.collation if value.schema is not None else None
-    return (source, batch, value.name, *_place(value.since), charset, collation, statement)
+    charset = collation = code = None
+    if value.schema is not None:
+        charset, collation = value.schema.charset, value.schema.collation
+        if value.schema.code is not None:
+            code = json.dumps(code_to_json(value.schema.code))
+    return (source, batch, value.name, *_place(value.since), charset, collation, code, statement)
 
 
 def _place(value: Coordinates) -> Sequence[Any]:

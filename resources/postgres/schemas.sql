@@ -98,5 +98,6 @@ returning id
 
 -- name: record_databases
 insert into lockstep.database_versions (
-    source, batch, name, since_base, since_number, since_offset, charset, collation_name, statement
+    source, batch, name, since_base, since_number, since_offset, charset, collation_name, code,
+    statement
 ) values %s

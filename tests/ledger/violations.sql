@@ -181,6 +181,10 @@ update lockstep.batches set state = 'captured', captured_at = now() where id = %
 select pg_temp.capture(%(d)s, -1, 0)
 -- rule: batches_totals_count
 select pg_temp.capture(%(d)s, 100, -1)
+-- rule: batches_passed_statements_counts
+update lockstep.batches set
+    state = 'abandoned', abandoned_at = now(), abandoned_because = '', passed_statements = -1
+where id = %(d)s
 -- rule: batches_life_whole
 update lockstep.batches set
     state = 'abandoned', abandoned_at = now(), abandoned_because = '', server_resets = 1
@@ -354,6 +358,10 @@ select pg_temp.database(%(c)s, null, 'latin1')
 select pg_temp.database(%(d)s, 0, 'latin1')
 -- rule: database_versions_whole
 select pg_temp.database(%(d)s, null, null)
+-- rule: database_versions_code
+insert into lockstep.database_versions (
+    source, batch, name, since_base, since_number, since_offset, code
+) values (%(s)s, %(d)s, 'shop', 'binlog', 1, 4, '{}')
 -- rule: database_versions_stay
 select pg_temp.database(%(d)s, null, 'latin1');
 delete from lockstep.database_versions where source = %(s)s

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pipeline.binlog.stream.framing import HEADER, EventType
 from pipeline.binlog.stream.rules import TRANSITIONS, BufferAction, EventRole, Phase
 from pipeline.binlog.transactions.limits import Limits
-from pipeline.errors import DamagedEvent, LockstepError, PreparedElsewhere, UnsupportedStatement
+from pipeline.errors import DamagedEvent, LockstepError, PreparedElsewhere
 from pipeline.position import Coordinates
 from tests.pipeline.buffered import START, Out, a_buffer, cut, feed, taken
 from tests.pipeline.made import (
@@ -71,14 +71,18 @@ def test_a_cut_stream_gives_no_part_of_a_transaction(place: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["UPDATE t SET a = 1", "INSERT INTO t VALUES (1)"])
-def test_a_statement_among_rows_stops(text: str) -> None:
-    """A session that writes in statement format leaves rows out of the log."""
+@pytest.mark.parametrize("end", ["COMMIT", "ROLLBACK"])
+def test_a_statement_among_rows_is_kept(text: str, end: str) -> None:
+    """A session that writes in statement format leaves rows out of the log; one that was rolled
+    back changed a table without transactions."""
     log = Log()
-    log.add(EventType.GTID, gtid(1))
+    log.transaction(1)
+    log.add(EventType.GTID, gtid(2))
     log.add(EventType.QUERY, query("BEGIN"))
     log.add(EventType.QUERY, query(text))
-    with pytest.raises(UnsupportedStatement, match="instead of rows"):
-        put_all(log)
+    log.add(EventType.QUERY, query(end))
+    found = [statement for one in put_all(log) for statement in one.statements]
+    assert found == [text]
 
 
 def prepared(log: Log, number: int, gtrid: bytes, value: int, *, one_phase: bool = False) -> None:
@@ -352,6 +356,7 @@ _EVENTS = {
     EventRole.PLACE: (EventType.STOP, b""),
     EventRole.NOTE: (EventType.ROWS_QUERY, b"\0"),
     EventRole.HEARTBEAT: (EventType.HEARTBEAT, b"binlog.000001"),
+    EventRole.VALUE: (EventType.INTVAR, b"\x02" + bytes(8)),
 }
 
 

@@ -68,6 +68,7 @@ class MemoryCaptures(MemorySubject):
                 changes=record.changes,
                 transactions=record.transactions,
                 log_bytes=record.log_bytes,
+                passed_statements=record.passed_statements,
                 captured_at=self._clock(),
                 by_gtid=record.by_gtid,
                 life=record.life,

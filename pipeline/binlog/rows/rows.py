@@ -256,7 +256,7 @@ class TableDecoder:
             )
         return DamagedEvent(
             f"a row event of {name} does not fit its table, at offset {offset}",
-            hint="nothing was recorded; look at that place with mysqlbinlog -vv",
+            hint="it was not recorded; look at that place with mysqlbinlog -vv",
         )
 
 

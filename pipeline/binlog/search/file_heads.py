@@ -83,7 +83,7 @@ def read_gtid_list(event: Event) -> GtidSet:
     except ValueError as error:
         raise DamagedEvent(
             f"a GTID_LIST event is not a list of GTIDs, at {event.at}: {error}",
-            hint="nothing was recorded; look at the file with mysqlbinlog",
+            hint="it was not recorded; look at the file with mysqlbinlog",
         ) from error
 
 

@@ -16,7 +16,7 @@ from uuid import UUID
 from pipeline.batch import Xid
 from pipeline.binlog.stream.damage import damaged
 from pipeline.binlog.stream.event_reader import Reader
-from pipeline.binlog.stream.framing import Event
+from pipeline.binlog.stream.framing import Event, EventType
 from pipeline.binlog.stream.gtid_sets import decoded
 from pipeline.errors import DamagedEvent
 from pipeline.gtid import GtidSet
@@ -26,6 +26,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LOGICAL_CLOCK = 2
 _55_BITS = (1 << 55) - 1
 _THREAD_SPECIFIC = 0x4
+_LOAD_HEAD = 13
 _MAX_NUMBER = (1 << 63) - 1
 _LAST_MOMENT = (datetime.max.replace(tzinfo=UTC) - EPOCH) // timedelta(microseconds=1)
 
@@ -65,7 +66,7 @@ def read_gtid(event: Event, *, anonymous: bool) -> Gtid:
 def _no_gtid(why: str) -> DamagedEvent:
     return DamagedEvent(
         f"a GTID event holds no GTID: {why}",
-        hint="nothing was recorded; look at that place with mysqlbinlog",
+        hint="it was not recorded; look at that place with mysqlbinlog",
     )
 
 
@@ -79,7 +80,7 @@ def read_tagged_gtid(event: Event) -> Gtid:
         raise DamagedEvent(
             f"a tagged GTID event says that it has {size} bytes, not {len(event.body)}, "
             f"at {event.at}",
-            hint="nothing was recorded; look at that place with mysqlbinlog",
+            hint="it was not recorded; look at that place with mysqlbinlog",
         )
     source, number, immediate, original = "", 0, 0, 0
     while reader.left:
@@ -135,7 +136,7 @@ def read_xid(statement: str, at: Coordinates) -> Xid:
     if match is None:
         raise DamagedEvent(
             f"an XA statement names no XID, at {at}: {statement[:80]!r}",
-            hint="nothing was recorded; look at that place with mysqlbinlog",
+            hint="it was not recorded; look at that place with mysqlbinlog",
         )
     gtrid, bqual = (bytes.fromhex(match[part]) for part in ("gtrid", "bqual"))
     return Xid(_signed(int(match["format"]) & 0xFFFFFFFF), gtrid, bqual)
@@ -226,7 +227,8 @@ class Query:
     set, which is among the status variables (`status`; `schema.context`). `second`: when it
     began, in seconds since the epoch. `thread_specific`: its header's flag of that name, which
     statements have that use temporary tables. `error`: the number of the error that the
-    statement failed with after a part of it was done, else 0.
+    statement failed with after a part of it was done, else 0. `for_rows`: it stands inside a
+    transaction, where rows are otherwise: its session logs in statement format.
     """
 
     database: str
@@ -236,16 +238,21 @@ class Query:
     second: int = 0
     thread_specific: bool = False
     error: int = 0
+    for_rows: bool = False
 
 
 def read_query(event: Event) -> Query:
     """thread id 4, seconds 4, database length 1, error code 2, status length 2, status
-    variables, database, NUL, statement."""
+    variables, database, NUL, statement. In an EXECUTE_LOAD_QUERY, before the status variables: file
+    id 4, the file name's begin 4 and end 4 in the statement, what is done about duplicates 1."""
     reader = Reader(event.body, "a QUERY event")
     reader.take(8)
     database_length = reader.integer(1)
     error = reader.integer(2)
-    status = reader.take(reader.integer(2))
+    status_length = reader.integer(2)
+    if event.type is EventType.EXECUTE_LOAD_QUERY:
+        reader.take(_LOAD_HEAD)
+    status = reader.take(status_length)
     database = reader.take(database_length)
     reader.take(1)
     raw = reader.rest()

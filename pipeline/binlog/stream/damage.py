@@ -27,6 +27,6 @@ def damage(code: int, at: Coordinates) -> DamagedEvent:
 def damaged(what: str, at: Coordinates) -> DamagedEvent:
     return DamagedEvent(
         f"{what}, at {at}",
-        hint="nothing was recorded; run again, and if that fails, look at that place with "
+        hint="it was not recorded; run again, and if that fails, look at that place with "
         f"mysqlbinlog --verify-binlog-checksum --start-position={at.offset} {at.file}",
     )

@@ -93,7 +93,7 @@ def read_description(event: Event) -> Description:
         what = f"format {form}, headers of {header} bytes" + (f", other {odd[0]}" if odd else "")
         raise UnsupportedEvent(
             f"the log at {event.at} has a format this version does not read ({what})",
-            hint="nothing was recorded; MySQL 8.0 to 9, and MariaDB 10.5 to 11, write version 4",
+            hint="it was not recorded; MySQL 8.0 to 9, and MariaDB 10.5 to 11, write version 4",
         )
     flavour: Literal["mysql", "mariadb"] = "mysql"
     if "mariadb" in version.lower():

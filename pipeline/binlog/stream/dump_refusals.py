@@ -73,7 +73,7 @@ def refused_by(packet: bytes) -> LockstepError:
     if packet[:1] != b"\xff":
         return DamagedEvent(
             f"the server's stream holds a packet that begins with {packet[:1].hex() or 'nothing'}",
-            hint="nothing was recorded; run again, and look at the server's error log",
+            hint="it was not recorded; run again, and look at the server's error log",
         )
     number = int.from_bytes(packet[1:3], "little")
     text = packet[3 : 3 + _TEXT_BYTES].decode("utf-8", "replace")

@@ -28,7 +28,7 @@ class Reader:
         if count < 0 or end > len(self._data):
             raise DamagedEvent(
                 f"{self._what} ends after {len(self._data)} bytes, {end} are needed",
-                hint="nothing was recorded; look at that place with mysqlbinlog",
+                hint="it was not recorded; look at that place with mysqlbinlog",
             )
         piece = self._data[self.at : end]
         self.at = end
@@ -51,7 +51,7 @@ class Reader:
             return self.integer(8)
         raise DamagedEvent(
             f"{self._what} holds {first:#x} where a length should be",
-            hint="nothing was recorded; look at that place with mysqlbinlog",
+            hint="it was not recorded; look at that place with mysqlbinlog",
         )
 
     def serialized(self) -> int:

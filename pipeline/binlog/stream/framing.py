@@ -35,8 +35,15 @@ class EventType(IntEnum):
     QUERY = 2
     STOP = 3
     ROTATE = 4
+    INTVAR = 5
+    APPEND_BLOCK = 9
+    DELETE_FILE = 11
+    RAND = 13
+    USER_VAR = 14
     FORMAT_DESCRIPTION = 15
     XID = 16
+    BEGIN_LOAD_QUERY = 17
+    EXECUTE_LOAD_QUERY = 18
     TABLE_MAP = 19
     WRITE_ROWS_V1 = 23
     UPDATE_ROWS_V1 = 24
@@ -91,11 +98,6 @@ _OF_FILES: Final = frozenset(
 """Events that a server repeats, without a place of their own, where a dump begins."""
 
 _KNOWN_BY_NAME: Final = {
-    5: "INTVAR (statement format)",
-    13: "RAND (statement format)",
-    14: "USER_VAR (statement format)",
-    17: "BEGIN_LOAD_QUERY (statement format)",
-    18: "EXECUTE_LOAD_QUERY (statement format)",
     26: "INCIDENT (the server says that its log may be incomplete)",
     36: "TRANSACTION_CONTEXT (group replication)",
     172: "PARTIAL_ROW_DATA (MariaDB)",
@@ -159,7 +161,7 @@ def read_event(packet: bytes, at: Coordinates, *, checksum: bool | None) -> Even
         name = _KNOWN_BY_NAME.get(code, "unknown to this version")
         raise UnsupportedEvent(
             f"the log holds an event of type {code}, {name}, at {at}",
-            hint="nothing was recorded; keep what writes such events away from this source, or "
+            hint="it was not recorded; keep what writes such events away from this source, or "
             "wait for a version that reads it",
             at=str(at),
         ) from None
@@ -213,6 +215,6 @@ def _crc_matches(packet: bytes) -> bool:
 def _damaged(what: str, at: Coordinates) -> DamagedEvent:
     return DamagedEvent(
         f"{what}, at {at}",
-        hint="nothing was recorded; run again, and if that fails, look at that place with "
+        hint="it was not recorded; run again, and if that fails, look at that place with "
         f"mysqlbinlog --verify-binlog-checksum --start-position={at.offset} {at.file}",
     )

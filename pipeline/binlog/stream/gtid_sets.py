@@ -53,5 +53,5 @@ def decoded(data: bytes) -> GtidSet:
     except ValueError as error:
         raise DamagedEvent(
             f"a PREVIOUS_GTIDS event is not a GTID set: {error}",
-            hint="nothing was recorded; look at the file with mysqlbinlog",
+            hint="it was not recorded; look at the file with mysqlbinlog",
         ) from error

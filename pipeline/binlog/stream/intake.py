@@ -191,14 +191,14 @@ class Nested:
 def _too_short() -> DamagedEvent:
     return DamagedEvent(
         "an event is too short to have a header",
-        hint="nothing was recorded; run again, and look at the server's error log",
+        hint="it was not recorded; run again, and look at the server's error log",
     )
 
 
 def _too_large() -> DamagedEvent:
     return DamagedEvent(
         f"an event has more than {MAX_EVENT_BYTES} bytes",
-        hint="nothing was recorded; run again, and look at the server's error log",
+        hint="it was not recorded; run again, and look at the server's error log",
     )
 
 

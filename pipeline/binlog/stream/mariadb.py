@@ -94,7 +94,7 @@ def _plain(event: Event, data: bytes) -> bytes:
     if head & 0x70:
         raise UnsupportedEvent(
             f"an event is compressed by algorithm {head >> 4 & 7}, at {event.at}",
-            hint="nothing was recorded; switch log_bin_compress off",
+            hint="it was not recorded; switch log_bin_compress off",
             at=str(event.at),
         )
     declared = int.from_bytes(data[1 : 1 + count], "big")

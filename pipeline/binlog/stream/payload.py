@@ -38,7 +38,7 @@ def payload_pieces(event: Event) -> Iterator[npt.NDArray[np.uint8]]:
     if compression not in (_ZSTD, _NONE):
         raise UnsupportedEvent(
             f"a transaction is compressed by algorithm {compression}, at {event.at}",
-            hint="nothing was recorded; switch binlog_transaction_compression off, and start after "
+            hint="it was not recorded; switch binlog_transaction_compression off, and start after "
             "it",
         )
     stream = pa.BufferReader(body)
@@ -67,6 +67,6 @@ def _pieces(event: Event, stream: Any, declared: int | None) -> Iterator[npt.NDA
 def _damaged(event: Event, what: str) -> DamagedEvent:
     return DamagedEvent(
         f"a compressed transaction is damaged: {what}, at {event.at}",
-        hint="nothing was recorded; run again, and if that fails, look at that place with "
+        hint="it was not recorded; run again, and if that fails, look at that place with "
         "mysqlbinlog",
     )

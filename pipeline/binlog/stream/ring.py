@@ -89,7 +89,8 @@ class TransactionGroup:
     """Complete transactions, in the order of the log.
 
     `transactions`: n x TRANSACTION_COLUMNS. `sources`: the `uuid:tag` of tagged GTIDs.
-    `statements`: QUERYs that may change a structure, each with its transaction's row.
+    `statements`: QUERYs that may change a structure, or that stand for rows, each with its
+    transaction's row.
     `blocks`: their row events; to be read once, and before the next `ack`; more than one
     block only where a single transaction comes out of a file (`from_file`). `texts`: of the
     statements that made the rows, where the server logs them.

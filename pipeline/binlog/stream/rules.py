@@ -13,9 +13,11 @@ A transaction is announced by a GTID event, real or anonymous. What follows it i
   the same rules.
 
 CREATE TABLE … AS SELECT stands inside BEGIN, before the rows it made; any other statement
-there means that a session leaves rows out of the log. MariaDB's GTID event is BEGIN (or XA
-START) at once, unless it announces a lone statement. SAVEPOINT remembers a place inside a
-transaction and ROLLBACK TO drops what came after it.
+there stands for rows that its session leaves out of the log. It is kept with its transaction, even
+one that is rolled back: the log has such a one because a table without transactions was changed.
+What a statement used that its text does not say (INTVAR, RAND, …) changes nothing. MariaDB's GTID
+event is BEGIN (or XA START) at once, unless it announces a lone statement. SAVEPOINT remembers a
+place inside a transaction and ROLLBACK TO drops what came after it.
 Everything else (ROTATE, PREVIOUS_GTIDS, …) stands between transactions and moves the
 position alone. Notes, which have the text of a statement whose rows follow, are kept with its
 transaction; heartbeats change nothing.
@@ -83,6 +85,7 @@ class EventRole(IntEnum):
     PLACE = 19
     NOTE = 20
     HEARTBEAT = 21
+    VALUE = 22
 
     @property
     def words(self) -> str:
@@ -112,6 +115,7 @@ _INPUTS: Final = {
     EventRole.PLACE: "ROTATE, FORMAT_DESCRIPTION, PREVIOUS_GTIDS, STOP …",
     EventRole.NOTE: "ROWS_QUERY, ANNOTATE_ROWS",
     EventRole.HEARTBEAT: "HEARTBEAT",
+    EventRole.VALUE: "INTVAR, RAND, USER_VAR, blocks of LOAD DATA",
 }
 
 
@@ -170,9 +174,12 @@ TRANSITIONS: Final[Mapping[tuple[Phase, EventRole], tuple[BufferAction, Phase]]]
         (_P.ANNOUNCED, _I.XA_COMMIT): (_A.EMIT_PREPARED, _P.BETWEEN),
         (_P.ANNOUNCED, _I.XA_ROLLBACK): (_A.FORGET_PREPARED, _P.BETWEEN),
         (_P.ANNOUNCED, _I.NOTE): (_A.KEEP, _P.ANNOUNCED),
+        (_P.ANNOUNCED, _I.VALUE): (_A.PASS, _P.ANNOUNCED),
         (_P.ANNOUNCED, _I.HEARTBEAT): (_A.PASS, _P.ANNOUNCED),
         (_P.OPEN, _I.CHANGE): (_A.KEEP, _P.OPEN),
         (_P.OPEN, _I.CREATE): (_A.KEEP, _P.OPEN),
+        (_P.OPEN, _I.STATEMENT): (_A.KEEP, _P.OPEN),
+        (_P.OPEN, _I.VALUE): (_A.PASS, _P.OPEN),
         (_P.OPEN, _I.SAVEPOINT): (_A.MARK, _P.OPEN),
         (_P.OPEN, _I.ROLLBACK_TO): (_A.DROP_TO_MARK, _P.OPEN),
         (_P.OPEN, _I.RELEASE): (_A.PASS, _P.OPEN),
@@ -181,6 +188,8 @@ TRANSITIONS: Final[Mapping[tuple[Phase, EventRole], tuple[BufferAction, Phase]]]
         (_P.OPEN, _I.NOTE): (_A.KEEP, _P.OPEN),
         (_P.OPEN, _I.HEARTBEAT): (_A.PASS, _P.OPEN),
         (_P.XA_OPEN, _I.CHANGE): (_A.KEEP, _P.XA_OPEN),
+        (_P.XA_OPEN, _I.STATEMENT): (_A.KEEP, _P.XA_OPEN),
+        (_P.XA_OPEN, _I.VALUE): (_A.PASS, _P.XA_OPEN),
         (_P.XA_OPEN, _I.SAVEPOINT): (_A.MARK, _P.XA_OPEN),
         (_P.XA_OPEN, _I.ROLLBACK_TO): (_A.DROP_TO_MARK, _P.XA_OPEN),
         (_P.XA_OPEN, _I.RELEASE): (_A.PASS, _P.XA_OPEN),

@@ -27,7 +27,7 @@ from typing import Final
 from pipeline.batch import Prepared, Xid
 from pipeline.binlog.rows.maps import TableMaps
 from pipeline.binlog.stream.description import Description
-from pipeline.binlog.stream.ring import Ring, TransactionGroup
+from pipeline.binlog.stream.ring import BEGIN_OFFSET, Ring, TransactionGroup, place_of
 from pipeline.binlog.stream.rules import Phase
 from pipeline.binlog.stream.text_buffer import BUFFER_BYTES, TextBuffer
 from pipeline.binlog.transactions.complete_transactions import CompleteTransactions
@@ -155,6 +155,14 @@ class TransactionBuffer:
         """The place where the group handed out last begins, and the event that ends there; None
         where what lies before it is not known so well."""
         return self._reached.before
+
+    @property
+    def complete(self) -> Coordinates:
+        """The end of the last transaction that was read to its end, or of what moved the
+        position after it, whether it was handed out or not."""
+        if self.phase is Phase.BETWEEN:
+            return self._log.at
+        return place_of(self._loop.open_row, BEGIN_OFFSET, self._log.files)
 
     @property
     def out_of_order(self) -> int:

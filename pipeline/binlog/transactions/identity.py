@@ -186,7 +186,7 @@ def together(gtids: GtidSet, other: GtidSet) -> GtidSet:
 def _mixed() -> DamagedEvent:
     return DamagedEvent(
         "a log holds GTIDs of MySQL and of MariaDB",
-        hint="nothing was recorded; run again, and if that fails, look at the log with mysqlbinlog",
+        hint="it was not recorded; run again, and if that fails, look at the log with mysqlbinlog",
     )
 
 
@@ -217,7 +217,7 @@ def _positive(numbers: Integers) -> Integers:
     if int(numbers.min()) < 1:
         raise DamagedEvent(
             f"a GTID has the number {numbers.min()}",
-            hint="nothing was recorded; run again, and if that fails, look at the log with "
+            hint="it was not recorded; run again, and if that fails, look at the log with "
             "mysqlbinlog",
         )
     return numbers

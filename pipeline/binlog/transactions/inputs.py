@@ -24,6 +24,16 @@ _PLACES: Final = frozenset(
         EventType.MARIADB_START_ENCRYPTION,
     }
 )
+_VALUES: Final = frozenset(
+    {
+        EventType.INTVAR,
+        EventType.RAND,
+        EventType.USER_VAR,
+        EventType.BEGIN_LOAD_QUERY,
+        EventType.APPEND_BLOCK,
+        EventType.DELETE_FILE,
+    }
+)
 _KINDS: Final = {
     EventType.GTID: EventRole.GTID,
     EventType.ANONYMOUS_GTID: EventRole.GTID,
@@ -33,6 +43,7 @@ _KINDS: Final = {
     EventType.ROWS_QUERY: EventRole.NOTE,
     EventType.MARIADB_ANNOTATE_ROWS: EventRole.NOTE,
     EventType.VIEW_CHANGE: EventRole.NOTE,
+    **dict.fromkeys(_VALUES, EventRole.VALUE),
     EventType.HEARTBEAT: EventRole.HEARTBEAT,
     EventType.HEARTBEAT_V2: EventRole.HEARTBEAT,
     **dict.fromkeys(_PLACES, EventRole.PLACE),
@@ -56,6 +67,8 @@ def classify(event: Event) -> tuple[EventRole, Query | None]:
     if event.type is EventType.QUERY:
         query = read_query(event)
         return classify_statement(query.text), query
+    if event.type is EventType.EXECUTE_LOAD_QUERY:
+        return EventRole.STATEMENT, read_query(event)
     if event.type is EventType.XA_PREPARE:
         _, one_phase = read_xa_prepare(event)
         return (EventRole.XA_ONE_PHASE if one_phase else EventRole.XA_PREPARE), None

@@ -85,7 +85,7 @@ class OpenTransaction:
             raise DamagedEvent(
                 f"a transaction is rolled back to a savepoint {name!r} that it does not have, "
                 f"at {at}",
-                hint="nothing was recorded; look at that place with mysqlbinlog",
+                hint="it was not recorded; look at that place with mysqlbinlog",
             )
         self._cut_texts(mark.texts, mark.text_bytes)
         if self._spill is not None and mark.blocks < self._spill.blocks:

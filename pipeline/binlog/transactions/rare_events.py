@@ -8,6 +8,7 @@ what is nested in an event. Does not: the rules themselves (`rules`), what an ev
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Final
 
 from pipeline.binlog.stream.control import (
@@ -33,14 +34,12 @@ from pipeline.binlog.transactions.log_place import LogPlace
 from pipeline.binlog.transactions.loop import Loop
 from pipeline.binlog.transactions.open_transaction import OpenTransaction
 from pipeline.binlog.transactions.xa import PreparedTransactions
-from pipeline.errors import DamagedEvent, UnsupportedStatement
+from pipeline.errors import DamagedEvent
 from pipeline.gtid import GtidSet
 
 _OF_PREPARED: Final = frozenset(
     {BufferAction.PREPARE, BufferAction.EMIT_PREPARED, BufferAction.FORGET_PREPARED}
 )
-_WORD: Final = 20
-"""Of a statement that is refused, so much is looked at for its first word."""
 
 
 class RareEvents:
@@ -82,7 +81,7 @@ class RareEvents:
             raise damaged("a compressed transaction continues after its end", event.at)
         action, following = TRANSITIONS.get((phase, kind), (BufferAction.REFUSE, phase))
         if action is BufferAction.REFUSE:
-            raise refused(event, phase, kind, query)
+            raise refused(event, phase, kind)
         full = action is BufferAction.BEGIN and self._complete.full
         if self._complete.count and (
             full or _comes_alone(action, kind) or self._log.changes_writer(event)
@@ -127,6 +126,8 @@ class RareEvents:
         match action:
             case BufferAction.KEEP if kind is EventRole.CREATE:
                 self._open.keep(query)
+            case BufferAction.KEEP if kind is EventRole.STATEMENT:
+                self._open.keep(replace(query, for_rows=True))
             case BufferAction.MARK:
                 self._open.mark(savepoint_name(query.text))
             case BufferAction.DROP_TO_MARK:
@@ -181,34 +182,17 @@ class RareEvents:
 
 def _comes_alone(action: BufferAction, kind: EventRole) -> bool:
     """Statements that may change a structure, and rows that come from a file, are groups of
-    their own."""
+    their own; with a statement that stands for rows, a group begins."""
+    if kind is EventRole.STATEMENT and action is BufferAction.KEEP:
+        return True
     statement = action is BufferAction.EMIT and kind in (EventRole.STATEMENT, EventRole.CREATE)
     return statement or action is BufferAction.EMIT_PREPARED
 
 
-_NO_ROWS: Final = (
-    "nothing was recorded; some session writes with binlog_format=STATEMENT or MIXED, and its rows "
-    "are not in the log: make it log rows"
-)
-_DROPPED: Final = (
-    "nothing was recorded; MariaDB logs this for a CREATE OR REPLACE TABLE … SELECT that failed "
-    "(the table is gone), and any server for a temporary table of a session in statement format"
-)
-
-
-def refused(
-    event: Event, phase: Phase, kind: EventRole, query: Query | None
-) -> DamagedEvent | UnsupportedStatement:
+def refused(event: Event, phase: Phase, kind: EventRole) -> DamagedEvent:
     """The error for an event that no rule allows in that phase."""
-    if query is not None and phase in (Phase.OPEN, Phase.XA_OPEN):
-        word = "".join(query.text[:_WORD].upper().split()[:1])
-        return UnsupportedStatement(
-            f"a transaction holds a statement instead of rows, at {event.at}: {word} …",
-            hint=_DROPPED if word == "DROP" else _NO_ROWS,
-            at=str(event.at),
-        )
     return DamagedEvent(
         f"a {event.type.name} event stands {phase.words}, at {event.at}",
-        hint=f"nothing was recorded ({kind.words} is not expected there); start at the "
+        hint=f"it was not recorded ({kind.words} is not expected there); start at the "
         "beginning of a transaction, or look at that place with mysqlbinlog",
     )

@@ -124,6 +124,6 @@ def read_block(file: EventFile, at: int) -> tuple[list[tuple[int, TableMap]], Bl
     if not inside.all() or not np.isin(table[:, MAP], [number for number, _ in found]).all():
         raise SegmentsLost(
             "a file of row events does not fit its own index",
-            hint="nothing was recorded; run again",
+            hint="it was not recorded; run again",
         )
     return found, Block(data, table)

@@ -1,4 +1,5 @@
-"""Statements that may change a structure, until their transactions are handed out.
+"""Statements that may change a structure, or that stand for rows, until their transactions are
+handed out.
 
 Belongs here: whose they are. Does not: which statements those are (`inputs`, `rare_events`), the
 texts beside rows (`stream.text_buffer`).
@@ -28,8 +29,9 @@ class Statements:
         return tuple(kept for kept in self._kept if kept[0] < transactions)
 
     def cut(self, transaction: int) -> None:
-        """Forget those of the newest transaction."""
-        self._kept = [kept for kept in self._kept if kept[0] < transaction]
+        """Forget those of the newest transaction, which is rolled back or waits, but for those
+        that stand for rows: they may have changed tables without transactions."""
+        self._kept = [(at, q) for at, q in self._kept if at < transaction or q.for_rows]
 
     def drop(self, transactions: int) -> None:
         """Forget those of the first so many; the others move up."""

@@ -107,7 +107,7 @@ class PreparedTransactions:
         if prepared is None:
             raise PreparedElsewhere(
                 f"the XA transaction {xid} is committed at {at}, but its prepare was never read",
-                hint="nothing was recorded; it was prepared before this source's start: start "
+                hint="it was not recorded; it was prepared before this source's start: start "
                 "before that prepare, or go on behind the commit with `lockstep start-at PLACE "
                 "--reason …`, and have `lockstep verify --repair` find what it changed",
                 at=str(at),

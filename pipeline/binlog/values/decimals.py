@@ -49,7 +49,7 @@ def _require(wrong: int) -> None:
     if wrong >= 0:
         raise DamagedEvent(
             "a decimal has a group of digits that is too large",
-            hint="nothing was recorded; look at that place with mysqlbinlog -vv",
+            hint="it was not recorded; look at that place with mysqlbinlog -vv",
         )
 
 

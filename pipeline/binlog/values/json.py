@@ -51,7 +51,7 @@ def json_array(
         else:
             raise DamagedEvent(
                 f"value {index} is not a JSON document",
-                hint="nothing was recorded; run again, and if that fails, look at the source's "
+                hint="it was not recorded; run again, and if that fails, look at the source's "
                 "column with check table",
             )
 

@@ -31,7 +31,7 @@ def geometries(column: Column, cells: Cells) -> pa.Array:
     if not _geometries(cells.data, places, ends, out):
         raise DamagedEvent(
             "a geometry ends within its head",
-            hint="nothing was recorded; look at that place with mysqlbinlog -vv",
+            hint="it was not recorded; look at that place with mysqlbinlog -vv",
         )
     return pa.Array.from_buffers(pa.binary(), len(cells), [cells.validity(), offsets, buffer])
 
@@ -73,7 +73,7 @@ def vectors(column: Column, cells: Cells) -> pa.Array:
     if bool((ends & 3).any()):
         raise DamagedEvent(
             "a vector has a broken number of bytes",
-            hint="nothing was recorded; look at that place with mysqlbinlog -vv",
+            hint="it was not recorded; look at that place with mysqlbinlog -vv",
         )
     buffer, out = room(total, 1)
     _copy(cells.data, places, ends, out)

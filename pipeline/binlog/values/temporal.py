@@ -74,7 +74,7 @@ def finish(column: Column, cells: Cells, found: tuple[int, int]) -> None:
     if worst == BROKEN:
         raise DamagedEvent(
             f"a {column.type} has an hour, minute or second that does not exist",
-            hint="nothing was recorded; look at that place with mysqlbinlog -vv",
+            hint="it was not recorded; look at that place with mysqlbinlog -vv",
         )
 
 

@@ -99,6 +99,7 @@ class BatchCapture:
             quarantined=tuple(tables.quarantined.values()),
             by_gtid=by_gtid,
             life=self._basis.run_start.facts.life,
+            passed_statements=sum(reading.row_statements.passed.values()),
         )
 
     def _loading(self) -> tuple[LoadProgress, ...]:

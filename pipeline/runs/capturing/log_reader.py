@@ -21,19 +21,32 @@ from pipeline.binlog.transactions.buffer import TransactionBuffer
 from pipeline.binlog.transactions.identity import GtidsRead, together
 from pipeline.binlog.transactions.limits import Limits
 from pipeline.binlog.transactions.xa import CommittedRows
-from pipeline.errors import DamagedEvent, LogStops, TransactionsWithoutGtid, UnsupportedStatement
+from pipeline.errors import (
+    DamagedEvent,
+    LogStops,
+    TableError,
+    TransactionsWithoutGtid,
+    UnsupportedStatement,
+)
 from pipeline.position import Coordinates, Position, Witness
 from pipeline.runs.capturing.basis import Basis
 from pipeline.runs.capturing.logged_statements import (
+    all_statements,
     facts_of_writer,
-    logged_statements,
     with_views,
 )
 from pipeline.runs.capturing.obstacles import with_way_on
+from pipeline.runs.capturing.row_statements import (
+    RowStatements,
+    cannot_be_told,
+    reached_hint,
+    why_reached,
+)
 from pipeline.runs.recorded_statements import recorded_statements
 from pipeline.schema.history import SchemaStatement
 from pipeline.schema.logged import FollowedStatement, LoggedStatement
 from pipeline.schema.moved import moved
+from pipeline.schema.reach import Reaches, Unknown, Verdict
 from pipeline.table import TableName
 
 _MOVED: Final = (
@@ -63,6 +76,10 @@ class Taker(Protocol):
     def reach(self, at: Coordinates | None) -> None: ...
 
     def changed(self, logged: LoggedStatement, followed: FollowedStatement) -> None: ...
+
+    def reached(self, table: TableName, at: Coordinates, error: TableError) -> None:
+        """A statement may have changed the table whose rows are not in the log: it goes no further
+        than `at`, unless it is read from the source behind that."""
 
     def lose(self, table: TableName, at: Coordinates, reason: str) -> None:
         """The source alone knows the table's rows behind the transaction that begins there."""
@@ -109,6 +126,8 @@ class LogReading:
         self._stops = stops
         self._cuts = cuts
         self._cut: _Cut | None = None
+        self._taken: Coordinates | None = None
+        """Where the group begins that is being taken."""
         self._gtids = GtidsRead()
         self.last_of_sources = LastOfSources()
         self._anonymous = 0
@@ -130,6 +149,7 @@ class LogReading:
             keeps=keeps,
         )
         taker.follow(self.buffer)
+        self.row_statements = RowStatements(self._structures, work.source)
         self.transactions = 0
         self.log_bytes = 0
         self.largest = 0
@@ -183,10 +203,13 @@ class LogReading:
 
     def run(self) -> None:
         """Read up to the end, or until a budget is spent; `StreamEndedEarly`, and `LogStops`
-        with the place behind what stopped it."""
+        with the places before and behind what stopped it."""
         try:
             self._read()
         except LogStops as error:
+            before = self._taken or self.buffer.complete
+            if not error.before and before > self._begun.start.at:
+                error.before = str(before)
             raise with_way_on(error, self._work.server, self._begun.facts.head) from error
 
     def _read(self) -> None:
@@ -230,9 +253,11 @@ class LogReading:
     def _take_runs(self) -> None:
         while not self.cut and (run := self.buffer.get()) is not None:
             facts = facts_of_writer(self._begun.facts, self.buffer.description)
-            statements = logged_statements(run, facts)
+            statements = all_statements(run, facts)
+            self._taken = run.begin(0)
             if not self._cut_before(statements):
                 self._take(run, statements)
+            self._taken = None
             self.buffer.ack()
 
     def _cut_before(self, statements: Sequence[LoggedStatement]) -> bool:
@@ -258,6 +283,10 @@ class LogReading:
     def _take(self, group: TransactionGroup, statements: Sequence[LoggedStatement]) -> None:
         for statement in statements:
             self._taker.reach(statement.begin)
+            if statement.for_rows:
+                self._take_verdict(self.row_statements.judge(statement), statement)
+                continue
+            self._take_verdict(self.row_statements.judge_created(statement), statement)
             logged = with_views(statement, self._structures.whole, self._work.server)
             followed = self._structures.take(logged)
             why = followed.not_understood
@@ -287,6 +316,17 @@ class LogReading:
             log_bytes=self.log_bytes,
             total_bytes=self._total,
         )
+
+    def _take_verdict(self, verdict: Verdict, logged: LoggedStatement) -> None:
+        """What a statement reaches whose rows are not in the log."""
+        match verdict:
+            case Unknown():
+                self._stops(cannot_be_told(logged, verdict))
+            case Reaches(tables):
+                for table, why in sorted(tables.items()):
+                    if self._taker.wanted(table):
+                        error = TableError(why_reached(why, logged), hint=reached_hint(table))
+                        self._taker.reached(table, logged.begin, error)
 
     def _moved(self, committed: CommittedRows) -> Iterable[TableName]:
         """Tables that a statement changed since the transaction was prepared."""
@@ -324,6 +364,7 @@ def _not_understood(logged: LoggedStatement, reason: str) -> UnsupportedStatemen
     return UnsupportedStatement(
         f"the log holds a statement that is not understood, at {logged.begin}: {reason}; "
         "it may change any table",
-        hint="nothing was recorded. If it changes no captured table, go on after it: `lockstep "
+        hint="it was not recorded. If it changes no captured table, go on after it: `lockstep "
         f"start-at {logged.end} --reason …`; and report the statement to us",
+        before=str(logged.begin),
     )

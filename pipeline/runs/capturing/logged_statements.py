@@ -59,14 +59,24 @@ def facts_of_writer(facts: ServerFacts, writer: Description | None) -> ServerDia
 
 def logged_statements(group: TransactionGroup, facts: ServerDialect) -> list[LoggedStatement]:
     """The statements of a run that may change a structure, in the order of the log."""
+    return [logged for logged in all_statements(group, facts) if not logged.for_rows]
+
+
+def all_statements(group: TransactionGroup, facts: ServerDialect) -> list[LoggedStatement]:
+    """The statements of a run that may change a structure, or that stand for rows, in the order of
+    the log. A DROP TABLE inside a transaction changes a structure: MariaDB logs it for a CREATE OR
+    REPLACE TABLE … SELECT that failed."""
     found = []
     for number, query in group.statements:
         row = group.transactions[number]
         context = context_of(query, facts)
+        text = statement_text(query.raw, context.client_charset)
+        for_rows = query.for_rows and isinstance(read_change(text, context), NotUnderstood)
         found.append(
             LoggedStatement(
-                text=statement_text(query.raw, context.client_charset),
+                text=text,
                 context=context,
+                for_rows=for_rows,
                 begin=group.begin(number),
                 end=group.end(number),
                 gtid=gtid_text(row, group.sources),

@@ -34,4 +34,4 @@ def with_way_on(error: Stopped, server: SourceServer, head: Coordinates) -> Stop
         f"{error.hint}. Then go on after it, which leaves out what it changed: `lockstep start-at "
         f"{behind} --reason …`"
     )
-    return type(error)(error.message, hint=hint)
+    return type(error)(error.message, hint=hint, before=error.before)

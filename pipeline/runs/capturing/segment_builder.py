@@ -167,6 +167,11 @@ class Segmenter:
         """The table goes no further than `at`."""
         self._following.quarantine(table, at, error)
 
+    def reached(self, table: TableName, at: Coordinates, error: TableError) -> None:
+        low = self._following.lows.get(table)
+        if not self.joining.waits(table) and (low is None or low <= at):
+            self._following.quarantine(table, at, error)
+
     def refresh(self, part: PartRead, moment: datetime) -> None:
         """Rows that were read by a condition stand before all that the log has."""
         put_part(part, self._tables, self._structures, self._numbers, moment)

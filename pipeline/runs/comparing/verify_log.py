@@ -120,6 +120,9 @@ class LogOfTables:
         if self._watch.moved():
             self._decoding.buffer.maps.ask_again()
 
+    def reached(self, table: TableName, at: Coordinates, error: TableError) -> None:
+        self._leave(table, f"{error.reason}, at {at}")
+
     def lose(self, table: TableName, at: Coordinates, reason: str) -> None:
         if self.wanted(table):
             self._leave(table, f"{reason}, at {at}")

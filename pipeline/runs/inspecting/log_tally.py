@@ -166,6 +166,11 @@ class LogTally:
         self.rereads[table] = reason
         self._decoding.buffer.maps.drop(table)
 
+    def reached(self, table: TableName, at: Coordinates, error: TableError) -> None:
+        """A table that a statement may have changed whose rows are not in the log."""
+        if self._patterns.matches(table):
+            self._quarantine(table, at, error)
+
     def lose(self, table: TableName, at: Coordinates, reason: str) -> None:
         """A table that would be read from the source."""
         if self._patterns.matches(table) and self._captured.wanted(table):

@@ -16,7 +16,7 @@ from pipeline.schema.evolving.effects import (
     Dropped,
     Effect,
 )
-from pipeline.schema.model import DatabaseSchema, ServerSchema
+from pipeline.schema.model import DatabaseCode, DatabaseSchema, ServerSchema
 from pipeline.schema.statements.changes import (
     AlterDatabase,
     CreateDatabase,
@@ -42,7 +42,7 @@ def create_database(
         charset = chosen(change.charset, change.collation, inherited, context)
     except CannotFollow:
         return schema, [DatabaseEffect(name, "unknown")]
-    database = DatabaseSchema(name, charset.name, charset.collation)
+    database = DatabaseSchema(name, charset.name, charset.collation, DatabaseCode())
     return schema.with_database(database), [DatabaseEffect(name, "created")]
 
 

@@ -56,14 +56,26 @@ def read_change(text: str, context: StatementContext) -> Understood | NotUnderst
     `text` is decoded with the client's character set. `NotUnderstood` names the tables it
     may touch where that much could be read, None for any table.
     """
-    if context.other_grammar is not None:
-        return NotUnderstood(f"it ran under sql_mode={context.other_grammar}")
     found = _read_text(text, context)
+    if context.other_grammar is not None:
+        found = _under_other_grammar(found, context.other_grammar)
     if _may_set_mode(text, context):
         found = _under_any_mode(text, context, found)
     if context.error not in (0, _UNKNOWN_TABLE):
         found = _of_failed(found, context.error)
     return _of_temporary(found) if context.thread_specific else found
+
+
+def _under_other_grammar(
+    found: Understood | NotUnderstood, grammar: str
+) -> Understood | NotUnderstood:
+    """Return what is known of a statement of a session that reads types by other names. What
+    defines no column, and which table a definition is for, are the same under each grammar."""
+    if isinstance(found, Irrelevant) or (
+        not isinstance(found, NotUnderstood) and not _defines_columns(found)
+    ):
+        return found
+    return NotUnderstood(f"it ran under sql_mode={grammar}", _may_touch(found))
 
 
 def _of_failed(found: Understood | NotUnderstood, error: int) -> Understood | NotUnderstood:
@@ -286,7 +298,7 @@ def _passed(reader: StatementReader) -> Irrelevant:
     """Read a statement of the list. Raise CannotRead if it is none, or another comes after it."""
     first = reader.next()
     if first.keyword in ("CREATE", "ALTER", "DROP"):
-        _skip_attributes(reader)
+        skip_attributes(reader)
     else:
         reader.accept_any("NO_WRITE_TO_BINLOG", "LOCAL")
     for row in PASSED:
@@ -301,7 +313,7 @@ def _passed(reader: StatementReader) -> Irrelevant:
     raise CannotRead(f"{first.keyword or 'the statement'} {word}".strip() + " is on no list")
 
 
-def _skip_attributes(reader: StatementReader) -> None:
+def skip_attributes(reader: StatementReader) -> None:
     """Skip what may stand between CREATE, ALTER or DROP and the kind of an object."""
     reader.accept("OR", "REPLACE")
     while True:

@@ -191,6 +191,10 @@ class StatementReader:
                 depth -= 1
             self.at += 1
 
+    def rest(self) -> str:
+        """The text from the next token on."""
+        return self.text[self.peek().start :] if not self.over else ""
+
     def slice(self, first: int) -> str:
         """The text from the token at place `first` to the last one taken."""
         return self.text[self._tokens[first].start : self._tokens[self.at - 1].end]

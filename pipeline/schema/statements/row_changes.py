@@ -1,0 +1,482 @@
+"""A statement that changes rows → the tables that it changes and reads, from its text alone.
+
+Belongs here: INSERT, REPLACE, UPDATE, DELETE and LOAD DATA, bodies of triggers and what a view
+selects, as far as their text says which tables they name. Does not: what the names stand for, and
+which tables are reached through them (`pipeline.schema.reach`).
+
+A session in statement format logs these statements instead of the rows they change. So whatever
+the text leaves open is refused: a function that is not built in may change any table, and so may a
+procedure. Keywords that end a list of tables are those that every server reserves: any other word
+may be the name of a table.
+
+Grammar: MySQL manual, "Data Manipulation Statements", "Function Name Parsing and Resolution";
+`sql_yacc.yy` of both servers, in which a keyword is never the name of a stored function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Final
+
+from pipeline.schema.context import StatementContext
+from pipeline.schema.statements.functions import BUILT_IN, KEYWORDS
+from pipeline.schema.statements.lexer import CannotRead, Token
+from pipeline.schema.statements.reader import StatementReader
+from pipeline.schema.statements.set_statement import read_settings
+from pipeline.table import TableName
+
+INSERT, UPDATE, DELETE = "INSERT", "UPDATE", "DELETE"
+
+_CHANGES: Final = frozenset({INSERT, "REPLACE", UPDATE, DELETE, "LOAD", "SELECT", "DO", "WITH"})
+_REFUSED: Final = frozenset(
+    {"CALL", "EXECUTE", "PREPARE", "CREATE", "ALTER", "DROP", "TRUNCATE", "RENAME", "GRANT"}
+    | {"REVOKE", "INSTALL", "UNINSTALL", "IMPORT"}
+)
+_ENDS_TABLES: Final = frozenset(
+    {"WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "UNION", "INTO", "SET", "PROCEDURE"}
+)
+_JOINS: Final = frozenset({"JOIN", "STRAIGHT_JOIN"})
+_NO_ALIAS: Final = _ENDS_TABLES | frozenset(
+    {"JOIN", "STRAIGHT_JOIN", "INNER", "LEFT", "RIGHT", "CROSS", "NATURAL", "ON", "USING", "USE"}
+    | {"FORCE", "IGNORE", "PARTITION", "FOR", "LOCK"}
+)
+_NO_CALL_AFTER: Final = frozenset({"string", "number", "hex", "bits"})
+_SEQUENCES: Final = frozenset({"nextval", "currval", "lastval", "setval"})
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenTable:
+    """A table that a statement changes, and by which kinds of change: INSERT, UPDATE, DELETE."""
+
+    table: TableName
+    events: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class RowChange:
+    """The tables, or views, that a statement changes, and those that it reads. `own`: names that
+    it reads without a database and that it defines itself (WITH), too."""
+
+    writes: tuple[WrittenTable, ...] = ()
+    reads: tuple[TableName, ...] = ()
+    own: frozenset[TableName] = frozenset()
+
+
+def read_row_change(text: str, context: StatementContext) -> RowChange | str:
+    """What a logged statement changes, or why its text does not tell."""
+    try:
+        reader = StatementReader(text, context)
+        settings = read_settings(reader)
+        if settings.unknown or ("sql_mode" in text.lower() and reader.at):
+            return "SET STATEMENT changes for it how it is read"
+        first = reader.peek()
+        if first.keyword not in _CHANGES and not reader.sees_symbol("("):
+            return f"{first.text[:20] or 'nothing'} … is not among the statements that can be read"
+        return _Walk(reader).all()
+    except CannotRead as error:
+        return str(error)
+
+
+def read_created(text: str, context: StatementContext) -> RowChange | str | None:
+    """What the query of a CREATE TABLE … SELECT changes and reads; None without one."""
+    if "select" not in text.lower():
+        return None
+    try:
+        reader = StatementReader(text, context)
+        read_settings(reader)
+        if not reader.accept("CREATE"):
+            return None
+        reader.accept("OR", "REPLACE")
+        reader.accept("TEMPORARY")
+        if not reader.accept("TABLE"):
+            return None
+        while not (reader.over or _begins_query(reader)):
+            reader.next()
+        return None if reader.over else _Walk(reader).all(inside=True)
+    except CannotRead as error:
+        return str(error)
+
+
+def _begins_query(reader: StatementReader) -> bool:
+    """Whether a query comes next: `WITH` is the word of options, too."""
+    first, third = reader.peek(), reader.peek(2)
+    if first.keyword == "WITH":
+        return reader.sees("WITH", "RECURSIVE") or third.keyword == "AS" or third.text == "("
+    return first.keyword == "SELECT"
+
+
+def read_body(reader: StatementReader, *, selects: bool) -> RowChange | str:
+    """What a trigger's body changes, from the reader's place on; or the view that selects it."""
+    if reader.context.other_grammar is not None:
+        return f"it was made under sql_mode={reader.context.other_grammar}"
+    try:
+        return _Walk(reader, body=not selects).all()
+    except CannotRead as error:
+        return str(error)
+
+
+@dataclass(slots=True)
+class _Reference:
+    """A table in the list of an UPDATE or a DELETE; `alias`: in lower case."""
+
+    table: TableName
+    alias: str
+
+
+@dataclass(slots=True)
+class _Level:
+    """What stands between two parentheses, or a whole statement. `tables`: a list of tables is
+    being read, and `expects` one of them; `selects`: SELECT was seen; `updates`: the SET of an
+    UPDATE is still to come. `references`: the tables that an UPDATE, or a DELETE of several, may
+    change; `deleted`: those that the DELETE names."""
+
+    tables: bool = False
+    expects: bool = False
+    selects: bool = False
+    updates: bool = False
+    references: list[_Reference] | None = None
+    deleted: list[tuple[str, ...]] | None = None
+
+
+@dataclass(slots=True)
+class _Walk:
+    reader: StatementReader
+    body: bool = False
+    writes: dict[TableName, set[str]] = field(default_factory=dict)
+    reads: dict[TableName, None] = field(default_factory=dict)
+    own: set[TableName] = field(default_factory=set)
+    inserted: TableName | None = None
+    before: Token = field(default_factory=lambda: Token("symbol", "(", 0, 0))
+
+    def all(self, *, inside: bool = False) -> RowChange:
+        """`inside`: parentheses may be open that are closed behind it."""
+        self._read(_Level())
+        while inside and self.reader.accept_symbol(")"):
+            self._read(_Level())
+        if not self.reader.over:
+            raise CannotRead("a parenthesis is closed that is not open")
+        return RowChange(
+            tuple(WrittenTable(name, frozenset(events)) for name, events in self.writes.items()),
+            tuple(self.reads),
+            frozenset(self.own),
+        )
+
+    def _write(self, table: TableName, *events: str) -> None:
+        self.writes.setdefault(table, set()).update(events)
+
+    # -- tokens ------------------------------------------------------------------------
+
+    def _next(self) -> Token:
+        self.before = self.reader.next()
+        return self.before
+
+    def _chain(self) -> tuple[str, ...]:
+        """`a`, `a.b`, `a.b.c`, `.a`; a `.*` behind it is left out."""
+        reader, parts = self.reader, list[str]()
+        if reader.accept_symbol("."):
+            parts.append(reader.context.database)
+        self.before = reader.peek()
+        parts.append(reader.name())
+        while reader.accept_symbol("."):
+            if reader.accept_symbol("*"):
+                break
+            self.before = reader.peek()
+            parts.append(reader.name())
+        return tuple(parts)
+
+    def _table(self) -> TableName:
+        return self._named(self._chain())
+
+    def _named(self, chain: tuple[str, ...]) -> TableName:
+        if len(chain) > 2:
+            raise CannotRead(f"{'.'.join(chain)} is not the name of a table")
+        database = chain[0] if len(chain) == 2 else self.reader.context.database
+        return TableName(database, chain[-1])
+
+    # -- one level ----------------------------------------------------------------------
+
+    def _read(self, level: _Level) -> None:
+        """Up to the parenthesis that closes the level, or to the end."""
+        reader = self.reader
+        while not (reader.over or reader.sees_symbol(")")):
+            token = reader.peek()
+            if token.kind == "symbol" and not (
+                token.text == "." and level.expects and reader.peek(1).is_name
+            ):
+                self._symbol(level)
+            elif token.kind not in ("word", "name", "symbol"):
+                self._next()
+            elif reader.sees_symbol(".", 1) or token.kind == "symbol" or not self._keyword(level):
+                self._name(level)
+        self._close(level)
+
+    def _symbol(self, level: _Level) -> None:
+        symbol = self._next().text
+        if symbol == "(":
+            inner = _Level()
+            if level.expects:
+                level.expects = False
+                subquery = self.reader.peek().keyword in ("SELECT", "WITH", "VALUES", "TABLE")
+                if not subquery:
+                    inner = _Level(tables=True, expects=True, references=level.references)
+            self._read(inner)
+            self._expect_close()
+        elif symbol == "," and level.tables:
+            level.expects = True
+        elif symbol == ";":
+            if not self.body:
+                raise CannotRead("another statement follows")
+            self._close(level)
+            self.inserted = None
+            level.tables = level.expects = level.selects = False
+        elif symbol in ("{", "}", "?"):
+            raise CannotRead(f"{symbol} stands in it")
+
+    def _expect_close(self) -> None:
+        self.reader.expect_symbol(")")
+        self.before = Token("symbol", ")", 0, 0)
+
+    def _parentheses(self) -> None:
+        """`( … )`, in which no table stands but in a subquery."""
+        self.reader.expect_symbol("(")
+        self._read(_Level())
+        self._expect_close()
+
+    def _close(self, level: _Level) -> None:
+        """The list of tables is over."""
+        level.tables = level.expects = False
+        if level.updates:
+            raise CannotRead("UPDATE has no SET")
+        references = level.references or []
+        for chain in level.deleted or ():
+            every = [self._named(chain), *(one.table for one in references)]
+            for table in _meant(chain, references) or every:
+                self._write(table, DELETE)
+        level.deleted = None
+
+    # -- words -------------------------------------------------------------------------
+
+    def _keyword(self, level: _Level) -> bool:
+        """Take a keyword that says where tables are; whether it is one."""
+        reader, word = self.reader, self.reader.peek().keyword
+        call = reader.sees_symbol("(", 1)
+        if word in _REFUSED and not (word == "TRUNCATE" and call):
+            raise CannotRead(f"{word} stands in it")
+        if word == "NEXT" and reader.peek(1).keyword == "VALUE":
+            raise CannotRead("it draws from a sequence")
+        if word in ("INSERT", "REPLACE") and not call:
+            self._insert(self._next().keyword)
+        elif word == UPDATE:
+            self._update(level)
+        elif word == DELETE:
+            self._delete(level)
+        elif word == "LOAD" and reader.peek(1).keyword in ("DATA", "XML"):
+            self._load()
+        elif word == "WITH":
+            self._with()
+        elif word == "SELECT":
+            self._next()
+            level.selects, level.tables, level.expects = True, False, False
+        elif word == "FROM":
+            self._next()
+            if level.selects:
+                level.tables = level.expects = True
+        elif word == "TABLE" and not call:
+            self._next()
+            self.reads[self._table()] = None
+        elif word in _JOINS:
+            self._next()
+            level.expects = level.tables
+        elif word == "ON" and reader.sees("ON", "DUPLICATE", "KEY", "UPDATE"):
+            reader.accept("ON", "DUPLICATE", "KEY", "UPDATE")
+            self.before = Token("word", "UPDATE", 0, 0)
+            self._close(level)
+            if self.inserted is None:
+                raise CannotRead("ON DUPLICATE KEY UPDATE stands at a place that is not expected")
+            self._write(self.inserted, UPDATE)
+        elif word == "FOR":
+            self._next()
+            if reader.sees("UPDATE") or reader.sees("SHARE"):
+                self._next()
+                level.tables = level.expects = False
+        elif word in _ENDS_TABLES and self.before.keyword != "FOR":
+            if word == "SET" and level.updates:
+                self._updated(level)
+            self._close(level)
+            self._next()
+        else:
+            return False
+        return True
+
+    def _name(self, level: _Level) -> None:
+        """A table, a function, or whatever else has a name."""
+        reader, before, token = self.reader, self.before, self.reader.peek()
+        if level.expects and token.keyword == "LATERAL":
+            self._next()
+            return
+        chain = self._chain()
+        called = reader.sees_symbol("(")
+        if level.expects:
+            level.expects = False
+            if called:
+                if token.keyword != "JSON_TABLE":
+                    raise CannotRead(f"{token.text} stands where a table is")
+                return
+            if token.keyword != "DUAL":
+                self._reference(level, self._named(chain))
+            return
+        if chain[-1].lower() in _SEQUENCES and len(chain) > 1:
+            raise CannotRead("it draws from a sequence")
+        if called:
+            self._called(chain, token, before)
+
+    def _called(self, chain: tuple[str, ...], token: Token, before: Token) -> None:
+        word = token.keyword
+        if len(chain) == 1 and word in KEYWORDS:
+            return
+        no_call = before.kind in _NO_CALL_AFTER or (before.kind, before.text) == ("symbol", ")")
+        if no_call or before.keyword == "AS":
+            return
+        if len(chain) > 1 or not word or word.lower() not in BUILT_IN:
+            raise CannotRead(f"it calls {'.'.join(chain)}, which is no built-in function")
+        if token.end != self.reader.peek().start and not self.reader.context.ignores_space:
+            raise CannotRead(f"a blank follows {token.text}, which makes it another function")
+
+    def _reference(self, level: _Level, table: TableName) -> None:
+        reader = self.reader
+        self.reads[table] = None
+        if level.references is None:
+            return
+        if reader.sees("PARTITION"):
+            reader.next()
+            self._parentheses()
+        named = reader.accept("AS")
+        alias = table.name
+        if named or (reader.peek().is_name and reader.peek().keyword not in _NO_ALIAS):
+            alias = self._next().text
+        level.references.append(_Reference(table, alias.lower()))
+
+    # -- statements -----------------------------------------------------------------------
+
+    def _insert(self, word: str) -> None:
+        reader = self.reader
+        while reader.accept_any("LOW_PRIORITY", "DELAYED", "HIGH_PRIORITY", "IGNORE", "INTO"):
+            pass
+        self.inserted = table = self._table()
+        self._write(table, INSERT, *((DELETE,) if word == "REPLACE" else ()))
+        if reader.accept("PARTITION"):
+            self._parentheses()
+        queries = ("SELECT", "WITH", "VALUES", "VALUE", "TABLE")
+        subquery = reader.peek(1).keyword in queries or reader.sees_symbol("(", 1)
+        if reader.sees_symbol("(") and not subquery:
+            self._parentheses()
+        reader.accept("VALUE")
+        self.before = Token("word", "INTO", 0, 0)
+
+    def _update(self, level: _Level) -> None:
+        self._next()
+        while self.reader.accept_any("LOW_PRIORITY", "IGNORE"):
+            pass
+        level.tables = level.expects = level.updates = True
+        level.references = []
+
+    def _updated(self, level: _Level) -> None:
+        """The tables of which SET, which comes next, changes columns: all of the list where it does
+        not name them."""
+        references = level.references or []
+        found: list[TableName] = []
+        for chain in self._assigned():
+            meant = _meant(chain[:-1], references) if len(chain) > 1 else []
+            found += meant or [one.table for one in references]
+        if not found:
+            raise CannotRead("UPDATE names no table")
+        for table in found:
+            self._write(table, UPDATE)
+        level.updates = False
+
+    def _assigned(self) -> Iterable[tuple[str, ...]]:
+        """The columns that SET changes, with what stands before their names."""
+        reader, ahead, depth, expects = self.reader, 1, 0, True
+        while (token := reader.peek(ahead)).kind != "end":
+            if token.kind == "symbol":
+                depth += (token.text == "(") - (token.text == ")")
+                if depth < 0 or (depth == 0 and token.text == ";"):
+                    return
+                expects = expects or (depth == 0 and token.text == ",")
+            elif depth == 0 and token.keyword in ("WHERE", "ORDER", "LIMIT"):
+                return
+            if expects and token.is_name:
+                chain = [token.text]
+                while reader.sees_symbol(".", ahead + 1) and reader.peek(ahead + 2).is_name:
+                    ahead += 2
+                    chain.append(reader.peek(ahead).text)
+                yield tuple(chain)
+                expects = False
+            ahead += 1
+
+    def _delete(self, level: _Level) -> None:
+        reader = self.reader
+        self._next()
+        while reader.accept_any("LOW_PRIORITY", "QUICK", "IGNORE"):
+            pass
+        if reader.sees("HISTORY", "FROM"):
+            reader.next()
+        one = reader.accept("FROM")
+        names = [self._chain()]
+        while reader.accept_symbol(","):
+            names.append(self._chain())
+        if one and not reader.accept("USING"):
+            if len(names) > 1:
+                raise reader.unexpected("USING")
+            self._write(self._named(names[0]), DELETE)
+            return
+        if not one:
+            reader.expect("FROM")
+        level.tables = level.expects = True
+        level.references, level.deleted = [], names
+
+    def _load(self) -> None:
+        reader = self.reader
+        self._next()
+        self._next()
+        while reader.accept_any("LOW_PRIORITY", "CONCURRENT", "LOCAL"):
+            pass
+        reader.expect("INFILE")
+        if reader.next().kind != "string":
+            raise reader.unexpected("a file's name")
+        how = reader.accept_any("REPLACE", "IGNORE")
+        reader.expect("INTO", "TABLE")
+        self._write(self._table(), INSERT, *((DELETE,) if how == "REPLACE" else ()))
+        if reader.accept("PARTITION") or reader.sees_symbol("("):
+            self._parentheses()
+
+    def _with(self) -> None:
+        """`WITH name [(columns)] AS (…), …`."""
+        reader = self.reader
+        self._next()
+        if reader.peek().keyword in ("ROLLUP", "CASCADED", "LOCAL", "CHECK"):
+            return
+        reader.accept("RECURSIVE")
+        while True:
+            self.own.add(TableName(reader.context.database, reader.name()))
+            if reader.sees_symbol("("):
+                self._parentheses()
+            reader.expect("AS")
+            self._parentheses()
+            if reader.accept("CYCLE"):
+                reader.names() if reader.sees_symbol("(") else reader.listed(reader.name)
+                reader.expect("RESTRICT")
+            if not reader.accept_symbol(","):
+                return
+
+
+def _meant(chain: tuple[str, ...], references: Iterable[_Reference]) -> list[TableName]:
+    """The tables of the list that a name before a column may mean."""
+    last = chain[-1].lower()
+    return [
+        one.table
+        for one in references
+        if (len(chain) == 1 and last == one.alias)
+        or (len(chain) == 2 and last == one.table.name.lower())
+    ]

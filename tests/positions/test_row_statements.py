@@ -1,0 +1,112 @@
+"""Statements in the log instead of rows: what changes no captured table for certain is passed,
+a captured table that one reaches is quarantined, and the source stops only where nobody can tell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from pipeline.errors import UnsupportedStatement
+from tests.fix_mysql import MySqlStand
+from tests.mysql.reading import server
+from tests.positions.follower import Follower
+
+TABLES = (
+    "create table kept (id int primary key, v int)",
+    "create table child (id int primary key, parent int, key (parent))",
+    "create table parent (id int primary key, v int)",
+    "create table beat (id int primary key, ts varchar(40))",
+    "create table watched (id int primary key, v int)",
+    "alter table child add constraint up foreign key (parent) references parent (id)"
+    " on delete cascade",
+    "create trigger seen after insert on watched for each row insert into kept values (new.id, 0)",
+    "create view over_kept as select * from kept where id > 0",
+    "create function own() returns int no sql return 1",
+    "insert into parent values (1, 1), (2, 2)",
+    "insert into child values (1, 1), (2, 2)",
+    "insert into kept values (100, 1)",
+    "insert into beat values (1, '')",
+)
+CAPTURED = ("kept", "child")
+LOOSE = "set session sql_mode = ''"
+
+CASES = [
+    pytest.param(("replace into beat values (1, now())",), set(), id="a heartbeat"),
+    pytest.param(
+        ("insert into beat select id + 9, v from kept",), set(), id="reads a captured one"
+    ),
+    pytest.param(("insert into kept values (1, 1)",), {"kept"}, id="a captured one"),
+    pytest.param(("delete from parent where id = 1",), {"child"}, id="a cascade"),
+    pytest.param(("insert into parent values (3, 3)",), set(), id="no cascade"),
+    pytest.param(("insert into watched values (5, 5)",), {"kept"}, id="a trigger"),
+    pytest.param(("update watched set v = 1",), set(), id="another event than the trigger's"),
+    pytest.param(("insert into over_kept values (7, 7)",), {"kept"}, id="an updatable view"),
+    pytest.param(
+        ("update beat /*!50000 , kept */ set /*!50000 kept.v = 9, */ beat.ts = 'x'",),
+        {"kept"},
+        id="an executable comment",
+    ),
+    pytest.param(("insert into beat values (5, own())",), None, id="a stored function"),
+    pytest.param(
+        ("set sql_mode = 'ansi_quotes'", 'insert into "beat" ("id") values (6)'), set(), id="quotes"
+    ),
+    pytest.param(("use mysql", "delete from {}.beat"), set(), id="another database"),
+    pytest.param(
+        ("create temporary table here (id int)", "insert into beat values (8, '')"),
+        set(),
+        id="beside a temporary table",
+    ),
+]
+
+
+class Shop:
+    """Tables of which `kept` and `child` are captured."""
+
+    def __init__(self, stand: MySqlStand, name: str) -> None:
+        self.stand, self.name = stand, name
+        stand.execute(*TABLES, database=name)
+        tables = [f"{name}.{table}" for table in CAPTURED]
+        self.follower = Follower(server(stand), tables, "snapshot")
+        self.follower.run()
+        self.follower.run()
+
+    def put(self, *statements: str) -> None:
+        """In one session that logs statements."""
+        stated = [one.replace("{}", self.name) for one in statements]
+        self.stand.execute("set binlog_format = statement", *stated, database=self.name)
+
+    def changed(self) -> set[str]:
+        """Captured tables that are not as their mirrors are."""
+        return {
+            table
+            for table in CAPTURED
+            if [tuple(row.values()) for row in self.follower.mirror(f"{self.name}.{table}")]
+            != self.stand.rows(f"select * from {table} order by 1", self.name)
+        }
+
+    def quarantined(self) -> set[str]:
+        return {one.table.name for one in self.follower.run().quarantined}
+
+
+@pytest.fixture(params=["mysql", "mysql80", "mysql57", "mariadb"])
+def shop(request: pytest.FixtureRequest) -> Iterator[Shop]:
+    stand: MySqlStand = request.getfixturevalue(request.param)
+    with stand.own_database() as name:
+        stand.execute(f"grant trigger, show view on `{name}`.* to {stand.account}")
+        yield Shop(stand, name)
+
+
+@pytest.mark.parametrize(("statements", "reached"), CASES)
+def test_what_a_statement_reaches_is_quarantined(
+    shop: Shop, statements: tuple[str, ...], reached: set[str] | None
+) -> None:
+    """And nothing else; what is passed has left the captured tables as they were."""
+    shop.put(*statements)
+    if reached is None:
+        with pytest.raises(UnsupportedStatement, match="cannot be told"):
+            shop.follower.run()
+        return
+    assert shop.quarantined() == reached
+    assert shop.changed() <= reached

@@ -1,0 +1,61 @@
+"""What stands in the log and lets no run by: all before it is captured, merged and acknowledged,
+and only then the run ends; every later run ends there at once.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from pipeline.errors import LogStops
+from tests.fix_mysql import MySqlStand
+from tests.positions.follower import SOURCE
+from tests.positions.one_table import Shop, open_shop
+
+UNKNOWN = "insert into t values (2, elsewhere())"
+"""Whatever a stored function does is in no text that the log has."""
+
+
+@pytest.fixture
+def shop(mysql: MySqlStand, database: str) -> Shop:
+    shop = open_shop(mysql, database, start="latest")
+    mysql.execute("create function elsewhere() returns int no sql return 1", database=database)
+    shop.follower.run()
+    return shop
+
+
+def stop(shop: Shop) -> None:
+    shop.stand.execute("set binlog_format = statement", UNKNOWN, database=shop.name)
+
+
+def test_all_before_the_place_is_captured(shop: Shop) -> None:
+    """The report says what stopped it; the position is right before the place."""
+    shop.put(1)
+    before = shop.head()
+    stop(shop)
+    shop.put(3)
+    report = shop.follower.run()
+    assert isinstance(report.stopped, LogStops)
+    assert (shop.keys(), str(report.end.at)) == ([1], before)
+    acknowledged = shop.follower.ledger.acknowledged_cursor(SOURCE)
+    assert acknowledged is not None and str(acknowledged.position.at) == before
+
+
+def test_later_runs_end_there_at_once(shop: Shop) -> None:
+    """With the same error; nothing more is recorded, and its hint is the way on."""
+    shop.put(1)
+    stop(shop)
+    behind = shop.head()
+    shop.put(3)
+    first = shop.follower.run().stopped
+    assert first is not None
+    batches = shop.follower.ledger.batches(SOURCE, limit=9)
+    for _ in range(2):
+        with pytest.raises(type(first)) as again:
+            shop.follower.run()
+        assert (again.value.message, again.value.hint) == (first.message, first.hint)
+        recorded = [one.id for one in shop.follower.ledger.batches(SOURCE, limit=9) if one.end]
+        assert [one.id for one in batches if one.end] == recorded
+    assert f"start-at {behind}" in first.hint
+    shop.follower.choose(behind)
+    assert shop.follower.run().stopped is None
+    assert shop.keys() == [1, 3]
