@@ -82,3 +82,13 @@ def why_refused(name: str) -> str | None:
     """Why tables of an engine are quarantined; None where they are captured."""
     engine = engine_of(name)
     return f"its engine is {engine.name}: {engine.why}" if engine.level == "refusal" else None
+
+
+def is_merge(name: str) -> bool:
+    """Whether rows of a table of that engine are rows of other tables."""
+    return _OTHER_NAMES.get(name.upper(), name.upper()) == "MERGE"
+
+
+def is_part(name: str) -> bool:
+    """Whether a MERGE table may have tables of that engine as its parts."""
+    return name.upper() == "MYISAM" or is_merge(name)

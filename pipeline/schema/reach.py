@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
+from pipeline.engines import is_merge, is_part
 from pipeline.schema.code import change_of
 from pipeline.schema.model import (
     DatabaseCode,
@@ -32,7 +33,6 @@ from pipeline.schema.statements.row_changes import (
 from pipeline.table import TableName
 
 _VIRTUAL: Final = frozenset({"information_schema", "performance_schema"})
-_MERGE: Final = frozenset({"mrg_myisam", "merge"})
 _ACTS: Final = frozenset({"CASCADE", "SET NULL", "SET DEFAULT"})
 
 
@@ -157,7 +157,7 @@ class _Closure:
         self._fire(table, events)
         for child in self._children(table, events):
             self._writes(child, f"a foreign key of it refers to {table}")
-        if known is not None and known.engine.lower() in _MERGE:
+        if known is not None and is_merge(known.engine):
             for member in self._members(known):
                 self._writes(WrittenTable(member, events), f"it may be a part of {table}")
 
@@ -203,5 +203,5 @@ class _Closure:
         built = [column.type for column in merge.columns]
         for table in self.schema.tables.values():
             alike = [column.type for column in table.columns] == built
-            if alike and table.engine.lower() in ("myisam", *_MERGE):
+            if alike and is_part(table.engine):
                 yield table.name

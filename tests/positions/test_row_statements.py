@@ -11,7 +11,7 @@ import pytest
 from pipeline.errors import UnsupportedStatement
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server
-from tests.positions.follower import Follower
+from tests.positions.follower import SOURCE, Follower
 
 TABLES = (
     "create table kept (id int primary key, v int)",
@@ -30,7 +30,6 @@ TABLES = (
     "insert into beat values (1, '')",
 )
 CAPTURED = ("kept", "child")
-LOOSE = "set session sql_mode = ''"
 
 CASES = [
     pytest.param(("replace into beat values (1, now())",), set(), id="a heartbeat"),
@@ -110,3 +109,29 @@ def test_what_a_statement_reaches_is_quarantined(
         return
     assert shop.quarantined() == reached
     assert shop.changed() <= reached
+
+
+def test_rows_of_a_merge_table_are_those_of_its_parts(shop: Shop) -> None:
+    """The log has them under its name; the parts' table maps stand beside it. Their rows of before
+    are captured, and other tables go on."""
+    stand, name = shop.stand, shop.name
+    stand.execute(
+        *(f"create table {one} (id int primary key) engine myisam" for one in ("part1", "part2")),
+        "create table every (id int primary key) engine merge union=(part1, part2)"
+        " insert_method=last",
+        database=name,
+    )
+    follower = Follower(server(stand), [f"{name}.part*", f"{name}.kept"], "latest")
+    follower.run()
+    stand.execute(
+        "insert into part1 values (1)",
+        "insert into part2 values (1)",
+        "insert into kept values (7, 7)",
+        "insert into every values (2)",
+        "insert into kept values (8, 8)",
+        database=name,
+    )
+    assert {one.table.name for one in follower.run().quarantined} == {"part1", "part2"}
+    changes = follower.lake.tables[f"{SOURCE}/_changes/{name}/part2"][-1].rows
+    assert [row["id"] for row in changes.to_pylist()] == [1]
+    assert [row["id"] for row in follower.mirror(f"{name}.kept")] == [7, 8]

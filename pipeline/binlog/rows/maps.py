@@ -21,6 +21,7 @@ from pipeline.binlog.rows.table_map import TableMap
 from pipeline.binlog.stream.description import LogWriter
 from pipeline.binlog.stream.framing import HEADER
 from pipeline.binlog.stream.ring import MAP, Block, Integers
+from pipeline.binlog.stream.wire_format import TAKEN, TOLD
 from pipeline.table import TableName
 
 _BEHIND_FLAGS = HEADER.size + 6 + 2
@@ -32,14 +33,23 @@ _UNUSED = -1
 class TableMaps:
     """Every distinct table map of a log, numbered from 0. `wants`: whether a table's rows are
     to come out; `keeps`: whether the rows of every table are taken while a transaction may be
-    prepared, since which of them are wanted is only known where it is committed; `writer`: who
-    wrote the log from here on."""
+    prepared, since which of them are wanted is only known where it is committed; `elsewhere`:
+    whether the rows of a table that is not wanted may be rows of others, whose maps stand beside
+    its own (MERGE); `writer`: who wrote the log from here on."""
 
-    def __init__(self, wants: Callable[[TableName], bool], *, keeps: bool = False) -> None:
+    def __init__(
+        self,
+        wants: Callable[[TableName], bool],
+        *,
+        keeps: bool = False,
+        elsewhere: Callable[[TableName], bool] = lambda _: False,
+    ) -> None:
         self._wants = wants
+        self._elsewhere = elsewhere
         self._keeps = keeps
         self._preparing = False
         self._wanted: npt.NDArray[np.bool_] = np.zeros(64, np.bool_)
+        self._parts: npt.NDArray[np.bool_] = np.zeros(64, np.bool_)
         self._numbers: dict[tuple[LogWriter, bytes], int] = {}
         self.writer = LogWriter()
         self.known: list[TableMap] = []
@@ -55,7 +65,7 @@ class TableMaps:
         key = table_map.writer, said
         if key not in self._numbers:
             self._numbers[key] = len(self.known)
-            self._place(said, self._wants(table_map.table))
+            self._place(said, table_map.table)
             self.known.append(table_map)
         return self._numbers[key]
 
@@ -86,7 +96,17 @@ class TableMaps:
         """Other tables' rows may be wanted than before."""
         for number, known in enumerate(self.known):
             self._wanted[number] = self._wants(known.table)
+            self._parts[number] = not self._wanted[number] and self._elsewhere(known.table)
         self._tell()
+
+    def beside(self, statement: int) -> set[TableName]:
+        """The tables whose maps stand in the statement of that number."""
+        bound = self.ids[(self.ids[:, 0] != _UNUSED) & (self.ids[:, 2] == statement)]
+        return {self.known[int(number)].table for number in bound[:, 1]}
+
+    def of(self, table_id: int) -> TableName:
+        """The table that the id means."""
+        return self.known[int(self.ids[self._entry(table_id), 1])].table
 
     def prepares(self, preparing: bool) -> None:
         """Whether what comes is part of a transaction that may be prepared."""
@@ -104,7 +124,8 @@ class TableMaps:
     def _tell(self) -> None:
         """The compiled loop reads from the places whether it takes a table's rows."""
         used = len(self.known)
-        self.places[:used, 2] = self._preparing | self._wanted[:used]
+        taken = self._preparing | self._wanted[:used]
+        self.places[:used, 2] = np.where(taken, TAKEN, np.where(self._parts[:used], TOLD, 0))
 
     def _entry(self, table_id: int) -> int:
         at = table_id & len(self.ids) - 1
@@ -112,16 +133,20 @@ class TableMaps:
             at = at + 1 & len(self.ids) - 1
         return at
 
-    def _place(self, key: bytes, wanted: bool) -> None:
+    def _place(self, key: bytes, table: TableName) -> None:
+        wanted = self._wants(table)
         begin, end = self._used, self._used + len(key)
         if end > len(self.bytes):
             self.bytes = np.concatenate([self.bytes, np.empty(max(end, begin), np.uint8)])
         if len(self.known) == len(self.places):
             self.places = np.concatenate([self.places, np.zeros_like(self.places)])
             self._wanted = np.concatenate([self._wanted, np.zeros_like(self._wanted)])
+            self._parts = np.concatenate([self._parts, np.zeros_like(self._parts)])
         self.bytes[begin:end] = np.frombuffer(key, np.uint8)
-        self.places[len(self.known)] = begin, len(key), self._preparing or wanted
-        self._wanted[len(self.known)] = wanted
+        parts = not wanted and self._elsewhere(table)
+        what = TAKEN if self._preparing or wanted else TOLD if parts else 0
+        self.places[len(self.known)] = begin, len(key), what
+        self._wanted[len(self.known)], self._parts[len(self.known)] = wanted, parts
         self._used = end
 
 

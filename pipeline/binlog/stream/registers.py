@@ -86,6 +86,7 @@ class Registers:
     sequence = _Register(SEQUENCE)
     file = _Register(FILE)
     offset = _Register(OFFSET)
+    statement = _Register(STATEMENT)
     put = _Register(PUT)
     get = _Register(GET)
     ack = _Register(ACK)

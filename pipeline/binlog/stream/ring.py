@@ -22,6 +22,7 @@ import numpy.typing as npt
 from pipeline.binlog.stream.control import Query
 from pipeline.binlog.stream.texts import Texts
 from pipeline.position import Coordinates, LogFile
+from pipeline.table import TableName
 
 Integers = npt.NDArray[np.int64]
 
@@ -85,6 +86,14 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True)
+class RowsElsewhere:
+    """Rows of a table may be rows of others, of which the log has only the table maps."""
+
+    table: TableName
+    others: frozenset[TableName]
+
+
+@dataclass(frozen=True, slots=True)
 class TransactionGroup:
     """Complete transactions, in the order of the log.
 
@@ -93,7 +102,8 @@ class TransactionGroup:
     transaction's row.
     `blocks`: their row events; to be read once, and before the next `ack`; more than one
     block only where a single transaction comes out of a file (`from_file`). `texts`: of the
-    statements that made the rows, where the server logs them.
+    statements that made the rows, where the server logs them. `elsewhere`: which rows may be those
+    of other tables, each with its transaction's row.
     """
 
     transactions: Integers
@@ -103,6 +113,7 @@ class TransactionGroup:
     blocks: Iterator[Block]
     texts: Texts
     from_file: bool = False
+    elsewhere: tuple[tuple[int, RowsElsewhere], ...] = ()
 
     def begin(self, number: int) -> Coordinates:
         """Where a transaction begins."""

@@ -12,11 +12,18 @@ from typing import Final
 
 from pipeline.binlog.arrays.array_access import Bytes, copy, i64, u8, u16, u32
 from pipeline.binlog.arrays.compiled import part
-from pipeline.binlog.arrays.outcomes import FULL, HUGE, NEW_MAP, NO_MAP, NONE, SHORT
+from pipeline.binlog.arrays.outcomes import EVENT, FULL, HUGE, NEW_MAP, NO_MAP, NONE, SHORT
 from pipeline.binlog.stream import ring as columns
 from pipeline.binlog.stream.registers import ACK, EVENTS, GET, OFFSET, PUT, STATEMENT, TRANSACTIONS
 from pipeline.binlog.stream.ring import Integers
-from pipeline.binlog.stream.wire_format import DUMMY_TABLE, HEADER, STATEMENT_END, TABLE_MAP
+from pipeline.binlog.stream.wire_format import (
+    DUMMY_TABLE,
+    HEADER,
+    STATEMENT_END,
+    TABLE_MAP,
+    TAKEN,
+    TOLD,
+)
 
 _MAP_HEAD_BYTES: Final = 8
 """Table id 6, flags 2: a map is known by what stands behind (`maps`)."""
@@ -60,7 +67,9 @@ def keep(
         return NONE
     if ids[entry, 2] != state[STATEMENT]:
         return NO_MAP
-    if map_places[number, 2]:
+    if map_places[number, 2] == TOLD:
+        return EVENT
+    if map_places[number, 2] == TAKEN:
         found = _put(wire, event, end - event, number, state, ring, events)
         if found != NONE:
             return found

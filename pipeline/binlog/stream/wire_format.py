@@ -49,3 +49,7 @@ HEARTBEAT_V2: Final = int(EventType.HEARTBEAT_V2)
 ANNOTATE: Final = int(EventType.MARIADB_ANNOTATE_ROWS)
 MARIADB_GTID: Final = int(EventType.MARIADB_GTID)
 ENCRYPTION: Final = int(EventType.MARIADB_START_ENCRYPTION)
+
+TAKEN, TOLD = 1, 2
+"""What is done about a table's rows, if they are not passed over: they are taken, or Python is told
+of each event."""

@@ -65,7 +65,8 @@ class TransactionBuffer:
     before `start`: what lies between is read and left out. `leave_out`: transactions that
     were read before, from another server perhaps; they do not come out again. `keeps`:
     whether the rows that are wanted of an XA transaction are those that are wanted where it is
-    committed. `created`: when the file was made, if that is known. Sizes are in bytes and rows
+    committed. `elsewhere`: whether rows of a table that is not wanted may be rows of others.
+    `created`: when the file was made, if that is known. Sizes are in bytes and rows
     of the indexes.
     """
 
@@ -82,6 +83,7 @@ class TransactionBuffer:
         limits: Limits | None = None,
         leave_out: GtidSet | None = None,
         keeps: bool = False,
+        elsewhere: Callable[[TableName], bool] = lambda _: False,
         ring_bytes: int = RING_BYTES,
         group_bytes: int = GROUP_EVENT_BYTES,
         events: int = EVENTS,
@@ -101,7 +103,10 @@ class TransactionBuffer:
         first, statements = begins or start, Statements()
         until = self._limits if self._skip_to is None else Limits(end=start)
         self._loop = loop = Loop(
-            first.offset, ring, TableMaps(wants, keeps=keeps), TextBuffer.of(text_bytes)
+            first.offset,
+            ring,
+            TableMaps(wants, keeps=keeps, elsewhere=elsewhere),
+            TextBuffer.of(text_bytes),
         )
         self._log = log = LogPlace(first, loop.registers, until, created)
         open_ = OpenTransaction(loop, statements, spool)

@@ -87,6 +87,7 @@ class CompleteTransactions:
             map(self._loop.maps.wanted, blocks),
             self._loop.texts.complete(self._registers, count),
             from_file,
+            self._statements.elsewhere(count),
         )
 
     def drop(self) -> None:

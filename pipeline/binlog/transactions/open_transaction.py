@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pipeline.binlog.stream import ring as columns
 from pipeline.binlog.stream.control import Query
 from pipeline.binlog.stream.framing import Event
-from pipeline.binlog.stream.ring import Block, packed
+from pipeline.binlog.stream.ring import Block, RowsElsewhere, packed
 from pipeline.binlog.transactions.identity import IDENTITY, members, read_identity
 from pipeline.binlog.transactions.loop import Loop
 from pipeline.binlog.transactions.savepoints import SavedPlace, Savepoints
@@ -58,6 +58,14 @@ class OpenTransaction:
     def keep(self, query: Query) -> None:
         """A statement that may change a structure is part of it."""
         self._statements.keep(self._loop.complete, query)
+
+    def tell(self, table_id: int) -> None:
+        """Rows of that table may be those of the others whose maps stand in its statement."""
+        maps = self._loop.maps
+        table = maps.of(table_id)
+        others = frozenset(maps.beside(self._registers.statement) - {table})
+        if others:
+            self._statements.tell(self._loop.complete, RowsElsewhere(table, others))
 
     def leave(self, size: int) -> None:
         """An event of so many bytes, whose content the loop took, counts as its own."""

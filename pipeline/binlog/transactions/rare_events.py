@@ -40,6 +40,18 @@ from pipeline.gtid import GtidSet
 _OF_PREPARED: Final = frozenset(
     {BufferAction.PREPARE, BufferAction.EMIT_PREPARED, BufferAction.FORGET_PREPARED}
 )
+_ROWS: Final = frozenset(
+    {
+        EventType.WRITE_ROWS_V1,
+        EventType.UPDATE_ROWS_V1,
+        EventType.DELETE_ROWS_V1,
+        EventType.WRITE_ROWS,
+        EventType.UPDATE_ROWS,
+        EventType.DELETE_ROWS,
+        EventType.PARTIAL_UPDATE_ROWS,
+    }
+)
+"""The compiled loop hands these over where their rows may be those of other tables."""
 
 
 class RareEvents:
@@ -82,6 +94,8 @@ class RareEvents:
         action, following = TRANSITIONS.get((phase, kind), (BufferAction.REFUSE, phase))
         if action is BufferAction.REFUSE:
             raise refused(event, phase, kind)
+        if action is BufferAction.KEEP and event.type in _ROWS:
+            return self._tell(event)
         full = action is BufferAction.BEGIN and self._complete.full
         if self._complete.count and (
             full or _comes_alone(action, kind) or self._log.changes_writer(event)
@@ -119,6 +133,14 @@ class RareEvents:
             self._emit(event)
         elif action is BufferAction.EMIT:
             self._emit(event)
+
+    def _tell(self, event: Event) -> bool:
+        """Rows that may be those of other tables: with them, a group begins."""
+        if self._complete.count:
+            return False
+        self._open.tell(int.from_bytes(event.body[:6], "little"))
+        self._loop.pass_rows()
+        return True
 
     def _take_statement(
         self, action: BufferAction, event: Event, kind: EventRole, query: Query

@@ -46,6 +46,7 @@ class LeaveOut:
             statements=tuple(
                 (int(number[at]), query) for at, query in group.statements if keep[at]
             ),
+            elsewhere=tuple((int(number[at]), rows) for at, rows in group.elsewhere if keep[at]),
             blocks=_kept(group.blocks, keep, number),
             texts=group.texts.of(keep, number),
         )

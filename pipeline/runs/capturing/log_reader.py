@@ -21,6 +21,7 @@ from pipeline.binlog.transactions.buffer import TransactionBuffer
 from pipeline.binlog.transactions.identity import GtidsRead, together
 from pipeline.binlog.transactions.limits import Limits
 from pipeline.binlog.transactions.xa import CommittedRows
+from pipeline.engines import is_merge, is_part
 from pipeline.errors import (
     DamagedEvent,
     LogStops,
@@ -42,6 +43,7 @@ from pipeline.runs.capturing.row_statements import (
     reached_hint,
     why_reached,
 )
+from pipeline.runs.cures import release_hint
 from pipeline.runs.recorded_statements import recorded_statements
 from pipeline.schema.history import SchemaStatement
 from pipeline.schema.logged import FollowedStatement, LoggedStatement
@@ -147,6 +149,7 @@ class LogReading:
             limits=self._limits(),
             leave_out=run_start.leave_out,
             keeps=keeps,
+            elsewhere=self._elsewhere,
         )
         taker.follow(self.buffer)
         self.row_statements = RowStatements(self._structures, work.source)
@@ -280,6 +283,31 @@ class LogReading:
         taken = self._work.source.patterns.matches(table) and self._taker.wanted(table)
         return taken or self._taker.watches(table)
 
+    def _elsewhere(self, table: TableName) -> bool:
+        """Whether rows of a table may be rows of captured ones: of a MERGE table, or where captured
+        tables are such as have one, of one that the history does not know."""
+        version = self._structures.version(table)
+        if version is not None and version.schema is not None:
+            return is_merge(version.schema.engine)
+        return self._parts_captured
+
+    @cached_property
+    def _parts_captured(self) -> bool:
+        matches, engines = self._work.source.patterns.matches, self._work.server.engines()
+        return any(is_part(engine) and matches(table) for table, engine in engines.items())
+
+    def _lose_parts(self, group: TransactionGroup) -> None:
+        """Captured tables may have got rows that the log has under a MERGE table's name alone."""
+        for number, rows in group.elsewhere:
+            for table in sorted(rows.others):
+                version = self._structures.version(table)
+                schema = None if version is None else version.schema
+                part = schema is None or is_part(schema.engine)
+                if part and self._work.source.patterns.matches(table) and self._taker.wanted(table):
+                    why = f"rows were logged under {rows.table} that may be its own (MERGE)"
+                    error = TableError(why, hint=release_hint(table))
+                    self._taker.reached(table, group.begin(number), error)
+
     def _take(self, group: TransactionGroup, statements: Sequence[LoggedStatement]) -> None:
         for statement in statements:
             self._taker.reach(statement.begin)
@@ -293,6 +321,7 @@ class LogReading:
             if why is not None and why.may_touch is None:
                 self._stops(_not_understood(logged, why.reason))
             self._taker.changed(logged, followed)
+        self._lose_parts(group)
         self._taker.reach(group.end(-1))
         committed = self.buffer.prepared.take_committed()
         for table in () if committed is None else self._moved(committed):

@@ -24,9 +24,9 @@ inet_ntoa instr is_free_lock is_used_lock isnull json_array json_contains json_c
 json_depth json_extract json_insert json_keys json_length json_merge json_merge_patch
 json_merge_preserve json_object json_quote json_remove json_replace json_search json_set
 json_type json_unquote json_valid last_day last_insert_id lcase least length ln load_file locate
-log log10 log2 lower lpad ltrim make_set makedate maketime max md5 mid min monthname name_const
+log log10 log2 lower lpad ltrim make_set makedate maketime max mid min monthname name_const
 now nullif oct octet_length ord period_add period_diff pi position pow power quote radians rand
-release_lock repeat reverse round row_count rpad rtrim sec_to_time session_user sha sha1 sha2
+release_lock repeat reverse round row_count rpad rtrim sec_to_time session_user sha2
 sign sin sleep soundex space sqrt std stddev stddev_pop stddev_samp str_to_date strcmp subdate
 substr substring substring_index subtime sum sysdate system_user tan time_format time_to_sec
 timediff to_base64 to_days to_seconds trim ucase uncompress uncompressed_length unhex
@@ -36,11 +36,11 @@ yearweek
 _WORDS: Final = """
 ALL AND ANY AS ASCII BETWEEN BIGINT BINARY BIT BLOB BY CASE CHAR CHARACTER CHARSET COALESCE
 COLLATION CONVERT CURRENT_DATE CURRENT_TIME CURRENT_TIMESTAMP CURRENT_USER DATABASE DATE
-DATETIME DAY DEC DECIMAL DEFAULT DISTINCT DIV DOUBLE ELSE ELSEIF ENUM ESCAPE EXISTS FLOAT FROM
+DATETIME DAY DEC DECIMAL DEFAULT DISTINCT DIV DOUBLE ELSE ELSEIF ENUM EXISTS FLOAT FROM
 HAVING HOUR IF IN INDEX INSERT INT INTEGER INTERVAL INTO IS JOIN KEY LEFT LIKE LIMIT LOCALTIME
 LOCALTIMESTAMP MATCH MEDIUMINT MICROSECOND MINUTE MOD MONTH NCHAR NOT NUMERIC NVARCHAR ON OR
 PARTITION QUARTER REAL REGEXP REPLACE RETURN RIGHT RLIKE ROW SCHEMA SECOND SELECT SET SMALLINT
-SOME TEXT THEN TIME TIMESTAMP TIMESTAMPADD TIMESTAMPDIFF TINYINT TRUNCATE UNION UNTIL USER USING
+SOME TEXT THEN TIME TIMESTAMP TIMESTAMPADD TIMESTAMPDIFF TINYINT TRUNCATE UNION USER USING
 UTC_DATE UTC_TIME UTC_TIMESTAMP VALUE VALUES VARBINARY VARCHAR WEEK WHEN WHERE WHILE XOR YEAR
 """
 

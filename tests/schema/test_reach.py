@@ -1,0 +1,144 @@
+"""A statement that is passed never changed a captured table: made at random, and run by servers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import pymysql
+import pytest
+from hypothesis import HealthCheck, event, given, settings
+
+from pipeline.schema.context import ANSI_QUOTES, ServerDialect, StatementContext
+from pipeline.schema.model import ServerSchema
+from pipeline.schema.reach import Passed, Reaches, Unknown, Verdict, reached
+from pipeline.schema.statements.functions import BUILT_IN, KEYWORDS
+from pipeline.schema.statements.row_changes import read_row_change
+from pipeline.table import TableName
+from tests.fix_mysql import MySqlStand
+from tests.mysql.reading import server
+from tests.schema.random_row_changes import statements
+
+CAPTURED = ("kept", "child")
+_COLUMNS = "id int primary key, v int"
+MADE = (
+    f"create table kept ({_COLUMNS})",
+    f"create table parent ({_COLUMNS}, key (v))",
+    f"create table child ({_COLUMNS}, foreign key (id) references parent (id) on delete cascade"
+    " on update cascade)",
+    f"create table beat ({_COLUMNS})",
+    f"create table watched ({_COLUMNS})",
+    f"create table {{far}}.away ({_COLUMNS})",
+    "create trigger seen after update on watched for each row update kept set v = 70",
+    "create trigger {far}.seen before insert on {far}.away for each row"
+    " begin if new.id > 5 then delete from {here}.watched; replace into {here}.beat"
+    " select id, 5 from {here}.kept; end if; end",
+    "create trigger gone after delete on watched for each row delete from kept where id = 1",
+    "create view over_kept as select * from kept",
+    "create view over_beat as select * from beat where id in (select id from kept)",
+    "create function own() returns int deterministic begin update kept set v = 80;"
+    " return 61; end",
+    "create function {far}.own() returns int deterministic begin update {here}.kept set v = 90;"
+    " return 61; end",
+    *(f"insert into {name} values (1, 1), (2, 2)" for name in ("parent", "child", "kept", "beat")),
+    "insert into watched values (1, 1), (2, 2)",
+    "insert into {far}.away values (1, 1), (2, 2)",
+)
+
+
+@dataclass
+class Server:
+    """Two databases, all their structures, and a session that rolls back."""
+
+    here: str
+    far: str
+    schema: ServerSchema
+    facts: ServerDialect
+    cursor: pymysql.cursors.Cursor
+
+    def verdict(self, text: str, mode: int = 0) -> Verdict:
+        change = read_row_change(text, StatementContext(self.facts, self.here, mode))
+        if isinstance(change, str):
+            return Unknown(change)
+        captured = {TableName(self.here, name) for name in CAPTURED}
+        return reached(change, self.schema, captured.__contains__, lambda _: False)
+
+    def changed(self, text: str) -> set[str]:
+        """Captured tables that the statement changes."""
+        before = self._rows()
+        try:
+            self.cursor.execute(text)
+        except pymysql.MySQLError:
+            return set()
+        finally:
+            after = self._rows()
+            self.cursor.execute("rollback")
+        return {name for name in CAPTURED if before[name] != after[name]}
+
+    def _rows(self) -> dict[str, object]:
+        found: dict[str, object] = {}
+        for name in CAPTURED:
+            self.cursor.execute(f"select * from {self.here}.{name} order by id")
+            found[name] = self.cursor.fetchall()
+        return found
+
+
+@pytest.fixture(scope="module", params=["mysql_newest", "mysql80", "mysql57", "mariadb"])
+def made(request: pytest.FixtureRequest) -> Iterator[Server]:
+    stand: MySqlStand = request.getfixturevalue(request.param)
+    with stand.own_database() as here, stand.own_database() as far:
+        names = {"here": here, "far": far}
+        stand.execute(*(one.format(**names) for one in MADE), database=here)
+        for name in (here, far):
+            stand.execute(f"grant trigger, show view on `{name}`.* to {stand.account}")
+        baseline = server(stand).baseline()
+        schema = ServerSchema()
+        for database in baseline.databases:
+            schema = schema.with_database(database)
+        for table in baseline.tables:
+            schema = schema.with_table(table)
+        number = stand.version[0] * 10_000 + stand.version[1] * 100 + stand.version[2]
+        flavour = "mariadb" if "mariadb" in request.param else "mysql"
+        facts = replace(ServerDialect(), version=number, flavour=flavour)
+        with stand.connect(here, autocommit=False) as connection, connection.cursor() as cursor:
+            yield Server(here, far, schema, facts, cursor)
+
+
+@pytest.mark.parametrize("quotes", [False, True])
+@given(text=statements())
+@settings(max_examples=150, deadline=None, suppress_health_check=[*HealthCheck])
+def test_what_is_passed_changes_nothing(made: Server, quotes: bool, text: str) -> None:
+    """And a captured table that is changed is among those that the statement is said to reach."""
+    text = text.replace("here", made.here).replace("far", made.far)
+    made.cursor.execute(f"set sql_mode = '{'ansi_quotes' if quotes else ''}'")
+    changed = made.changed(text)
+    verdict = made.verdict(text, ANSI_QUOTES if quotes else 0)
+    event(f"{type(verdict).__name__}, changed {len(changed)}")
+    match verdict:
+        case Passed():
+            assert changed == set()
+        case Reaches(tables):
+            assert changed <= {table.name for table in tables}
+
+
+def test_no_word_before_a_parenthesis_calls_a_stored_function(made: Server) -> None:
+    """What is taken for built in is built in, on every server; a keyword never calls anything."""
+    called = []
+    for word in sorted({*BUILT_IN, *KEYWORDS}):
+        made.cursor.execute(f"drop function if exists {made.here}.`{word}`")
+        made.cursor.execute(
+            f"create function {made.here}.`{word}`() returns int no sql"
+            " begin set @called = 1; return 1; end"
+        )
+        for arguments in ("", "1", "1, 2"):
+            made.cursor.execute("set @called = 0")
+            try:
+                made.cursor.execute(f"select {word}({arguments})")
+            except pymysql.MySQLError as error:
+                if error.args[0] == 1305:
+                    called.append(word)
+            made.cursor.execute("select @called")
+            ((now,),) = made.cursor.fetchall()
+            called += [word] if int(now) else []
+        made.cursor.execute(f"drop function {made.here}.`{word}`")
+    assert called == []
