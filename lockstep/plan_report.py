@@ -14,6 +14,7 @@ from lockstep.report import (
     show_quarantined,
     show_table,
 )
+from pipeline.errors import LogStops
 from pipeline.runs.inspecting.plan import PlannedStart, RunPlan
 from pipeline.runs.inspecting.plan_reading import PlannedReading
 from pipeline.runs.rejoining.log_reach import ReturnPlan
@@ -120,6 +121,7 @@ def _reading_json(reading: PlannedReading) -> dict[str, Any]:
         "largest_transaction": None
         if largest is None
         else {"position": str(largest.at), "bytes": largest.log_bytes, "rows": largest.rows},
+        "passed_statements": list(reading.passed),
         "rereads": {str(table): why for table, why in reading.rereads.items()},
         "quarantined": quarantined_json(reading.quarantined),
     }
@@ -154,6 +156,8 @@ def show_plan(context: CommandContext, source: str, plan: RunPlan) -> None:
         context.say(f"  {statement.at}  {statement.text}\n    {statement.effect}")
     if reading.more_statements:
         context.say(f"  and {counted(reading.more_statements, 'more statement')}")
+    for line in reading.passed:
+        context.say(f"  {line}")
     for table, why in reading.rereads.items():
         context.say(f"  {table} is read from the source: {why}")
     if reading.quarantined:
@@ -163,7 +167,9 @@ def show_plan(context: CommandContext, source: str, plan: RunPlan) -> None:
 
 def _lines(source: str, plan: RunPlan) -> Iterator[str]:
     if plan.refusal is not None:
-        yield f"{source}: the next run would be refused: {plan.refusal.message}"
+        before = plan.refusal.before if isinstance(plan.refusal, LogStops) else ""
+        would = f"capture all up to {before} and end there" if before else "be refused"
+        yield f"{source}: the next run would {would}: {plan.refusal.message}"
         yield f"  hint: {plan.refusal.hint}"
     elif plan.reading is not None:
         gap = plan.start is not None and bool(plan.start.gap_tables)

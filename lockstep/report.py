@@ -91,6 +91,7 @@ def run_json(record: RunRecord, lake: str) -> dict[str, Any]:
         "transactions": captured.transactions if captured else 0,
         "rows": captured.rows if captured else 0,
         "bytes": captured.log_bytes if captured else 0,
+        "passed_statements": captured.passed if captured else 0,
         "requests": requests_json(record.requests),
         "seconds": _seconds(record),
         "tables": tables_json(merged, lake) if merged else {},

@@ -118,6 +118,7 @@ def _preflight(
         keep,
         plan.snapshot,
         plan.lake.foreign_keys,
+        plan.passes,
     )
 
 

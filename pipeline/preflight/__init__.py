@@ -23,7 +23,7 @@ from pipeline.source_plan import SnapshotPlan
 from pipeline.survey import Survey
 from pipeline.table import TableName
 from pipeline.table_state import Extent, TableState
-from pipeline.tables import TablePatterns
+from pipeline.tables import NamePatterns, TablePatterns
 
 __all__ = ["Finding", "KeptMirror", "Level", "pause_from_now", "preflight", "require_ready"]
 
@@ -71,11 +71,13 @@ def preflight(
     keep: timedelta = KEEP,
     reading: SnapshotPlan | None = None,
     foreign_keys: ForeignKeys = ForeignKeys.QUARANTINE,
+    passes: NamePatterns | None = None,
 ) -> tuple[Finding, ...]:
     """Every finding about a source, gravest first. `states` are the ledger's, `pause` the
     longest time between two scheduled runs, `partial` the ledger's partial tables, `mirrors`
     those there are, whose versions are promised for `keep`; `reading`: how tables are read;
-    `foreign_keys`: what becomes of children whose changes are not logged."""
+    `foreign_keys`: what becomes of children whose changes are not logged; `passes`: tables whose
+    statements are passed on a person's word."""
     return check_findings(
         Known.of(survey, server.tables(), patterns, states),
         SourceEvidence.of(
@@ -88,5 +90,6 @@ def preflight(
             keep,
             reading,
             foreign_keys,
+            passes,
         ),
     )

@@ -20,6 +20,7 @@ TOPIC: Final = "the account"
 _FEW_CONNECTIONS: Final = 3
 _PER_CHUNK: Final = 3
 _FEW_STATEMENTS: Final = 100
+_CODE: Final = ("TRIGGER", "SHOW VIEW")
 METADATA_LOCKS: Final = TableName("performance_schema", "metadata_locks")
 
 
@@ -157,6 +158,29 @@ def _statements(looked: SourceEvidence) -> Iterator[Verdict]:
         )
 
 
+def _code(looked: SourceEvidence) -> Iterator[Verdict]:
+    if looked.passes.texts:
+        yield Fine(
+            "statements in the log that change them are passed on your word (passed_statements): "
+            + ", ".join(looked.passes.texts)
+        )
+    if "grants" in looked.survey.unanswered:
+        return
+    grants = read_grants(looked.survey.grants)
+    everywhere = TableName("", "")
+    lacks = [one for one in _CODE if not covers(grants, one, everywhere)]
+    if not lacks:
+        yield Fine("triggers and views are seen in every database")
+        return
+    cure = _grant_statement(looked, ", ".join(lacks))
+    odd = [one for one in looked.survey.odd_sessions if one.variable == "binlog_format"]
+    said = (
+        f"{account_of(looked)} may not see all triggers and views: a statement that is logged "
+        "instead of rows stops a run where they would tell what it changes"
+    )
+    yield Fault(said, cure=cure) if odd else Fine(f"{said}. If there are such: {cure}")
+
+
 CHECK_RULES: Final = (
     CheckRule(
         "replication privileges",
@@ -227,6 +251,17 @@ CHECK_RULES: Final = (
         "GRANT SELECT ON performance_schema.metadata_locks TO 'user'@'host'; (MariaDB: GRANT "
         "PROCESS ON *.*)",
         _waiting,
+    ),
+    CheckRule(
+        "triggers and views",
+        TOPIC,
+        "TRIGGER and SHOW VIEW on *.*, and passed_statements in lockstep.toml",
+        "warning",
+        "a statement that is logged instead of rows (by pt-heartbeat, pt-table-checksum, a managed "
+        "service) is passed only where its table is known to have no trigger that changes a "
+        "captured one; otherwise it stops a run. Looked at while a session logs statements",
+        "GRANT TRIGGER, SHOW VIEW ON *.* TO 'user'@'host';",
+        _code,
     ),
     CheckRule(
         "prepared statements",

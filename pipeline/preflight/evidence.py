@@ -16,7 +16,7 @@ from pipeline.source_plan import SnapshotPlan
 from pipeline.survey import Survey, SurveyedTable
 from pipeline.table import TableName, TableStructure
 from pipeline.table_state import Extent, TableCondition, TableState
-from pipeline.tables import TablePatterns
+from pipeline.tables import NamePatterns, TablePatterns
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +86,8 @@ class SourceEvidence:
     """How tables are read from the source."""
 
     foreign_keys: ForeignKeys = ForeignKeys.QUARANTINE
+    passes: NamePatterns = field(default_factory=NamePatterns)
+    """Tables whose statements are passed on a person's word."""
 
     @classmethod
     def of(
@@ -99,6 +101,7 @@ class SourceEvidence:
         keep: timedelta = KEEP,
         reading: SnapshotPlan | None = None,
         foreign_keys: ForeignKeys = ForeignKeys.QUARANTINE,
+        passes: NamePatterns | None = None,
     ) -> SourceEvidence:
         tables = tuple(table for table in survey.tables if patterns.matches(table.name))
         captured = tuple(structure for structure in structures if patterns.matches(structure.name))
@@ -115,6 +118,7 @@ class SourceEvidence:
             keep,
             reading or SnapshotPlan(),
             foreign_keys,
+            passes or NamePatterns(),
         )
 
     @property

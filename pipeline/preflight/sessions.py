@@ -21,7 +21,8 @@ SURPRISES: Final = {
     ),
     "binlog_format": (
         ("STATEMENT", "MIXED"),
-        "its changes are logged as statements, which stop a run",
+        "its changes are logged as statements: captured tables that one reaches are quarantined, "
+        "and one that may change any table stops a run",
     ),
     "binlog_row_image": (
         ("MINIMAL", "NOBLOB"),

@@ -12,7 +12,7 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from time import perf_counter
 
-from pipeline.batch import Batch
+from pipeline.batch import Batch, BatchState
 from pipeline.bounds import RunBounds
 from pipeline.decisions import AttemptOutcome, Decision, Lease
 from pipeline.engines import why_refused
@@ -83,18 +83,37 @@ def _captured(work: Workplace, lease: Lease) -> CaptureReport:
 
 
 def _up_to_stop(work: Workplace, lease: Lease, error: LogStops) -> CaptureReport:
-    """What lies before the place in the log that lets no run by, captured; the error itself where
-    nothing lies there. A run that begins at the place is refused at once, so that one which dies
-    behind this capture has nothing to remember."""
+    """What lies before the place in the log that lets no run by, captured; where all of that is
+    captured, nothing, if batches of an earlier run still have to be merged, else the error itself.
+    So a run that dies behind this capture has nothing to remember."""
     before = Coordinates.parse(error.before) if error.before else None
-    captured = _captured_at(work)
-    if before is None or (
-        captured is not None and captured.file == before.file and captured >= before
-    ):
+    cursor = work.ledger.captured_cursor(work.source.name)
+    at = None if cursor is None else cursor.position.at
+    if before is not None and (at is None or at.file != before.file or at < before):
+        end = replace(work.source, until=AtCoordinates(before))
+        report = _capture_once(replace(work, source=end), lease)
+        return replace(report, stopped=named(error, work.source.name))
+    states = {batch.state for batch in work.ledger.unfinished(work.source.name)}
+    if cursor is None or not states & {BatchState.CAPTURED, BatchState.MERGED}:
         raise error
-    end = replace(work.source, until=AtCoordinates(before))
-    report = _capture_once(replace(work, source=end), lease)
-    return replace(report, stopped=named(error, work.source.name))
+    return CaptureReport(
+        batch=None,
+        rule="nothing-to-do",
+        reason="what was captured before is merged first",
+        start=cursor.position,
+        end=cursor.position,
+        transactions=0,
+        rows=0,
+        log_bytes=0,
+        counts={},
+        quarantined=(),
+        softened={},
+        repaired=(),
+        start_seconds=0.0,
+        capture_seconds=0.0,
+        short=True,
+        stopped=named(error, work.source.name),
+    )
 
 
 def _to_the_end(work: Workplace, lease: Lease) -> CaptureReport:

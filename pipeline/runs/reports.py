@@ -47,7 +47,8 @@ class CaptureReport:
     tables of which rows are still to be read from the source; `loaded`: those of which all were,
     and that count from this batch on. `refreshed`: what was read of a table by a condition.
     `largest`: bytes of the log that the largest transaction takes. `stopped`: what stands in the
-    log right behind `end` and lets no run by; the run ends with it once all before is merged."""
+    log right behind `end` and lets no run by; the run ends with it once all before is merged.
+    `passed`: statements that stand in the log instead of rows and change no captured table."""
 
     batch: int | None
     rule: str
@@ -72,6 +73,7 @@ class CaptureReport:
     refreshed: Refreshed | None = None
     largest: int = 0
     stopped: LogStops | None = None
+    passed: int = 0
 
     def behind(self, caught_up: CaptureReport, reread: Collection[TableName]) -> CaptureReport:
         """With the batch before it that caught tables up; `reread`: those that it left to
@@ -111,6 +113,7 @@ class CaptureReport:
             refreshed=self.refreshed or other.refreshed,
             largest=max(self.largest, other.largest),
             stopped=other.stopped,
+            passed=self.passed + other.passed,
         )
 
 

@@ -1,4 +1,5 @@
-"""pt-online-schema-change itself under a writer: the mirror is the table."""
+"""Percona Toolkit itself: under pt-online-schema-change and a writer the mirror is the table, and
+the statements of pt-heartbeat and pt-table-checksum stop nothing."""
 
 from __future__ import annotations
 
@@ -39,6 +40,31 @@ def test_a_run_in_the_middle_and_one_behind(
     assert set() == shop.helpers()
     assert shop.read_anew() == ["t"]
     shop.require_followed()
+
+
+def test_statements_in_place_of_rows(toolkit: PerconaToolkit, mysql80: MySqlStand) -> None:
+    """pt-heartbeat and pt-table-checksum set their sessions to statement format: what they write
+    to their own tables is passed and counted, reading captured tables is fine."""
+    mysql = mysql80
+    with mysql.own_database() as name, mysql.own_database() as own:
+        mysql.execute(f"grant trigger on `{own}`.* to {mysql.account}")
+        shop = Shop.made(mysql, name, ["t"])
+        beaten = toolkit.run(
+            *("pt-heartbeat", mysql, f"--database={own}", "--table=heartbeat", "--create-table"),
+            *("--update", "--run-time=2", "--interval=0.5", "--no-version-check"),
+        )
+        summed = toolkit.run(
+            *("pt-table-checksum", mysql, f"--databases={name}", f"--replicate={own}.checksums"),
+            *("--recursion-method=none", "--no-version-check", "--chunk-size=50"),
+        )
+        mysql.execute(f"insert into {name}.t values (-1, 1)")
+        report = shop.follower.run()
+        written = mysql.rows(f"select count(*) from {own}.checksums")[0][0]
+        assert written > 0, summed
+        assert mysql.rows(f"select count(*) from {own}.heartbeat") == [(1,)], beaten
+        assert report.passed > written
+        assert (report.stopped, report.quarantined) == (None, ())
+        shop.require_followed()
 
 
 @pytest.mark.soak

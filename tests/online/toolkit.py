@@ -1,4 +1,4 @@
-"""pt-online-schema-change itself, from Debian's packages, never installed.
+"""Programs of Percona Toolkit themselves, from Debian's packages, never installed.
 
 Belongs here: which package it comes from and the words that start it. Does not: who writes
 meanwhile, what a run makes of it.
@@ -10,6 +10,7 @@ library: it runs on a Debian of any age.
 from __future__ import annotations
 
 import os
+import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -45,6 +46,7 @@ class PerconaToolkit:
     def __init__(self, cache: Path) -> None:
         root = unpacked(PERCONA_TOOLKIT, cache)
         perl = through_own_loader(PERCONA_TOOLKIT, root, root / "usr/bin/perl")
+        self._perl, self._programs = perl, root / "usr/bin"
         self._command = (*perl, str(root / "usr/bin/pt-online-schema-change"))
         modules = [str(folder) for module in _MODULES for folder in sorted(root.glob(module))]
         (plugins,) = root.glob("usr/lib/*-linux-gnu/libmariadb3/plugin")
@@ -73,3 +75,13 @@ class PerconaToolkit:
         password = [f"--password={mysql.server.password}"] if mysql.server.password else []
         command = [*self._command, *options, *password, *more, dsn]
         return Tool(command, self._environment, log)
+
+    def run(self, program: str, mysql: MySqlStand, *options: str) -> str:
+        """Another program of the toolkit, to its end; what it said."""
+        password = [f"--password={mysql.server.password}"] if mysql.server.password else []
+        host = ["--host=127.0.0.1", f"--port={mysql.port}", f"--user={mysql.server.user}"]
+        command = [*self._perl, str(self._programs / program), *host, *password, *options]
+        done = subprocess.run(
+            command, env=self._environment, capture_output=True, text=True, check=False, timeout=60
+        )
+        return done.stdout + done.stderr

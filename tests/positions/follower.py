@@ -22,7 +22,7 @@ from pipeline.runs.merge import merge
 from pipeline.runs.reports import CaptureReport
 from pipeline.source_plan import SnapshotPlan, SourcePlan, StandbyPlan
 from pipeline.table import TableName
-from pipeline.tables import TablePatterns
+from pipeline.tables import NamePatterns, TablePatterns
 from tests.twins.changelog import MemoryChangelog
 from tests.twins.claims import MemoryClaims
 from tests.twins.lake import MemoryLake
@@ -65,6 +65,7 @@ class Follower:
     snapshot: SnapshotPlan = field(default_factory=SnapshotPlan)
     notes: list[str] = field(default_factory=list)
     """What runs told a person."""
+    passes: Sequence[str] = ()
 
     def work(self, until: str | None = None) -> Workplace:
         start: Place | None = parse_place(self.start) if self.start else None
@@ -78,6 +79,7 @@ class Follower:
             standby=self.standby,
             until=parse_place(until) if until else None,
             snapshot=self.snapshot,
+            passes=NamePatterns(tuple(self.passes)),
         )
         return Workplace(
             source=plan,

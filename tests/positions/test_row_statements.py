@@ -111,6 +111,73 @@ def test_what_a_statement_reaches_is_quarantined(
     assert shop.changed() <= reached
 
 
+def test_triggers_and_views_are_followed(shop: Shop) -> None:
+    """What holds at a statement's place counts: triggers that came, went, or went with their table
+    to another name, and views that are others now."""
+    name = shop.name
+    shop.put(
+        "create trigger later after insert on beat for each row update kept set v = 0",
+        "drop trigger seen",
+        "insert into watched values (21, 1)",
+        "rename table beat to beaten",
+        "alter view over_kept as select * from watched",
+    )
+    assert shop.quarantined() == set()
+    shop.put("insert into over_kept values (22, 1)", "drop trigger later")
+    assert shop.quarantined() == set()
+    shop.put(
+        "insert into beaten values (23, '')",
+        "create trigger later after insert on beaten for each row update kept set v = 5",
+        "insert into beaten values (24, '')",
+    )
+    assert shop.quarantined() == {"kept"}
+    assert shop.changed() <= {"kept"}
+    schemas = [one.schema for one in shop.follower.ledger.databases(SOURCE) if one.name == name]
+    found = [schema.code.triggers for schema in schemas if schema and schema.code]
+    assert [[(one.name, one.table.name) for one in triggers or ()] for triggers in found] == [
+        [("later", "beaten")]
+    ]
+
+
+def test_a_database_of_which_no_trigger_is_seen(mysql: MySqlStand) -> None:
+    """The account has no TRIGGER: what the statement reaches is not known, until a person says
+    so."""
+    with mysql.own_database() as name:
+        mysql.execute(*TABLES, database=name)
+        follower = Follower(server(mysql), [f"{name}.kept"], "latest")
+        follower.run()
+        beat = "insert into beat values (9, '')"
+        mysql.execute("set binlog_format = statement", beat, database=name)
+        with pytest.raises(UnsupportedStatement, match="lacks TRIGGER") as stopped:
+            follower.run()
+        assert f'passed_statements = ["{name}.beat"]' in stopped.value.hint
+        follower.passes = (f"{name}.be%",)
+        assert follower.run().passed == 1
+
+
+@pytest.mark.parametrize("charset", ["gbk", "sjis"])
+def test_names_in_other_character_sets(mysql: MySqlStand, charset: str) -> None:
+    """The second byte of a character may be a backslash there."""
+    with mysql.own_database() as name:
+        mysql.execute(f"grant trigger on `{name}`.* to {mysql.account}")
+        odd = {"gbk": "\u8aa0", "sjis": "\u8868"}[charset]
+        assert odd.encode(charset)[1:] == b"\\"
+        mysql.execute(
+            f"create table `{odd}` (id int primary key, v varchar(9)) charset utf8mb4",
+            "create table kept (id int primary key)",
+            database=name,
+        )
+        follower = Follower(server(mysql), [f"{name}.kept"], "latest")
+        follower.run()
+        with mysql.connect(name, charset=charset) as connection, connection.cursor() as cursor:
+            cursor.execute("set binlog_format = statement")
+            cursor.execute(f"insert into `{odd}` values (1, '{odd}')")
+            cursor.execute("insert into kept values (1)")
+        report = follower.run()
+        assert report.passed == 1
+        assert [one.table.name for one in report.quarantined] == ["kept"]
+
+
 def test_rows_of_a_merge_table_are_those_of_its_parts(shop: Shop) -> None:
     """The log has them under its name; the parts' table maps stand beside it. Their rows of before
     are captured, and other tables go on."""

@@ -7,6 +7,8 @@ from __future__ import annotations
 import pytest
 
 from pipeline.errors import LogStops
+from pipeline.runs.capture import capture
+from pipeline.runs.merge import merge
 from tests.fix_mysql import MySqlStand
 from tests.positions.follower import SOURCE
 from tests.positions.one_table import Shop, open_shop
@@ -59,3 +61,24 @@ def test_later_runs_end_there_at_once(shop: Shop) -> None:
     shop.follower.choose(behind)
     assert shop.follower.run().stopped is None
     assert shop.keys() == [1, 3]
+
+
+@pytest.mark.parametrize("steps", [1, 2])
+def test_a_run_that_dies_before_the_end_has_nothing_to_remember(shop: Shop, steps: int) -> None:
+    """Killed behind its capture, or its merge: the next run does the rest, and ends there."""
+    shop.put(1)
+    before = shop.head()
+    stop(shop)
+    shop.put(3)
+    follower = shop.follower
+    with follower.ledger.lock(SOURCE, "dies", None) as lease:
+        work = follower.work()
+        capture(work, lease)
+        if steps > 1:
+            merge(work, lease)
+    assert follower.run().stopped is not None
+    assert shop.keys() == [1]
+    acknowledged = follower.ledger.acknowledged_cursor(SOURCE)
+    assert acknowledged is not None and str(acknowledged.position.at) == before
+    with pytest.raises(LogStops):
+        follower.run()

@@ -36,8 +36,7 @@ MADE = (
     "create trigger gone after delete on watched for each row delete from kept where id = 1",
     "create view over_kept as select * from kept",
     "create view over_beat as select * from beat where id in (select id from kept)",
-    "create function own() returns int deterministic begin update kept set v = 80;"
-    " return 61; end",
+    "create function own() returns int deterministic begin update kept set v = 80; return 61; end",
     "create function {far}.own() returns int deterministic begin update {here}.kept set v = 90;"
     " return 61; end",
     *(f"insert into {name} values (1, 1), (2, 2)" for name in ("parent", "child", "kept", "beat")),

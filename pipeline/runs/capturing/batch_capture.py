@@ -140,6 +140,7 @@ class BatchCapture:
             loading=self._loading(),
             loaded=self.segmenter.joining.loaded,
             largest=self.reading.largest,
+            passed=record.passed_statements,
         )
 
 

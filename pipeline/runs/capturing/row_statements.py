@@ -42,8 +42,9 @@ class RowStatements:
         change = read_row_change(logged.text, logged.context)
         verdict = Unknown(change) if isinstance(change, str) else self._reached(change)
         if isinstance(verdict, Passed) and not isinstance(change, str):
-            names = [str(written.table) for written in change.writes]
-            self.passed[", ".join(names) or "no table"] += 1
+            word = any(self._source.passes.matches(written.table) for written in change.writes)
+            names = ", ".join(str(written.table) for written in change.writes) or "no table"
+            self.passed[f"{names} (passed_statements)" if word else names] += 1
         return verdict
 
     def judge_created(self, logged: LoggedStatement) -> Verdict:

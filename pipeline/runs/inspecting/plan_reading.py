@@ -37,8 +37,9 @@ class PlannedReading:
     """What the run would read. `why` it ends at `end`; `runs`: so many like this one reach
     the end it is aimed at. `foreign`: transactions that change no captured table. `refusal`:
     what would end it before anything is recorded. `merges`: how each table's changes would be
-    merged, and why. `end_is_behind`: nothing is read because the end that a person fixed is not
-    behind the start."""
+    merged, and why. `passed`: what is said of statements that stand in the log instead of rows and
+    change no captured table. `end_is_behind`: nothing is read because the end that a person fixed
+    is not behind the start."""
 
     end: Position
     why: str
@@ -56,6 +57,7 @@ class PlannedReading:
     rereads: Mapping[TableName, str] = field(default_factory=dict)
     merges: Mapping[TableName, str] = field(default_factory=dict)
     end_is_behind: bool = False
+    passed: tuple[str, ...] = ()
 
 
 def read_ahead(work: Workplace, run_start: RunStart, returns: ReturnPlan) -> PlannedReading:
@@ -96,6 +98,7 @@ def read_ahead(work: Workplace, run_start: RunStart, returns: ReturnPlan) -> Pla
         rereads=dict(sorted(tally.rereads.items())),
         merges=foreseen_merges(work, run_start, basis.structures, tally.tables, tally.replaced),
         end_is_behind=bounds.end < run_start.facts.head and bounds.reached(run_start.start.at),
+        passed=tuple(reading.row_statements.lines()),
     )
 
 
