@@ -29,6 +29,7 @@ from pipeline.survey import (
 )
 from pipeline.table import Column, TableName
 from pipeline.table_state import Extent
+from pipeline.tables import NamePatterns
 from resources.lake import statement
 from tests.pipeline.preflight_made import (
     ANSWERING,
@@ -50,6 +51,9 @@ ID = Column("id", "int")
 def kind(name: str, engine: str, partitioned: bool = False) -> SourceEvidence:
     """The shop with one table of that kind and engine."""
     return looked(surveyed(tables=(SurveyedTable(ORDERS, name, engine, partitioned),)))
+
+
+ALL = ("GRANT ALL PRIVILEGES ON *.* TO `lockstep`@`%`",)
 
 
 def settings(**found: str) -> SourceEvidence:
@@ -127,6 +131,18 @@ CASES: list[tuple[str, SourceEvidence, str]] = [
         "waiting ALTER",
         looked(surveyed(grants=("GRANT SELECT ON *.* TO `a`@`%`",), **MARIADB)),
         "warning",
+    ),
+    ("triggers and views", looked(surveyed(grants=ALL)), "ok"),
+    ("triggers and views", looked(), "ok"),
+    (
+        "triggers and views",
+        looked(surveyed(odd_sessions=(OddSession("binlog_format", "STATEMENT", 1),))),
+        "warning",
+    ),
+    (
+        "triggers and views",
+        replace(looked(surveyed(grants=ALL)), passes=NamePatterns(("mysql.rds_%",))),
+        "ok",
     ),
     ("prepared statements", settings(max_prepared_stmt_count="9"), "warning"),
     ("binlog_checksum", settings(binlog_checksum="NONE"), "warning"),
