@@ -81,6 +81,26 @@ def may_change_code(text: str) -> bool:
     return "TRIGGER" in upper or "VIEW" in upper
 
 
+def changes_code(text: str, context: StatementContext) -> bool:
+    """Whether a statement changes triggers or views, or may."""
+    if not may_change_code(text):
+        return False
+    try:
+        reader = StatementReader(text, context)
+        return bool(reader.accept_any("CREATE", "ALTER", "DROP")) and bool(_kind(reader))
+    except CannotRead:
+        return True
+
+
+def _kind(reader: StatementReader) -> str:
+    """TRIGGER or VIEW behind CREATE, ALTER or DROP; "" for anything else."""
+    skip_attributes(reader)
+    if reader.accept("JSON"):
+        reader.accept("RELATIONAL")
+        reader.accept("DUALITY")
+    return reader.accept_any("TRIGGER", "VIEW")
+
+
 def with_code(schema: ServerSchema, text: str, context: StatementContext) -> ServerSchema:
     """The schema after a statement that changes triggers or views, if it is one. Where its text
     cannot be read, what its database has is unknown from there on."""
@@ -95,11 +115,7 @@ def _with_statement(schema: ServerSchema, reader: StatementReader) -> ServerSche
     word = reader.accept_any("CREATE", "ALTER", "DROP")
     if not word:
         return schema
-    skip_attributes(reader)
-    if reader.accept("JSON"):
-        reader.accept("RELATIONAL")
-        reader.accept("DUALITY")
-    kind = reader.accept_any("TRIGGER", "VIEW")
+    kind = _kind(reader)
     if not kind:
         return schema
     reader.if_not_exists()

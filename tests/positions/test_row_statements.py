@@ -10,6 +10,7 @@ import pytest
 
 from pipeline.errors import UnsupportedStatement
 from tests.fix_mysql import MySqlStand
+from tests.mysql.logged import head
 from tests.mysql.reading import server
 from tests.positions.follower import SOURCE, Follower
 
@@ -137,6 +138,17 @@ def test_triggers_and_views_are_followed(shop: Shop) -> None:
     assert [[(one.name, one.table.name) for one in triggers or ()] for triggers in found] == [
         [("later", "beaten")]
     ]
+
+
+@pytest.mark.parametrize("end", ["drop trigger seen", "drop table watched"])
+def test_what_went_before_a_first_run_is_not_known(shop: Shop, end: str) -> None:
+    """The server has no such trigger any more when its structures are read; at the statement's
+    place it had."""
+    place = str(head(shop.stand))
+    shop.put("insert into watched values (31, 1)", end)
+    follower = Follower(server(shop.stand), [f"{shop.name}.kept"], place)
+    with pytest.raises(UnsupportedStatement, match="cannot be told"):
+        follower.run()
 
 
 def test_a_database_of_which_no_trigger_is_seen(mysql: MySqlStand) -> None:

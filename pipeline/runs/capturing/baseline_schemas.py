@@ -6,7 +6,8 @@ Does not: whether the server must be asked (`initial_schemas`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from pipeline.binlog.stream.framing import FIRST_OFFSET
 from pipeline.binlog.transactions.buffer import TransactionBuffer
@@ -22,9 +23,20 @@ from pipeline.runs.capturing.known_structures import Given
 from pipeline.runs.capturing.logged_statements import facts_of_writer, logged_statements
 from pipeline.runs.capturing.obstacles import with_way_on
 from pipeline.runs.context import Workplace
+from pipeline.schema.code import changes_code
 from pipeline.schema.history import DatabaseVersion, Knowledge, SchemaVersion, VersionOrigin
 from pipeline.schema.logged import LoggedStatement
-from pipeline.schema.statements.changes import Irrelevant, NotUnderstood
+from pipeline.schema.statements.changes import (
+    AlterTable,
+    CreateLike,
+    CreateSelect,
+    CreateTable,
+    DropTables,
+    Irrelevant,
+    NotUnderstood,
+    RenameTables,
+    RenameTo,
+)
 from pipeline.schema.statements.read import read_change
 from pipeline.schema.statements.touched import Touched, needed_by, touched_by
 from pipeline.schema.tracker import Later, SchemaTracker
@@ -155,8 +167,14 @@ def _seeded(
     for name, why in baseline.unread.items():
         if name not in touched:
             versions[name] = _not_known(name, start, why)
+    unknown = _unknown_code(between, [database.name for database in baseline.databases])
     databases = tuple(
-        DatabaseVersion(database.name, start, database) for database in baseline.databases
+        DatabaseVersion(
+            database.name,
+            start,
+            replace(database, code=None) if database.name in unknown else database,
+        )
+        for database in baseline.databases
     )
     numbers = work.ledger.last_versions(work.source.name)
     source = work.source.name
@@ -169,6 +187,36 @@ def _seeded(
         if newest.table not in versions and newest.table not in later:
             tracker.carry(newest.table, None, start)
     return tracker
+
+
+def _unknown_code(between: Iterable[LoggedStatement], databases: Collection[str]) -> frozenset[str]:
+    """Databases that may have had other triggers and views at the start than the server has now:
+    triggers go with a table that is dropped, and follow one that is renamed."""
+    found = set[str]()
+    for logged in between:
+        read = read_change(logged.text, logged.context)
+        if isinstance(read, Irrelevant):
+            if changes_code(logged.text, logged.context):
+                return frozenset(databases)
+            continue
+        if isinstance(read, NotUnderstood):
+            if read.may_touch is None:
+                return frozenset(databases)
+            found |= {table.database for table in read.may_touch}
+            continue
+        for change in read:
+            match change:
+                case DropTables(tables):
+                    found |= {table.database for table in tables}
+                case RenameTables(pairs):
+                    found |= {table.database for pair in pairs for table in pair}
+                case AlterTable(table, clauses) if any(isinstance(c, RenameTo) for c in clauses):
+                    found.add(table.database)
+                case CreateTable() | CreateLike() | CreateSelect() if change.or_replace:
+                    found.add(change.table.database)
+                case _:
+                    pass
+    return frozenset(found)
 
 
 def _unknown(table: TableName, start: Coordinates, until: Coordinates) -> SchemaVersion:

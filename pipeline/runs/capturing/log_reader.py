@@ -36,7 +36,7 @@ from pipeline.runs.capturing.logged_statements import (
     facts_of_writer,
     with_views,
 )
-from pipeline.runs.capturing.obstacles import with_way_on
+from pipeline.runs.capturing.obstacles import Stopped, with_way_on
 from pipeline.runs.capturing.row_statements import (
     RowStatements,
     cannot_be_told,
@@ -210,10 +210,14 @@ class LogReading:
         try:
             self._read()
         except LogStops as error:
-            before = self._taken or self.buffer.complete
-            if not error.before and before > self._begun.start.at:
-                error.before = str(before)
-            raise with_way_on(error, self._work.server, self._begun.facts.head) from error
+            raise self._whole(error) from error
+
+    def _whole(self, error: Stopped) -> Stopped:
+        """The same error, with the places before and behind what it is about."""
+        before = self._taken or self.buffer.complete
+        if not error.before and before > self._begun.start.at:
+            error.before = str(before)
+        return with_way_on(error, self._work.server, self._begun.facts.head)
 
     def _read(self) -> None:
         if self._bounds.reached(self._begun.start.at):
@@ -319,7 +323,7 @@ class LogReading:
             followed = self._structures.take(logged)
             why = followed.not_understood
             if why is not None and why.may_touch is None:
-                self._stops(_not_understood(logged, why.reason))
+                self._stops(self._whole(_not_understood(logged, why.reason)))
             self._taker.changed(logged, followed)
         self._lose_parts(group)
         self._taker.reach(group.end(-1))
@@ -350,7 +354,7 @@ class LogReading:
         """What a statement reaches whose rows are not in the log."""
         match verdict:
             case Unknown():
-                self._stops(cannot_be_told(logged, verdict))
+                self._stops(self._whole(cannot_be_told(logged, verdict)))
             case Reaches(tables):
                 for table, why in sorted(tables.items()):
                     if self._taker.wanted(table):
@@ -395,5 +399,4 @@ def _not_understood(logged: LoggedStatement, reason: str) -> UnsupportedStatemen
         "it may change any table",
         hint="it was not recorded. If it changes no captured table, go on after it: `lockstep "
         f"start-at {logged.end} --reason …`; and report the statement to us",
-        before=str(logged.begin),
     )

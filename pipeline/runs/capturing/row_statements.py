@@ -99,5 +99,4 @@ def cannot_be_told(logged: LoggedStatement, unknown: Unknown) -> UnsupportedStat
         f"told which tables it changes: {first_words(logged.text, _WORDS)}: {unknown.reason}",
         hint=hint,
         at=str(logged.begin),
-        before=str(logged.begin),
     )
