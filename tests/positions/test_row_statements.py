@@ -54,6 +54,22 @@ CASES = [
     ),
     pytest.param(("use mysql", "delete from {}.beat"), set(), id="another database"),
     pytest.param(
+        (
+            *("xa start 'a'", "insert into beat values (9, '')", "xa end 'a'"),
+            *("xa prepare 'a'", "xa commit 'a'"),
+        ),
+        set(),
+        id="XA",
+    ),
+    pytest.param(
+        (
+            *("xa start 'b'", "insert into kept values (9, 9)", "xa end 'b'"),
+            *("xa prepare 'b'", "xa commit 'b'"),
+        ),
+        {"kept"},
+        id="XA of a captured one",
+    ),
+    pytest.param(
         ("create temporary table here (id int)", "insert into beat values (8, '')"),
         set(),
         id="beside a temporary table",

@@ -29,6 +29,7 @@ from pipeline.errors import (
     TransactionsWithoutGtid,
     UnsupportedStatement,
 )
+from pipeline.hints import named
 from pipeline.position import Coordinates, Position, Witness
 from pipeline.runs.capturing.basis import Basis
 from pipeline.runs.capturing.logged_statements import (
@@ -217,7 +218,8 @@ class LogReading:
         before = self._taken or self.buffer.complete
         if not error.before and before > self._begun.start.at:
             error.before = str(before)
-        return with_way_on(error, self._work.server, self._begun.facts.head)
+        error = with_way_on(error, self._work.server, self._begun.facts.head)
+        return named(error, self._work.source.name)
 
     def _read(self) -> None:
         if self._bounds.reached(self._begun.start.at):
