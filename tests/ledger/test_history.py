@@ -18,7 +18,7 @@ from pipeline.schema.history import (
     SchemaVersion,
     VersionOrigin,
 )
-from pipeline.schema.model import DatabaseSchema
+from pipeline.schema.model import DatabaseCode, DatabaseSchema, RowCode, Trigger, View
 from pipeline.schema.model_json import schema_fingerprint
 from pipeline.table import TableName
 from tests.ledger.made import (
@@ -68,6 +68,25 @@ UNKNOWN = SchemaVersion(
     ORDERS, 3, place(40), Knowledge.UNKNOWN, VersionOrigin.STATEMENT, reason="nobody understands it"
 )
 
+CODED = DatabaseSchema(
+    "shop",
+    "latin1",
+    "latin1_bin",
+    DatabaseCode(
+        (
+            Trigger(
+                "seen",
+                TableName("shop", "orders"),
+                ("INSERT", "UPDATE"),
+                RowCode(((TableName("log", "x"), ("DELETE",)),), (TableName("a", "b"),)),
+            ),
+        ),
+        (View("v", RowCode(reason="unknown")), View("w", RowCode(own=(TableName("a", "c"),)))),
+        ("help_topic",),
+    ),
+)
+"""With triggers and views."""
+
 
 def recorded(ledger: Ledger, lease: Lease, batch: Batch, *versions: SchemaVersion) -> Batch:
     """The batch, captured with these versions."""
@@ -85,7 +104,7 @@ def test_a_history_is_given_back_whole(ledger: Ledger, lease: Lease) -> None:
     names its statement by the ledger's id."""
     batch = begun(ledger, lease)
     drop = replace(STATEMENT, begin=place(20), end=place(30), committed_at=None, context={})
-    database = DatabaseVersion("shop", place(4), DatabaseSchema("shop", "latin1", "latin1_bin"))
+    database = DatabaseVersion("shop", place(4), CODED)
     history = History(
         (STATEMENT, drop),
         (version(ORDERS), version(STOCK), ADDED, DROPPED, UNKNOWN),
