@@ -235,8 +235,11 @@ def _compare(state: _Followed, theirs: ServerSchema) -> Iterator[str]:
         return
     ours = state.schema
     for name in sorted({*ours.databases, *theirs.databases}):
-        if ours.databases.get(name) != theirs.databases.get(name):
-            yield f"database {name}: {ours.databases.get(name)}, {theirs.databases.get(name)}"
+        our, their = ours.databases.get(name), theirs.databases.get(name)
+        if our is not None:
+            our = replace(our, code=None)  # which information_schema is not asked for here
+        if our != their:
+            yield f"database {name}: {our}, {their}"
     for table in sorted({*ours.tables, *theirs.tables} - ours.unknown - _asked(state)):
         yield from _compare_table(table, ours.tables.get(table), theirs.tables.get(table))
 
