@@ -83,8 +83,8 @@ def evolve(
 def may_find_view(
     schema: ServerSchema, changes: Sequence[SchemaChange], context: StatementContext
 ) -> TableName | None:
-    """Return the table that CREATE TABLE IF NOT EXISTS makes if no view has that name, which only
-    the server can tell: MySQL and MariaDB log the statement either way."""
+    """Return the table that CREATE TABLE IF NOT EXISTS makes if no view has that name: MySQL and
+    MariaDB log the statement either way."""
     match changes:
         case [CreateTable() | CreateLike() | CreateSelect() as change] if change.if_not_exists:
             name = stored_name(change.table, context)

@@ -97,11 +97,12 @@ def all_statements(group: TransactionGroup, facts: ServerDialect) -> list[Logged
 def with_views(
     logged: LoggedStatement, structures: Callable[[], ServerSchema], server: SourceServer
 ) -> LoggedStatement:
-    """Return the statement with what the server says of the name that CREATE TABLE IF NOT EXISTS
-    gives, if `structures`, which hold where the statement stands, have no table of that name.
+    """Return the statement with what is known of the name that CREATE TABLE IF NOT EXISTS gives, if
+    `structures`, which hold where the statement stands, have no table of that name.
 
-    The server is asked what has the name now. If the statement did make a table, which was dropped
-    for a view since, rows of that table in the log are refused: it is not in the history.
+    Where they do not know the database's views, the server is asked what has the name now. If the
+    statement did make a table, which was dropped for a view since, rows of that table in the log are
+    refused: it is not in the history.
     """
     if not _IF_NOT_EXISTS.search(logged.text):
         return logged
@@ -109,7 +110,12 @@ def with_views(
     if isinstance(changes, Irrelevant | NotUnderstood):
         return logged
     name = may_find_view(structures(), changes, logged.context)
-    if name is None or not server.is_view(name):
+    if name is None:
+        return logged
+    database = structures().database(name.database)
+    code = None if database is None else database.code
+    viewed = server.is_view(name) if code is None else code.view(name.name) is not None
+    if not viewed:
         return logged
     return replace(logged, context=replace(logged.context, finds_view=True))
 

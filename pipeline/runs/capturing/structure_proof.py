@@ -44,6 +44,7 @@ from pipeline.runs.capturing.logged_statements import with_views
 from pipeline.runs.capturing.segment_builder import Segmenter
 from pipeline.runs.context import Workplace
 from pipeline.runs.reread import Reread
+from pipeline.schema.code import changes_code, with_code
 from pipeline.schema.evolve import evolve, forget
 from pipeline.schema.logged import LoggedStatement
 from pipeline.schema.model import ServerSchema, TableSchema
@@ -339,6 +340,8 @@ class _LaterStructures:
         statement = with_views(logged, self._known, self._basis.work.server)
         change = read_change(statement.text, statement.context)
         if isinstance(change, Irrelevant):
+            if changes_code(statement.text, statement.context):
+                self._schema = with_code(self._known(), statement.text, statement.context)
             return True
         before = self._known()
         if isinstance(change, NotUnderstood):
