@@ -74,7 +74,7 @@ def _done(
 
 def _chosen(into: str, lake: LakePath, work: Workplace, planned: RebuildReport) -> Path:
     """Where a table of the past goes: what was named, or beside the lake, named by its place."""
-    from pipeline.changes.layout import mirror_path
+    from pipeline.changes.layout import rebuilt_path
 
     if is_url(into) or (not into and not isinstance(lake, Path)):
         raise UsageError(
@@ -84,7 +84,7 @@ def _chosen(into: str, lake: LakePath, work: Workplace, planned: RebuildReport) 
     if not isinstance(lake, Path):
         return Path(into).absolute()
     at = str(planned.cut.at).replace(":", "-")
-    below = f"{mirror_path(work.source.name, planned.table)}@{at}"
+    below = rebuilt_path(work.source.name, planned.table, at)
     chosen = Path(into).absolute() if into else lake.with_name(f"{lake.name}-as-of") / below
     _require_outside(chosen, lake)
     return chosen

@@ -2,11 +2,14 @@
 
 Names become path parts by one rule: `[A-Za-z0-9_-]` stay, every other byte of the UTF-8
 name becomes `=XX`. Never `%`, which delta-rs decodes, nor `?`, a glob to Spark. A
-database whose name begins with `_` has that byte escaped, so it cannot meet `_changes`.
+database whose name begins with `_` has that byte escaped, so it cannot meet `_changes`; so has
+a table whose name Delta looks for in paths. A part that would be longer than a file's name may be
+is shortened: its beginning, a `.`, which no other part has, and a hash of the whole.
 """
 
 from __future__ import annotations
 
+import hashlib
 import string
 from collections.abc import Sequence
 
@@ -20,6 +23,17 @@ from pipeline.table import TableName, TableStructure
 from pipeline.table_state import TableCondition, TableState
 
 _KEPT = frozenset((string.ascii_letters + string.digits + "_-").encode())
+
+_DELTAS = ("_change_data", "_delta_index", "_delta_log")
+"""Folders of Delta's inside a table: what lies below one of that name is no table to it."""
+
+_LONGEST = 255
+"""NAME_MAX of Linux's file systems, in bytes. A key of an object store may have 1,024: two such
+parts, a source's name, and Delta's files below them leave 300 for the lake's own prefix."""
+
+_BEGINNING = 80
+_HASH_DIGITS = 40
+"""Of a shortened part: how much of it stays, and how much of its SHA-256 follows."""
 
 MARKS = pa.schema(
     [
@@ -44,14 +58,29 @@ DELETED_AT = pa.field("_deleted_at", pa.timestamp("us", tz="UTC"))
 """A mirror's own column where deleted rows stay (`deletes = "soft"`): when, or NULL."""
 
 
-def path_part(name: str) -> str:
-    """A name as one path part; different names give different parts."""
-    return "".join(chr(byte) if byte in _KEPT else f"={byte:02X}" for byte in name.encode())
+def path_part(name: str, end: str = "", *, hidden: bool = True) -> str:
+    """A name as one path part, before an `end` of the layout's own; different names give
+    different parts. `hidden`: a part may begin with `_`."""
+    part = "".join(chr(byte) if byte in _KEPT else f"={byte:02X}" for byte in name.encode())
+    if part.startswith("_") and not hidden:
+        part = f"=5F{part[1:]}"
+    return _fitting(part, end)
+
+
+def _fitting(part: str, end: str = "") -> str:
+    """An escaped part and its end, shortened if no file can be called so."""
+    if len(part) + len(end) <= _LONGEST:
+        return part + end
+    told = hashlib.sha256(part.encode()).hexdigest()[:_HASH_DIGITS]
+    return f"{part[:_BEGINNING]}.{told}{end}"
 
 
 def _database_part(name: str) -> str:
-    part = path_part(name)
-    return f"=5F{part[1:]}" if part.startswith("_") else part
+    return path_part(name, hidden=False)
+
+
+def _table_part(name: str, end: str = "") -> str:
+    return path_part(name, end, hidden=name not in _DELTAS)
 
 
 def mirror_path(
@@ -63,21 +92,26 @@ def mirror_path(
     end = "" if generation == 1 else f"@{generation}"
     if mirror_generation > 1:
         end = f"@{generation}-{mirror_generation}"
-    return f"{source}/{_database_part(table.database)}/{path_part(table.name)}{end}"
+    return f"{source}/{_database_part(table.database)}/{_table_part(table.name, end)}"
+
+
+def rebuilt_path(source: str, table: TableName, at: str) -> str:
+    """The folder of the mirror as of a place of the past, relative to a lake of such tables."""
+    return f"{source}/{_database_part(table.database)}/{_table_part(table.name, f'@{at}')}"
 
 
 def changelog_path(source: str, table: TableName, generation: int = 1) -> str:
     """The changelog's folder, relative to the lake. From the second generation on it ends
     with `@` and its number: no table's name gives an `@`."""
     end = "" if generation == 1 else f"@{generation}"
-    return f"{source}/_changes/{_database_part(table.database)}/{path_part(table.name)}{end}"
+    return f"{source}/_changes/{_database_part(table.database)}/{_table_part(table.name, end)}"
 
 
 def snapshot_path(source: str, table: TableName) -> str:
     """Where the rows of a table that was read from the source wait to be merged, relative
     to the lake: no database's changelogs are called so."""
     name = f"{_database_part(table.database)}@{path_part(table.name)}"
-    return f"{source}/_changes/_snapshots/{name}"
+    return f"{source}/_changes/_snapshots/{_fitting(name)}"
 
 
 def changelog_schema(structure: TableStructure) -> pa.Schema:

@@ -11,7 +11,7 @@ from typing import Final
 
 from pipeline.binlog.text.charsets import text_decoder
 from pipeline.binlog.text.twins import SETS_WITH_TWINS, may_stray
-from pipeline.changes.layout import MARKS, changelog_names, changelog_path, mirror_path
+from pipeline.changes.layout import MARKS, changelog_names, mirror_path
 from pipeline.errors import TableError
 from pipeline.preflight.evidence import SourceEvidence
 from pipeline.preflight.findings import CheckRule, Fault, Fine, Verdict
@@ -23,9 +23,6 @@ _MEMBERS: Final = ("enum", "set")
 _FLOATING: Final = ("float", "double")
 _DATES: Final = ("date", "datetime", "timestamp")
 _NO_ZEROS: Final = {"NO_ZERO_DATE", "NO_ZERO_IN_DATE"}
-_LONGEST_PART: Final = 255
-"""NAME_MAX of Linux's file systems, in bytes."""
-
 DELTA_REFUSES: Final = frozenset(" ,;{}()\n\t=")
 """Characters of a column's name that Delta takes only with column mapping."""
 
@@ -118,16 +115,6 @@ def _folding(looked: SourceEvidence) -> Iterator[Verdict]:
             )
 
 
-def _long_names(looked: SourceEvidence) -> Iterator[Verdict]:
-    for structure in looked.structures:
-        parts = changelog_path("", structure.name).split("/")
-        if max(map(len, parts)) > _LONGEST_PART:
-            yield Fault(
-                f"its name takes more than {_LONGEST_PART} bytes as a folder's name",
-                str(structure.name),
-            )
-
-
 def _column_names(looked: SourceEvidence) -> Iterator[Verdict]:
     for structure in looked.structures:
         bad = [c.name for c in structure.columns if not DELTA_REFUSES.isdisjoint(c.name)]
@@ -216,15 +203,6 @@ CHECK_RULES: Final = (
         "they share a folder on a store that ignores case; runs go on",
         "rename one of them, or exclude it; a lake on a case-sensitive store goes on working",
         _folding,
-    ),
-    CheckRule(
-        "long names",
-        TOPIC,
-        "names of captured databases and tables, as folders (bytes beyond ASCII count three)",
-        "refusal",
-        "no folder can have that name",
-        "rename the table, or exclude it",
-        _long_names,
     ),
     CheckRule(
         "column names",

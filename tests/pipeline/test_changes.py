@@ -17,6 +17,8 @@ from pipeline.changes.layout import (
     changelog_path,
     mirror_path,
     path_part,
+    rebuilt_path,
+    snapshot_path,
 )
 from pipeline.changes.strategy import only_inserts
 from pipeline.schema.types import arrow_schema
@@ -64,6 +66,61 @@ def test_different_names_never_share_a_folder(a: str, b: str) -> None:
     assert set(path_part(a)) <= set(path_part("=")) | set("0123456789ABCDEF") | {
         c for c in a if c.isascii()
     }
+
+
+WORST = (
+    *("_delta_log", "_change_data", "_delta_index", "_changes", "_snapshots", "=5Fdelta_log"),
+    *("..", ".", "t", "t@2", "t.2", "a" * 64, "A" * 64, "\u4e2d" * 64, "\u4e2d" * 63 + "a"),
+)
+NAMES = st.sampled_from(WORST) | st.text(
+    st.characters(max_codepoint=0xFFFF, exclude_categories=["Cs"], exclude_characters="\0"),
+    min_size=1,
+    max_size=64,
+).filter(lambda name: not name.endswith(" "))
+"""What MySQL allows as the name of a database or a table: BMP, no NUL, no space at the end."""
+
+TABLES = st.builds(TableName, NAMES, NAMES)
+
+
+@given(TABLES, TABLES, st.integers(1, 10**9), st.integers(1, 10**9))
+def test_no_table_has_a_path_that_cannot_be_or_is_anothers(
+    one: TableName, other: TableName, generation: int, successor: int
+) -> None:
+    """Whatever MySQL calls it: each part is a file's name on Linux, none is a folder of Delta's or
+    of ours, and all paths of two tables differ."""
+    paths = [
+        {
+            mirror_path("shop", table),
+            mirror_path("shop", table, generation + 1, successor),
+            changelog_path("shop", table),
+            changelog_path("shop", table, generation + 1),
+            snapshot_path("shop", table),
+            rebuilt_path("shop", table, "binlog.000012-4567"),
+        }
+        for table in (one, other)
+    ]
+    assert [len(own) for own in paths] == [6, 6]
+    assert (paths[0] & paths[1] == set()) == (one != other)
+    for path in paths[0]:
+        source, *parts, last = path.split("/")
+        assert all(0 < len(part.encode()) <= 255 for part in (*parts, last))
+        assert {source, *parts[:-1]} <= {"shop", "_changes"}
+        assert parts[-1] == "_snapshots" or not parts[-1].startswith("_")
+        assert last not in ("_delta_log", "_change_data", "_delta_index", ".", "..")
+
+
+@given(TABLES)
+def test_a_path_stays_as_long_as_a_file_may_be_called_so(table: TableName) -> None:
+    """Only what never worked has another path than it had."""
+    plain = path_part(table.name)
+    whole = "".join(
+        c if c.isascii() and (c.isalnum() or c in "_-") else _escaped(c) for c in table.name
+    )
+    assert (plain == whole) == (len(whole) <= 255)
+
+
+def _escaped(character: str) -> str:
+    return "".join(f"={byte:02X}" for byte in character.encode())
 
 
 def test_a_database_never_meets_the_changelogs() -> None:

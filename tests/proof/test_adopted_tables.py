@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from pipeline.errors import MirrorRefused
 from pipeline.runs.agreement.foreign_mirrors import foreign_mirrors
 from pipeline.runs.comparing.verify_rows import verify
 from pipeline.runs.recovering.adopt_tables import AdoptionComparison, adopt_tables, compare_tables
@@ -19,6 +20,7 @@ from tests.mysql.reading import server
 from tests.positions.follower import SOURCE, Follower
 from tests.proof.writing import COLUMNS, KEYLESS, writers
 from tests.twins.lake import MemoryCommit
+from tests.twins.mirrors import MemoryMirrors
 
 SCHEMA = pa.schema(
     [
@@ -77,9 +79,34 @@ def test_they_are_left_alone_until_somebody_says(shop: Shop) -> None:
     for table in ("bare", "keyed"):
         folder = f"{SOURCE}/{shop.name}/{table}"
         assert shop.follower.lake.tables[folder] == before[folder]
-    assert foreign_mirrors(shop.follower.work(), shop.tables) == shop.tables
+    assert list(foreign_mirrors(shop.follower.work(), shop.tables)) == shop.tables
     states = shop.follower.ledger.table_states(SOURCE)
     assert [table.name for table in states] == ["other"]
+
+
+def test_a_place_that_cannot_be_read_leaves_its_table_out(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And the others are followed."""
+    unreadable = f"{SOURCE}/{shop.name}/keyed"
+    shop.follower.lake.tables.clear()
+
+    def version(self: MemoryMirrors, mirror: str) -> int | None:
+        if mirror == unreadable:
+            raise MirrorRefused("its mirror cannot be used", hint="rewrite the mirror")
+        return plain(self, mirror)
+
+    plain = MemoryMirrors.version
+    monkeypatch.setattr(MemoryMirrors, "version", version)
+    shop.follower.run()
+    assert list(foreign_mirrors(shop.follower.work(), shop.tables)) == [
+        TableName(shop.name, "keyed")
+    ]
+    shop.mysql.execute(f"insert into {shop.name}.other (id) values (7)")
+    shop.follower.run()
+    states = shop.follower.ledger.table_states(SOURCE)
+    assert TableName(shop.name, "other") in states
+    assert TableName(shop.name, "keyed") not in states
 
 
 def test_equal_ones_are_gone_on_with_while_others_write(shop: Shop) -> None:

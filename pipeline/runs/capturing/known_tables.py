@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
-from pipeline.changes.layout import mirror_path
 from pipeline.coverage import past_ranges
 from pipeline.position import Position
-from pipeline.runs.agreement.foreign_mirrors import cure, foreign_mirrors
+from pipeline.runs.agreement.foreign_mirrors import foreign_mirrors
 from pipeline.runs.capturing.captured_tables import CapturedTables
 from pipeline.runs.context import Workplace
 from pipeline.table import TableName
@@ -38,13 +37,10 @@ def tables_of(
         if table in states:
             states[table] = _taken_up(states[table])
     there = filter(work.source.patterns.matches, work.server.engines())
-    for table in foreign_mirrors(work, there):
+    for table, why in foreign_mirrors(work, there).items():
         loads[table] = False
         if before is None:
-            work.progress.note(
-                f"{table} is left out: somebody else made {mirror_path(source, table)} in the "
-                f"lake; {cure(table)}"
-            )
+            work.progress.note(why)
     past = [
         one
         for one in past_ranges(work.ledger.capture_scopes(source), batch, str(start))

@@ -1,0 +1,63 @@
+"""Names that file systems, Delta or Spark take for something of theirs: none stops a source, and
+MySQL and the lake are equal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.project import Project, head
+from tests.e2e.warm import WarmProcess
+from tests.fix_mysql import MySqlStand
+
+LONG = "中" * 50
+"""MySQL itself, whose files are called so too, takes no longer one on Linux."""
+
+PLAIN = "names"
+FIRST = (
+    (LONG, "a"),
+    (PLAIN, LONG),
+    (PLAIN, "_delta_log"),
+    (PLAIN, "_change_data"),
+    (PLAIN, "a.b/c\n%41@v1"),
+    ("_delta_log", "t"),
+)
+LATER = ((LONG, LONG), (PLAIN, "_delta_index"), (PLAIN, ".."), ("..", "a=1"))
+"""Created while the others are followed."""
+
+
+def quoted(*names: str) -> str:
+    return ".".join(f"`{name}`" for name in names)
+
+
+@pytest.fixture
+def server(mysql: MySqlStand) -> Iterator[MySqlStand]:
+    databases = {database for database, _ in (*FIRST, *LATER)}
+    mysql.execute(*(f"create database {quoted(database)}" for database in databases))
+    yield mysql
+    mysql.execute(*(f"drop database {quoted(database)}" for database in databases))
+
+
+def test_no_name_of_a_table_stops_a_source(
+    server: MySqlStand, tmp_path: Path, warm: WarmProcess
+) -> None:
+    """Neither the tables of before nor those that come while all goes on."""
+    start = head(server)
+    _create(server, FIRST)
+    project = Project.made(tmp_path, port=server.port, tables=["*.*"], start=start, warm=warm)
+    project.run("run")
+    _create(server, LATER)
+    for table in FIRST:
+        server.execute(f"update {quoted(*table)} set v = 7 where id = 1")
+    project.run("run")
+    assert project.proven() == {".".join(table) for table in (*FIRST, *LATER)}
+
+
+def _create(server: MySqlStand, tables: tuple[tuple[str, str], ...]) -> None:
+    for table in tables:
+        server.execute(
+            f"create table {quoted(*table)} (id int primary key, v int)",
+            f"insert into {quoted(*table)} values (1, 1), (2, 2)",
+        )
