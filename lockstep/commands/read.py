@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 from lockstep import exits, report
@@ -57,6 +57,8 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
                     context.say(f"# {reader}\n{snippet}\n")
                 for reader, why in told.get("refused", {}).items():
                     context.say(f"# {reader}: {why}")
+                for name, spelled in told["renamed"].items():
+                    context.say(f"# column {name!r} is called {spelled!r} there")
                 return Outcome(exits.DONE, told)
     raise NothingMatches(
         f"No run has captured a table {table} yet.",
@@ -91,7 +93,7 @@ def describe(
         return None
     cursor = ledger.acknowledged_cursor(source)
     versions = ledger.version_set(source, cursor.batch) if cursor else []
-    path, features = str(lake / state.mirror), _features(lake / state.mirror)
+    path, (features, names) = str(lake / state.mirror), _told_of(lake / state.mirror)
     return {
         "source": source,
         "table": str(table),
@@ -101,19 +103,29 @@ def describe(
         "position": report.position_json(cursor.position if cursor else None),
         "state": state.condition.value,
         "refused": refusals(features),
+        "renamed": _renamed(names),
         "snippets": table_snippets(path, features),
     }
 
 
-def _features(folder: LakePath, version: int | None = None) -> Collection[str]:
-    """What a reader of the table must know; nothing where no table is there."""
+def _told_of(
+    folder: LakePath, version: int | None = None
+) -> tuple[Collection[str], Mapping[str, str]]:
+    """What a reader of the table must know, and its columns' names at the source → there; nothing
+    where no table is there."""
+    from resources.lake.columns import column_names
     from resources.lake.storage import delta_table, lake_errors
 
     try:
         with lake_errors(folder):
-            return delta_table(folder, version).protocol().reader_features or ()
+            there = delta_table(folder, version)
+            return there.protocol().reader_features or (), column_names(there)
     except LakeUnavailable:
-        return ()
+        return (), {}
+
+
+def _renamed(names: Mapping[str, str]) -> dict[str, str]:
+    return {name: spelled for name, spelled in names.items() if name != spelled}
 
 
 def describe_at(
@@ -136,7 +148,7 @@ def describe_at(
             hint=f"`lockstep versions --at {place} --source {source}` lists what it had",
         )
     path = str(lake / entry.mirror)
-    features = _features(lake / entry.mirror, entry.delta_version)
+    features, names = _told_of(lake / entry.mirror, entry.delta_version)
     snippets = {
         "Python": version_set_snippet(source, str(table), str(place)),
         **version_snippets(path, entry.delta_version, features),
@@ -147,6 +159,7 @@ def describe_at(
         "table_id": entry.table_id,
         "position": report.position_json(shown.position),
         "refused": refusals(features),
+        "renamed": _renamed(names),
         "snippets": snippets,
     }
 
@@ -156,7 +169,13 @@ def describe_changes(
 ) -> dict[str, Any]:
     """The changelog's generations, their columns together, and how to read it, as JSON."""
     from lockstep.changelogs import whole_changelog
+    from pipeline.changes.layout import changelog_names
 
+    names: dict[str, str] = {}
+    for version in ledger.schema_versions(source, table):
+        if version.schema is not None:
+            own = [column.name for column in version.structure.columns]
+            names |= zip(own, changelog_names(own), strict=True)
     changelog = whole_changelog(ledger, lake.absolute(), source, table)
     opened = [
         OpenedTable(str(generation.path), generation.schema) for generation in changelog.generations
@@ -164,6 +183,7 @@ def describe_changes(
     snippets = together_snippets(opened, changelog.columns)
     return {
         "refused": {},
+        "renamed": _renamed(names),
         "generations": [
             {"generation": generation.number, "path": str(generation.path)}
             for generation in changelog.generations

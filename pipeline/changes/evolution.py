@@ -30,6 +30,7 @@ from pipeline.ports.mirror_writes import (
     SetProperties,
     WidenColumn,
 )
+from pipeline.schema.column_names import folded, is_refused
 
 MAPPING: Final = ("delta.columnMapping.mode", "name")
 WIDENING: Final = ("delta.enableTypeWidening", "true")
@@ -61,9 +62,12 @@ def steps(lineage: ColumnLineage) -> tuple[MirrorStep, ...]:
     heavy = bool(renamed or widened or lineage.dropped)
     local = [LOCAL] if _needs_local(lineage) else []
     for_any = lineage.policies.readers == Readers.ANY
+    new = {*renamed.values(), *(name for name, _, _ in _added(lineage))}
+    special = [MAPPING] if not for_any and any(map(is_refused, new)) else []
     if any(_changed(lineage, TypeChange.REWRITE)) or (heavy and for_any):
-        return (*([SetProperties((LOCAL,))] if local else []), _rewrite(lineage))
-    mapping = [MAPPING] if renamed or lineage.dropped else []
+        needed = (*special, *local)
+        return (*([SetProperties(needed)] if needed else []), _rewrite(lineage))
+    mapping = [MAPPING] if renamed or lineage.dropped else special
     needed = (*mapping, *([WIDENING] if widened else []), *local)
     first = (SetProperties(needed),) if needed else ()
     return (*first, *_in_place(lineage, renamed, widened))
@@ -93,8 +97,8 @@ def _in_place(
 
 
 def _names_in_use(lineage: ColumnLineage) -> set[str]:
-    have = {column.source.lower() for column in lineage.mirror if column.source is not None}
-    return have | {name.lower() for name in lineage.schema.names}
+    have = {folded(column.source) for column in lineage.mirror if column.source is not None}
+    return have | {folded(name) for name in lineage.schema.names}
 
 
 def _renames(renamed: Mapping[str, str], names: set[str]) -> Iterator[RenameColumn]:
@@ -103,8 +107,8 @@ def _renames(renamed: Mapping[str, str], names: set[str]) -> Iterator[RenameColu
     waiting = dict(renamed)
     number = 0
     while waiting:
-        held = {name.lower() for name in waiting}
-        free = next((name for name, to in waiting.items() if to.lower() not in held), None)
+        held = {folded(name) for name in waiting}
+        free = next((name for name, to in waiting.items() if folded(to) not in held), None)
         if free is not None:
             yield RenameColumn(free, waiting.pop(free))
             continue

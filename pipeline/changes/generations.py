@@ -17,6 +17,7 @@ from pipeline.changes.layout import captured_schema, changelog_schema, logged_fi
 from pipeline.changes.mapping import cast_column
 from pipeline.changes.widening import TypeChange, type_change
 from pipeline.errors import TableError
+from pipeline.schema.column_names import folded
 from pipeline.schema.history import SchemaVersion
 from pipeline.schema.model import TableSchema
 from pipeline.schema.rows import row_structure
@@ -32,9 +33,9 @@ def fits(changelog: pa.Schema, version: SchemaVersion) -> bool:
 
 def joins(changelog: pa.Schema, brought: pa.Schema) -> bool:
     """Whether a table with these columns can take files with those."""
-    have = {field.name.lower(): field for field in changelog}
+    have = {folded(field.name): field for field in changelog}
     return all(
-        (there := have.get(field.name.lower())) is None
+        (there := have.get(folded(field.name))) is None
         or (there.name == field.name and there.type == field.type)
         for field in brought
     )
@@ -83,25 +84,25 @@ def together(schemas: Sequence[pa.Schema], numbers: Sequence[int] = ()) -> tuple
     generations' own, if some are left out.
     """
     columns: dict[str, SharedColumn] = {}
-    taken = {name.lower() for schema in schemas for name in schema.names}
+    taken = {folded(name) for schema in schemas for name in schema.names}
     count = len(schemas)
     for number in range(count, 0, -1):
         for field in schemas[number - 1]:
-            shared = columns.get(field.name.lower())
+            shared = columns.get(folded(field.name))
             if shared is not None and _safe(field.type, shared.type):
                 name = shared.name
             elif shared is None:
                 name = field.name
             else:
                 name = f"{field.name}@{numbers[number - 1] if numbers else number}"
-                while name.lower() in taken:
+                while folded(name) in taken:
                     name = f"_{name}"
-            known = columns.get(name.lower(), SharedColumn(name, field.type, (None,) * count))
+            known = columns.get(folded(name), SharedColumn(name, field.type, (None,) * count))
             sources = tuple(
                 field.name if at == number else source
                 for at, source in enumerate(known.sources, start=1)
             )
-            columns[name.lower()] = SharedColumn(known.name, known.type, sources)
+            columns[folded(name)] = SharedColumn(known.name, known.type, sources)
     return tuple(columns.values())
 
 

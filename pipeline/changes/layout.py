@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import hashlib
 import string
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import pyarrow as pa
 
+from pipeline.schema.column_names import escaped, folded
 from pipeline.schema.model import TableSchema
 from pipeline.schema.rows import row_structure
 from pipeline.schema.types import arrow_schema
@@ -52,6 +53,8 @@ MARKS = pa.schema(
     ]
 )
 """A changelog's own columns, before the table's; the whole set from its first version."""
+
+_MARKS = frozenset(map(folded, MARKS.names))
 
 
 DELETED_AT = pa.field("_deleted_at", pa.timestamp("us", tz="UTC"))
@@ -117,7 +120,8 @@ def snapshot_path(source: str, table: TableName) -> str:
 def changelog_schema(structure: TableStructure) -> pa.Schema:
     """The marks, then the table's columns.
 
-    A column named like a mark gets a `_` in front, as often as it takes.
+    What Delta refuses in names is `%XX` there (`column_names.escaped`). A column named like a mark
+    gets a `_` in front, as often as it takes.
     """
     table = arrow_schema(structure)
     names = changelog_names(table.names)
@@ -132,50 +136,51 @@ def mirror_columns(table: TableSchema) -> pa.Schema:
 
 def changelog_names(columns: list[str]) -> list[str]:
     """The table's column names as a changelog spells them, in the same order."""
-    taken = {name.lower() for name in (*MARKS.names, *columns)}
+    names = list(map(escaped, columns))
+    taken = set(map(folded, (*MARKS.names, *names)))
     result = []
-    for column in columns:
-        name = column
-        if column.lower() in {mark.lower() for mark in MARKS.names}:
-            while name.lower() in taken:
-                name = f"_{name}"
-            taken.add(name.lower())
-        result.append(name)
+    for name in names:
+        spelled = name
+        if folded(name) in _MARKS:
+            while folded(spelled) in taken:
+                spelled = f"_{spelled}"
+            taken.add(folded(spelled))
+        result.append(spelled)
     return result
 
 
 def keep_names(columns: list[str]) -> list[str]:
     """Names, in the same order, for the marks that tell whether a mirror's value stays; none
     is a name in `changelog_names`."""
-    return [_free(f"_keeps_{index}", columns) for index in range(len(columns))]
+    return _all_free("_keeps_", columns)
 
 
 def lack_names(columns: list[str]) -> list[str]:
     """The same for the marks that tell whether a value is to be looked up, because every
     image left it out …"""
-    return [_free(f"_lacks_{index}", columns) for index in range(len(columns))]
+    return _all_free("_lacks_", columns)
 
 
 def origin_names(columns: list[str]) -> list[str]:
     """… and for the key of the row to look it up in."""
-    return [_free(f"_origin_{index}", columns) for index in range(len(columns))]
+    return _all_free("_origin_", columns)
 
 
 def present_name(columns: list[str]) -> str:
     """What `RowImages.present` is called in a segment's files: a column that no Delta table
     lists."""
-    return _free("_present", columns)
+    return _free("_present", _taken(columns))
 
 
 def logged_field(columns: list[str]) -> pa.Field:
     """The changelog's column for which of a row's columns the log had: NULL in a row of which it
     had all. A changelog has it from the first row on of which it had not."""
-    return pa.field(_free("_logged", columns), pa.list_(pa.string()))
+    return pa.field(_free("_logged", _taken(columns)), pa.list_(pa.string()))
 
 
 def updated_field(columns: list[str]) -> pa.Field:
     """The changelog's column for which columns an update changed, where that is asked for."""
-    return pa.field(_free("_updated", columns), pa.list_(pa.string()))
+    return pa.field(_free("_updated", _taken(columns)), pa.list_(pa.string()))
 
 
 def captured_schema(structure: TableStructure, *, updated: bool) -> pa.Schema:
@@ -195,8 +200,16 @@ def published_schema(structure: TableStructure, files: Sequence[SegmentFile]) ->
     return schema.append(logged_field([column.name for column in structure.columns]))
 
 
-def _free(name: str, columns: list[str]) -> str:
-    taken = {one.lower() for one in changelog_names(columns)}
+def _all_free(prefix: str, columns: list[str]) -> list[str]:
+    taken = _taken(columns)
+    return [_free(f"{prefix}{index}", taken) for index in range(len(columns))]
+
+
+def _taken(columns: list[str]) -> set[str]:
+    return set(map(folded, changelog_names(columns)))
+
+
+def _free(name: str, taken: Collection[str]) -> str:
     while name in taken:
         name = f"_{name}"
     return name

@@ -27,6 +27,7 @@ from pipeline.changes.mapping import cast_value
 from pipeline.errors import TableError
 from pipeline.policies import Deletes, DroppedColumns, LakePolicies
 from pipeline.ports.mirror_writes import PartColumn
+from pipeline.schema.column_names import folded
 from pipeline.schema.fills import StatementMoment
 from pipeline.schema.history import SchemaVersion
 from pipeline.schema.row_keys import merge_key
@@ -66,7 +67,7 @@ def lineage(
     policies = policies or LakePolicies()
     trail = Trail(versions, moments)
     key = merge_key(trail.schemas[trail.last])
-    first = {life.names[trail.first].lower() for life in trail.of(trail.first)}
+    first = {folded(life.names[trail.first]) for life in trail.of(trail.first)}
     own, marked = _own(mirror, first)
     final = trail.of(trail.last)
     kept = _kept(trail, own, keep=bool(key), drop=policies.dropped_columns == DroppedColumns.DROP)
@@ -110,11 +111,11 @@ def _kept(trail: Trail, own: pa.Schema | None, *, keep: bool, drop: bool) -> lis
     was kept already, and what goes now unless it is to be dropped."""
     if own is None or not keep:
         return []
-    first = {life.names[trail.first].lower() for life in trail.of(trail.first)}
+    first = {folded(life.names[trail.first]) for life in trail.of(trail.first)}
     before = [
         Life({_BEFORE: field.name}, {_BEFORE: field.type})
         for field in own
-        if field.name.lower() not in first
+        if folded(field.name) not in first
     ]
     gone = [life for life in trail.of(trail.first) if life.end != trail.last]
     going = [] if drop else sorted(gone, key=lambda life: life.end)
@@ -125,7 +126,7 @@ def _retired(life: Life, trail: Trail) -> bool:
     """Whether a later column had its name, if only for a while: the answer is the same
     however the versions are cut into runs."""
     return any(
-        name.lower() == life.name.lower()
+        folded(name) == folded(life.name)
         for other in trail.lives
         for version, name in other.names.items()
         if version > life.end
@@ -151,15 +152,15 @@ def _origin(life: Life, kind: pa.DataType, version: int) -> PartColumn:
 def _from_mirror(
     lives: Sequence[Life], schema: pa.Schema, first: int, own: pa.Schema | None
 ) -> Iterator[PartColumn]:
-    have = {} if own is None else {field.name.lower(): field for field in own}
+    have = {} if own is None else {folded(field.name): field for field in own}
     for life, kind in zip(lives, schema.types, strict=True):
         name = _name_before(life, first)
         if own is None:
             return
         if name is None:
             yield _origin(life, kind, first)
-        elif name.lower() in have:
-            there = have[name.lower()]
+        elif folded(name) in have:
+            there = have[folded(name)]
             yield PartColumn(there.name, there.type)
         else:
             raise TableError(
@@ -173,8 +174,8 @@ def _name_before(life: Life, first: int) -> str | None:
 
 
 def _dropped(lives: Sequence[Life], first: int, own: pa.Schema | None) -> tuple[str, ...]:
-    stay = {(_name_before(life, first) or "").lower() for life in lives}
-    return tuple(one.name for one in own or () if one.name.lower() not in stay)
+    stay = {folded(_name_before(life, first) or "") for life in lives}
+    return tuple(one.name for one in own or () if folded(one.name) not in stay)
 
 
 def _unproven(
@@ -216,7 +217,7 @@ def _reread(
 
 
 def _refuse_mark(schema: pa.Schema, policies: LakePolicies) -> None:
-    taken = DELETED_AT.name in [name.lower() for name in schema.names]
+    taken = DELETED_AT.name in [folded(name) for name in schema.names]
     if policies.deletes == Deletes.SOFT and taken:
         raise TableError(
             f"column {DELETED_AT.name!r} has the name of the column that marks deleted rows",

@@ -15,6 +15,7 @@ from pipeline.changes.layout import MARKS, changelog_names, mirror_path
 from pipeline.errors import TableError
 from pipeline.preflight.evidence import SourceEvidence
 from pipeline.preflight.findings import CheckRule, Fault, Fine, Verdict
+from pipeline.schema.column_names import MERGES, merges
 from pipeline.schema.types import TEXT_TYPES, arrow_schema
 from pipeline.table import Column, TableStructure
 
@@ -23,8 +24,8 @@ _MEMBERS: Final = ("enum", "set")
 _FLOATING: Final = ("float", "double")
 _DATES: Final = ("date", "datetime", "timestamp")
 _NO_ZEROS: Final = {"NO_ZERO_DATE", "NO_ZERO_IN_DATE"}
-DELTA_REFUSES: Final = frozenset(" ,;{}()\n\t=")
-"""Characters of a column's name that Delta takes only with column mapping."""
+MANY_COLUMNS: Final = 500
+"""From which on Spark takes longer to plan a MERGE of a few rows than to carry it out."""
 
 
 def _types(looked: SourceEvidence) -> Iterator[Verdict]:
@@ -115,14 +116,18 @@ def _folding(looked: SourceEvidence) -> Iterator[Verdict]:
             )
 
 
-def _column_names(looked: SourceEvidence) -> Iterator[Verdict]:
+def _merge_columns(looked: SourceEvidence) -> Iterator[Verdict]:
     for structure in looked.structures:
-        bad = [c.name for c in structure.columns if not DELTA_REFUSES.isdisjoint(c.name)]
-        if bad:
-            yield Fault(
-                f"would be quarantined: Delta refuses a character in the name of column {bad[0]!r}",
-                str(structure.name),
-            )
+        own = [column.name for column in structure.columns if not merges([column.name])]
+        if own:
+            yield Fault(f"Delta's MERGE has a column {own[0]!r} of its own", str(structure.name))
+
+
+def _wide(looked: SourceEvidence) -> Iterator[Verdict]:
+    for structure in looked.structures:
+        count = len(structure.columns)
+        if count > MANY_COLUMNS:
+            yield Fault(f"has {count:,} columns", str(structure.name))
 
 
 def _marks(looked: SourceEvidence) -> Iterator[Verdict]:
@@ -205,20 +210,30 @@ CHECK_RULES: Final = (
         _folding,
     ),
     CheckRule(
-        "column names",
+        "columns of MERGE",
         TOPIC,
-        "names of columns (space , ; { } ( ) = tab newline)",
+        f"names of columns that Delta's MERGE takes for its own ({', '.join(sorted(MERGES))})",
         "warning",
-        "the table would be quarantined at its first row",
-        "rename the column, or exclude the table",
-        _column_names,
+        "once the mirror has more than 10,000 rows, each run that changes one writes them all anew",
+        "rename the column, or let the source run less often",
+        _merge_columns,
+    ),
+    CheckRule(
+        "many columns",
+        TOPIC,
+        f"tables with more than {MANY_COLUMNS} columns",
+        "warning",
+        "Spark plans its MERGE for a minute or more, once the mirror has more than 10,000 rows",
+        "exclude the table, or let the source run less often",
+        _wide,
     ),
     CheckRule(
         "changelog columns",
         TOPIC,
-        f"columns named as the changelog's own ({MARKS.names[0]}, {MARKS.names[1]}, …)",
+        f"columns named as the changelog's own ({MARKS.names[0]}, {MARKS.names[1]}, …), and names "
+        "with a space , ; { } ( ) = tab newline",
         "ok",
-        "nothing: there they get a `_` in front",
+        "nothing: there the first get a `_` in front, and such characters are `%XX`",
         "nothing to do",
         _marks,
     ),

@@ -100,11 +100,12 @@ class _Publishing:
         except TableError as error:
             errors.append(error)
         files = [file for segment in together for file in segment.segment.files]
-        schema = all_columns(
-            published_schema(segment.version.structure, segment.segment.files)
-            for segment in together
-        )
         try:
+            # TableError for a structure that was captured by rules of before, and is refused now.
+            schema = all_columns(
+                published_schema(segment.version.structure, segment.segment.files)
+                for segment in together
+            )
             lost = self._publish(_Part(changelog, batch, schema, files), errors)
             if lost is not None and state.condition in GOING:
                 errors.append(files_lost(batch, table, lost))

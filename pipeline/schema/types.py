@@ -12,6 +12,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from pipeline.errors import TableError
+from pipeline.schema.column_names import refuse_twins
 from pipeline.table import Column, TableStructure
 
 _INTEGERS: dict[tuple[str, bool], pa.DataType] = {
@@ -107,8 +108,9 @@ def arrow_schema(structure: TableStructure) -> pa.Schema:
 
     Nullability stays the source's business: a mirror that declared NOT NULL would have
     to be altered whenever the source relaxes it. TableError also for a key column whose
-    values cannot be joined on.
+    values cannot be joined on, and for two columns that have one name to the lake.
     """
+    refuse_twins(structure.names)
     schema = pa.schema([pa.field(column.name, arrow_type(column)) for column in structure.columns])
     for name in structure.primary_key:
         if pa.types.is_list(schema.field(name).type):

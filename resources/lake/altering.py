@@ -12,12 +12,14 @@ Commits of format 1 say in words what they did; they are compared with the words
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, assert_never
 
 import pyarrow as pa
+from deltalake import DeltaTable
 
-from pipeline.changes.evolution import LOCAL, LOCAL_FEATURE, LOCAL_TYPE
-from pipeline.errors import ForeignCommit
+from pipeline.changes.evolution import LOCAL, LOCAL_FEATURE, LOCAL_TYPE, MAPPING
+from pipeline.errors import ForeignCommit, TableError
 from pipeline.lake_commit import WriteKind, restamped, said_of
 from pipeline.ports.mirror_writes import (
     AddColumns,
@@ -31,8 +33,10 @@ from pipeline.ports.mirror_writes import (
     WidenColumn,
 )
 from pipeline.ports.mirrors import MirrorCommit
+from pipeline.schema.column_names import is_refused
 from resources.lake.checksums import files_listed, needs_no_list
 from resources.lake.column_drop import drop_columns
+from resources.lake.columns import Spelling, spelling
 from resources.lake.delta_log import said_since
 from resources.lake.direct import commit_rows
 from resources.lake.paths import LakePath
@@ -42,7 +46,7 @@ from resources.lake.small import rows_of_step, step_in_memory
 from resources.lake.statement import step_statement
 from resources.lake.storage import delta_table, lake_errors
 from resources.lake.transaction import UNLISTED
-from resources.lake.writing import rewrite
+from resources.lake.writing import fill, rewrite
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -129,7 +133,24 @@ def _record(metadata: str) -> Mapping[str, Any]:
     return found if found is not None and "step" in found else {}
 
 
-def names_given(step: MirrorStep) -> tuple[str, ...]:
+def refuse_names(table: DeltaTable, steps: Sequence[MirrorStep]) -> None:
+    """`TableError` for a column that is to come under a name that needs column mapping, where the
+    table has none, nor the steps bring it, nor are its columns' names escaped."""
+    spell = spelling(table.metadata().configuration)
+    mapped = table.metadata().configuration.get(MAPPING[0]) == MAPPING[1]
+    if mapped or any(isinstance(one, SetProperties) and MAPPING in one.properties for one in steps):
+        return
+    for name in (name for step in steps for name in _names_given(step)):
+        if is_refused(spell(name)):
+            raise TableError(
+                f"column {name!r} has a character in its name that Delta takes with column mapping "
+                'alone (space , ; { } ( ) = tab newline), and readers = "any" has none',
+                hint="`lockstep reload TABLE --reason …` makes the mirror for every reader, with "
+                "such names escaped",
+            )
+
+
+def _names_given(step: MirrorStep) -> tuple[str, ...]:
     """The names that columns have after a step and need not have had before."""
     match step:
         case AddColumns(fields):
@@ -140,6 +161,35 @@ def names_given(step: MirrorStep) -> tuple[str, ...]:
             return tuple(schema.names)
         case _:
             return ()
+
+
+def _spelled(step: MirrorStep, spell: Spelling) -> MirrorStep:
+    """The step under the names that the table has, or is to have, for its columns."""
+    match step:
+        case SetProperties():
+            return step
+        case DropColumns(names):
+            return DropColumns(tuple(map(spell, names)))
+        case RenameColumn(name, to):
+            return RenameColumn(spell(name), spell(to))
+        case WidenColumn(name, kind):
+            return WidenColumn(spell(name), kind)
+        case AddColumns(fields):
+            return AddColumns(_schema_spelled(fields, spell))
+        case Fill(values):
+            return Fill(tuple((spell(name), value) for name, value in values))
+        case Rewrite(schema, columns):
+            own = (
+                one if one.source is None else replace(one, source=spell(one.source))
+                for one in columns
+            )
+            return Rewrite(_schema_spelled(schema, spell), tuple(own))
+        case _:
+            assert_never(step)
+
+
+def _schema_spelled(schema: pa.Schema, spell: Spelling) -> pa.Schema:
+    return pa.schema([field.with_name(spell(field.name)) for field in schema])
 
 
 def carry_out(
@@ -157,18 +207,21 @@ def carry_out(
     """Make a step's commit behind `head`, without a query where that can be. `few`: rows may be put
     together here, in memory; `java`: Spark's Java can be spoken to."""
     stamps, ours = {**head.pin(), USER_METADATA: said}, f"{app_id}/evolve"
+    spell = spelling(delta_table(table).metadata().configuration)
+    own = _spelled(step, spell)
     if not isinstance(step, Fill | Rewrite):
         with stamped(session, stamps):
             if isinstance(step, SetProperties):
                 _set_properties(session, table, step, head)
             elif not (
-                java and isinstance(step, DropColumns) and drop_columns(session, table, step.names)
+                java and isinstance(own, DropColumns) and drop_columns(session, table, own.names)
             ):
-                session.sql(step_statement(str(table), step))
+                session.sql(step_statement(str(table), own))
         return
     with stamped(session, {**stamps, APP_ID: ours, TXN_VERSION: str(txn_version)}):
         if java and few and step_in_memory(table, step, delta_table(table)):
             rows = rows_of_step(table, step, head.version)
+            rows = rows.rename_columns(list(map(spell, rows.column_names)))
             commit_rows(
                 session,
                 table,
@@ -178,26 +231,31 @@ def carry_out(
                 anew=True,
                 shaped=isinstance(step, Rewrite),
             )
-        elif isinstance(step, Rewrite):
-            rewrite(session, table, step)
-        else:
-            session.sql(step_statement(str(table), step))
+        elif isinstance(own, Rewrite):
+            rewrite(session, table, own)
+        elif isinstance(own, Fill):
+            fill(session, table, own)
 
 
-def enable_types(
-    session: SparkSession, table: LakePath, types: Sequence[pa.DataType], head: Head
-) -> bool:
-    """Let an older mirror hold DATETIME, in a commit behind `head` that changes nothing else;
-    whether there was a need to."""
-    if LOCAL_TYPE not in types:
-        return False
+def enable(session: SparkSession, table: LakePath, schema: pa.Schema, head: Head) -> bool:
+    """Let a mirror have these columns, in a commit behind `head` that changes nothing else: an
+    older one DATETIME, one without column mapping names that need it. Whether there was a need
+    to."""
     with lake_errors(table):
-        features = delta_table(table).protocol().reader_features or []
-    if LOCAL_FEATURE in features:
-        return False
-    with stamped(session, head.pin()):
-        _set_properties(session, table, SetProperties((LOCAL,)), head)
-    return True
+        there = delta_table(table)
+        features = there.protocol().reader_features or []
+        configuration = there.metadata().configuration
+    spell = spelling(configuration)
+    mapped = MAPPING[0] in configuration
+    needed = []
+    if LOCAL_TYPE in schema.types and LOCAL_FEATURE not in features:
+        needed.append(LOCAL)
+    if not mapped and any(is_refused(spell(name)) for name in schema.names):
+        needed.append(MAPPING)
+    if needed:
+        with stamped(session, head.pin()):
+            _set_properties(session, table, SetProperties(tuple(needed)), head)
+    return bool(needed)
 
 
 def _set_properties(

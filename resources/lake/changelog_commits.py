@@ -16,6 +16,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 from deltalake.transaction import AddAction, RemoveAction, create_table_with_add_actions
 
 from pipeline.lake_commit import WriteKind, restamped
+from pipeline.schema.column_names import folded
 from pipeline.segment import SegmentFile
 from resources.lake.columns import refuse_other_columns
 from resources.lake.delta_log import newest_version
@@ -125,8 +126,8 @@ def revise_files(
 def _add_columns(table: DeltaTable, schema: pa.Schema, metadata: Mapping[str, str]) -> None:
     """A commit of its own, since delta-rs makes none of both: a run that ends between the
     two leaves columns that are NULL, and the next one finds them."""
-    have = {field.name.lower() for field in table.schema().fields}
-    lacking = [field for field in schema if field.name.lower() not in have]
+    have = {folded(field.name) for field in table.schema().fields}
+    lacking = [field for field in schema if folded(field.name) not in have]
     if lacking:
         said = metadata.get("userMetadata") or ""
         table.alter.add_columns(

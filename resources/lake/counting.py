@@ -43,9 +43,9 @@ def merge_source(net: DataFrame, mirror: DataFrame, columns: Sequence[str]) -> D
     gone = net.where(f.col(_COUNT) < 0).select(*map(_named, columns)).distinct()
     there = _alike(mirror, gone, columns, "left_semi").withColumn(_COUNT, f.lit(1).cast("bigint"))
     touched = _alike(net, gone, columns, "left_semi")
-    remain = _counted(there.select(touched.columns).union(touched), columns)
+    remain = _counted(there.select(*map(_named, touched.columns)).union(touched), columns)
     others = _alike(net, gone, columns, "left_anti")
-    inserted = repeated(remain.union(others.select(remain.columns)), columns)
+    inserted = repeated(remain.union(others.select(*map(_named, remain.columns))), columns)
     return inserted.withColumn("_change_type", f.lit("insert")).union(
         gone.withColumn("_change_type", f.lit("delete"))
     )
@@ -58,7 +58,9 @@ def with_changes(rows: DataFrame | None, net: DataFrame, columns: Sequence[str])
     if rows is None:
         return repeated(net, columns)
     there = rows.select(*map(_named, columns), f.lit(1).cast("bigint").alias(_COUNT))
-    return repeated(_counted(there.union(net.select(there.columns)), columns), columns)
+    return repeated(
+        _counted(there.union(net.select(*map(_named, there.columns))), columns), columns
+    )
 
 
 def repeated(counted: DataFrame, columns: Sequence[str]) -> DataFrame:

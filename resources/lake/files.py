@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
 from pipeline.changes.mapping import cast_column
+from resources.lake.columns import column_names
 from resources.lake.paths import LakePath
 from resources.lake.storage import lake_errors, parquet_content
 
@@ -23,7 +24,9 @@ NAME = "delta.columnMapping.physicalName"
 def in_files(path: LakePath, table: DeltaTable, wanted: pa.Schema) -> Iterator[pa.RecordBatch]:
     """The rows of `table`, at `path`, in the columns `wanted`, in no particular order. None of
     them may be marked as deleted."""
-    stored = {field.name: field.metadata.get(NAME, field.name) for field in table.schema().fields}
+    metadata = {field.name: field.metadata for field in table.schema().fields}
+    own = column_names(table)
+    stored = {name: metadata[own[name]].get(NAME, own[name]) for name in own}
     for name in pa.table(table.get_add_actions()).column("path").to_pylist():
         with (
             lake_errors(path / name),

@@ -9,6 +9,8 @@ anything that met rows, Spark's name of the error alone.
 from __future__ import annotations
 
 import errno
+import logging
+import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -163,6 +165,18 @@ def conflict(path: LakePath) -> CommitConflict:
         f"Somebody else committed to {path} first",
         hint="run again; if it happens every time, stop the other writer",
     )
+
+
+def leave_telling_to_us() -> None:
+    """PySpark prints each refusal with Java's stack, and its client for Spark Connect logs it,
+    where the error that is raised tells it. The client has that switched off unless somebody asks
+    for it; a host's own configuration of logging, as Dagster's, switches it on."""
+    from pyspark.logger import PySparkLogger
+
+    for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):
+        PySparkLogger.getLogger(name).setLevel(logging.CRITICAL + 1)
+    if "SPARK_CONNECT_LOG_LEVEL" not in os.environ:
+        logging.getLogger("pyspark.sql.connect.logging").setLevel(logging.CRITICAL + 1)
 
 
 @contextmanager

@@ -39,12 +39,12 @@ from resources.lake.altering import (
     TXN_VERSION,
     USER_METADATA,
     carry_out,
-    enable_types,
-    names_given,
+    enable,
     recorded_steps,
+    refuse_names,
     words,
 )
-from resources.lake.columns import refuse_other_columns
+from resources.lake.columns import refuse_other_columns, spelling
 from resources.lake.direct import commit_rows
 from resources.lake.folders import remove_folder, remove_table
 from resources.lake.mirror_rows import MirrorRows
@@ -56,7 +56,6 @@ from resources.lake.sizes import size_in, size_of
 from resources.lake.small import in_memory, rows_of_write
 from resources.lake.spark import Spark
 from resources.lake.staging import Staging
-from resources.lake.statement import refuse_columns
 from resources.lake.storage import (
     delta_table,
     file_named,
@@ -114,7 +113,6 @@ class SparkMirrors(MirrorRows):
         done = self._done(target)
         if done is not None:
             return done
-        refuse_columns(target.schema.names)
         with self._about(target.mirror) as path:
             table = delta_table(path) if head.exists else None
             if table is not None and not isinstance(write, Replace | Recount):
@@ -127,7 +125,7 @@ class SparkMirrors(MirrorRows):
                     told = restamped(target.user_metadata, WriteKind.ALTER)
                     said = {USER_METADATA: told}
                     with self._about(target.mirror), behind(path, head), stamped(session, said):
-                        enabled = enable_types(session, path, target.schema.types, head)
+                        enabled = enable(session, path, target.schema, head)
                     head = self._planned_on(target.mirror, held) if enabled else head
                 with self._about(target.mirror), behind(path, head):
                     self._apply(session, write, head, chosen)
@@ -188,9 +186,10 @@ class SparkMirrors(MirrorRows):
         with self._about(mirror):
             done = ours(steps)
         if None in done:
-            refuse_columns([name for step in steps for name in names_given(step)])
             with self._about(mirror):
-                few = self._has_few(delta_table(table))
+                there = delta_table(table)
+                few = self._has_few(there)
+            refuse_names(there, steps)
             with self._sessions.one(few=few) as session:
                 for number, step in enumerate(steps, start=1):
                     head = self._planned_on(mirror, held)
@@ -225,11 +224,13 @@ class SparkMirrors(MirrorRows):
             USER_METADATA: target.user_metadata,
         }
         with stamped(session, stamps):
-            made = None if head.exists else properties(target.readers, self._keep)
+            made = None if head.exists else properties(target, self._keep)
+            spell = spelling(made or delta_table(path).metadata().configuration)
             if not chosen.in_memory:
-                commit(session, write, path, self._staging, made)
+                commit(session, write, path, self._staging, made, spell)
                 return
             rows = rows_of_write(path, write, head.version, self._read)
+            rows = rows.rename_columns(list(map(spell, rows.column_names)))
             anew, shaped = not isinstance(write, Append), isinstance(write, Replace | Recount)
             if self._spark.java:
                 commit_rows(

@@ -18,6 +18,7 @@ from pipeline.lake_commit import LakeCommit, LogAbove
 from pipeline.policies import Readers
 from pipeline.ports.mirrors import MirrorCommit, MirrorSize
 from resources.lake.checksums import configuration
+from resources.lake.columns import VECTORS
 from resources.lake.commits import commits_back, ends_at, look
 from resources.lake.delta_log import newest_version, recorded, table_id
 from resources.lake.paths import LakePath, ObjectPath
@@ -25,7 +26,6 @@ from resources.lake.scan import mirror_schema
 from resources.lake.sizes import shown_by
 from resources.lake.storage import delta_table, mirror_errors
 from resources.lake.versions import lacking
-from resources.lake.writing import VECTORS
 
 _FOR_SPARK = frozenset({"deletionVectors", "columnMapping", "typeWidening"})
 """What no table has that any reader reads."""

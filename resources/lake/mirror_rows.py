@@ -15,7 +15,7 @@ from pipeline.proof.sampling import ValueRange
 from resources.lake.java_errors import spark_errors
 from resources.lake.mirror_logs import MirrorLogs
 from resources.lake.paths import LakePath
-from resources.lake.scan import mirror_schema, near, needs_spark, scanned, staged_rows
+from resources.lake.scan import Nearness, mirror_schema, needs_spark, scanned, staged_rows
 from resources.lake.sessions import SparkSessions
 from resources.lake.sizes import size_of
 from resources.lake.staging import Staging
@@ -53,7 +53,7 @@ class MirrorRows(MirrorLogs):
             if needs_spark(path, delta_table(path, version)):
                 yield from self._rows_by_spark(mirror, columns, version)
             else:
-                yield from scanned(path, columns, version, near(column, spans))
+                yield from scanned(path, columns, version, Nearness(column, spans))
 
     def _rows_by_spark(
         self, mirror: str, columns: Sequence[str], version: int

@@ -21,7 +21,10 @@ from pipeline.changes.layout import (
 )
 from pipeline.ports.mirror_writes import FoldedChanges, Merge, PartColumn, Replace, StagedFiles
 from pipeline.row_images import CHANGE_TYPES
+from resources.lake.columns import column_names
+from resources.lake.paths import LakePath
 from resources.lake.statement import literal, quoted, sql_type
+from resources.lake.storage import delta_table
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -142,6 +145,18 @@ def spark_schema(schema: pa.Schema) -> StructType:
             for field in schema
         ]
     )
+
+
+def mirror_frame(session: SparkSession, path: LakePath, version: int | None = None) -> DataFrame:
+    """A mirror's rows, with the names that the source has for its columns; `version`: None for the
+    newest."""
+    from pyspark.sql import functions as f
+
+    reader = session.read.format("delta")
+    reader = reader if version is None else reader.option("versionAsOf", version)
+    own = column_names(delta_table(path, version))
+    rows = reader.load(str(path))
+    return rows.select(*(f.col(quoted(there)).alias(name) for name, there in own.items()))
 
 
 def _columns(part: StagedFiles, schema: pa.Schema, names: Sequence[str]) -> list[Column]:

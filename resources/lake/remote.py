@@ -28,8 +28,9 @@ from uuid import UUID, uuid4, uuid5
 from pipeline.errors import LakeUnavailable, SetupIncomplete
 from pipeline.retries import SPARK_ELSEWHERE
 from resources.lake.fit import missing, require_fit, unlike
+from resources.lake.java_errors import leave_telling_to_us
 from resources.lake.paths import LakePath, ObjectPath
-from resources.lake.remote_errors import leave_telling_to_us, refusal
+from resources.lake.remote_errors import refusal
 from resources.lake.s3a import store_settings
 from resources.lake.server import SparkServer
 from resources.lake.sessions import FOR_FEW

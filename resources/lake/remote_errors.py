@@ -5,8 +5,6 @@ Belongs here: those words as errors of ours. Does not: what it says of a stateme
 
 from __future__ import annotations
 
-import logging
-import os
 import re
 from typing import TYPE_CHECKING, Final
 
@@ -40,10 +38,3 @@ def refusal(server: str, error: PySparkException) -> LockstepError:
         f"The Spark at {server} gave no session: {said}",
         hint="check that it runs and serves Spark Connect, then run again",
     )
-
-
-def leave_telling_to_us() -> None:
-    """PySpark's client logs each refused call with its stack. It has that switched off unless
-    somebody asks for it; a host's own configuration of logging, as Dagster's, switches it on."""
-    if "SPARK_CONNECT_LOG_LEVEL" not in os.environ:
-        logging.getLogger("pyspark.sql.connect.logging").setLevel(logging.CRITICAL + 1)

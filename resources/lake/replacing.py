@@ -13,15 +13,23 @@ import pyarrow as pa
 
 from pipeline.changes.layout import DELETED_AT, changelog_names
 from pipeline.changes.widening import TypeChange, type_change
-from pipeline.ports.mirror_writes import MirrorTarget, Replace, StagedFiles
+from pipeline.ports.mirror_writes import Merge, MirrorTarget, Replace, StagedFiles
+from pipeline.schema.column_names import folded
 from resources.lake.counting import net_changes, with_changes
 from resources.lake.delta_log import newest_version
 from resources.lake.looking_up import looked_up
-from resources.lake.parts import changes_of, empty_rows, images_of, keep_marks, rows_of
+from resources.lake.parts import (
+    changes_of,
+    empty_rows,
+    images_of,
+    keep_marks,
+    mirror_frame,
+    rows_of,
+)
 from resources.lake.paths import LakePath
 from resources.lake.scan import mirror_schema
 from resources.lake.staging import Staging
-from resources.lake.statement import literal, quoted, sql_type
+from resources.lake.statement import COMPLETE, literal, quoted, sql_type
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -49,6 +57,42 @@ def present_rows(changes: DataFrame, target: MirrorTarget) -> DataFrame:
 def named_rows(changes: DataFrame, names: list[str], *more: Column) -> DataFrame:
     pairs = zip(names, changelog_names(names), strict=True)
     return changes.select(*(column(spelled).alias(name) for name, spelled in pairs), *more)
+
+
+def merged(mirror: DataFrame, changes: DataFrame, write: Merge) -> DataFrame:
+    """The mirror's rows behind the changes of a write, as `statement.merge_statement` says it, by a
+    join: for columns that Delta's MERGE takes for its own."""
+    from pyspark.sql import functions as f
+
+    target = write.target
+    names = target.schema.names
+    spelled = dict(zip(names, changelog_names(names), strict=True))
+    mark = [DELETED_AT.name] if target.soft else []
+    fields = [column(name).alias(f"c{at}") for at, name in enumerate((*names, *mark))]
+    there = mirror.select(f.struct(*fields).alias(_THERE))
+    row = f.col(_THERE)
+    own = {name: row.getField(f"c{at}") for at, name in enumerate((*names, *mark))}
+    condition = f.lit(True)
+    for name in write.key:
+        condition &= column(spelled[name]) == own[name]
+    kind = f.col("_change_type")
+    gone, completes = kind == "delete", kind == COMPLETE
+    stays = kind.isNull() | (~(completes & row.isNull()) & (f.lit(target.soft) | ~gone))
+    keeps = keep_marks(target.schema, write.changes)
+    columns = []
+    for name in names:
+        kept = kind.isNull()
+        if name not in write.completed:
+            kept |= completes
+        if name in keeps:
+            kept |= row.isNotNull() & f.col(keeps[name])
+        value = f.when(kept, own[name]).otherwise(column(spelled[name]))
+        columns.append(value.alias(name))
+    for name in mark:
+        moment = f.when(gone, f.col("_committed_at"))
+        kept = f.when(kind.isNull() | completes, own[name]).otherwise(moment)
+        columns.append(kept.alias(name))
+    return changes.join(there, condition, "full_outer").where(stays).select(*columns)
 
 
 @contextmanager
@@ -141,7 +185,7 @@ def _left(session: SparkSession, write: Replace, path: LakePath) -> DataFrame:
     """The mirror's rows, marked as deleted; none where they lack the key."""
     from pyspark.sql import functions as f
 
-    mirror = session.read.format("delta").load(str(path))
+    mirror = mirror_frame(session, path)
     schema = write.target.schema
     stays = _staying(path, schema)
     if not stays >= {*write.key}:
@@ -163,12 +207,12 @@ def _staying(path: LakePath, schema: pa.Schema) -> set[str]:
     """The write's columns that can hold what the mirror has under their names."""
     version = newest_version(path)
     assert version is not None, "there is a mirror"
-    have = {field.name.lower(): field.type for field in mirror_schema(path, version)}
+    have = {folded(field.name): field.type for field in mirror_schema(path, version)}
     return {
         field.name
         for field in schema
-        if field.name.lower() in have
-        and type_change(have[field.name.lower()], field.type) is not TypeChange.REREAD
+        if folded(field.name) in have
+        and type_change(have[folded(field.name)], field.type) is not TypeChange.REREAD
     }
 
 

@@ -5,6 +5,7 @@ columns, but reads no rows of them: their files are read here (`files`)."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,20 +15,30 @@ from deltalake.exceptions import DeltaError
 
 from pipeline.proof.sampling import ValueRange
 from resources.lake.checksums import has_no_vectors
+from resources.lake.columns import column_names
 from resources.lake.files import in_files
 from resources.lake.paths import LakePath
 from resources.lake.storage import delta_table, lake_errors
 
 
+@dataclass(frozen=True, slots=True)
+class Nearness:
+    """That a column of whole numbers or text lies in one of the spans; of numbers that 64 bits do
+    not hold, all of them."""
+
+    column: str
+    spans: Sequence[ValueRange]
+
+
 def scanned(
-    path: LakePath, columns: Sequence[str], version: int, where: str | None = None
+    path: LakePath, columns: Sequence[str], version: int, near: Nearness | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """`columns` of all rows at a version, or of those for which `where` is true, in no
-    particular order."""
-    names = ", ".join(map(_quoted, columns))
-    condition = "" if where is None else f" where {where}"
+    """`columns` of all rows at a version, or of those that are `near`, in no particular order."""
     with lake_errors(path):
         table = delta_table(path, version)
+        own = column_names(table)
+        names = ", ".join(_quoted(own[name]) for name in columns)
+        condition = "" if near is None else f" where {_within(own[near.column], near.spans)}"
         schema = _plain(table)
         wanted = pa.schema([schema.field(name) for name in columns])
         if _widened(table):
@@ -36,7 +47,7 @@ def scanned(
         builder = QueryBuilder().register("mirror", table)
         try:
             for batch in builder.execute(f"select {names} from mirror{condition}"):
-                yield pa.record_batch(batch).cast(wanted)
+                yield pa.record_batch(batch).rename_columns(list(columns)).cast(wanted)
         except Exception as error:
             if type(error) is not Exception:
                 raise
@@ -48,9 +59,8 @@ _MOST = (1 << 63) - 1
 """The statistics of files tell no greater value of a column of whole numbers."""
 
 
-def near(column: str, spans: Sequence[ValueRange]) -> str:
-    """The condition that a column of whole numbers or text lies in one of the spans; of numbers
-    that 64 bits do not hold, all of them."""
+def _within(column: str, spans: Sequence[ValueRange]) -> str:
+    """The condition of a `Nearness`."""
     name = _quoted(column)
     parts = []
     single = []
@@ -101,17 +111,19 @@ def rows_at(path: LakePath, columns: Sequence[str], version: int) -> pa.Table:
 
 
 def staged_rows(folder: str, columns: Sequence[str], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """The rows of a mirror that Spark copied to Parquet files."""
+    """The rows of a mirror that Spark copied to Parquet files (`writing.copy_rows`)."""
     wanted = pa.schema([schema.field(name) for name in columns])
+    places = [f"c{at}" for at in range(len(columns))]
     for path in sorted(Path(folder).glob("*.parquet")):
         with lake_errors(path), pq.ParquetFile(path) as file:
             for batch in file.iter_batches():
-                yield batch.select(list(columns)).cast(wanted)
+                yield batch.select(places).rename_columns(list(columns)).cast(wanted)
 
 
 def _plain(table: DeltaTable) -> pa.Schema:
     fields = pa.schema(table.schema().to_arrow())
-    return pa.schema([(field.name, _plain_type(field.type)) for field in fields])
+    names = {own: name for name, own in column_names(table).items()}
+    return pa.schema([(names[field.name], _plain_type(field.type)) for field in fields])
 
 
 def _plain_type(kind: pa.DataType) -> pa.DataType:

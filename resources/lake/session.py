@@ -24,6 +24,7 @@ from pipeline.errors import LakeUnavailable
 from resources.lake.archive import archive_path
 from resources.lake.jars import S3, class_path, jars_folder
 from resources.lake.java import Java, java_or_refuse
+from resources.lake.java_errors import leave_telling_to_us
 from resources.lake.launch import connected, java_command, spark_home, start_java
 from resources.lake.log_store import log_store_jar, require_log_store
 from resources.lake.paths import LakePath, ObjectPath
@@ -225,6 +226,7 @@ def _connect(
         if gateway is None:
             raise _not_started(settings)
         session = SparkSession(SparkContext(gateway=gateway, conf=conf))
+        leave_telling_to_us()
         require_log_store(session, lake)
         return Started(session, gateway, scratch)
     except (PySparkException, Py4JError, OSError) as error:

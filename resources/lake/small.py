@@ -34,6 +34,7 @@ from pipeline.ports.mirror_writes import (
     Rewrite,
     StagedFiles,
 )
+from pipeline.schema.column_names import folded
 from resources.lake.direct import takes_files
 from resources.lake.paths import LakePath
 from resources.lake.scan import mirror_schema, needs_spark, rows_at
@@ -156,10 +157,10 @@ def _left(path: LakePath, write: Replace, version: int) -> pa.Table:
     """A mirror's rows in the write's columns, marked as deleted, NULL in columns that cannot hold
     what is there; none where they lack the key."""
     schema = _shown(write)
-    have = {field.name.lower(): field for field in mirror_schema(path, version)}
+    have = {folded(field.name): field for field in mirror_schema(path, version)}
     columns = []
     for field in schema:
-        there = have.get(field.name.lower())
+        there = have.get(folded(field.name))
         fits = there is not None and type_change(there.type, field.type) is not TypeChange.REREAD
         columns.append(PartColumn(there.name, there.type) if there and fits else PartColumn())
     if any(

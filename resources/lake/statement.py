@@ -1,4 +1,4 @@
-"""The texts of a mirror's statements, and which column names Delta takes. Pure.
+"""The texts of a mirror's statements. Pure.
 
 Identifiers are quoted by doubling backticks (Spark SQL reference, "Identifiers"); names
 come from the source's log, so none is ever put into a statement unquoted.
@@ -14,7 +14,6 @@ from typing import assert_never
 import pyarrow as pa
 
 from pipeline.changes.layout import DELETED_AT
-from pipeline.errors import TableError
 from pipeline.ports.mirror_writes import (
     AddColumns,
     DropColumns,
@@ -25,10 +24,6 @@ from pipeline.ports.mirror_writes import (
     SetProperties,
     WidenColumn,
 )
-
-_FORBIDDEN = frozenset(" ,;{}()\n\t=")
-"""Characters Delta refuses in a column's name without column mapping."""
-
 
 COMPLETE = "complete"
 """What a row of a MERGE's source is that no image speaks of: columns of a row that is there."""
@@ -41,17 +36,6 @@ _NONE: Mapping[str, str] = MappingProxyType({})
 
 def quoted(name: str) -> str:
     return f"`{name.replace('`', '``')}`"
-
-
-def refuse_columns(names: Sequence[str]) -> None:
-    """`TableError` for the first column that Delta cannot hold under its own name."""
-    for name in names:
-        if not name or not _FORBIDDEN.isdisjoint(name):
-            raise TableError(
-                f"column {name!r} has a character in its name that Delta refuses "
-                "(space , ; { } ( ) = tab newline)",
-                hint="rename the column at the source, or exclude the table",
-            )
 
 
 def merge_statement(
@@ -131,7 +115,7 @@ def count_statement(
 
 
 def step_statement(mirror: str, step: MirrorStep) -> str:
-    """The ALTER or UPDATE of a step; `mirror` is the table's absolute path."""
+    """The ALTER of a step; `mirror` is the table's absolute path."""
     table = f"delta.{quoted(mirror)}"
     match step:
         case SetProperties(properties):
@@ -146,11 +130,8 @@ def step_statement(mirror: str, step: MirrorStep) -> str:
         case AddColumns(fields):
             added = ", ".join(f"{quoted(field.name)} {sql_type(field.type)}" for field in fields)
             return f"alter table {table} add columns ({added})"
-        case Fill(values):
-            told = ", ".join(f"{quoted(name)} = {literal(value)}" for name, value in values)
-            return f"update {table} set {told}"
-        case Rewrite():
-            raise ValueError("a rewrite is no statement")
+        case Fill() | Rewrite():
+            raise ValueError("rows that are written anew are no statement")
     assert_never(step)
 
 

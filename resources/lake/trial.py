@@ -118,7 +118,7 @@ class _Trial:
             spark_errors(self._table),
             stamped(session, stamps),
         ):
-            commit(session, write, self._table, self._staged, None)
+            commit(session, write, self._table, self._staged, None, str)
 
     def _write(self, number: int) -> MirrorWrite:
         change = pa.table({"_change_type": ["insert"], "id": [number]})

@@ -7,17 +7,20 @@ once (`mirror`), nor which transaction it records, which its session is set to.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, assert_never
 
 import pyarrow as pa
 
+from pipeline.changes.evolution import MAPPING
 from pipeline.changes.layout import changelog_names
 from pipeline.keeping import Retention
 from pipeline.policies import Readers
 from pipeline.ports.mirror_writes import (
     Append,
     Count,
+    Fill,
     Merge,
     MirrorTarget,
     MirrorWrite,
@@ -26,28 +29,37 @@ from pipeline.ports.mirror_writes import (
     Rewrite,
     StagedFiles,
 )
+from pipeline.schema.column_names import is_refused, merges
+from resources.lake.columns import VECTORS, Spelling
 from resources.lake.completing import completed
-from resources.lake.counting import merge_source, net_changes, repeated
+from resources.lake.counting import merge_source, net_changes, repeated, with_changes
 from resources.lake.looking_up import looked_up
-from resources.lake.parts import changes_of, column_from, images_of, keep_marks, read_files
+from resources.lake.parts import (
+    changes_of,
+    column_from,
+    images_of,
+    keep_marks,
+    mirror_frame,
+    read_files,
+)
 from resources.lake.paths import LakePath
-from resources.lake.replacing import column, named_rows, present_rows, recounted, replaced
+from resources.lake.replacing import column, merged, named_rows, present_rows, recounted, replaced
 from resources.lake.staging import Staging
-from resources.lake.statement import COMPLETE, count_statement, merge_statement, quoted
+from resources.lake.statement import COMPLETE, count_statement, literal, merge_statement, quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-VECTORS = "delta.enableDeletionVectors"
-
-
-def properties(readers: Readers, keep: timedelta) -> Mapping[str, str]:
+def properties(target: MirrorTarget, keep: timedelta) -> Mapping[str, str]:
     """What a mirror is created with; `keep`: how long each of its versions stays readable."""
+    for_any = target.readers == Readers.ANY
+    mapped = not for_any and any(map(is_refused, target.schema.names))
     return {
-        VECTORS: "false" if readers == Readers.ANY else "true",
+        VECTORS: "false" if for_any else "true",
         "delta.enableInCommitTimestamps": "true",
         **Retention.promising(keep).properties(),
+        **dict([MAPPING] if mapped else []),
     }
 
 
@@ -57,43 +69,68 @@ def commit(
     path: LakePath,
     staging: Staging,
     made: Mapping[str, str] | None,
+    spell: Spelling,
 ) -> None:
-    """Make the write's one commit to the mirror at `path`. `made`: the properties that it is
-    created with; None where it is there."""
-    target = write.target
+    """Make the write's one commit to the mirror at `path`, which spells its columns by `spell`.
+    `made`: the properties that it is created with; None where it is there."""
+    place = _Place(path, made, spell)
     match write:
         case Append(target, parts):
             images = images_of(session, parts, target.schema)
-            _append(present_rows(images, target), path, made)
+            place.append(present_rows(images, target))
         case Merge():
-            _merge(session, write, path, staging, made)
+            _merge(session, write, place, staging)
         case Count(target, parts):
-            _count(session, target, parts, path, staging, made)
+            _count(session, target, parts, place, staging)
         case Replace():
             with replaced(session, write, path if made is None else None, staging) as rows:
-                _overwrite(rows, path, made)
+                place.overwrite(rows)
         case Recount(target, parts, snapshot):
-            _overwrite(recounted(session, target.schema, parts, snapshot), path, made)
+            place.overwrite(recounted(session, target.schema, parts, snapshot))
         case _:
             assert_never(write)
 
 
-def _merge(
-    session: SparkSession,
-    write: Merge,
-    path: LakePath,
-    staging: Staging,
-    made: Mapping[str, str] | None,
-) -> None:
-    there = None if made else _between(session.read.format("delta").load(str(path)), write)
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where rows go, with the names that the source has for their columns."""
+
+    path: LakePath
+    made: Mapping[str, str] | None
+    spell: Spelling
+
+    def append(self, rows: DataFrame) -> None:
+        """Into a mirror that is not there too: it is created by the same commit."""
+        writer = self._spelled(rows).write.format("delta").mode("append")
+        writer.options(**(self.made or {})).save(str(self.path))
+
+    def overwrite(self, rows: DataFrame) -> None:
+        writer = self._spelled(rows).write.format("delta").mode("overwrite")
+        writer = writer.option("overwriteSchema", "true")
+        writer.options(**(self.made or {})).save(str(self.path))
+
+    def refill(self, rows: DataFrame) -> None:
+        """All rows that there are from now on, in the columns that the mirror has."""
+        self._spelled(rows).write.format("delta").mode("overwrite").save(str(self.path))
+
+    def _spelled(self, rows: DataFrame) -> DataFrame:
+        return rows.toDF(*map(self.spell, rows.columns))
+
+
+def _merge(session: SparkSession, write: Merge, place: _Place, staging: Staging) -> None:
+    there = None
+    if not place.made:
+        there = _between(mirror_frame(session, place.path), write)
     with looked_up(session, changes_of(session, write), write, there, staging) as changes:
         if write.completion is not None:
             changes = completed(session, changes, write, write.completion)
-        if made is None:
-            _merge_into(session, changes, write, path)
+        if place.made is None and merges(write.target.schema.names):
+            _merge_into(session, changes, write, place)
+        elif place.made is None:
+            place.refill(merged(mirror_frame(session, place.path), changes, write))
         else:
             changes = changes.where(f"_change_type <> '{COMPLETE}'")
-            _append(present_rows(changes, write.target), path, made)
+            place.append(present_rows(changes, write.target))
 
 
 def _between(rows: DataFrame, write: Merge) -> DataFrame:
@@ -102,18 +139,18 @@ def _between(rows: DataFrame, write: Merge) -> DataFrame:
     return rows
 
 
-def _merge_into(session: SparkSession, changes: DataFrame, write: Merge, path: LakePath) -> None:
-    schema = write.target.schema
+def _merge_into(session: SparkSession, changes: DataFrame, write: Merge, place: _Place) -> None:
+    schema, spell = write.target.schema, place.spell
     statement = merge_statement(
-        mirror=str(path),
+        mirror=str(place.path),
         source="changes",
-        columns=schema.names,
+        columns=list(map(spell, schema.names)),
         source_columns=changelog_names(schema.names),
-        key=write.key,
-        bounds=write.bounds,
-        keeps=keep_marks(schema, write.changes),
+        key=list(map(spell, write.key)),
+        bounds=[(spell(name), least, greatest) for name, least, greatest in write.bounds],
+        keeps={spell(name): mark for name, mark in keep_marks(schema, write.changes).items()},
         soft=write.target.soft,
-        completed=write.completed,
+        completed=list(map(spell, write.completed)),
     )
     _run(session, changes, statement)
 
@@ -122,20 +159,22 @@ def _count(
     session: SparkSession,
     target: MirrorTarget,
     parts: Sequence[StagedFiles],
-    path: LakePath,
+    place: _Place,
     staging: Staging,
-    made: Mapping[str, str] | None,
 ) -> None:
     names = target.schema.names
     columns = changelog_names(names)
     net = net_changes(images_of(session, parts, target.schema), columns)
-    if made is not None:
-        _append(named_rows(repeated(net, columns), names), path, made)
+    if place.made is not None:
+        place.append(named_rows(repeated(net, columns), names))
         return
-    mirror = session.read.format("delta").load(str(path))
+    mirror = mirror_frame(session, place.path)
     there = mirror.select(
         *(column(name).alias(spelled) for name, spelled in zip(names, columns, strict=True))
     )
+    if not merges(names):
+        place.refill(named_rows(with_changes(there, net, columns), names))
+        return
     with staging.folder() as counted, staging.folder() as folder:
         # Counted once: the plan behind it is asked for five times.
         net.write.mode("overwrite").parquet(counted)
@@ -144,7 +183,10 @@ def _count(
         source.write.mode("overwrite").parquet(folder)
         source = session.read.schema(source.schema).parquet(folder)
         statement = count_statement(
-            mirror=str(path), source="changes", columns=names, source_columns=columns
+            mirror=str(place.path),
+            source="changes",
+            columns=list(map(place.spell, names)),
+            source_columns=columns,
         )
         _run(session, source, statement)
 
@@ -155,16 +197,6 @@ def _run(session: SparkSession, changes: DataFrame, statement: str) -> None:
         session.sql(statement)
     finally:
         session.catalog.dropTempView("changes")
-
-
-def _append(rows: DataFrame, path: LakePath, made: Mapping[str, str] | None) -> None:
-    """Into a mirror that is not there too: it is created by the same commit."""
-    rows.write.format("delta").mode("append").options(**(made or {})).save(str(path))
-
-
-def _overwrite(rows: DataFrame, path: LakePath, made: Mapping[str, str] | None) -> None:
-    writer = rows.write.format("delta").mode("overwrite").option("overwriteSchema", "true")
-    writer.options(**(made or {})).save(str(path))
 
 
 def write_rows(
@@ -180,14 +212,15 @@ def write_rows(
     """The one commit of rows that were put together without Spark, where only a query can make it
     (`direct.commit_rows` elsewhere, which says what `anew`, `shaped` and `made` are)."""
     file = staging.stage("few", rows)
+    place = _Place(path, made, str)
     try:
         frame = read_files(session, (file,), rows.schema)
         if shaped:
-            _overwrite(frame, path, made)
+            place.overwrite(frame)
         elif anew and made is None:
-            frame.write.format("delta").mode("overwrite").save(str(path))
+            place.refill(frame)
         else:
-            _append(frame, path, made)
+            place.append(frame)
     finally:
         staging.unstage(file)
 
@@ -201,15 +234,28 @@ def rewrite(session: SparkSession, path: LakePath, step: Rewrite) -> None:
             for one, field in zip(step.columns, step.schema, strict=True)
         )
     )
-    changed.write.format("delta").mode("overwrite").option("overwriteSchema", "true").save(
-        str(path)
-    )
+    _Place(path, None, str).overwrite(changed)
+
+
+def fill(session: SparkSession, path: LakePath, step: Fill) -> None:
+    """All rows of the mirror once more, with values in some columns. Delta's UPDATE, which writes
+    as many, takes a column `__condition__` for its own and leaves NULL in it."""
+    from pyspark.sql import functions as f
+
+    values = dict(step.values)
+    rows = session.read.format("delta").load(str(path))
+    chosen = [
+        (f.expr(literal(values[name])) if name in values else column(name)).alias(name)
+        for name in rows.columns
+    ]
+    _Place(path, None, str).refill(rows.select(*chosen))
 
 
 def copy_rows(
     session: SparkSession, path: LakePath, columns: Sequence[str], version: int, folder: str
 ) -> None:
-    """A mirror's rows at a version, as Parquet files in `folder`."""
-    rows = session.read.format("delta").option("versionAsOf", version).load(str(path))
-    chosen = rows.select(*map(column, columns))
+    """A mirror's rows at a version, as Parquet files in `folder`; their columns are called c0, c1
+    and so on."""
+    rows = mirror_frame(session, path, version)
+    chosen = rows.select(*(column(name).alias(f"c{at}") for at, name in enumerate(columns)))
     chosen.write.mode("overwrite").option("compression", "snappy").parquet(folder)

@@ -3,6 +3,7 @@ MySQL and the lake are equal."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -53,6 +54,50 @@ def test_no_name_of_a_table_stops_a_source(
         server.execute(f"update {quoted(*table)} set v = 7 where id = 1")
     project.run("run")
     assert project.proven() == {".".join(table) for table in (*FIRST, *LATER)}
+
+
+COLUMNS = ("a b", "x;y", "count(``id``)", "k=v", "filePath", "_row_id_", "_tmp_metadata_row_index")
+TWINS = ("\u1e9e", "\u00df")
+
+
+@pytest.mark.parametrize("readers", ["spark", "any"])
+def test_no_name_of_a_column_stops_a_source(
+    server: MySqlStand, tmp_path: Path, warm: WarmProcess, readers: str
+) -> None:
+    """Columns that Parquet, Delta or Spark would not take are followed, also those that are added
+    and renamed later. Two that are one to Delta set their table aside."""
+    start = head(server)
+    columns = ", ".join(f"`{name}` int default 5" for name in COLUMNS)
+    server.execute(
+        f"use {PLAIN}",
+        f"create table odd (id int primary key, {columns})",
+        "create table later (id int primary key, v int)",
+        f"create table twins (id int primary key, `{TWINS[0]}` int, `{TWINS[1]}` int)",
+        *(f"insert into {table} (id) values (1), (2)" for table in ("odd", "later", "twins")),
+    )
+    extra = f'readers = "{readers}"\n'
+    tables = [f"{PLAIN}.*"]
+    project = Project.made(
+        tmp_path, port=server.port, tables=tables, start=start, extra=extra, warm=warm
+    )
+    told = project.json("run", expect=6)["sources"]["shop"]
+    assert f"{PLAIN}.twins" in json.dumps(told)
+    server.execute(
+        f"use {PLAIN}",
+        f"alter table later {', '.join(f'add column `{name}` int' for name in COLUMNS)}",
+        "alter table later rename column v to `v w`",
+        *(
+            f"update {table} set `a b` = 7, `_row_id_` = 8 where id = 1"
+            for table in ("odd", "later")
+        ),
+    )
+    project.run("run", expect=None)
+    compared = project.json("verify", expect=None)["sources"]["shop"]["tables"]
+    assert {name: one["equal"] for name, one in compared.items()} == {
+        f"{PLAIN}.odd": True,
+        f"{PLAIN}.later": True,
+    }
+    assert project.run("read", f"{PLAIN}.odd", "--changes").stdout.count("a%20b") > 0
 
 
 def _create(server: MySqlStand, tables: tuple[tuple[str, str], ...]) -> None:

@@ -142,16 +142,6 @@ def test_the_same_transaction_with_another_description_is_foreign(lake: Lake) ->
         lake.mirrors.write(a_write(lake.mirrors, 1, "append", [{"id": 2}], user_metadata="two"))
 
 
-def test_names_that_delta_refuses_quarantine_the_table(lake: Lake) -> None:
-    """Before anything is written; no folder stays behind."""
-    for name in ("order items", "a,b", "a=b", "a(b", "tab\tbed"):
-        schema = pa.schema([("id", pa.int64()), (name, pa.string())])
-        with pytest.raises(TableError, match="name"):
-            lake.mirrors.write(a_write(lake.mirrors, 1, "append", [{"id": 1}], schema=schema))
-    assert lake.mirrors.version(MIRROR) is None
-    assert not Path(lake.mirrors.path(MIRROR)).exists()
-
-
 def test_odd_names_are_kept(written_lake: Lake) -> None:
     """Dots, backticks, umlauts, quotes, SQL words, and a changelog's own column. A key of two
     columns matches whole: rows that share a part of it are other rows, also to a delete."""

@@ -7,6 +7,7 @@ from decimal import Decimal
 from random import Random
 
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -21,6 +22,16 @@ from pipeline.changes.layout import (
     snapshot_path,
 )
 from pipeline.changes.strategy import only_inserts
+from pipeline.errors import TableError
+from pipeline.schema.column_names import (
+    READERS,
+    escaped,
+    folded,
+    hidden,
+    is_refused,
+    shown,
+    unescaped,
+)
 from pipeline.schema.types import arrow_schema
 from pipeline.segment import RowCounts
 from pipeline.table import Column, TableName, TableStructure
@@ -128,6 +139,39 @@ def test_a_database_never_meets_the_changelogs() -> None:
     odd = TableName("_changes", "täble/ x")
     assert mirror_path("shop", odd) == "shop/=5Fchanges/t=C3=A4ble=2F=20x"
     assert changelog_path("shop", odd) == "shop/_changes/=5Fchanges/t=C3=A4ble=2F=20x"
+
+
+COLUMN_NAMES = st.lists(
+    st.text(st.sampled_from(" ,;{}()\n\t=%2cC5Fab_\u00df\u1e9e"), min_size=1, max_size=6)
+    | st.text(st.characters(max_codepoint=0xFFFF, exclude_categories=["Cs"]), min_size=1)
+    | st.sampled_from(
+        ["_tmp_metadata_row_index", "%5ftmp_metadata_row_index", "%255Ftmp_metadata_row_index"]
+    )
+)
+
+
+@given(COLUMN_NAMES)
+def test_a_changelog_has_each_column_under_a_name_that_delta_takes(names: list[str]) -> None:
+    """Names that differ for Delta and Spark differ there too, and give back what they were."""
+    columns = list({folded(name): name for name in names}.values())
+    spelled = list(map(escaped, columns))
+    assert list(map(unescaped, spelled)) == columns
+    assert [shown(hidden(name)) for name in columns] == columns
+    for names in (changelog_names(columns), list(map(hidden, columns))):
+        assert len(set(map(folded, names))) == len(columns)
+        assert READERS.isdisjoint(map(folded, names))
+    assert not any(map(is_refused, changelog_names(columns)))
+
+
+@pytest.mark.parametrize(
+    "names",
+    ["\u00df\u1e9e", "\u03c3\u03c2", "s\u017f", "I\u0131", "\u00b5\u03bc", "k\u212a", "i\u0130"],
+)
+def test_names_that_are_one_to_spark_set_the_table_aside(names: str) -> None:
+    """MySQL tells them apart."""
+    columns = tuple(Column(name, "int") for name in names)
+    with pytest.raises(TableError, match="have one name to Delta and Spark"):
+        arrow_schema(TableStructure(TableName("shop", "t"), columns, ()))
 
 
 def test_a_column_named_like_a_mark_is_renamed() -> None:

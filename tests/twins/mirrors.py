@@ -27,7 +27,6 @@ from pipeline.ports.held import Held, unasked
 from pipeline.ports.mirror_writes import MirrorStep, MirrorTarget, MirrorWrite, Recount, Replace
 from pipeline.ports.mirrors import MirrorCommit, MirrorSize
 from pipeline.proof.sampling import ValueRange
-from resources.lake.statement import refuse_columns
 from tests.twins.lake import MemoryCommit, MemoryLake
 from tests.twins.mirror_writes import evolved, written
 
@@ -75,7 +74,6 @@ class MemoryMirrors:
                 raise ForeignCommit(f"{target.mirror} holds another's commit", hint="compare them")
             if done is not None:
                 return done
-            refuse_columns(target.schema.names)
             commits = self._lake.tables.setdefault(target.mirror, [])
             before = commits[-1].rows if commits else None
             if before is not None and not isinstance(write, Replace | Recount):

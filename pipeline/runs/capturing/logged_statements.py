@@ -101,8 +101,8 @@ def with_views(
     `structures`, which hold where the statement stands, have no table of that name.
 
     Where they do not know the database's views, the server is asked what has the name now. If the
-    statement did make a table, which was dropped for a view since, rows of that table in the log are
-    refused: it is not in the history.
+    statement did make a table, which was dropped for a view since, rows of that table in the log
+    are refused: it is not in the history.
     """
     if not _IF_NOT_EXISTS.search(logged.text):
         return logged

@@ -18,6 +18,7 @@ from pipeline.runs.context import Workplace
 from pipeline.runs.merging.folding import staged_fold
 from pipeline.runs.merging.job import Job
 from pipeline.runs.merging.segment_parts import SegmentPart
+from pipeline.schema.column_names import folded
 from pipeline.schema.history import SchemaVersion
 
 
@@ -70,14 +71,14 @@ def _part(job: Job, version: SchemaVersion) -> StagedFiles | None:
     own = changelog_schema(version.structure)
     spelled = dict(
         zip(
-            (column.name.lower() for column in version.structure.columns),
+            (folded(column.name) for column in version.structure.columns),
             changelog_names([column.name for column in version.structure.columns]),
             strict=True,
         )
     )
     columns = []
     for field in line.schema:
-        source = spelled.get(field.name.lower())
+        source = spelled.get(folded(field.name))
         kind = None if source is None else own.field(source).type
         fits = kind is not None and type_change(kind, field.type) is not TypeChange.REREAD
         columns.append(PartColumn(source, kind) if fits else PartColumn())

@@ -23,6 +23,7 @@ from pipeline.runs.capturing.baseline_schemas import quiet_baseline, touched_bet
 from pipeline.runs.context import Workplace
 from pipeline.runs.recovering.lake_facts import GatheredLake, Listed
 from pipeline.runs.recovering.recovery_place import PlacedRecovery
+from pipeline.schema.column_names import folded
 from pipeline.schema.history import DatabaseVersion, Knowledge, SchemaVersion, VersionOrigin
 from pipeline.schema.model import TableSchema
 from pipeline.table import TableName
@@ -145,8 +146,8 @@ def _unfit(
         if work.mirrors.lacking(folder, version) is not None or schema is None:
             yield name
             continue
-        have = {column.lower() for column in work.mirrors.schema(folder, version).names}
-        if not {column.name.lower() for column in schema.columns} <= have:
+        have = {folded(column) for column in work.mirrors.schema(folder, version).names}
+        if not {folded(column.name) for column in schema.columns} <= have:
             yield name
 
 
