@@ -223,7 +223,8 @@ CHECK_RULES: Final = (
         TOPIC,
         f"tables with more than {MANY_COLUMNS} columns",
         "warning",
-        "Spark plans its MERGE for a minute or more, once the mirror has more than 10,000 rows",
+        "Spark plans each write for ten to twenty seconds of processor time, once the mirror has "
+        "more than 10,000 rows",
         "exclude the table, or let the source run less often",
         _wide,
     ),
