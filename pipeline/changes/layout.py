@@ -220,7 +220,14 @@ def application_id(source: str, state: TableState, part: str, changelog_generati
     generation of the changelog, and of the mirror, has one of its own."""
     within = state.mirror_generation if part == "mirror" else changelog_generation
     end = "" if within == 1 else f"@{within}"
-    return f"lockstep/{source}/{state.table}/{part}{end}/{state.generation}"
+    return f"lockstep/{source}/{table_id(state.table)}/{part}{end}/{state.generation}"
+
+
+def table_id(table: TableName) -> str:
+    """A table's name as no other is written, although a name may have the point in it that stands
+    between database and table."""
+    names = (table.database, table.name)
+    return ".".join(name.replace("%", "%25").replace(".", "%2E") for name in names)
 
 
 def new_table(source: str, table: TableName) -> TableState:

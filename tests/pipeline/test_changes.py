@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from datetime import date
 from decimal import Decimal
 from random import Random
@@ -14,9 +15,11 @@ from hypothesis import strategies as st
 from pipeline.changes.key_bounds import bounds_literals, key_bounds
 from pipeline.changes.latest import latest
 from pipeline.changes.layout import (
+    application_id,
     changelog_names,
     changelog_path,
     mirror_path,
+    new_table,
     path_part,
     rebuilt_path,
     snapshot_path,
@@ -118,6 +121,15 @@ def test_no_table_has_a_path_that_cannot_be_or_is_anothers(
         assert {source, *parts[:-1]} <= {"shop", "_changes"}
         assert parts[-1] == "_snapshots" or not parts[-1].startswith("_")
         assert last not in ("_delta_log", "_change_data", "_delta_index", ".", "..")
+
+
+def test_no_table_has_the_application_id_of_another() -> None:
+    """With points, and what stands for them, in its names."""
+    parts = ["a", "b", ".", "%2E", "%25", "/"]
+    names = ["".join(one) for size in (1, 2, 3) for one in itertools.product(parts, repeat=size)]
+    tables = [TableName(database, name) for database in names for name in names[:40]]
+    ids = {application_id("s", new_table("s", table), "mirror") for table in tables}
+    assert len(ids) == len(set(tables))
 
 
 @given(TABLES)

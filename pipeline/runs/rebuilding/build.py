@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from pipeline.arrow_errors import for_one_table
 from pipeline.batch import Batch
 from pipeline.changes.evolution import steps
-from pipeline.changes.layout import DELETED_AT, changelog_names
+from pipeline.changes.layout import DELETED_AT, changelog_names, table_id
 from pipeline.errors import PastRefused, TableError
 from pipeline.intent import Intent
 from pipeline.lake_commit import WriteKind, stamp
@@ -166,7 +166,7 @@ def _target(aside: Workplace, origin: RebuildOrigin, schema: pa.Schema) -> Mirro
 
 
 def _application(work: Workplace, origin: RebuildOrigin) -> str:
-    return f"lockstep/{work.source.name}/{origin.table}/copy"
+    return f"lockstep/{work.source.name}/{table_id(origin.table)}/copy"
 
 
 def _words(work: Workplace, origin: RebuildOrigin, number: int) -> str:
