@@ -22,7 +22,8 @@ from pipeline.tables import NamePatterns, TablePatterns
 @dataclass(frozen=True, slots=True)
 class Known:
     """What every run knows before it reads: the server's facts, its tables, the ledger's
-    states. `known` are tables of the ledger, `quarantined` those of them that are quarantined."""
+    states. `known` are tables of the ledger, `quarantined` those of them that are quarantined.
+    `account`: as CURRENT_USER() gives it; None where it was not asked."""
 
     flavour: str
     version: str
@@ -31,6 +32,7 @@ class Known:
     patterns: TablePatterns
     known: Collection[TableName] = ()
     quarantined: Collection[TableName] = ()
+    account: str | None = None
 
     @classmethod
     def of(
@@ -50,6 +52,7 @@ class Known:
             patterns,
             set(states),
             quarantined,
+            server.account if isinstance(server, Survey) else None,
         )
 
 

@@ -9,8 +9,10 @@ from collections.abc import Iterator
 from typing import Final
 
 from pipeline.errors import NothingMatches
+from pipeline.grants import grant_statement, place
 from pipeline.preflight.evidence import Known
 from pipeline.preflight.findings import CheckRule, Fault, Fine, Verdict
+from pipeline.table import TableName
 
 TOPIC: Final = "the tables"
 
@@ -21,8 +23,18 @@ def _patterns(known: Known) -> Iterator[Verdict]:
         yield Fault(
             f"the pattern {pattern!r} matches no table that the account can see",
             pattern,
-            f"correct the pattern, or grant SELECT on the tables it means ({pattern})",
+            f"correct the pattern, or {_grant(pattern, known.account)}",
         )
+
+
+def _grant(pattern: str, account: str | None) -> str:
+    """The GRANT for the tables that a pattern means, if it names one database."""
+    database, _, table = pattern.partition(".")
+    if account is None or not table or set("*?") & set(database):
+        return f"grant SELECT on the tables it means ({pattern})"
+    literal = not set("*?") & set(table)
+    where = place(TableName(database, table)) if literal else f"`{database.replace('`', '``')}`.*"
+    return f"{grant_statement('SELECT', where, account)};"
 
 
 def _keys(known: Known) -> Iterator[Verdict]:

@@ -118,12 +118,7 @@ def _unseen(key: SurveyedForeignKey) -> bool:
 def _cascade(key: SurveyedForeignKey) -> str:
     if _unseen(key):
         return "the account may not see whether the foreign key changes rows"
-    acts = [
-        f"ON {event} {action}"
-        for event, action in (("UPDATE", key.on_update), ("DELETE", key.on_delete))
-        if action in _ACTIONS
-    ]
-    return f"the foreign key's {' and '.join(acts)} changes rows with no row events"
+    return "a foreign key's CASCADE, SET NULL or SET DEFAULT changes rows with no row events"
 
 
 def _cascade_cure(looked: SourceEvidence, key: SurveyedForeignKey) -> str | None:

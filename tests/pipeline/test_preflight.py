@@ -28,7 +28,7 @@ from pipeline.survey import (
 )
 from pipeline.table import Column, TableName
 from pipeline.table_state import Extent
-from pipeline.tables import NamePatterns
+from pipeline.tables import NamePatterns, TablePatterns
 from tests.pipeline.preflight_made import (
     ANSWERING,
     GOOD,
@@ -312,6 +312,20 @@ def test_the_grant_names_the_account() -> None:
     )
     (other,) = _judged("replication privileges", looked(surveyed(grants=(), **MARIADB)))
     assert other.hint == "GRANT REPLICATION SLAVE, BINLOG MONITOR ON *.* TO 'lockstep'@'%';"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "hint"),
+    [
+        ("new.*", "correct the pattern, or GRANT SELECT ON `new`.* TO 'lockstep'@'%';"),
+        ("new.t", "correct the pattern, or GRANT SELECT ON `new`.`t` TO 'lockstep'@'%';"),
+        ("n*.t", "correct the pattern, or grant SELECT on the tables it means (n*.t)"),
+    ],
+)
+def test_a_pattern_without_tables_has_its_grant(pattern: str, hint: str) -> None:
+    """To be typed as it stands, if the pattern names a database."""
+    known = Known.of(SURVEY, [], TablePatterns((pattern,), ()), {})
+    assert [one.hint for one in run_findings(known) if one.subject == pattern] == [hint]
 
 
 def test_tables_are_named_one_by_one() -> None:

@@ -112,6 +112,9 @@ def _unread(work: Workplace, loads: Sequence[Load], why: TableBusy) -> list[Rere
     return [Reread(load.table, load.reason, None, head, head, error=why) for load in loads]
 
 
+_SHOWN = 5
+"""Tables that a sentence names."""
+
 _AGAIN = owed("", Remedy.RESNAPSHOT).hint
 
 
@@ -129,6 +132,7 @@ def _begun(
         return list(loads)
     estimates = work.server.estimated_rows([one.table for one in fresh])
     baselines = _baselines(work, fresh, rereads)
+    begun: dict[str, list[TableName]] = {}
     for load in fresh:
         baseline = baselines.get(load.table)
         if baseline is None:
@@ -151,9 +155,18 @@ def _begun(
         uuid = run_start.facts.server_uuid
         reading = LoadBasis(schema, uuid, baseline.low, estimates.get(load.table))
         work.ledger.begin_load(lease, load.id, reading)
-        work.progress.note(f"{load.table} is read from the source: {load.reason}")
+        begun.setdefault(load.reason, []).append(load.table)
+    for reason, tables in begun.items():
+        work.progress.note(f"{_are(tables)} read from the source: {reason}")
     open_now = {one.id: one for one in work.ledger.open_loads(work.source.name)}
     return [open_now[one.id] for one in loads if one.id in open_now and open_now[one.id].reading]
+
+
+def _are(tables: Sequence[TableName]) -> str:
+    """Which tables something is done to, for a sentence."""
+    names = ", ".join(map(str, tables[:_SHOWN]))
+    more = f" and {len(tables) - _SHOWN} more" if len(tables) > _SHOWN else ""
+    return f"{names}{more} {'is' if len(tables) == 1 else 'are'}"
 
 
 def _baselines(
