@@ -204,7 +204,10 @@ class Following:
             if self._rules.policies.foreign_keys is ForeignKeys.RESNAPSHOT:
                 self._reread(table, loss.at, owed(loss.reason))
             else:
-                self.quarantine(table, loss.at, TableError(loss.reason, hint=release_hint(table)))
+                error = TableError(
+                    loss.reason, hint=release_hint(table), remedy=Remedy.RELEASED_RESNAPSHOT
+                )
+                self.quarantine(table, loss.at, error)
 
     def _handed_over(self, followed: FollowedStatement) -> dict[TableName, Consequence]:
         """What followed for tables whose mirrors went with their names."""

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from pipeline.errors import LockstepError, Recovery
+from pipeline.errors import LockstepError, Recovery, TableError
 from pipeline.runs.context import Workplace
+from pipeline.runs.cures import refusal
 from pipeline.runs.recorded_statements import recorded_statements
 from pipeline.runs.rejoining.log_reach import ReturnPlan, returns_of
 from pipeline.runs.rejoining.rejoin import Backfill, CatchUp, ReadAgain
@@ -22,6 +23,7 @@ from pipeline.schema.model import ServerSchema, TableSchema
 from pipeline.schema.refold import logged_statement
 from pipeline.schema.statements.changes import Irrelevant, NotUnderstood
 from pipeline.schema.statements.read import read_change
+from pipeline.table import TableName
 from pipeline.table_state import TableOrder
 
 
@@ -121,12 +123,23 @@ def foretold(work: Workplace, order: TableOrder, place: StoppedAt) -> str:
     if not work.source.patterns.matches(table):
         return f"no run takes {table} up: the source's patterns leave it out"
     try:
+        if (again := _refused_again(work, table)) is not None:
+            return f"it would be quarantined again: {again.reason}. First {again.hint}"
         returns = returns_of(replace(work, source=replace(work.source, until=None)), [order])
     except LockstepError as error:
         if error.recovery is not Recovery.RETRY:
             raise
         return _either_way(order, place.doubt(order))
     return _told(order, returns, place.doubt(order))
+
+
+def _refused_again(work: Workplace, table: TableName) -> TableError | None:
+    """Why the table, as the server has it now, is not captured."""
+    try:
+        schemas = work.server.current_schemas([table]).tables
+    except TableError:
+        return None
+    return refusal(schemas[table]) if table in schemas else None
 
 
 def _told(order: TableOrder, returns: ReturnPlan, doubt: str | None) -> str:
