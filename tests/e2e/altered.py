@@ -192,8 +192,8 @@ AT_THE_MERGE: Final = (
     "alter table spaced add column `order items` int",
     "insert into spaced values (3, 3)",
 )
-"""Captured, and then the mirror cannot follow: only the source rounds that value, and Delta refuses
-the name."""
+"""Captured, and then the mirror cannot follow by its own means: only the source rounds that value,
+and Delta takes the name by column mapping alone."""
 
 THEN: Final = (
     f"use {DATABASE}",
@@ -220,8 +220,7 @@ AFTERWARDS: Final = (
     "insert into spaced values (4, 4)",
     "insert into rounded values (4, 1.005)",
 )
-"""Ordinary rows, when all that is over, of tables whose keys, names or rows went other ways; and a
-name that Delta takes."""
+"""Ordinary rows, when all that is over, of tables whose keys, names or rows went other ways."""
 
 OTHERS: Final = (
     *("dated", "emptied", "nothing_yet", "alike", "rekeyed", "computed", "uniquely", "sized"),

@@ -27,8 +27,8 @@ from tests.e2e.project import Project, head
 from tests.e2e.warm import WarmProcess
 from tests.fix_mysql import MySqlStand
 
-SHRUNK, PARTS, GONE, REBORN, SPACED = (
-    f"{DATABASE}.{name}" for name in ("shrunk", "parts", "gone", "reborn", "spaced")
+SHRUNK, PARTS, GONE, REBORN = (
+    f"{DATABASE}.{name}" for name in ("shrunk", "parts", "gone", "reborn")
 )
 
 DRAWN = 4
@@ -90,7 +90,7 @@ def stages(
     read_anew = _told(other, "run", 0)
     now = _told(other, "verify", None)
     mysql.execute(*afterwards)
-    for table in (SHRUNK, PARTS, SPACED):
+    for table in (SHRUNK, PARTS):
         project.run("release", table, "--reason", "what it has now is right")
     yield Stages(
         project,
@@ -126,16 +126,13 @@ def lake_rows(project: Project, table: str) -> list[dict[str, Any]]:
 
 
 def test_rows_that_no_event_tells_of_quarantine_their_table(stages: Stages) -> None:
-    """By default: with what happened, where, and what brings the table back; so does a name that
-    Delta refuses, though its batch is acknowledged without it. All others are followed, and
-    equal."""
+    """By default: with what happened, where, and what brings the table back. All others are
+    followed, and equal."""
     assert unequal(stages.followed) == {}
-    assert set(stages.followed["tables"]) == stages.there - {SHRUNK, PARTS, SPACED}
+    assert set(stages.followed["tables"]) == stages.there - {SHRUNK, PARTS}
     assert stages.quarantined["acknowledged"] == stages.quarantined["end"]
     told = {one["table"]: one for one in stages.quarantined["quarantined"]}
-    assert sorted(told) == [PARTS, SHRUNK, SPACED]
-    refused = told.pop(SPACED)
-    assert refused["hint"] == "rename the column at the source, or exclude the table"
+    assert sorted(told) == [PARTS, SHRUNK]
     assert "stored values of v may have changed" in told[SHRUNK]["reason"]
     assert "TRUNCATE PARTITION" in told[PARTS]["reason"]
     for table, one in told.items():
