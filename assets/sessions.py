@@ -7,10 +7,11 @@ Does not: the steps, Dagster's events, exit codes.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 from typing import Protocol, TypeVar
 
 from pipeline.batch import Requests
@@ -18,6 +19,7 @@ from pipeline.decisions import AttemptOutcome, Decision, Lease, LeaseView
 from pipeline.errors import LeaseLost, LedgerUnavailable, LockstepError, Recovery, SourceBusy
 from pipeline.places import Place
 from pipeline.ports.consumers import Consumers
+from pipeline.ports.held import Held, overtaken_first
 from pipeline.ports.ledger import Ledger
 from pipeline.ports.upkeep import MirrorUpkeep
 from pipeline.retries import STEP
@@ -25,7 +27,9 @@ from pipeline.runs.context import Progress, Workplace
 from pipeline.runs.registering.outcome import CatalogReport
 from pipeline.runs.replaying.waiting import lock_when_free
 from pipeline.runs.reports import AcknowledgeReport, CaptureReport, MergeReport
+from pipeline.snapshot.progress import LoadProgress
 from pipeline.source_plan import PartOrder
+from pipeline.table import TableName
 
 Result = TypeVar("Result")
 
@@ -128,7 +132,9 @@ class RunSession:
         """
         for wait in STEP.tries(self.pause):
             try:
-                return step(*self._locked(patient))
+                work, lease = self._locked(patient)
+                with overtaken_first(partial(work.ledger.require_held, lease)):
+                    return step(work, lease)
             except LockstepError as error:
                 if isinstance(error, LedgerUnavailable):
                     self._begin_anew()
@@ -196,6 +202,8 @@ class RunSession:
             work = self._make_workplace()
             before = work.ledger.lease(self.source)
             lease = self._take(work.ledger, patient)
+            held = partial(work.ledger.require_not_lost, lease)
+            work = replace(work, progress=_WhileHeld(work.progress, held))
             self._place = (work, lease)
             self.on_lease(lease, before)
         return self._place
@@ -222,6 +230,40 @@ class RunSession:
         except LockstepError:
             self._held = ExitStack()  # nothing is left that could be released
         self.adapters.reopen_ledger()
+
+
+@dataclass(frozen=True, slots=True)
+class _WhileHeld:
+    """Progress of a step that ends where the lock is lost: a step that reads for hours asks the
+    ledger nothing, but tells how far it is."""
+
+    progress: Progress
+    held: Held
+
+    def capture(self, *, transactions: int, rows: int, log_bytes: int, total_bytes: int) -> None:
+        self.held()
+        self.progress.capture(
+            transactions=transactions, rows=rows, log_bytes=log_bytes, total_bytes=total_bytes
+        )
+
+    def search(self, *, read_bytes: int, total_bytes: int) -> None:
+        self.held()
+        self.progress.search(read_bytes=read_bytes, total_bytes=total_bytes)
+
+    def load(self, tables: Sequence[LoadProgress]) -> None:
+        self.held()
+        self.progress.load(tables)
+
+    def merge(self, *, done: int, total: int, table: TableName | None) -> None:
+        self.held()
+        self.progress.merge(done=done, total=total, table=table)
+
+    def compare(self, *, done: int, total: int, table: TableName) -> None:
+        self.held()
+        self.progress.compare(done=done, total=total, table=table)
+
+    def note(self, sentence: str) -> None:
+        self.progress.note(sentence)
 
 
 def may_be_retried(error: LockstepError) -> bool:

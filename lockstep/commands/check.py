@@ -234,7 +234,7 @@ def _server(adapters: Adapters, source: str) -> str:
 
 
 def _ledger(adapters: Adapters, settings: Settings) -> str:
-    adapters.ledger()
+    adapters.ledger().require_writable()
     embedded = settings.ledger_dsn() == "embedded"
     return f"embedded, {settings.state_folder / 'ledger'}" if embedded else "your Postgres"
 

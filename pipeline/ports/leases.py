@@ -21,7 +21,16 @@ class Leases(Protocol):
         once. The lock goes with the connection; leaving the context releases both."""
 
     def require_held(self, lease: Lease) -> None:
-        """`LeaseLost` if another run took over since; records nothing."""
+        """`LeaseLost` if another run took over since, or the lock is known to be lost; records
+        nothing."""
+
+    def require_not_lost(self, lease: Lease) -> None:
+        """`LeaseLost` once it is known that the lock is lost. Asks nobody: for whoever works for
+        long without a step."""
+
+    def require_writable(self) -> None:
+        """`LockstepError` if nothing could be recorded: the server is read-only, or the account
+        may not write."""
 
     def lease(self, source: str) -> LeaseView | None:
         """The newest lease of a source, whoever holds it; None before the first."""

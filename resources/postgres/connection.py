@@ -7,8 +7,9 @@ transactions (`session`).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from typing import Final
 
 import psycopg2
 from psycopg2.extensions import connection as Connection
@@ -32,19 +33,41 @@ _REFUSED = "23000"
 """What `lockstep.refuse` raises, and Postgres never by itself."""
 
 
-# Times in UTC, a commit that is on disk when it returns, and a dead holder's lock
-# released within a minute even when its machine vanished. A process that was stopped in
-# the middle of a transaction keeps no row locked for longer than that.
-_SETTINGS = """
-set timezone = 'UTC';
-set tcp_keepalives_idle = 30;
-set tcp_keepalives_interval = 10;
-set tcp_keepalives_count = 3;
-set lock_timeout = '60s';
-set idle_in_transaction_session_timeout = '30s';
+_SETTINGS: Final = {
+    "timezone": "UTC",
+    # A dead holder's lock is released within a minute even if its machine vanished, and a live
+    # one's is not lost by a network that is away for a second.
+    "tcp_keepalives_idle": "30s",
+    "tcp_keepalives_interval": "10s",
+    "tcp_keepalives_count": "3",
+    "tcp_user_timeout": "60s",
+    # A process that was stopped in the middle of a transaction keeps no row locked for longer.
+    "lock_timeout": "60s",
+    "idle_in_transaction_session_timeout": "30s",
+    # What an administrator limits for other accounts' sessions would end ours, and with the
+    # lock's session the lock.
+    "idle_session_timeout": "0",
+    "statement_timeout": "0",
+    "transaction_timeout": "0",
+    # Each step reads what the step before it, of whichever session, has committed.
+    "default_transaction_isolation": "read committed",
+}
+"""Setting → value, in each session of ours; what an account or a database is set to is not for
+these sessions."""
+
+_SINCE: Final = {"idle_session_timeout": 140000, "transaction_timeout": 170000}
+"""Version of Postgres that has a setting first, where the oldest one lacks it."""
+
+# A commit is on disk when it returns; a stricter level than that stays.
+_REST: Final = """
 select set_config('synchronous_commit', 'on', false)
-where current_setting('synchronous_commit') = 'off'
+where current_setting('synchronous_commit') = 'off';
+select pg_backend_pid()
 """
+
+_POOLER_ROUNDS: Final = 3
+"""How often two sessions take turns before a connection pooler counts as one that keeps them
+apart: other clients of the pooler may take a connection in between."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +92,20 @@ class LedgerAddress:
 
 
 def connect(target: LedgerAddress) -> Connection:
-    """A new connection, in UTC, with keepalives; its errors say whose move it is."""
+    """Return a new connection whose session is set as `_SETTINGS` says; its errors say whose move
+    it is. `ConfigurationError` where a pooler is in between that does not keep the session."""
+    connection = _opened(target)
     try:
-        connection = psycopg2.connect(
+        _prepare(target, connection)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _opened(target: LedgerAddress) -> Connection:
+    try:
+        return psycopg2.connect(
             target.dsn,
             connect_timeout=10,
             keepalives_idle=30,
@@ -81,12 +115,6 @@ def connect(target: LedgerAddress) -> Connection:
         )
     except psycopg2.OperationalError as error:
         raise _not_connected(target, error) from error
-    try:
-        _prepare(target, connection)
-    except BaseException:
-        connection.close()
-        raise
-    return connection
 
 
 def _prepare(target: LedgerAddress, connection: Connection) -> None:
@@ -95,9 +123,56 @@ def _prepare(target: LedgerAddress, connection: Connection) -> None:
             f"The ledger needs Postgres 13 or newer; {target.shown} is older.",
             hint='Upgrade it, or set dsn = "embedded".',
         )
+    # One message, outside a transaction: a pooler that refuses transactions answers it, too.
+    connection.autocommit = True
     with translated(target), connection.cursor() as cursor:
-        cursor.execute(_SETTINGS)
-        connection.commit()
+        settings = [
+            f"set {name} = '{value}';"
+            for name, value in _SETTINGS.items()
+            if _SINCE.get(name, 0) <= connection.server_version
+        ]
+        cursor.execute("\n".join([*settings, _REST]))
+        [(process,)] = cursor.fetchall()
+    # Postgres names the process when it takes the connection; a pooler, which sends statements to
+    # processes of its choice, makes up a number.
+    if process != connection.info.backend_pid:
+        _require_session(target, connection)
+    connection.autocommit = False
+
+
+def _require_session(target: LedgerAddress, connection: Connection) -> None:
+    """`ConfigurationError` unless the pooler keeps one process for this connection alone: a lock,
+    and what the session is set to, belong to a process. While another connection is in a
+    transaction, pgbouncer gives it the process that this one had, or this one another."""
+    with translated(target), closing(_opened(target)) as other:
+        for _ in range(_POOLER_ROUNDS):
+            before = _process(connection)
+            try:
+                beside = _process(other)
+            except psycopg2.Error as error:
+                # A pool of statements ends whoever begins a transaction; statements are answered.
+                _process(connection)
+                raise _pooled(target) from error
+            after = _process(connection)
+            other.commit()
+            if before != after or beside in (before, after):
+                raise _pooled(target)
+
+
+def _process(connection: Connection) -> int:
+    with connection.cursor() as cursor:
+        cursor.execute("select pg_backend_pid()")
+        [(process,)] = cursor.fetchall()
+        return int(process)
+
+
+def _pooled(target: LedgerAddress) -> ConfigurationError:
+    return ConfigurationError(
+        f"A connection pooler (pgbouncer, or one like it) lies before the ledger, {target.shown}, "
+        "and does not keep a session on one connection to Postgres: locks do not hold there.",
+        hint="Give [ledger] dsn the port of Postgres itself, or set pool_mode = session for this "
+        "database in pgbouncer.",
+    )
 
 
 def _not_connected(target: LedgerAddress, error: psycopg2.OperationalError) -> LockstepError:

@@ -1,17 +1,20 @@
 """The signs of life that a lease's holder gives, from a thread of its own.
 
-Belongs here: saying every few seconds that this process lives. Does not: what becomes of
-one that is silent, which whoever wants the lock decides (`leases`).
+Belongs here: saying every few seconds that this process lives, and noticing that it holds the
+lock no more. Does not: what becomes of a holder that is silent, which whoever wants the lock
+decides (`leases`); what a holder without a lock may still do (`session`).
 """
 
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from types import TracebackType
 
 import psycopg2
 from psycopg2.extensions import connection as Connection
 
+from resources.postgres.connection import is_lost
 from resources.postgres.queries import query
 
 BEAT_SECONDS = 5.0
@@ -21,10 +24,14 @@ machine that is gone behind a connection that stays, gives none; a busy one does
 
 
 class Heartbeat:
-    """Signs of life for one lease while the context lasts, over the lock's connection."""
+    """Signs of life for one lease while the context lasts, over the lock's connection. `lost` is
+    called once, from the thread, when that connection is gone or another holder has taken over."""
 
-    def __init__(self, connection: Connection, source: str, token: int) -> None:
+    def __init__(
+        self, connection: Connection, source: str, token: int, lost: Callable[[], None]
+    ) -> None:
         self._connection = connection
+        self._lost = lost
         self._values = {"source": source, "token": token}
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._beat, name="lease", daemon=True)
@@ -44,9 +51,22 @@ class Heartbeat:
 
     def _beat(self) -> None:
         while not self._over.wait(BEAT_SECONDS):
-            try:
-                with self._connection.cursor() as cursor:
-                    cursor.execute(query("beat"), self._values)
-                    self._connection.commit()
-            except psycopg2.Error:
-                return  # the lock is gone with the connection; the next step is told
+            if not self._given():
+                self._lost()
+                return
+
+    def _given(self) -> bool:
+        """Give a sign of life; return False if the lock is lost."""
+        try:
+            with self._connection.cursor() as cursor:
+                cursor.execute(query("beat"), self._values)
+                newest = cursor.rowcount == 1
+            self._connection.commit()
+        except psycopg2.Error as error:
+            if is_lost(error) or self._connection.closed:
+                return False
+            # A step of this very run may have the row for longer than `lock_timeout`: the session
+            # goes on, and so does its lock.
+            self._connection.rollback()
+            return True
+        return newest

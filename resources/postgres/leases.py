@@ -14,6 +14,7 @@ from psycopg2.extensions import connection as Connection
 
 from pipeline.decisions import Lease, LeaseView
 from pipeline.errors import SourceBusy
+from pipeline.ports.held import overtaken_first
 from pipeline.retries import LOCK
 from resources.postgres.connection import connect, translated
 from resources.postgres.heartbeat import SILENT_SECONDS, Heartbeat
@@ -36,9 +37,13 @@ class PostgresLeases(Books):
                     key, token = _take(connection, source, holder, dagster_run, wait=True)
             if token is None:
                 raise self._busy(source)
+            lease = Lease(source, token, holder, dagster_run)
             try:
-                with Heartbeat(connection, source, token):
-                    yield Lease(source, token, holder, dagster_run)
+                with (
+                    Heartbeat(connection, source, token, lambda: self._session.lose(lease)),
+                    overtaken_first(lambda: self.require_held(lease)),
+                ):
+                    yield lease
             finally:
                 # A closed connection's lock goes a moment later, this one at once.
                 with suppress(psycopg2.Error), connection.cursor() as cursor:
@@ -64,6 +69,13 @@ class PostgresLeases(Books):
 
     def require_held(self, lease: Lease) -> None:
         with self._step(lease):
+            pass
+
+    def require_not_lost(self, lease: Lease) -> None:
+        self._session.require_not_lost(lease)
+
+    def require_writable(self) -> None:
+        with self._session.step("nothing_written"):
             pass
 
 

@@ -41,6 +41,10 @@ select token from lockstep.sources where name = %(source)s for no key update
 update lockstep.sources set beat_at = clock_timestamp()
 where name = %(source)s and token = %(token)s
 
+-- Refused as a write would be, by a server that is read-only or an account that may not.
+-- name: nothing_written
+update lockstep.sources set beat_at = beat_at where false returning name
+
 -- A holder without a sign of life loses its connection, and its lock with that.
 -- name: end_silent
 select pg_terminate_backend(l.backend_pid)

@@ -81,6 +81,21 @@ class Session:
         self.target = target
         self._connection = connection
         self._turn = threading.RLock()
+        self._lost: set[Lease] = set()
+
+    def lose(self, lease: Lease) -> None:
+        """From now on nothing is written under this lease: its lock is lost."""
+        self._lost.add(lease)
+
+    def require_not_lost(self, lease: Lease) -> None:
+        """`LeaseLost` once it is known that the lease's lock is lost; asks nobody."""
+        if lease in self._lost:
+            raise LeaseLost(
+                f"The lock on the source {lease.source!r} was lost: Postgres or the network ended "
+                "the connection that held it; nothing of this run was recorded after that.",
+                hint="Run again; if it happens each time, look at what ends connections to "
+                "[ledger] dsn.",
+            )
 
     def all(self, name: str, /, **values: Any) -> list[Row]:
         """What one statement answers, in a transaction of its own."""
@@ -177,4 +192,5 @@ class Books:
                     "nothing of this one was recorded after that.",
                     hint="Let the other run finish; `lockstep status` shows it.",
                 )
+            self._session.require_not_lost(lease)
             yield step

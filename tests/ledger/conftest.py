@@ -15,6 +15,8 @@ import pytest
 from pipeline.decisions import Lease
 from pipeline.ports.consumers import Consumers
 from pipeline.ports.ledger import Ledger
+from resources.postgres.account import account_of, reachable
+from resources.postgres.embedded import programs
 from tests.ledger.consuming import NAME, acknowledged
 from tests.ledger.made import ORDERS, STOCK
 from tests.ledger.servers import (
@@ -42,6 +44,14 @@ def server_dsn() -> Iterator[str]:
     if programs is None:
         pytest.skip("no Postgres of Debian's packages on this machine")
     with debian_server(programs) as dsn:
+        yield dsn
+
+
+@pytest.fixture(scope="session")
+def tcp_dsn() -> Iterator[str]:
+    """A server over TCP of the embedded programs: on every machine."""
+    found = programs()
+    with debian_server(reachable(account_of(found / "none"), found)) as dsn:
         yield dsn
 
 

@@ -99,7 +99,7 @@ from resources.postgres.session import Step
 from tests.ledger.made import DECISION
 
 heartbeat.BEAT_SECONDS = 0.02
-connection._SETTINGS = connection._SETTINGS.replace("'30s'", "'100ms'")
+connection._SETTINGS["idle_in_transaction_session_timeout"] = "100ms"
 dsn, source, inside = sys.argv[1:]
 
 def wait():

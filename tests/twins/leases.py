@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from pipeline.decisions import Lease, LeaseView
 from pipeline.errors import SourceBusy
+from pipeline.ports.held import overtaken_first
 from tests.twins.books import MemorySubject
 
 
@@ -27,8 +28,10 @@ class MemoryLeases(MemorySubject):
             now = self._clock()
             view = LeaseView(token, holder, dagster_run, now, live=True, beat_at=now)
             self.books.leases[source] = view
+        lease = Lease(source, token, holder, dagster_run)
         try:
-            yield Lease(source, token, holder, dagster_run)
+            with overtaken_first(lambda: self.require_held(lease)):
+                yield lease
         finally:
             with self.books.transaction():
                 if self.books.leases[source].token == token:
@@ -41,6 +44,12 @@ class MemoryLeases(MemorySubject):
     def require_held(self, lease: Lease) -> None:
         with self._step(lease):
             pass
+
+    def require_not_lost(self, lease: Lease) -> None:
+        """Memory loses no connection."""
+
+    def require_writable(self) -> None:
+        """Memory is."""
 
     def lease(self, source: str) -> LeaseView | None:
         return self.books.leases.get(source)
