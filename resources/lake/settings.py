@@ -27,6 +27,10 @@ JOINED = {
 _ONE_PROCESS = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
+    # It listens for tasks that it would have elsewhere, and what comes there is deserialized: any
+    # account of the machine could run code as this one. The secret is made by Spark itself, and
+    # known in its process alone.
+    "spark.authenticate": "true",
     # Hadoop's own class starts a command for each file that it makes (`LocalFiles.java`).
     "spark.hadoop.fs.file.impl": "lockstep.delta.LocalFiles",
     "spark.hadoop.fs.AbstractFileSystem.file.impl": "lockstep.delta.LocalFiles$Context",

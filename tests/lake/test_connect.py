@@ -24,6 +24,7 @@ from tests.e2e.project import environment
 from tests.fix_connect import ConnectServer, free_port
 from tests.lake.conftest import lake_at
 from tests.lake.made import PEOPLE, a_write, content, update
+from tests.lake.strangers import require_closed
 
 pytestmark = pytest.mark.acceptance
 
@@ -37,6 +38,12 @@ def test_a_server_of_ours_keeps_what_mirrors_stand_on(connect: RemoteSpark, tmp_
     require_kept(connect, tmp_path / "lake", tmp_path / "staging")
     assert list(tmp_path.rglob("*")) == [tmp_path / "staging"]
     assert connect.named().startswith("Spark 4.")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="ports are seen in /proc")
+def test_no_other_account_speaks_to_it_beside_connect(connect_server: ConnectServer) -> None:
+    """Spark's own ports take Java's objects from who has its secret; Connect has its token."""
+    require_closed(connect_server.process.pid)
 
 
 @pytest.mark.parametrize("unseen", ["lake", "staging"])

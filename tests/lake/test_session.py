@@ -17,6 +17,7 @@ from pipeline.errors import ConfigurationError, JavaMissing
 from resources.lake.java import java_or_refuse
 from resources.lake.launch import spark_home
 from resources.lake.session import SparkProcess
+from tests.lake.strangers import require_closed
 
 ROOT = Path(__file__).parents[2]
 
@@ -143,6 +144,12 @@ spark.stop()
 def test_a_stopped_spark_that_never_ran_costs_nothing() -> None:
     """Stopping is always allowed."""
     SparkProcess({}, on_warning=print).stop()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="ports are seen in /proc")
+def test_no_other_account_speaks_to_it(spark: SparkProcess) -> None:
+    """Spark's ports take Java's objects, and those run code: only from who has the secret."""
+    require_closed(spark.session().sparkContext._gateway.proc.pid)
 
 
 def test_a_cluster_is_asked_what_it_sees(
