@@ -19,6 +19,7 @@ from typing import Any
 
 from pipeline.table import TableName
 from resources.file_lock import alone
+from resources.private import make_private
 
 FILE = "catalogue.json"
 
@@ -77,7 +78,7 @@ def update_catalogue(
 ) -> bool:
     """Replace the file atomically, one process at a time; other sources stay as they are.
     Whether the location declares something else at its next load."""
-    folder.mkdir(parents=True, exist_ok=True)
+    make_private(folder)
     with alone(folder / f"{FILE}.lock"):
         sources = _read(folder)
         known = _entries(sources.get(source))

@@ -27,6 +27,7 @@ from pipeline.runs.context import Workplace
 from pipeline.segment import SourceTable
 from resources.config import Settings
 from resources.file_lock import alone
+from resources.private import make_private
 
 FILE: Final = "coverage.json"
 
@@ -81,7 +82,7 @@ def _read(folder: Path) -> dict[str, dict[str, str]]:
 
 def write_coverage(folder: Path, source: str, coverage: Coverage) -> None:
     """Beside those of the other sources."""
-    folder.mkdir(parents=True, exist_ok=True)
+    make_private(folder)
     with alone(folder / f"{FILE}.lock"):
         entries = _read(folder)
         told = {"begins": coverage.begins.isoformat(), "until": coverage.until.isoformat()}

@@ -18,6 +18,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from assets.storage import kept_open, make_storage_cheap
 from pipeline.errors import ConfigurationError
 from resources.file_lock import alone
+from resources.private import make_private
 
 _YAML = """\
 # Written by Lockstep once; change it as you like.
@@ -39,7 +40,7 @@ _FOR_COMMAND_LINE = {
 def dagster_home(state_folder: Path) -> Path:
     """The home's folder, made with a dagster.yaml (telemetry off) if it is not there."""
     home = Path(os.environ.get("DAGSTER_HOME") or state_folder / "dagster").absolute()
-    home.mkdir(parents=True, exist_ok=True)
+    make_private(home)
     file = home / "dagster.yaml"
     with alone(home / ".opening"):
         if not file.exists():

@@ -10,6 +10,8 @@ from datetime import datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from resources.private import make_private
+
 _PACKAGES = ("lockstep", "dagster", "pyspark", "delta-spark", "deltalake", "pyarrow", "PyMySQL")
 
 
@@ -21,7 +23,7 @@ def write_report(
     `secrets` are masked wherever they stand. The file's path; OSError if it cannot be
     written.
     """
-    folder.mkdir(parents=True, exist_ok=True)
+    make_private(folder)
     text = "\n".join(
         (
             f"`lockstep {command}`, {now:%Y-%m-%d %H:%M:%S} UTC",

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from assets.catalogue import replace_file
+from resources.private import make_private
 
 FOLDER: Final = "pages"
 
@@ -27,7 +28,7 @@ def page_path(state_folder: Path, source: str, about: str) -> Path:
 
 def keep_page(path: Path, text: str) -> None:
     """Written whole; the oldest pages beside it make room. OSError where it cannot be."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_private(path.parent)
     replace_file(path, text)
     pages = sorted(path.parent.glob("*.html"), key=lambda page: page.stat().st_mtime_ns)
     for old in pages[:-KEPT]:

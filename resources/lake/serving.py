@@ -29,6 +29,7 @@ from resources.lake.log_store import log_store_jar
 from resources.lake.paths import LakePath, ObjectPath
 from resources.lake.server import SparkServer, server_of
 from resources.lake.session import settings_in
+from resources.private import make_private
 
 MAIN: Final = "org.apache.spark.sql.connect.service.SparkConnectServer"
 _SPARK_ITSELF: Final = "spark-internal"
@@ -88,7 +89,7 @@ def become_server(
     _hold(scratch.with_name(f"{scratch.name}.lock"), server)
     require_free(server)
     shutil.rmtree(scratch, ignore_errors=True)
-    scratch.mkdir(parents=True, mode=0o700)
+    make_private(scratch)
     own = {key: value for key, value in user.items() if key.startswith("spark.")}
     settings = settings_in(scratch, own, jars, archive if archive.is_file() else None, lake, more)
     home, launch = spark_home(), settings.launch()
@@ -114,7 +115,7 @@ def become_server(
 
 def _hold(lock: Path, server: SparkServer) -> None:
     """Until Java ends, which inherits the open file."""
-    lock.parent.mkdir(parents=True, exist_ok=True)
+    make_private(lock.parent)
     descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -26,6 +26,7 @@ from pipeline.ports.spool import EventFile
 from pipeline.segment import SegmentFile
 from resources.lake.paths import LakePath, ObjectPath
 from resources.lake.storage import lake_errors, make_durable, make_durable_folder, sync_folder
+from resources.private import make_private
 
 if TYPE_CHECKING:
     from hashlib import _Hash
@@ -53,7 +54,7 @@ class FileSpool:
     def _unnamed(self) -> int:
         """The descriptor of a scratch file."""
         with lake_errors(self._scratch):
-            self._scratch.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_private(self._scratch)
             with tempfile.TemporaryFile(dir=self._scratch, buffering=0) as file:
                 return os.dup(file.fileno())
 

@@ -25,6 +25,7 @@ import pyarrow.parquet as pq
 
 from pipeline.segment import GROUP_ROWS
 from resources.lake.storage import lake_errors
+from resources.private import make_private
 
 _LOCKED: Final = ".lock"
 
@@ -84,7 +85,7 @@ class Staging:
     def _of_process(self) -> Path:
         with self._turn:
             if self._own is None:
-                self._folder.mkdir(parents=True, exist_ok=True)
+                make_private(self._folder)
                 for lock in self._folder.glob(f"*{_LOCKED}"):
                     _remove_left(lock)
                 self._own, descriptor = _made(self._folder)

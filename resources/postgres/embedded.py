@@ -32,7 +32,7 @@ import psycopg2
 
 from pipeline.errors import ConfigurationError, LedgerUnavailable, SetupIncomplete
 from pipeline.retries import EMBEDDED_LEDGER
-from resources.file_lock import alone
+from resources.file_lock import alone, open_lock, take
 from resources.postgres.account import (
     account_of,
     as_account,
@@ -40,6 +40,7 @@ from resources.postgres.account import (
     reachable,
     within_account,
 )
+from resources.private import make_private
 
 _PID_FILE = "postmaster.pid"
 _LONGEST_SOCKET = 103  # macOS; Linux has 107
@@ -75,8 +76,8 @@ class EmbeddedServer:
         self._data = self._folder / "data"
         found = programs()
         try:
-            self._folder.mkdir(parents=True, exist_ok=True)
-            self._users: IO[bytes] | None = (self._folder / "users").open("ab")
+            make_private(self._folder)
+            self._users: IO[bytes] | None = os.fdopen(open_lock(self._folder / "users"), "r+b")
         except OSError as error:
             raise ConfigurationError(
                 f"The ledger's folder cannot be written: {self._folder}.",
@@ -85,7 +86,7 @@ class EmbeddedServer:
         self._account = account_of(self._data)
         try:
             with self._turn():
-                fcntl.flock(self._users, fcntl.LOCK_SH)
+                take(self._users.fileno(), fcntl.LOCK_SH, self._folder / "users")
                 self._programs = reachable(self._account, found)
                 self._make()
                 if self._account is not None:

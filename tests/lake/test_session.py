@@ -149,7 +149,9 @@ def test_a_stopped_spark_that_never_ran_costs_nothing() -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="ports are seen in /proc")
 def test_no_other_account_speaks_to_it(spark: SparkProcess) -> None:
     """Spark's ports take Java's objects, and those run code: only from who has the secret."""
-    require_closed(spark.session().sparkContext._gateway.proc.pid)
+    spark.session()
+    assert spark._process is not None
+    require_closed(spark._process.pid)
 
 
 def test_a_cluster_is_asked_what_it_sees(

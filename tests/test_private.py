@@ -1,0 +1,141 @@
+"""What Lockstep keeps beside lockstep.toml is for its account alone; and who is waited for."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import sys
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from threading import Thread
+
+import dagster as dg
+import pyarrow as pa
+import pytest
+
+from assets.catalogue import CatalogueEntry, update_catalogue
+from assets.coverage import Coverage, write_coverage
+from assets.home import dagster_home, open_instance
+from assets.report.kept import keep_page, page_path
+from lockstep.defect import write_report
+from resources import file_lock
+from resources.lake.spool import FileSpool
+from resources.lake.staging import Staging
+from resources.postgres.ledger import open_ledger
+from resources.private import make_private
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+@dg.job
+def nothing() -> None:
+    """A run of it is recorded, and that is all."""
+
+
+def a_ledger(state: Path) -> None:
+    open_ledger("embedded", state).close()
+
+
+def a_run_of_dagster(state: Path) -> None:
+    with open_instance(dagster_home(state)) as instance:
+        assert nothing.execute_in_process(instance=instance).success
+
+
+def a_catalogue(state: Path) -> None:
+    update_catalogue(state, "shop", [CatalogueEntry("a", "b", "c", "d")], complete=True)
+
+
+def a_partition(state: Path) -> None:
+    write_coverage(state, "shop", Coverage(NOW, NOW))
+
+
+def a_page(state: Path) -> None:
+    keep_page(page_path(state, "shop", "run 1"), "")
+
+
+def a_staged_file(state: Path) -> None:
+    staging = Staging(state / "staging")
+    assert Path(staging.stage("rows", pa.table({"a": [1]}))).exists()
+
+
+def a_scratch_file(state: Path) -> None:
+    FileSpool(state.parent / "lake", state / "staging" / "spool").scratch()
+
+
+def a_report_of_a_defect(state: Path) -> None:
+    write_report(state / "defects", ValueError(), "run", (), NOW)
+
+
+MAKERS: tuple[Callable[[Path], None], ...] = (
+    a_ledger,
+    a_run_of_dagster,
+    a_catalogue,
+    a_partition,
+    a_page,
+    a_staged_file,
+    a_scratch_file,
+    a_report_of_a_defect,
+)
+
+
+@pytest.mark.parametrize("make", MAKERS, ids=lambda make: make.__name__)
+def test_nothing_of_lockstep_s_own_is_for_others(
+    make: Callable[[Path], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whichever is the first to make the folder, and whoever makes a file in it (SQLite, Arrow,
+    Postgres), under a usual umask; the folder above stays as it is."""
+    monkeypatch.delenv("DAGSTER_HOME", raising=False)
+    above, mask = tmp_path.stat().st_mode, os.umask(0o022)
+    try:
+        make(tmp_path / ".lockstep")
+    finally:
+        os.umask(mask)
+    state = tmp_path / ".lockstep"
+    made = [state, *state.rglob("*")]
+    assert [path for path in made if path.stat().st_mode & 0o077] == []
+    assert (stat.S_IMODE(state.stat().st_mode), tmp_path.stat().st_mode) == (0o700, above)
+
+
+def test_a_folder_that_is_there_keeps_its_mode(tmp_path: Path) -> None:
+    """Somebody chose it: a volume, or a group that looks at the reports."""
+    tmp_path.chmod(0o750)
+    make_private(tmp_path)
+    assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o750
+
+
+_HOLDING = """
+import fcntl, sys
+held = open(sys.argv[1], "rb")
+fcntl.flock(held, fcntl.LOCK_EX)
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="locks are seen in /proc")
+@pytest.mark.parametrize("lock", ["turn", "users"])
+def test_a_lock_that_is_waited_for_names_its_holder(
+    tmp_path: Path, lock: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """After a while, by its process and what was typed: no command hangs without a word."""
+    monkeypatch.setattr(file_lock, "SILENT_SECONDS", 0.01)
+    path = tmp_path / "ledger" / lock
+    make_private(path.parent)
+    path.touch()
+    command = [sys.executable, "-c", _HOLDING, str(path)]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "held\n"
+        waiting = Thread(target=a_ledger, args=[tmp_path])
+        waiting.start()
+        told = ""
+        while not told:
+            told = capsys.readouterr().err
+        holder.communicate()
+    waiting.join()
+    assert told.startswith(f"Waiting for process {holder.pid} ({sys.executable} -c")
+    assert told.endswith(f", which holds the lock {path}.\n")
