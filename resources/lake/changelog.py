@@ -36,6 +36,7 @@ from resources.lake.delta_log import newest_version, transactions
 from resources.lake.paths import LakePath
 from resources.lake.segment_checks import damaged_files, refuse_damaged
 from resources.lake.storage import delta_table, first_line, lake_errors
+from resources.lake.store_answers import TAKEN
 
 
 class DeltaChangelog:
@@ -80,7 +81,7 @@ class DeltaChangelog:
                 committed = commit_files(path, table, schema, files, commit)
             if committed:
                 return Published(_newest(path), skipped=False)
-        raise _conflict(folder)
+        raise _conflict(path, folder, table)
 
     def ends_at(self, folder: str, version: int) -> bool:
         return ends_at(self._lake / folder, version)
@@ -122,7 +123,7 @@ class DeltaChangelog:
                 committed = revise_files(path, table, schema, gone, files, commit)
             if committed:
                 return Published(_newest(path), skipped=False)
-        raise _conflict(folder)
+        raise _conflict(path, folder, table)
 
     def restore(
         self,
@@ -152,7 +153,7 @@ class DeltaChangelog:
                     hint="only Lockstep may write changelogs",
                 ) from error
             return _newest(path)
-        raise _conflict(folder)
+        raise _conflict(path, folder, table)
 
     def restate(
         self,
@@ -190,11 +191,20 @@ class DeltaChangelog:
                     actions, "append", table.schema(), commit_properties=commit
                 )
             except CommitFailedError as error:
-                raise _conflict(folder) from error
+                raise _conflict(path, folder, table) from error
         return Restated(_newest(path), len(gone), len(back), tuple(sorted(lost)))
 
 
-def _conflict(folder: str) -> CommitConflict:
+def _conflict(
+    path: LakePath, folder: str, table: DeltaTable | None
+) -> CommitConflict | LakeUnavailable:
+    """Another's commit is there to be seen, above the one that ours was planned on; where there is
+    none, it is the storage that refuses."""
+    with lake_errors(path):
+        newest = newest_version(path)
+    if newest == (None if table is None else table.version()):
+        state, cure = TAKEN
+        return LakeUnavailable(f"The lake's storage at {path} {state}", hint=cure)
     return CommitConflict(
         f"Others kept committing to the changelog {folder}",
         hint="only Lockstep may write changelogs: stop the other writer, then run again",

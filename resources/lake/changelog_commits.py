@@ -27,6 +27,9 @@ _CONFIGURATION: dict[str, str | None] = {
     "delta.logRetentionDuration": "interval 30 days",
     "delta.deletedFileRetentionDuration": "interval 30 days",
 }
+_REFUSED = "Invalid table version"
+"""delta-rs where the first commit was refused as one that is there, and none is."""
+
 _IN_STORES: dict[str, str | None] = {"delta.checkpointInterval": "10"}
 """Whoever opens a table asks a store for each commit since the last checkpoint; delta-rs makes one
 after a hundred by default."""
@@ -85,9 +88,9 @@ def commit_files(
             )
     except CommitFailedError:
         return False
-    except DeltaError:
+    except DeltaError as error:
         # Two creators at once: whoever comes second finds a table that was not there.
-        if table is None and newest_version(path) is not None:
+        if table is None and (newest_version(path) is not None or _REFUSED in str(error)):
             return False
         raise
     return True

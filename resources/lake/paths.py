@@ -157,7 +157,8 @@ class ObjectPath:
         obstore.put(self.bucket.store, self.key, content, use_multipart=False)
 
     def create_once(self, content: bytes) -> bool:
-        """Whether this made the object: False where there was one, which stays."""
+        """Whether this made the object: False where there was one, which stays. `BaseError` of the
+        client where the store says that there is one, and there is none."""
         import obstore
         from obstore.exceptions import AlreadyExistsError
 
@@ -165,6 +166,8 @@ class ObjectPath:
         try:
             obstore.put(self.bucket.store, self.key, content, mode="create", use_multipart=False)
         except AlreadyExistsError:
+            if not self.is_file():  # the store said 409 for another request, and there was none
+                raise
             return False
         return True
 

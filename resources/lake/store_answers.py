@@ -10,6 +10,12 @@ from typing import Final
 
 _AGAIN: Final = "then run again"
 
+TAKEN: Final = (
+    "refuses each commit for another one, and there is none (409)",
+    "run again later; if it stays so, ask whoever runs the store about conditional writes",
+)
+"""What is said of a store that answers 409 without end: Amazon S3 asks to try again then."""
+
 _ANSWERS: Final = (
     (
         ("NoSuchBucket",),
@@ -42,6 +48,10 @@ _ANSWERS: Final = (
     (
         ("AccessDenied", "PermissionDenied"),
         ("may not be used with these credentials", f"let them read, write and list, {_AGAIN}"),
+    ),
+    (
+        ("ConditionalRequestConflict", "conflicting operation", "409 Conflict"),
+        TAKEN,
     ),
     (
         ("SlowDown", "ServiceUnavailable", "Service Unavailable"),

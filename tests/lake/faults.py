@@ -36,12 +36,19 @@ class Fault(StrEnum):
     """The credentials were good until now: 400."""
     SKEWED = "skewed"
     """This machine's clock is wrong: 403."""
+    CONFLICT = "conflict"
+    """The store is asked for the same name by two at once, and will not say which is first: 409."""
     ELSEWHERE = "elsewhere"
     """The bucket is in another region: 301."""
 
 
 _ANSWERS = {
     Fault.SLOW_DOWN: (503, "SlowDown", "Please reduce your request rate."),
+    Fault.CONFLICT: (
+        409,
+        "ConditionalRequestConflict",
+        "The conditional request cannot succeed due to a conflicting operation.",
+    ),
     Fault.EXPIRED: (400, "ExpiredToken", "The provided token has expired."),
     Fault.SKEWED: (
         403,

@@ -172,6 +172,7 @@ REFUSALS = {
     Fault.EXPIRED: "credentials that have expired",
     Fault.SKEWED: "clock is wrong",
     Fault.ELSEWHERE: "another region",
+    Fault.CONFLICT: "and there is none",
 }
 
 
@@ -184,11 +185,11 @@ def test_a_store_that_refuses_is_everybodys_matter(faulty: Lake, faults: Faults)
     writer.write(images)
     files = writer.close()
 
-    def published() -> None:
+    def published(batch: int = 1) -> None:
         faulty.changelog.publish(
             CHANGELOG,
             app_id="app",
-            batch=1,
+            batch=batch,
             schema=images.schema,
             files=files,
             user_metadata="{}",
@@ -204,6 +205,11 @@ def test_a_store_that_refuses_is_everybodys_matter(faulty: Lake, faults: Faults)
     published()
     assert faulty.mirrors.write(write).delta_version == 0
     assert faulty.changelog.ends_at(CHANGELOG, 0)
+    with (
+        faults.planned("PUT", "people/_delta_log/", Fault.CONFLICT, -1),
+        pytest.raises(LakeUnavailable, match=REFUSALS[Fault.CONFLICT]),
+    ):
+        published(2)
 
 
 def test_parts_that_nobody_finished_are_given_up(
@@ -227,6 +233,17 @@ def test_a_store_is_tried_before_it_is_used(object_store: ObjectStore) -> None:
     nowhere = object_path("s3://nobody/lake", object_store.options())
     with pytest.raises(LakeUnavailable, match="has no such bucket"):
         require_conditional_writes(nowhere)
+
+
+def test_a_store_that_is_never_free_is_not_one_that_overwrites(
+    object_store: ObjectStore, faults: Faults
+) -> None:
+    """It says of each new object that another request has its name."""
+    with (
+        faults.planned("PUT", "_lockstep-probe", Fault.CONFLICT, -1),
+        pytest.raises(LakeUnavailable, match=REFUSALS[Fault.CONFLICT]),
+    ):
+        require_conditional_writes(object_store.faulty_prefix())
 
 
 def test_a_store_that_overwrites_is_refused(
