@@ -27,6 +27,7 @@ from assets.table_news import standings_of
 from pipeline.errors import LockstepError
 from pipeline.runs.context import Workplace
 from pipeline.runs.inspecting.repeated_keys import count_keys
+from pipeline.shown import in_markdown
 from pipeline.standing.tables import unseen
 from pipeline.table import TableName
 from resources.config import Settings
@@ -122,6 +123,6 @@ def _spec(
         tags={DROPPED_TAG: "true"} if entry.dropped else {},
         deps=[declared.names.log],
         kinds={"delta"},
-        description=f"The mirror of {entry.table}{gone}.",
+        description=f"The mirror of {in_markdown(str(entry.table))}{gone}.",
         metadata=declared_metadata(entry, lake),
     )

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from lockstep.grammar import UsageError
 from lockstep.log import JsonLog, ProgressLines
 from lockstep.streams import Streams
+from pipeline.shown import shown
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -76,13 +77,15 @@ class CommandContext:
     def show(self, renderable: Any, *, width: int | None = None) -> None:
         """… or a table of it, as wide as the page or as it is told."""
         if not self.wants_json:
+            if isinstance(renderable, str):
+                renderable = shown(renderable, keep="\n\t")
             self.page.print(renderable, markup=False, width=width)
 
     def note(self, sentence: str) -> None:
         """A line beside the answer, in any case."""
         self.log.tell("warning", sentence)
         if not self.log.instead:
-            self.console.print(sentence, markup=False)
+            self.console.print(shown(sentence, keep="\n\t"), markup=False)
 
     @contextmanager
     def watch(self, source: str) -> Iterator[Progress]:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from pipeline.preflight import Finding
+from pipeline.shown import shown
 
 _WIDTH: Final = 100
 _INDENT: Final = " " * 11
@@ -65,10 +66,10 @@ def _alike(findings: Iterable[Finding]) -> Iterable[list[Finding]]:
 def _fault(group: list[Finding]) -> Iterator[str]:
     first = group[0]
     subjects = _some([finding.subject for finding in group])
-    yield f"{_MARK[first.level]}{subjects}: {first.sentence}"
+    yield f"{_MARK[first.level]}{shown(subjects)}: {shown(first.sentence)}"
     hints = list(dict.fromkeys(finding.hint for finding in group if finding.hint))
     for hint in hints[:_MOST]:
-        yield f"{_INDENT}hint: {hint}"
+        yield f"{_INDENT}hint: {shown(hint)}"
     if len(hints) > _MOST:
         yield f"{_INDENT}      and {len(hints) - _MOST} more such; --json has them all"
 

@@ -14,6 +14,7 @@ from pipeline.changes.extents import cure, told
 from pipeline.errors import LockstepError
 from pipeline.position import Position
 from pipeline.segment import RowCounts
+from pipeline.shown import shown
 from pipeline.snapshot.progress import LoadProgress
 from pipeline.table_state import Extent, Quarantine
 
@@ -248,6 +249,7 @@ def show_table(
     from rich.table import Table
     from rich.text import Text
 
+    rows = [[shown(cell) for cell in row] for row in rows]
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     needed = 1
     for place, head in enumerate(heads):

@@ -10,6 +10,8 @@ from __future__ import annotations
 from enum import Enum, StrEnum
 from typing import ClassVar, Final
 
+from pipeline.shown import shown
+
 
 class Recovery(Enum):
     """Who has to act; decides Dagster's retry policy and is the exit code. The ledger keeps it by
@@ -35,9 +37,9 @@ class LockstepError(Exception):
     recovery: ClassVar[Recovery]
 
     def __init__(self, message: str, *, hint: str) -> None:
-        super().__init__(message)
-        self.message = message
-        self.hint = hint
+        self.message = shown(message)
+        self.hint = shown(hint, keep="\n")
+        super().__init__(self.message)
         self.recorded = False
 
     def __str__(self) -> str:
@@ -373,9 +375,9 @@ class TableError(Exception):
     """
 
     def __init__(self, reason: str, *, hint: str, remedy: Remedy = Remedy.CATCH_UP) -> None:
-        super().__init__(reason)
-        self.reason = reason
-        self.hint = hint
+        self.reason = shown(reason)
+        self.hint = shown(hint, keep="\n")
+        super().__init__(self.reason)
         self.remedy = remedy
 
 

@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from pipeline.shown import shown
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class TableName:
@@ -22,6 +24,10 @@ class TableName:
 
     def __str__(self) -> str:
         return f"{self.database}.{self.name}"
+
+    def __format__(self, spec: str) -> str:
+        """In a sentence a name breaks no line; `str` is the name itself."""
+        return format(shown(str(self)), spec)
 
 
 @dataclass(frozen=True, slots=True)

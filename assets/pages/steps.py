@@ -18,6 +18,7 @@ from pipeline.position import Position
 from pipeline.runs.registering.outcome import CatalogReport
 from pipeline.runs.reports import AcknowledgeReport, CaptureReport, MergeReport
 from pipeline.segment import RowCounts
+from pipeline.shown import in_markdown
 from pipeline.standing.facts import Headroom, Lag
 
 Metadata = dict[str, dg.MetadataValue]
@@ -164,8 +165,8 @@ def summary(merged: MergeReport, report: AcknowledgeReport) -> str:
             "|---|--:|--:|--:|--:|--:|",
         ]
         lines += [
-            f"| {_cell(str(done.table))} | {done.counts.inserted:,} | {done.counts.updated:,} "
-            f"| {done.counts.deleted:,} | {done.read:,} | {done.delta_version} |"
+            f"| {in_markdown(str(done.table))} | {done.counts.inserted:,} "
+            f"| {done.counts.updated:,} | {done.counts.deleted:,} | {done.read:,} | {done.delta_version} |"
             for done in merged.merged[:_LISTED]
         ]
         if len(merged.merged) > _LISTED:
@@ -173,10 +174,9 @@ def summary(merged: MergeReport, report: AcknowledgeReport) -> str:
     else:
         lines.append("No table changed.")
     for quarantine in report.quarantined:
-        lines.append(
-            f"\n**{_cell(str(quarantine.table))}** does not follow: {_cell(quarantine.reason)}  "
-        )
-        lines.append(f"what to do: {_cell(quarantine.hint)}")
+        table, reason = (in_markdown(str(one)) for one in (quarantine.table, quarantine.reason))
+        lines.append(f"\n**{table}** does not follow: {reason}  ")
+        lines.append(f"what to do: {in_markdown(quarantine.hint)}")
     return "\n".join(lines)
 
 
@@ -199,8 +199,3 @@ def held_sentence(held: Mapping[int, Sequence[object]]) -> str:
 
 def seconds(value: float) -> dg.MetadataValue:
     return dg.MetadataValue.float(round(value, 3))
-
-
-def _cell(text: str) -> str:
-    """Text that Markdown leaves as it is."""
-    return "".join(f"\\{letter}" if letter in "\\`*_[]<>|#" else letter for letter in text)

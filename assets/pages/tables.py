@@ -24,6 +24,7 @@ from pipeline.schema.history import SchemaStatement
 from pipeline.schema.model import ColumnSchema, TableSchema
 from pipeline.schema.shown import first_words
 from pipeline.schema.types import sql_type
+from pipeline.shown import in_markdown
 from pipeline.standing.tables import TableStanding
 from pipeline.table import TableName
 from pipeline.table_state import TableEvent
@@ -136,7 +137,7 @@ def _columns(merged: MergedTable) -> dg.TableSchema:
 
 def _described(column: ColumnSchema | None, comment: str | None) -> str | None:
     kind = None if column is None else f"MySQL: {written_type(column)}"
-    return ". ".join(filter(None, (kind, comment))) or None
+    return in_markdown(". ".join(filter(None, (kind, comment)))) or None
 
 
 def check_result(names: SourceNames, standing: TableStanding) -> dg.AssetCheckResult:
