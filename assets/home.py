@@ -18,6 +18,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from assets.storage import kept_open, make_storage_cheap
 from pipeline.errors import ConfigurationError
 from resources.file_lock import alone
+from resources.full_disk import disk_full
 from resources.private import make_private
 
 _YAML = """\
@@ -62,14 +63,14 @@ def open_instance(home: Path) -> Iterator[dg.DagsterInstance]:
             reference = InstanceRef.from_dir(str(home), overrides=_FOR_COMMAND_LINE)
             instance = dg.DagsterInstance.from_ref(reference)
     except Exception as error:
-        raise _storage(home, error) from error
+        raise disk_full(error, [home]) or _storage(home, error) from error
     with instance, kept_open(instance):
         try:
             yield instance
         except Exception as error:
             if not isinstance(error, SQLAlchemyError) and not _of_postgres(error):
                 raise
-            raise _storage(home, error) from error
+            raise disk_full(error, [home]) or _storage(home, error) from error
 
 
 def _of_postgres(error: Exception) -> bool:

@@ -7,11 +7,13 @@ Does not: the steps, Dagster's events, exit codes.
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
+from pathlib import Path
 from typing import Protocol, TypeVar
 
 from pipeline.batch import Requests
@@ -30,6 +32,7 @@ from pipeline.runs.reports import AcknowledgeReport, CaptureReport, MergeReport
 from pipeline.snapshot.progress import LoadProgress
 from pipeline.source_plan import PartOrder
 from pipeline.table import TableName
+from resources.full_disk import disk_full
 
 Result = TypeVar("Result")
 
@@ -145,6 +148,10 @@ class RunSession:
                 said = error.message.removesuffix(".")
                 self.progress.note(f"{said}. Trying again in {wait:g} s.")
             except BaseException as error:
+                full = disk_full(error, [Path(tempfile.gettempdir())])
+                if full is not None:
+                    self.record.error = full
+                    raise full from error
                 self.record.defect = error
                 raise
         raise AssertionError("the last try returns or raises")

@@ -12,6 +12,7 @@ import atexit
 import os
 import signal
 import sys
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -27,6 +28,7 @@ from lockstep.log import JsonLog
 from lockstep.signals import hearing
 from lockstep.streams import Streams, open_streams
 from pipeline.errors import LockstepError, RunLost, TableError
+from resources.full_disk import disk_full
 
 Command = Callable[[argparse.Namespace, CommandContext], Outcome]
 
@@ -57,7 +59,11 @@ def main(
         except KeyboardInterrupt:
             outcome = _ended(heard.last(), streams, log)
         except (Exception, TableError) as error:  # noqa: BLE001 - the last line of defence
-            outcome = _defect(error, given, config, streams, log)
+            full = disk_full(error, _own_folders(config))
+            if full is not None:
+                outcome = _refused(full, streams, log)
+            else:
+                outcome = _defect(error, given, config, streams, log)
         finally:
             log.close()
         if wants_json:
@@ -173,6 +179,12 @@ def _defect(
         hint = f"send us {report}"
     _say(streams, log, "Defect", message, hint)
     return Outcome(exits.DEFECT, _failed("Defect", message, hint))
+
+
+def _own_folders(config: Path | None) -> list[Path]:
+    """Where Lockstep keeps files of its own."""
+    folder = config.parent if config else Path.cwd()
+    return [folder / ".lockstep", Path(tempfile.gettempdir())]
 
 
 def _secrets(config: Path | None) -> list[str]:

@@ -156,6 +156,12 @@ class LakeUnavailable(LockstepError):
     recovery = Recovery.RETRY
 
 
+class DiskFull(LockstepError):
+    """A disk of this machine has no space left for Lockstep's own files."""
+
+    recovery = Recovery.RETRY
+
+
 class RunLost(LockstepError):
     """The process that a run was a fork of was killed, and the run with it."""
 

@@ -6,7 +6,8 @@ import os
 import stat
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Thread
@@ -20,7 +21,9 @@ from assets.coverage import Coverage, write_coverage
 from assets.home import dagster_home, open_instance
 from assets.report.kept import keep_page, page_path
 from lockstep.defect import write_report
+from pipeline.errors import LockstepError, Recovery
 from resources import file_lock
+from resources.full_disk import disk_full
 from resources.lake.spool import FileSpool
 from resources.lake.staging import Staging
 from resources.postgres.ledger import open_ledger
@@ -96,6 +99,46 @@ def test_nothing_of_lockstep_s_own_is_for_others(
     made = [state, *state.rglob("*")]
     assert [path for path in made if path.stat().st_mode & 0o077] == []
     assert (stat.S_IMODE(state.stat().st_mode), tmp_path.stat().st_mode) == (0o700, above)
+
+
+WRITERS = (a_ledger, a_run_of_dagster, a_catalogue, a_partition, a_staged_file)
+
+
+@pytest.mark.parametrize("make", WRITERS, ids=lambda make: make.__name__)
+def test_a_full_disk_is_told_with_its_place(
+    make: Callable[[Path], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever finds it out: it is no defect, no mistake of the configuration, and tried again."""
+    monkeypatch.delenv("DAGSTER_HOME", raising=False)
+    state = tmp_path / ".lockstep"
+    with full_disk(state), pytest.raises(Exception) as raised:
+        make(state)
+        pytest.fail("there was room")
+    error = raised.value
+    if not isinstance(error, LockstepError):
+        with full_disk(state):
+            told = disk_full(error, [state])
+        assert told is not None, repr(error)
+        error = told
+    assert error.recovery is Recovery.RETRY, error.message
+    assert "o space left on" in error.message or "has no space left" in error.message
+    assert str(state) in error.message
+
+
+@contextmanager
+def full_disk(folder: Path) -> Iterator[None]:
+    """A file system of its own without a free byte; root alone may mount one."""
+    folder.mkdir(exist_ok=True)
+    command = ["mount", "-t", "tmpfs", "-o", "size=64k,mode=0755", "tmpfs", str(folder)]
+    if os.geteuid() != 0 or subprocess.run(command, check=False, capture_output=True).returncode:
+        pytest.skip("no file system may be mounted here")
+    try:
+        with suppress(OSError), (folder / "filled").open("wb", buffering=0) as filled:
+            while filled.write(b"x" * 4096):
+                continue
+        yield
+    finally:
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
 def test_a_folder_that_is_there_keeps_its_mode(tmp_path: Path) -> None:

@@ -166,7 +166,8 @@ def summary(merged: MergeReport, report: AcknowledgeReport) -> str:
         ]
         lines += [
             f"| {in_markdown(str(done.table))} | {done.counts.inserted:,} "
-            f"| {done.counts.updated:,} | {done.counts.deleted:,} | {done.read:,} | {done.delta_version} |"
+            f"| {done.counts.updated:,} | {done.counts.deleted:,} | {done.read:,} "
+            f"| {done.delta_version} |"
             for done in merged.merged[:_LISTED]
         ]
         if len(merged.merged) > _LISTED:

@@ -31,7 +31,7 @@ from resources.lake.paths import ByteSink, LakePath, ObjectPath, is_url
 from resources.lake.store_answers import refusal
 
 _CURES = {
-    errno.ENOSPC: ("is full", "free some space there, then run again"),
+    errno.ENOSPC: ("has no space left", "free some space there, then run again"),
     errno.EDQUOT: ("is over its quota", "free some space there, then run again"),
     errno.EROFS: ("is mounted read-only", "mount it writable, then run again"),
     errno.EACCES: ("may not be used by this account", "give this account access, then run again"),

@@ -232,6 +232,11 @@ def _meaning(target: LedgerAddress, error: psycopg2.Error) -> LockstepError:
             f"The ledger's Postgres is read-only: {target.shown}.",
             hint="Point [ledger] dsn at the primary server.",
         )
+    if state == "53100":
+        return LedgerUnavailable(
+            f"The ledger has no space left on its disk: {target.shown}.",
+            hint="Free some space there, then run again.",
+        )
     if is_lost(error) or state.startswith(("40", "53", "55", "57", "58")):
         return LedgerUnavailable(
             f"The ledger could not finish a step, {target.shown}.",

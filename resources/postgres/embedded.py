@@ -12,6 +12,7 @@ Belongs here: making, starting, stopping that server. Does not: what is in it.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import hashlib
 import os
@@ -30,9 +31,16 @@ from typing import IO
 
 import psycopg2
 
-from pipeline.errors import ConfigurationError, LedgerUnavailable, SetupIncomplete
+from pipeline.errors import (
+    ConfigurationError,
+    DiskFull,
+    LedgerUnavailable,
+    LockstepError,
+    SetupIncomplete,
+)
 from pipeline.retries import EMBEDDED_LEDGER
 from resources.file_lock import alone, open_lock, take
+from resources.full_disk import disk_full
 from resources.postgres.account import (
     account_of,
     as_account,
@@ -79,7 +87,7 @@ class EmbeddedServer:
             make_private(self._folder)
             self._users: IO[bytes] | None = os.fdopen(open_lock(self._folder / "users"), "r+b")
         except OSError as error:
-            raise ConfigurationError(
+            raise disk_full(error, [self._folder]) or ConfigurationError(
                 f"The ledger's folder cannot be written: {self._folder}.",
                 hint="Make it writable, or set [ledger] dsn to a Postgres of your own.",
             ) from error
@@ -134,7 +142,7 @@ class EmbeddedServer:
             "-D", within_account(self._account, unfinished),
         )  # fmt: skip
         if done.returncode != 0:
-            raise LedgerUnavailable(
+            raise self._disk_full(done.stderr) or LedgerUnavailable(
                 f"The embedded ledger could not be made: {_last_line(done.stderr)}",
                 hint="Look at the folder's disk and rights, or set [ledger] dsn.",
             )
@@ -200,12 +208,21 @@ class EmbeddedServer:
             return False
         return True
 
-    def _unavailable(self) -> LedgerUnavailable:
+    def _unavailable(self) -> LockstepError:
         log = self._data / "server.log"
         text = log.read_text(errors="replace") if log.exists() else ""
-        return LedgerUnavailable(
+        return self._disk_full(text) or LedgerUnavailable(
             f"The embedded ledger does not start: {_last_line(text) or 'it wrote no log'}",
             hint=f"Look at {log}, then run again.",
+        )
+
+    def _disk_full(self, said: str) -> DiskFull | None:
+        """What Postgres means where it says so among its last words."""
+        if not any(os.strerror(errno.ENOSPC) in line for line in said.splitlines()[-10:]):
+            return None
+        return DiskFull(
+            f"No space left on {self._folder}, for the embedded ledger.",
+            hint="Free some space there, then run again.",
         )
 
     def _run(self, folder: Path, program: str, *arguments: str) -> subprocess.CompletedProcess[str]:

@@ -44,7 +44,8 @@ def open_ledger(dsn: str, folder: Path) -> PostgresLedger:
         return PostgresLedger(LedgerAddress.parse(dsn))
     server = EmbeddedServer(folder / "ledger")
     try:
-        return PostgresLedger(LedgerAddress(server.dsn, "the embedded ledger"), server)
+        shown = f"the embedded ledger in {folder / 'ledger'}"
+        return PostgresLedger(LedgerAddress(server.dsn, shown), server)
     except BaseException:
         server.close()
         raise

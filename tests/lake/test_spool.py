@@ -219,7 +219,7 @@ def test_a_full_disk_is_the_lake_unavailable(disk: Place, size: int) -> None:
     """Noticed at the latest when the file is sealed."""
     disk.prepared.mkdir(parents=True)
     (disk.prepared / "batch-000000000007-00001.events").symlink_to("/dev/full")
-    with pytest.raises(LakeUnavailable, match="is full"):
+    with pytest.raises(LakeUnavailable, match="has no space left"):
         sealed(disk.spool, b"x" * size)
 
 
