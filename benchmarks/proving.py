@@ -19,7 +19,7 @@ from rich.table import Table
 
 from benchmarks.ground import DATABASE, Ground, ground
 from benchmarks.resident import highest_resident_size, processor_seconds
-from pipeline.proof.hashes import RowHasher, RowShare, RowSum
+from pipeline.proof.hashes import RowHasher, RowSum
 from pipeline.table import TableName, TableStructure
 from resources.lake.scan import scanned
 from resources.mysql.server import MySqlServer
@@ -96,7 +96,7 @@ def _newest(lake: Path) -> int:
 
 
 def told(source: MySqlServer, structure: TableStructure) -> int:
-    with source.row_hashes(structure, RowShare()) as found:
+    with source.row_hashes(structure) as found:
         return sum(len(keys) for keys, _ in found.batches)
 
 

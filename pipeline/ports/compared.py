@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from pipeline.position import Coordinates
-from pipeline.proof.hashes import Hashes, RowShare, RowSum
+from pipeline.proof.hashes import Hashes, RowSum
 from pipeline.table import TableStructure
 
 
@@ -77,10 +77,8 @@ class ComparedServer(Protocol):
         by the server in one consistent read. `StructureMoved` where it is built otherwise;
         `TableError` as for `snapshot`."""
 
-    def row_hashes(
-        self, structure: TableStructure, part: RowShare
-    ) -> AbstractContextManager[SourceHashes]:
-        """Those of a part of the rows, one by one; raises as `row_sum`."""
+    def row_hashes(self, structure: TableStructure) -> AbstractContextManager[SourceHashes]:
+        """The same hashes, one by one; raises as `row_sum`."""
 
     def rows_by_hash(self, structure: TableStructure, keys: Collection[int]) -> ComparedRows:
         """The rows whose keys have these hashes, a few hundred of them; raises as `row_sum`."""

@@ -30,9 +30,6 @@ Hashes = npt.NDArray[np.uint64]
 MODULUS: Final = 1 << 64
 BYTES: Final = 8
 
-_PART_MASK: Final = 0xFFFF
-"""Bits of a key's hash that tell its part."""
-
 
 @dataclass(frozen=True, slots=True)
 class RowSum:
@@ -46,19 +43,6 @@ class RowSum:
 
     def __sub__(self, other: RowSum) -> RowSum:
         return RowSum(self.rows - other.rows, (self.total - other.total) % MODULUS)
-
-
-@dataclass(frozen=True, slots=True)
-class RowShare:
-    """One of `of` parts of a table's rows, by the hashes of their keys; all rows by default."""
-
-    number: int = 0
-    of: int = 1
-
-    def holds(self, keys: Hashes) -> npt.NDArray[np.bool_]:
-        """Which of these keys belong to it."""
-        rest = (keys & np.uint64(_PART_MASK)) % np.uint64(self.of)
-        return np.asarray(rest == self.number)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ each other by all of their columns, and counted.
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -19,22 +20,28 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.proof.hashes import Hashes, RowShare
+from pipeline.proof.hashes import Hashes
 
-_PAIR: Final = np.dtype([("key", np.uint64), ("row", np.uint64)])
+PAIR: Final = np.dtype([("key", np.uint64), ("row", np.uint64)])
 
 Pairs = npt.NDArray[np.void]
 """A row each: the hash of its key, and of all of it."""
 
 
 def pairs(keys: Hashes, rows: Hashes) -> Pairs:
-    found = np.empty(len(keys), _PAIR)
+    found = np.empty(len(keys), PAIR)
     found["key"], found["row"] = keys, rows
     return found
 
 
+def share_of(keys: Hashes, of: int) -> npt.NDArray[np.intp]:
+    """Which of so many shares of a table's rows each key belongs to: those of one key, on either
+    side, are in one share."""
+    return np.asarray(keys % np.uint64(of)).astype(np.intp)
+
+
 def together(batches: Iterable[Pairs]) -> Pairs:
-    return np.concatenate([np.empty(0, _PAIR), *batches])
+    return np.concatenate([np.empty(0, PAIR), *batches])
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,14 +66,20 @@ class Wrong:
             self.untold + other.untold,
         )
 
+    def least(self, most: int) -> Wrong:
+        """Those with the least hashes, as many as `most`."""
+        some = frozenset(heapq.nsmallest(most, self.all))
+        return Wrong(
+            self.only_source & some, self.only_lake & some, self.different & some, self.untold
+        )
+
 
 @dataclass(slots=True)
 class FirstTouch:
-    """What rows of a part were before the log first touched them. `was`: by the hash of the key,
+    """What rows were before the log first touched them. `was`: by the hash of the key,
     the hash of the row, None where there was none; `untold`: keys of rows of which the log has
     not every column."""
 
-    part: RowShare
     was: dict[int, int | None] = field(default_factory=dict)
     untold: set[int] = field(default_factory=set)
 
@@ -75,8 +88,6 @@ class FirstTouch:
     ) -> None:
         """Images in the order of the log. `comes`: whether the row is there behind it; `whole`:
         whether the image has every column."""
-        inside = np.flatnonzero(self.part.holds(keys))
-        keys, rows, comes, whole = keys[inside], rows[inside], comes[inside], whole[inside]
         _, firsts = np.unique(keys, return_index=True)
         for at in np.sort(firsts).tolist():
             key = int(keys[at])
@@ -86,18 +97,28 @@ class FirstTouch:
             if not comes[at] and not whole[at]:
                 self.untold.add(key)
 
+    def shares(self, of: int) -> list[FirstTouch]:
+        """Of each share of the rows."""
+        found = [FirstTouch() for _ in range(of)]
+        numbers = share_of(np.array(list(self.was), np.uint64), of).tolist()
+        for number, (key, row) in zip(numbers, self.was.items(), strict=True):
+            found[number].was[key] = row
+            if key in self.untold:
+                found[number].untold.add(key)
+        return found
+
     def among(self, keys: Iterable[int]) -> FirstTouch:
         """What it says of these alone."""
         known = set(keys)
         was = {key: row for key, row in self.was.items() if key in known}
-        return FirstTouch(self.part, was, self.untold & known)
+        return FirstTouch(was, self.untold & known)
 
     def wrong(self, source: Pairs, lake: Pairs) -> Wrong:
-        """`source`: the part's rows as they were read now; `lake`: the mirror's."""
+        """`source`: the rows as they were read now; `lake`: the mirror's."""
         touched = np.array(sorted(self.was), np.uint64)
         untold = np.array(sorted(self.untold), np.uint64)
         was = [(key, row) for key, row in self.was.items() if row is not None]
-        before = np.array(was, _PAIR) if was else np.empty(0, _PAIR)
+        before = np.array(was, PAIR) if was else np.empty(0, PAIR)
         truth = np.concatenate([source[~np.isin(source["key"], touched)], before])
         truth = truth[~np.isin(truth["key"], untold)]
         there = lake[~np.isin(lake["key"], untold)]
@@ -110,23 +131,29 @@ class FirstTouch:
 
 @dataclass(slots=True)
 class RowTally:
-    """How often the log added each row of a part of a table without a key. `before`: up to the
+    """How often the log added each row of a table without a key. `before`: up to the
     low mark of the source's read; `since`: what the sums behind it were, one after the other."""
 
-    part: RowShare
     before: dict[int, int] = field(default_factory=dict)
     since: dict[int, list[int]] = field(default_factory=dict)
 
     def put(self, rows: Hashes, signs: Sequence[int], *, behind_low: bool) -> None:
         """Images of one stretch of the log, before the low mark or behind it."""
-        inside = np.flatnonzero(self.part.holds(rows)).tolist()
-        for at in inside:
-            row, sign = int(rows[at]), signs[at]
+        for row, sign in zip(rows.tolist(), signs, strict=True):
             if not behind_low:
                 self.before[row] = self.before.get(row, 0) + sign
                 continue
             sums = self.since.setdefault(row, [self.before.get(row, 0)])
             sums.append(sums[-1] + sign)
+
+    def shares(self, of: int) -> list[RowTally]:
+        """Of each share of the rows."""
+        found = [RowTally() for _ in range(of)]
+        for row, sign in self.before.items():
+            found[row % of].before[row] = sign
+        for row, sums in self.since.items():
+            found[row % of].since[row] = sums
+        return found
 
     def wrong(self, source: Pairs, lake: Pairs) -> Wrong:
         found, surplus = counted(source, lake)

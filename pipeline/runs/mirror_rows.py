@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline.changes.layout import DELETED_AT
-from pipeline.proof.hashes import Hashes, RowHasher, RowShare, RowSum
-from pipeline.proof.rows import Pairs, pairs, together
+from pipeline.proof.hashes import Hashes, RowHasher, RowSum
+from pipeline.proof.rows import Pairs, pairs
 from pipeline.proof.sampling import ValueRange
 from pipeline.runs.context import Workplace
 
@@ -64,15 +64,9 @@ class Mirror:
             found = found + hasher.summed(batch)
         return found
 
-    def pairs(self, hasher: RowHasher, part: RowShare) -> Pairs:
-        """Those of a part of the rows."""
-        return together(self._pairs(hasher, part))
-
-    def _pairs(self, hasher: RowHasher, part: RowShare) -> Iterator[Pairs]:
+    def pairs(self, hasher: RowHasher) -> Iterator[Pairs]:
         for batch in self.batches(hasher.schema):
-            keys = hasher.keys(batch)
-            inside = part.holds(keys)
-            yield pairs(keys[inside], hasher.rows(batch)[inside])
+            yield pairs(hasher.keys(batch), hasher.rows(batch))
 
     def rows(self, hasher: RowHasher, wanted: Hashes) -> pa.Table:
         """The rows whose keys have these hashes."""

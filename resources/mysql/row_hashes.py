@@ -19,7 +19,7 @@ from pymysql.cursors import Cursor
 from pipeline.errors import StructureMoved, TableError
 from pipeline.ports.compared import ReadMarks, SourceHashes, SourceSum
 from pipeline.proof.canonical import expression
-from pipeline.proof.hashes import BYTES, MODULUS, RowShare, RowSum
+from pipeline.proof.hashes import BYTES, MODULUS, RowSum
 from pipeline.schema.rows import row_structure
 from pipeline.server_errors import names_of
 from pipeline.snapshot.giving_way import Patience
@@ -40,8 +40,6 @@ _SNAPSHOTS: Final = frozenset({"innodb", "rocksdb", "tokudb"})
 
 _HEX: Final = 2 * BYTES
 _ROWS: Final = 10_000
-_PART_BITS: Final = 16
-"""Of a key's hash, that tell which part it belongs to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,13 +73,8 @@ class HashStatement:
         number = f"cast(conv({self.row}, 16, 10) as unsigned)"
         return f"select count(*), sum({number}) from {self.source}"
 
-    def hashes(self, part: RowShare) -> str:
-        both = f"unhex(concat({self.key}, {self.row}))"
-        if part.of == 1:
-            return f"select {both} from {self.source}"
-        digits = _PART_BITS // 4
-        number = f"conv(right({self.key}, {digits}), 16, 10)"
-        return f"select {both} from {self.source} where {number} % {part.of} = {part.number}"
+    def hashes(self) -> str:
+        return f"select unhex(concat({self.key}, {self.row})) from {self.source}"
 
     def among(self, keys: Collection[int]) -> str:
         """The condition for rows whose keys have one of these hashes."""
@@ -100,12 +93,10 @@ def read_sum(settings: ConnectionSettings, structure: TableStructure) -> SourceS
 
 
 @contextmanager
-def open_hashes(
-    settings: ConnectionSettings, structure: TableStructure, part: RowShare
-) -> Iterator[SourceHashes]:
+def open_hashes(settings: ConnectionSettings, structure: TableStructure) -> Iterator[SourceHashes]:
     """See `pipeline.ports.SourceServer.row_hashes`."""
     with opened(settings, structure) as read:
-        marks = read.ask(read.statement.hashes(part))
+        marks = read.ask(read.statement.hashes())
         if not read.snapshots:
             batches = list(_hashes(read))
             yield SourceHashes(read.ended(marks), iter(batches))

@@ -27,7 +27,6 @@ from pipeline.ports.source import (
     TableSnapshot,
 )
 from pipeline.position import Coordinates
-from pipeline.proof.hashes import RowShare
 from pipeline.schema.model import TableSchema
 from pipeline.schema.rows import row_structure
 from pipeline.snapshot.bounds import Bound, Range
@@ -275,10 +274,8 @@ class MySqlServer:
     def row_sum(self, structure: TableStructure) -> SourceSum:
         return read_sum(self._reading(), structure)
 
-    def row_hashes(
-        self, structure: TableStructure, part: RowShare
-    ) -> AbstractContextManager[SourceHashes]:
-        return open_hashes(self._reading(), structure, part)
+    def row_hashes(self, structure: TableStructure) -> AbstractContextManager[SourceHashes]:
+        return open_hashes(self._reading(), structure)
 
     def rows_by_hash(self, structure: TableStructure, keys: Collection[int]) -> ComparedRows:
         return read_rows(self._reading(), structure, keys)

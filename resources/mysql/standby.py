@@ -28,7 +28,6 @@ from pipeline.ports.source import (
     TableSnapshot,
 )
 from pipeline.position import Coordinates
-from pipeline.proof.hashes import RowShare
 from pipeline.schema.model import TableSchema
 from pipeline.snapshot.bounds import Bound, Range
 from pipeline.snapshot.condition import Condition
@@ -175,10 +174,8 @@ class ServerOrStandby:
     def row_sum(self, structure: TableStructure) -> SourceSum:
         return self._facts().row_sum(structure)
 
-    def row_hashes(
-        self, structure: TableStructure, part: RowShare
-    ) -> AbstractContextManager[SourceHashes]:
-        return self._facts().row_hashes(structure, part)
+    def row_hashes(self, structure: TableStructure) -> AbstractContextManager[SourceHashes]:
+        return self._facts().row_hashes(structure)
 
     def rows_by_hash(self, structure: TableStructure, keys: Collection[int]) -> ComparedRows:
         return self._facts().rows_by_hash(structure, keys)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from pipeline.proof.hashes import MODULUS, RowHasher, RowShare, RowSum
+from pipeline.proof.hashes import MODULUS, RowHasher, RowSum
 from pipeline.table import TableStructure
 from resources.mysql.dialect import Dialect
 from resources.mysql.reader import reading
@@ -44,7 +44,7 @@ class Asked:
 
 def asked_of(source: MySqlServer, structure: TableStructure) -> Asked:
     """As a comparison asks."""
-    with source.row_hashes(structure, RowShare()) as found:
+    with source.row_hashes(structure) as found:
         pairs = [
             key << 64 | row
             for keys, rows in found.batches
@@ -64,7 +64,7 @@ def asking(stand: MySqlStand, flavour: str) -> Iterator[Callable[[TableStructure
             cursor.execute(statement.summed())
             [(rows, total)] = cursor.fetchall()
             read.require_told()
-            cursor.execute(statement.hashes(RowShare()))
+            cursor.execute(statement.hashes())
             pairs = [int.from_bytes(both) for (both,) in cursor.fetchall()]
             read.require_told()
             return Asked(RowSum(int(rows), int(total or 0) % MODULUS), sorted(pairs))

@@ -17,7 +17,6 @@ import pytest
 from demo.mysqld import ProgramMySql
 from pipeline.errors import SourceUnavailable, StructureMoved, TableBusy
 from pipeline.position import Coordinates
-from pipeline.proof.hashes import RowShare
 from pipeline.snapshot import giving_way
 from pipeline.snapshot.bounds import Range
 from pipeline.snapshot.condition import read_condition
@@ -185,7 +184,7 @@ def test_a_comparison_gives_way(place: Sliced, monkeypatch: pytest.MonkeyPatch) 
     with pytest.raises(StructureMoved):
         source.row_sum(structure)
     place.do("alter table t drop x")
-    with pytest.raises(StructureMoved), source.row_hashes(structure, RowShare()):
+    with pytest.raises(StructureMoved), source.row_hashes(structure):
         pass
 
 

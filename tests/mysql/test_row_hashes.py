@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from random import Random
 
-import numpy as np
 import pyarrow as pa
 import pytest
 
-from pipeline.proof.hashes import RowHasher, RowShare
+from pipeline.proof.hashes import RowHasher
 from pipeline.table import TableName
 from tests.fix_mysql import MySqlStand
 from tests.mysql.hashed import asked_of, unequal_hashes
@@ -45,25 +44,6 @@ def test_random_values_of_every_type(mysql: MySqlStand, database: str, seed: int
             if told := unequal_hashes(asked, structure, "mysql", log[name], batches):
                 wrong[table.create()] = told
     assert wrong == {}
-
-
-def test_parts_make_the_whole(mysql: MySqlStand, database: str) -> None:
-    """Both sides put a key into the same part."""
-    mysql.execute(
-        "create table t (id varchar(20) primary key, v int)",
-        f"insert into t values {', '.join(f'({n}, {n})' for n in range(500))}",
-        database=database,
-    )
-    source = server(mysql)
-    hasher = RowHasher(source.structure(TableName(database, "t")), "mysql")
-    with source.rows(hasher.structure) as batches:
-        keys = np.concatenate([hasher.keys(batch) for batch in batches])
-    for number in range(3):
-        part = RowShare(number, 3)
-        with source.row_hashes(hasher.structure, part) as found:
-            theirs = np.concatenate([one for one, _ in found.batches])
-        assert sorted(theirs) == sorted(keys[part.holds(keys)])
-        assert 0 < len(theirs) < 500
 
 
 def test_rows_by_their_hashes(mysql: MySqlStand, database: str) -> None:

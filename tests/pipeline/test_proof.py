@@ -16,9 +16,9 @@ from hypothesis import strategies as some
 from pipeline.errors import TableError
 from pipeline.position import Coordinates, LogFile
 from pipeline.proof.canonical import canonical, expression
-from pipeline.proof.hashes import MODULUS, RowHasher, RowShare, RowSum
+from pipeline.proof.hashes import MODULUS, RowHasher, RowSum
 from pipeline.proof.prefixes import Carried, grouped
-from pipeline.proof.rows import FirstTouch, Pairs, RowTally, pairs
+from pipeline.proof.rows import FirstTouch, Pairs, RowTally, Wrong, pairs, share_of
 from pipeline.proof.texts import decimals, double_text, doubles, stored_geometry
 from pipeline.schema.types import arrow_type
 from pipeline.table import Column, TableName, TableStructure
@@ -210,7 +210,7 @@ def test_rows_are_told_whatever_is_written_meanwhile(chance: Random) -> None:
         states.append(dict(now))
     lake = {key: row for key, row in before.items() if chance.random() < 0.8}
     lake |= {key: chance.randrange(3) for key in range(8) if chance.random() < 0.2}
-    touch = FirstTouch(RowShare())
+    touch = FirstTouch()
     columns = list(zip(*images, strict=True)) or [(), (), ()]
     touch.put(
         np.array(columns[0], np.uint64),
@@ -224,16 +224,36 @@ def test_rows_are_told_whatever_is_written_meanwhile(chance: Random) -> None:
     assert wrong.different == {k for k in before.keys() & lake.keys() if before[k] != lake[k]}
 
 
+@given(
+    some.dictionaries(some.integers(0, 40), some.integers(0, 2)),
+    some.dictionaries(some.integers(0, 40), some.integers(0, 2)),
+    some.dictionaries(some.integers(0, 40), some.none() | some.integers(0, 2)),
+    some.integers(1, 9),
+)
+def test_shares_make_the_whole(
+    source: dict[int, int], lake: dict[int, int], was: dict[int, int | None], of: int
+) -> None:
+    """Rows that are compared share by share are told as if they were compared at once, and so are
+    the least of them."""
+    touch = FirstTouch(dict(was), set(list(was)[::3]))
+    both = [hashes(source), hashes(lake)]
+    whole, found = touch.wrong(*both), Wrong()
+    for number, share in enumerate(touch.shares(of)):
+        found |= share.wrong(*(side[share_of(side["key"], of) == number] for side in both))
+    assert found == whole
+    assert found.least(3).all == frozenset(sorted(whole.all)[:3])
+
+
 def test_a_row_that_stands_twice_is_too_many() -> None:
     source = hashes({1: 5, 2: 6})
-    wrong = FirstTouch(RowShare()).wrong(source, np.concatenate([source, source[:1]]))
+    wrong = FirstTouch().wrong(source, np.concatenate([source, source[:1]]))
     assert set(wrong.only_lake) == {1}
     assert not wrong.only_source | wrong.different
 
 
 def test_a_row_of_which_the_log_has_a_part_is_not_judged() -> None:
     """Only that it is there is known; the others are judged."""
-    touch = FirstTouch(RowShare())
+    touch = FirstTouch()
     one = np.array([1], np.uint64)
     touch.put(one, one, np.array([False]), np.array([False]))
     wrong = touch.wrong(hashes({1: 9, 2: 2}), hashes({1: 4, 2: 3}))
@@ -246,7 +266,7 @@ def test_rows_without_a_key_are_counted(chance: Random, spoiled: bool) -> None:
     """What was added and taken away between the marks may be in the read, or not."""
     lake = [chance.randrange(6) for _ in range(10)]
     now = list(lake)
-    tally, states = RowTally(RowShare()), []
+    tally, states = RowTally(), []
     low = chance.randint(0, 8)
     for number in range(12):
         row = chance.randrange(6)

@@ -1,13 +1,17 @@
 """Which rows of one table a mirror has wrong: their keys, their columns, and their values if asked.
 
-Belongs here: hashes of all rows, part by part, then the few rows that differ, read on both sides.
+Belongs here: hashes of all rows, share by share, then the few rows that differ, read on both sides.
 Does not: sums (`verify_rows`), what hashes say (`pipeline.proof.rows`).
+
+Each side is read once. Its hashes wait in files, one for each share of the rows, so that memory
+holds one share at a time, however large the table is and however many of its rows differ.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
 from datetime import date, time, timedelta
 from decimal import Decimal
 from typing import Final
@@ -17,8 +21,9 @@ import pyarrow as pa
 
 from pipeline.batch import Cursor
 from pipeline.errors import SourceMoving
-from pipeline.proof.hashes import Hashes, RowHasher, RowShare
-from pipeline.proof.rows import FirstTouch, RowTally, Wrong, pairs, together
+from pipeline.position import Coordinates
+from pipeline.proof.hashes import Hashes, RowHasher
+from pipeline.proof.rows import PAIR, FirstTouch, Pairs, RowTally, Wrong, pairs, share_of
 from pipeline.runs.comparing.verify_images import BeforeReader, TallyReader, TouchReader
 from pipeline.runs.comparing.verify_log import TableReader, read_log
 from pipeline.runs.context import Workplace
@@ -30,8 +35,12 @@ EXAMPLES: Final = 5
 DETAILS: Final = 500
 """So many rows that differ are read again, for their keys and columns."""
 
-PART_ROWS: Final = 8_000_000
-"""Rows whose hashes are held at once: 16 bytes each, on both sides."""
+SHARE_ROWS: Final = 250_000
+"""Rows whose hashes are compared at once: 16 bytes each, on both sides; where all of them differ,
+ten times that."""
+
+MOST_SHARES: Final = 64
+"""Files that are open at once, on each side, each with a buffer of its own."""
 
 _DIFFERENT, _MISSING, _SURPLUS = "different", "only in MySQL", "only in the lake"
 
@@ -54,10 +63,11 @@ def differences(
 ) -> TableDifference:
     """`told`, with the rows that differ at the cursor; `SourceMoving` where the log says too
     little of rows that changed since."""
-    parts = -(-max(told.source_rows, told.lake_rows, 1) // PART_ROWS)
-    wrong = Wrong()
-    for number in range(parts):
-        wrong |= _wrong(work, cursor, side, RowShare(number, parts))
+    found = _Found()
+    shares = -(-max(told.source_rows, told.lake_rows, 1) // SHARE_ROWS)
+    for share in _wrong(work, cursor, side, min(shares, MOST_SHARES)):
+        found.add(share)
+    wrong = found.some
     if wrong.untold and not wrong.all:
         raise SourceMoving(
             f"{wrong.untold:,} rows changed since {cursor.position}, and the log lacks some of "
@@ -69,28 +79,84 @@ def differences(
     rows = list(told_rows(side, wrong, source, lake, show_values=show_values))
     return replace(
         told,
-        only_in_source=len(wrong.only_source),
-        only_in_lake=len(wrong.only_lake),
-        different=len(wrong.different),
+        only_in_source=found.only_source,
+        only_in_lake=found.only_lake,
+        different=found.different,
         examples=tuple(map(str, rows[:EXAMPLES])),
         rows=tuple(rows),
-        where=None if repeated else _where(side, wrong, source, lake),
+        where=None if repeated or not found.all_known else _where(side, wrong, source, lake),
     )
 
 
-def _wrong(work: Workplace, cursor: Cursor, side: Side, part: RowShare) -> Wrong:
+@dataclass(slots=True)
+class _Found:
+    """How many rows differ, and `DETAILS` of them."""
+
+    only_source: int = 0
+    only_lake: int = 0
+    different: int = 0
+    some: Wrong = field(default_factory=Wrong)
+
+    def add(self, wrong: Wrong) -> None:
+        self.only_source += len(wrong.only_source)
+        self.only_lake += len(wrong.only_lake)
+        self.different += len(wrong.different)
+        self.some = (self.some | wrong.least(DETAILS)).least(DETAILS)
+
+    @property
+    def all_known(self) -> bool:
+        return len(self.some.all) == self.only_source + self.only_lake + self.different
+
+
+def _wrong(work: Workplace, cursor: Cursor, side: Side, of: int) -> Iterator[Wrong]:
+    """Of each share of the rows."""
     hasher = side.hasher
-    with work.server.row_hashes(hasher.structure, part) as hashes:
-        source = together(pairs(keys, rows) for keys, rows in hashes.batches)
-        marks = hashes.marks
-    lake = side.mirror.pairs(hasher, part)
+    with closing(_Shares(work, of)) as source, closing(_Shares(work, of)) as lake:
+        with work.server.row_hashes(hasher.structure) as hashes:
+            for keys, rows in hashes.batches:
+                source.put(pairs(keys, rows))
+            marks = hashes.marks
+        for some in side.mirror.pairs(hasher):
+            lake.put(some)
+        for number, share in enumerate(_touched(work, cursor, side, marks.low, of)):
+            yield share.wrong(source.share(number), lake.share(number))
+
+
+def _touched(
+    work: Workplace, cursor: Cursor, side: Side, low: Coordinates, of: int
+) -> Sequence[FirstTouch | RowTally]:
+    """What the log says of each share of the rows."""
     if side.keyed:
-        touch = FirstTouch(part)
-        _read(work, cursor, side, TouchReader(hasher, touch))
-        return touch.wrong(source, lake)
-    tally = RowTally(part)
-    _read(work, cursor, side, TallyReader(hasher, tally, marks.low))
-    return tally.wrong(source, lake)
+        touch = FirstTouch()
+        _read(work, cursor, side, TouchReader(side.hasher, touch))
+        return touch.shares(of)
+    tally = RowTally()
+    _read(work, cursor, side, TallyReader(side.hasher, tally, low))
+    return tally.shares(of)
+
+
+class _Shares:
+    """One side's hashes, which wait in a file for each share of the rows."""
+
+    def __init__(self, work: Workplace, of: int) -> None:
+        self._files = [work.spool.scratch() for _ in range(of)]
+        self._sizes = [0] * of
+
+    def put(self, found: Pairs) -> None:
+        numbers = share_of(found["key"], len(self._files))
+        ordered = found[np.argsort(numbers, kind="stable")]
+        ends = np.cumsum(np.bincount(numbers, minlength=len(self._files)))
+        for number, rows in enumerate(np.split(ordered, ends[:-1])):
+            if len(rows):
+                self._files[number].write(rows.tobytes())
+                self._sizes[number] += rows.nbytes
+
+    def share(self, number: int) -> Pairs:
+        return np.frombuffer(self._files[number].read(0, self._sizes[number]), PAIR)
+
+    def close(self) -> None:
+        for file in self._files:
+            file.close()
 
 
 def _read(work: Workplace, cursor: Cursor, side: Side, reader: TableReader) -> None:

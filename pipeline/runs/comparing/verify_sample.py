@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from pipeline.batch import Cursor
 from pipeline.ports.compared import SourceSample
-from pipeline.proof.hashes import Hashes, RowShare
+from pipeline.proof.hashes import Hashes
 from pipeline.proof.prefixes import Prefix
 from pipeline.proof.proven import Proof
 from pipeline.proof.rows import FirstTouch, Pairs, pairs, together
@@ -76,7 +76,7 @@ def verify_sample(
             sampled[table] = one
         else:
             comparisons[table] = one
-    touched = {table: FirstTouch(RowShare()) for table in sampled}
+    touched = {table: FirstTouch() for table in sampled}
     readers = {
         table: TouchReader(sample.side.hasher, touched[table]) for table, sample in sampled.items()
     }
