@@ -92,8 +92,8 @@ def _captured(settings: Settings, declared: Declaration) -> dg.AssetsDefinition:
 
     def captured(context: dg.AssetExecutionContext) -> dg.MaterializeResult[Any]:
         session = session_of(context, names.source)
-        session.record.began = began = session.workplace().clock()
         try:
+            session.record.began = began = session.workplace().clock()
             report = session.run(capture)
         except LockstepError as error:
             raise failure(error) from error

@@ -160,7 +160,11 @@ class RunSession:
         """The ports alone, for looking; takes no lease."""
         if self._place is not None:
             return self._place[0]
-        return self._make_workplace()
+        try:
+            return self._make_workplace()
+        except LockstepError as error:
+            self.record.error = error
+            raise
 
     def _make_workplace(self) -> Workplace:
         work = self.adapters.workplace(self.source, self.progress)

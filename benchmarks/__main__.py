@@ -3,7 +3,8 @@
 `python -m benchmarks engine` (or BENCH_ONLY=engine) prints the first part only, `python -m
 benchmarks runs` the second, `python -m benchmarks stands` the third. The others must be asked for:
 `python -m benchmarks large` takes minutes and many gigabytes of disk, `mirror` and `wide` half an
-hour, `history`, `small`, `served`, `fold`, `reading`, `proof`, `pages`, `upkeep`, `month`,
+hour, `history`, `small`, `served`, `fold`, `reading`, `proof`, `differing`,
+`pages`, `upkeep`, `month`,
 `readers` and `first` a few minutes each.
 """
 
@@ -15,6 +16,7 @@ import sys
 
 from rich.console import Console
 
+from benchmarks.differing import measure_differing
 from benchmarks.engine import measure_engine
 from benchmarks.first_proof import measure_first_proof
 from benchmarks.folding import measure_folding
@@ -43,6 +45,7 @@ PARTS = {
     "fold": measure_folding,
     "reading": measure_reading,
     "proof": measure_proving,
+    "differing": measure_differing,
     "pages": measure_pages,
     "first": measure_first_proof,
     "upkeep": measure_upkeep,

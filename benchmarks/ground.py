@@ -18,6 +18,7 @@ import pymysql
 from pymysql.cursors import Cursor
 
 from benchmarks.floor import PLAIN
+from benchmarks.resident import highest_resident_size
 from demo.mysql_search import find_mysql
 from demo.mysqld import RunningMySql, mysql_server
 from pipeline.position import Coordinates
@@ -151,6 +152,36 @@ def timed(
     if done.returncode != 0:
         raise SystemExit(f"{' '.join(command)} ended with {done.returncode}:\n{done.stderr}")
     return perf_counter() - clock, done.stdout
+
+
+_LOOK_SECONDS = 0.1
+
+
+def watched(
+    command: Sequence[str], folder: Path, more: dict[str, str], code: int = 0
+) -> tuple[float, str, int]:
+    """Wall seconds and standard output of a process that ends with this code, and the bytes that
+    it had resident at most, without the processes that it starts."""
+    clock, peak = perf_counter(), 0
+    with (
+        (folder / "out").open("w+") as out,
+        (folder / "err").open("w+") as err,
+        subprocess.Popen(
+            command, cwd=folder, env=environment(more), stdout=out, stderr=err
+        ) as process,
+    ):
+        while process.poll() is None:
+            peak = max(peak, highest_resident_size(process.pid))
+            try:
+                process.wait(_LOOK_SECONDS)
+            except subprocess.TimeoutExpired:
+                continue
+        seconds = perf_counter() - clock
+        for file in (out, err):
+            file.seek(0)
+        if process.returncode != code:
+            raise SystemExit(f"{' '.join(command)} ended with {process.returncode}:\n{err.read()}")
+        return seconds, out.read(), peak
 
 
 @contextmanager

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass
@@ -19,14 +18,12 @@ from typing import Any
 from rich.console import Console
 
 from benchmarks.engine import SERVER_OPTIONS
-from benchmarks.ground import DATABASE, Ground, environment, ground
-from benchmarks.resident import highest_resident_size
+from benchmarks.ground import DATABASE, Ground, ground, watched
 
 ROW_BYTES = 1003
 """A row in the log: two numbers, 992 bytes and their length, a bitmap."""
 
 _VALUE = "repeat(right(concat('0000000000000000', hex(n * 2654435761)), 16), 62)"
-_LOOK_SECONDS = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,30 +81,10 @@ def _fill(place: Ground, rows: int) -> None:
 
 
 def _watched(place: Ground, project: Path) -> Watched:
-    clock, peak = perf_counter(), 0
-    with (
-        (project / "out").open("w+") as out,
-        (project / "err").open("w+") as err,
-        subprocess.Popen(
-            [sys.executable, "-m", "lockstep.cli", "run", "--json"],
-            cwd=project,
-            env=environment({"BENCH_PASSWORD": place.server.password}),
-            stdout=out,
-            stderr=err,
-        ) as process,
-    ):
-        while process.poll() is None:
-            peak = max(peak, highest_resident_size(process.pid))
-            try:
-                process.wait(_LOOK_SECONDS)
-            except subprocess.TimeoutExpired:
-                continue
-        seconds = perf_counter() - clock
-        for file in (out, err):
-            file.seek(0)
-        if process.returncode != 0:
-            raise SystemExit(f"the run ended with {process.returncode}:\n{err.read()}")
-        return Watched(seconds, json.load(out), peak)
+    command = [sys.executable, "-m", "lockstep.cli", "run", "--json"]
+    secret = {"BENCH_PASSWORD": place.server.password}
+    seconds, said, peak = watched(command, project, secret)
+    return Watched(seconds, json.loads(said), peak)
 
 
 def _commits(table: Path) -> int:

@@ -1,0 +1,47 @@
+"""A ledger behind a connection pooler that does not keep sessions."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from demo.mysql_search import cache_folder
+from pipeline.errors import SetupIncomplete
+from resources.postgres.account import account_of, reachable
+from resources.postgres.embedded import programs
+from tests.e2e.project import Project
+from tests.e2e.warm import WarmProcess
+from tests.fix_mysql import MySqlStand
+from tests.ledger.poolers import pgbouncer
+from tests.ledger.servers import debian_server, run
+
+
+@pytest.mark.parametrize("mode", ["transaction", "statement"])
+def test_every_command_refuses_it_before_anything_is_locked(
+    mysql: MySqlStand, database: str, tmp_path: Path, warm: WarmProcess, mode: str
+) -> None:
+    """`check` and a run name the pooler and the cure, and leave nothing behind."""
+    project = Project.made(
+        tmp_path, port=mysql.port, tables=[f"{database}.*"], warm=warm, first=True
+    )
+    found = programs()
+    with debian_server(reachable(account_of(found / "none"), found)) as server:
+        try:
+            with pgbouncer(cache_folder(os.environ), server, mode) as dsn:
+                refuse(project, dsn)
+        except SetupIncomplete as missing:
+            pytest.skip(f"{missing.message}; {missing.hint}")
+        assert run(server, "select to_regnamespace('lockstep')") == [(None,)]
+
+
+def refuse(project: Project, dsn: str) -> None:
+    settings = project.folder / "lockstep.toml"
+    settings.write_text(settings.read_text().replace('"embedded"', '"env:LEDGER_DSN"'))
+    for command in ("check", "run"):
+        done = project.run(command, expect=2, LEDGER_DSN=dsn)
+        said = done.stdout + done.stderr
+        assert "A connection pooler (pgbouncer, or one like it) lies before the ledger" in said
+        assert "pool_mode = session" in said
+        assert "canary" not in said
