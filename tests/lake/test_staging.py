@@ -64,6 +64,6 @@ def test_a_file_that_cannot_be_written_leaves_nothing(
     staging = Staging(tmp_path)
     kept = Path(staging.stage("kept", ROWS))
     monkeypatch.setattr("resources.lake.staging.pq.write_table", full)
-    with pytest.raises(LakeUnavailable, match="full"):
+    with pytest.raises(LakeUnavailable, match="has no space left"):
         staging.stage("x", ROWS)
     assert list(kept.parent.iterdir()) == [kept]
