@@ -65,11 +65,23 @@ where source = %(source)s and app_id = %(app_id)s
 -- What became different with a batch: tables whose newest write up to it is another one, or that
 -- cannot be read as of it, and why. A write that goes on to a later batch shows a later position.
 -- A batch that is acknowledged after later ones were captured knows less: what they tell of a
--- table already counts.
+-- table already counts. A batch that catches up ends where the batch before it ended: a table that
+-- stopped there lacks nothing, so it stays in the set.
 -- name: record_version_set
 with later as (
     select id from lockstep.batches
     where source = %(source)s and id > %(batch)s and state in ('captured', 'merged')
+), complete as materialized (
+    select t.database, t.name
+    from lockstep.table_states t
+    cross join lateral (
+        select v.missing from lockstep.version_sets v
+        where (v.source, v.database, v.name) = (t.source, t.database, t.name)
+          and v.batch < %(batch)s
+        order by v.batch desc limit 1
+    ) p
+    where t.source = %(source)s and p.missing is null and exists (
+        select from lockstep.batches b where b.id = %(batch)s and b.kind = 'catching-up')
 ), now as materialized (
     select t.database, t.name, m.missing,
         case when m.missing is null then coalesce(w.mirror, t.mirror) end as mirror,
@@ -77,6 +89,7 @@ with later as (
         case when m.missing is null then coalesce(w.delta_version, t.adopted) end as delta_version,
         case when m.missing = 'together' then f.last_batch end as together
     from lockstep.table_states t
+    left join complete c on (c.database, c.name) = (t.database, t.name)
     left join lateral (
         select x.id, x.mirror, x.table_id, x.delta_version from lockstep.writes x
         where (x.source, x.database, x.name) = (t.source, t.database, t.name)
@@ -91,9 +104,9 @@ with later as (
     ) f on true
     cross join lateral (
         select case
-            when t.condition not in ('active', 'dropped') then t.condition
+            when t.condition not in ('active', 'dropped') and c.name is null then t.condition
             when t.condition = 'dropped' and t.stopped_batch <= %(batch)s then 'dropped'
-            when exists (
+            when c.name is null and exists (
                 select from lockstep.table_life e join later l on l.id = e.batch
                 where (e.source, e.database, e.name) = (t.source, t.database, t.name)
                   and e.event = 'rejoined'

@@ -27,6 +27,7 @@ from tests.ledger.made import (
     record,
     state,
 )
+from tests.ledger.test_catching_up import caught_up
 
 QUARANTINED = Quarantine(STOCK, "a value", "release it", "batch 1", remedy=Remedy.CATCH_UP)
 
@@ -150,6 +151,45 @@ def test_what_came_back_later_is_not_in_an_earlier_set(ledger: Ledger, lease: Le
     settled(ledger, lease, STOCK, third.id, third.id, 2, "b")
     acknowledged(ledger, lease, second.id, third.id)
     assert ledger.missing_versions(lease.source, second.id) == [MissingTable(STOCK, Missing.LATER)]
+    assert ledger.missing_versions(lease.source, third.id) == []
+
+
+@pytest.mark.parametrize("resumed", [False, True])
+def test_a_table_stays_in_the_set_of_a_batch_that_only_catches_up_others(
+    ledger: Ledger, lease: Lease, resumed: bool
+) -> None:
+    """Such a batch ends where the batch before it ended, and so does a table that stopped there:
+    whether it is still stopped, or came back in a batch that was captured meanwhile."""
+    first = first_captured(ledger, lease, ORDERS, STOCK)
+    settled(ledger, lease, ORDERS, first.id, first.id, 1, "a")
+    settled(ledger, lease, STOCK, first.id, first.id, 1, "b")
+    acknowledged(ledger, lease, first.id)
+    ledger.pause_table(lease, ORDERS, author="ada", reason="")
+    second = next_captured(ledger, lease, STOCK)
+    settled(ledger, lease, STOCK, second.id, second.id, 2, "b")
+    acknowledged(ledger, lease, second.id)
+    ledger.pause_table(lease, STOCK, author="ada", reason="")
+    order = ledger.resume_table(lease, ORDERS, author="ada", reason="")
+    assert first.end is not None
+    third = caught_up(ledger, lease, first.end, order.id)
+    order = ledger.resume_table(lease, STOCK, author="ada", reason="")
+    fourth = following(ledger, lease)
+    back = (order.id,) if resumed else ()
+    ledger.record_capture(lease, fourth.id, replace(record(fourth), orders_done=back))
+    settled(ledger, lease, ORDERS, third.id, third.id, 2, "a")
+    acknowledged(ledger, lease, third.id, fourth.id)
+    shown = {
+        batch.id: [
+            (one.table, one.delta_version) for one in ledger.version_set(lease.source, batch.id)
+        ]
+        for batch in (second, third, fourth)
+    }
+    orders, stock = (ORDERS, 2), (STOCK, 2)
+    assert shown == {
+        second.id: [stock],
+        third.id: [orders, stock],
+        fourth.id: [orders, stock] if resumed else [orders],
+    }
     assert ledger.missing_versions(lease.source, third.id) == []
 
 

@@ -162,11 +162,11 @@ class Past:
         rows = [{**row, "v": -1} for row in right.rows.to_pylist()]
         wrong = pa.Table.from_pylist(rows, schema=right.rows.schema)
         commits[at] = replace(right, rows=wrong)
-        if self.random.random() < 0.5:
-            step = self.random.choice(("open_intent", "settle", "note_looked", "decide"))
-            with mortal(self.follower, step, after=False), suppress(Crash):
-                self.rebuilt(table.name)
         try:
+            if self.random.random() < 0.5:
+                step = self.random.choice(("open_intent", "settle", "note_looked", "decide"))
+                with mortal(self.follower, step, after=False), suppress(Crash):
+                    self.rebuilt(table.name)
             self.rebuilt(table.name)
         except PastRefused:
             # What marked rows are is not in the changelog.

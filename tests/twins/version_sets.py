@@ -17,6 +17,7 @@ from tests.twins.books import ENDED, MERGEABLE, MemoryBooks, covers
 def version_set_of(books: MemoryBooks, batch: Batch) -> Iterator[VersionSetEntry | MissingTable]:
     """Each table as of the batch, or why it cannot be read so."""
     told = _Told.of(books, batch)
+    complete = _complete_before(books, batch)
     for (source, table), state in sorted(books.states.items()):
         if source != batch.source:
             continue
@@ -28,7 +29,8 @@ def version_set_of(books: MemoryBooks, batch: Batch) -> Iterator[VersionSetEntry
             continue
         if _gone(told, state, batch.id):
             continue
-        if (why := _why(books, source, state, batch.id)) is not None:
+        why = None if table in complete else _why(books, source, state, batch.id)
+        if why is not None:
             yield MissingTable(table, why)
         elif beyond:
             yield MissingTable(table, Missing.TOGETHER, beyond[0])
@@ -40,6 +42,17 @@ def version_set_of(books: MemoryBooks, batch: Batch) -> Iterator[VersionSetEntry
             yield MissingTable(table, Missing.UNWRITTEN)
         else:
             yield books.written[max(write.intent.id for write in before)]
+
+
+def _complete_before(books: MemoryBooks, batch: Batch) -> set[TableName]:
+    """Return the tables that the set before a batch has, if the batch ends where that one ended: it
+    catches up others."""
+    if not batch.catches_up:
+        return set()
+    acknowledged = [one.id for one in books.of_source(batch.source, BatchState.ACKNOWLEDGED)]
+    before = max((one for one in acknowledged if one < batch.id), default=0)
+    entries = books.version_sets.get(before, ())
+    return {one.table for one in entries if isinstance(one, VersionSetEntry)}
 
 
 @dataclass(frozen=True, slots=True)
