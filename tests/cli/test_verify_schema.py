@@ -34,6 +34,13 @@ STATEMENTS = (
 )
 
 
+def statements(stand: MySqlStand) -> tuple[str, ...]:
+    """MySQL 5.7 has no defaults that are expressions; there the column is without one."""
+    if stand.version >= (8,):
+        return STATEMENTS
+    return tuple(one.replace(" default (uuid())", "") for one in STATEMENTS)
+
+
 def newest(follower: Follower, table: TableName) -> SchemaVersion:
     """The newest version that a statement made."""
     versions = follower.ledger.schema_versions(SOURCE, table)
@@ -52,9 +59,9 @@ def altered(mysql: MySqlStand, database: str) -> Follower:
     """A baseline, and statements over two runs."""
     found = follower_of(mysql, database)
     found.capture()
-    mysql.execute(*STATEMENTS[:4], database=database)
+    mysql.execute(*statements(mysql)[:4], database=database)
     found.capture()
-    mysql.execute(*STATEMENTS[4:], database=database)
+    mysql.execute(*statements(mysql)[4:], database=database)
     found.capture()
     return found
 
@@ -231,11 +238,12 @@ def test_a_structure_that_is_unknown_is_listed(follower: Follower, shop: str) ->
     ]
 
 
+@pytest.mark.since(8, 0)  # before, the log has no column names, and its rows are refused
 def test_a_history_that_began_in_the_past(mysql: MySqlStand, database: str) -> None:
     """What was unknown until its last statement, and known from there on by the server, is
     taken as it is recorded."""
     found = follower_of(mysql, database)
-    mysql.execute(*STATEMENTS, database=database)
+    mysql.execute(*statements(mysql), database=database)
     found.capture()
     orders = TableName(database, "orders")
     versions = found.ledger.schema_versions(SOURCE, orders)
