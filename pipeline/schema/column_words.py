@@ -63,7 +63,8 @@ def keys_of(column: ColumnSchema, table: TableSchema) -> tuple[str, ...]:
 def more_of(column: ColumnSchema, table: TableSchema) -> str:
     """What else is to be said: a character set other than the table's, how it is made."""
     words = []
-    if column.charset is not None and column.collation != table.collation:
+    own = column.charset, column.collation
+    if column.charset is not None and own != (table.charset, table.collation):
         words.append(column.collation or column.charset)
     if column.auto_increment:
         words.append("auto_increment")

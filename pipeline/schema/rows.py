@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Final
 
-from pipeline.schema.collations import default_collation, widest
+from pipeline.schema.collations import widest
 from pipeline.schema.model import ColumnSchema, KeyPart, KeySchema, TableSchema
 from pipeline.table import Column, TableStructure
 
@@ -148,23 +148,22 @@ _WITH_CHARSET: Final = frozenset({"char", "varchar", "text", "enum", "set"})
 _DECLARED: Final = frozenset({"bit", *_BYTES, *_TEMPORAL})
 
 
-def schema_of(structure: TableStructure, *, utf8mb4: str = "utf8mb4_0900_ai_ci") -> TableSchema:
+def schema_of(structure: TableStructure) -> TableSchema:
     """The inverse of `row_structure`: a schema with that very structure.
 
-    What a table map does not tell is as if it had not been declared: no defaults, no keys
-    but the primary one, no character set of the table's own; a column's collation is its
-    character set's default (`utf8mb4`: that one's), a spatial type is "geometry", MariaDB's
-    INET6 and UUID are BINARY.
+    What a table structure does not have is as if it had not been declared: no defaults, no keys
+    but the primary one, no collations, no character set of the table's own; a spatial type is
+    "geometry", MariaDB's INET6 and UUID are BINARY.
     """
     key = tuple(KeyPart(name) for name in structure.primary_key)
     return TableSchema(
         structure.name,
-        tuple(_schema_of(column, utf8mb4) for column in structure.columns),
+        tuple(map(_schema_of, structure.columns)),
         (KeySchema("PRIMARY", "primary", key),) if key else (),
     )
 
 
-def _schema_of(column: Column, utf8mb4: str) -> ColumnSchema:
+def _schema_of(column: Column) -> ColumnSchema:
     kind = column.type.removeprefix(_COMPRESSED)
     name = _BY_LENGTH_BYTES[kind][(column.length or 2) - 1] if kind in _BY_LENGTH_BYTES else kind
     charset = column.charset if kind in _WITH_CHARSET else None
@@ -180,7 +179,6 @@ def _schema_of(column: Column, utf8mb4: str) -> ColumnSchema:
         column.scale,
         unsigned=column.unsigned and kind != "year",
         charset=charset,
-        collation=None if charset is None else default_collation(charset, utf8mb4),
         members=column.members,
         compressed=kind != column.type,
     )
