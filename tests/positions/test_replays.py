@@ -7,7 +7,7 @@ and finds files and rows of its lake damaged; the other does nothing of the kind
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
 
@@ -59,6 +59,8 @@ class Chance:
     calm: Follower
     tried: Follower
     number: int = 0
+    miscaptured: set[str] = field(default_factory=set)
+    """Digests of the files that say something else than the log has."""
 
     def act(self) -> None:
         acts = (
@@ -112,13 +114,25 @@ class Chance:
         self.random.choice((self.run, self.replay))()
 
     def replay(self) -> None:
-        """What a mirror shows rightly stays: no value of the span comes back over a later one."""
+        """What a mirror shows rightly stays: no value of the span comes back over a later one. Later
+        changes come from the changelog, so a table is excepted while a segment of it outside of the
+        span is wrong."""
         right = [table for table in TABLES if self.shows(table)]
         with suppress(BatchesWait, SpanRefused):
             span = self.span()
             self.compare(*span)
             replayed(self.tried, *span)
+        right = [table for table in right if table not in self.wrongly_recorded()]
         assert [table for table in right if not self.shows(table)] == []
+
+    def wrongly_recorded(self) -> set[str]:
+        """Return the tables of which the ledger still has a miscaptured file."""
+        segments = [one for some in self.tried.ledger.books.segments.values() for one in some]
+        return {
+            segment.table.name
+            for segment in segments
+            if any(file.sha256 in self.miscaptured for file in segment.files)
+        }
 
     def compare(self, since: str, until: str) -> None:
         """Each row that differs is told of, and nothing is written."""
@@ -196,6 +210,7 @@ class Chance:
         rows = rows.set_column(rows.schema.get_field_index("v"), "v", wrong)
         size, digest = print_of(rows)
         lake.files[path] = rows
+        self.miscaptured.add(digest)
         wrongly = replace(segment, files=(replace(file, size=size, sha256=digest),))
         segments = books.segments[batch]
         books.segments[batch] = (*segments[:at], wrongly, *segments[at + 1 :])
