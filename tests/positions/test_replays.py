@@ -28,6 +28,7 @@ from tests.mysql.reading import server
 from tests.positions.follower import SOURCE, Follower
 from tests.positions.interrupted import Crash, mortal
 from tests.positions.servers import head
+from tests.twins.changelog import MemoryChangelog
 from tests.twins.segments import print_of
 
 TABLES = ("a", "b")
@@ -114,9 +115,10 @@ class Chance:
         self.random.choice((self.run, self.replay))()
 
     def replay(self) -> None:
-        """What a mirror shows rightly stays: no value of the span comes back over a later one. Later
-        changes come from the changelog, so a table is excepted while a segment of it outside of the
-        span is wrong."""
+        """What a mirror shows rightly stays: no value of the span comes back over a later one.
+
+        Later changes come from the changelog, so a table is excepted while a segment of it outside
+        of the span is wrong."""
         right = [table for table in TABLES if self.shows(table)]
         with suppress(BatchesWait, SpanRefused):
             span = self.span()
@@ -255,9 +257,19 @@ def _anew(table: str) -> str:
 
 
 def changelogs(follower: Follower) -> dict[str, list[dict[str, Any]]]:
+    """The rows of each changelog, from the files that it lists: a file that is restored under its
+    name needs no commit."""
+    lake, changelog = follower.lake, MemoryChangelog(follower.lake)
     return {
-        folder: sorted(commits[-1].rows.to_pylist(), key=lambda row: row["_sequence"])
-        for folder, commits in follower.lake.tables.items()
+        folder: sorted(
+            (
+                row
+                for name in changelog.listed(folder) or {}
+                for row in lake.files[lake.path(f"{folder}/{name}")].to_pylist()
+            ),
+            key=lambda row: row["_sequence"],
+        )
+        for folder in lake.tables
         if "/_changes/" in folder
     }
 
