@@ -35,9 +35,11 @@ class LockstepError(Exception):
     """
 
     recovery: ClassVar[Recovery]
+    lines: ClassVar[bool] = False
+    """Whether the message may have several lines. Else a line break in it is part of a name."""
 
     def __init__(self, message: str, *, hint: str) -> None:
-        self.message = shown(message)
+        self.message = shown(message, keep="\n" if self.lines else "")
         self.hint = shown(hint, keep="\n")
         super().__init__(self.message)
         self.recorded = False
@@ -53,6 +55,7 @@ class ConfigurationError(LockstepError):
     """lockstep.toml, a secret or the machine's set-up is wrong."""
 
     recovery = Recovery.CONFIGURATION
+    lines = True
 
 
 class NotYet(LockstepError):
