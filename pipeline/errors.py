@@ -7,6 +7,7 @@ No driver's exception crosses a port: adapters translate.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import Enum, StrEnum
 from typing import ClassVar, Final
 
@@ -30,16 +31,15 @@ class LockstepError(Exception):
     """Base of all refusals; never raised itself.
 
     `message` is one sentence that names the thing concerned; `hint` is what to do or
-    type next. Neither ever holds a secret or a row's value. `recorded`: the ledger keeps it
+    type next; `listed`: what the sentence ends with, a line each. None of them ever
+    holds a secret or a row's value. `recorded`: the ledger keeps it
     already, as a decision that a run was refused by.
     """
 
     recovery: ClassVar[Recovery]
-    lines: ClassVar[bool] = False
-    """Whether the message may have several lines. Else a line break in it is part of a name."""
 
-    def __init__(self, message: str, *, hint: str) -> None:
-        self.message = shown(message, keep="\n" if self.lines else "")
+    def __init__(self, message: str, *, hint: str, listed: Iterable[str] = ()) -> None:
+        self.message = "\n  ".join(map(shown, (message, *listed)))
         self.hint = shown(hint, keep="\n")
         super().__init__(self.message)
         self.recorded = False
@@ -55,7 +55,6 @@ class ConfigurationError(LockstepError):
     """lockstep.toml, a secret or the machine's set-up is wrong."""
 
     recovery = Recovery.CONFIGURATION
-    lines = True
 
 
 class NotYet(LockstepError):

@@ -93,15 +93,17 @@ def problems_of(error: ValidationError, lines: Mapping[KeyPath, int]) -> list[Pr
 
 def refusal(file: str, problems: Sequence[Problem]) -> LockstepError:
     """All mistakes of a file in one error: `NotYet` if nothing else is wrong."""
+    listed: Sequence[str] = ()
     if len(problems) == 1:
         message = f"{file}: {problems[0]}"
         message += "" if message.endswith("?") else "."
     else:
-        listed = "\n".join(f"  {problem}" for problem in problems)
-        message = f"{file} has {len(problems)} mistakes:\n{listed}"
+        message, listed = f"{file} has {len(problems)} mistakes:", [*map(str, problems)]
     if all(problem.not_yet for problem in problems):
-        return NotYet(message, hint=f"remove from {file} what is not built yet")
-    return ConfigurationError(message, hint=f"correct {file}, then: `lockstep check`")
+        hint = f"remove from {file} what is not built yet"
+        return NotYet(message, hint=hint, listed=listed)
+    hint = f"correct {file}, then: `lockstep check`"
+    return ConfigurationError(message, hint=hint, listed=listed)
 
 
 def _within(item: Any, items: Sequence[Any]) -> bool:

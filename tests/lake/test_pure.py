@@ -90,7 +90,7 @@ def chained(*errors: tuple[str, str]) -> list[JavaError]:
 def test_java_s_errors_have_names_of_ours() -> None:
     """Races, storage, memory, data, and the rest."""
     wrapped = ("org.apache.spark.SparkException", "Job aborted")
-    cases = [
+    cases: list[tuple[tuple[str, str], type[Exception]]] = [
         (("io.delta.exceptions.ConcurrentAppendException", "x"), CommitConflict),
         (("java.io.IOException", "No space left on device"), LakeUnavailable),
         (("java.lang.OutOfMemoryError", "Java heap space"), LakeUnavailable),

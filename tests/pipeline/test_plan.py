@@ -187,9 +187,7 @@ def test_a_statement_that_nobody_understands_is_a_plan(mariadb: MySqlStand) -> N
     assert plan.refusal is told.refusal
     assert plan.refusal is not None
     assert "it calls f" in plan.refusal.message
-    (odd,) = told.statements
-    assert odd.stops
-    assert "hush" not in odd.text + plan.refusal.message
+    assert "hush" not in plan.refusal.message
     assert told.tables[TableName(name, "t")].counts.inserted == 1
     mariadb.execute(f"drop database {name}")
 
