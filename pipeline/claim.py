@@ -68,10 +68,11 @@ class Claim:
 
     def gone_back(self, batch: int, highest: int) -> Claim:
         """The same before the tables go back to the end of a batch; `highest`: the highest number
-        that anything in the folder has."""
+        that anything in the folder has. No ledger may go on until that is done."""
         kept = tuple(span for span in self.void if span.after < batch)
         gone = (BatchSpan(batch, highest),) if highest > batch else ()
-        return replace(self, void=(*kept, *gone))
+        newest = highest if self.batch is None else self.batch
+        return replace(self, batch=newest, void=(*kept, *gone))
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +163,8 @@ def _told(folder: Claim) -> str:
     if folder.batch is None:
         return "holds no batch yet"
     since = "" if folder.captured_at is None else f", captured {_clock(folder.captured_at)}"
-    return f"has batch {folder.batch} up to {folder.position}{since}"
+    place = "" if folder.position is None else f" up to {folder.position}"
+    return f"has batch {folder.batch}{place}{since}"
 
 
 def _stands(who: str, batch: Batch | None) -> str:

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from itertools import count
 from pathlib import Path
 from random import Random
 from typing import Any, Final
@@ -16,11 +18,12 @@ from typing import Any, Final
 import pytest
 
 from pipeline.claim import BatchSpan, Claim
-from pipeline.errors import ForeignCommit, LockstepError, SegmentsLost
+from pipeline.errors import ForeignCommit, LockstepError, PositionPurged, SegmentsLost
 from pipeline.runs.acknowledge import acknowledge
 from pipeline.runs.capture import capture
 from pipeline.runs.context import Workplace
 from pipeline.runs.merge import merge
+from pipeline.runs.publish import publish
 from pipeline.runs.recovering.adopt import adopt
 from pipeline.runs.recovering.recover import foresee, recover
 from pipeline.table import TableName
@@ -258,6 +261,41 @@ def test_a_hand_over_keeps_what_the_ledger_was_made_from(mysql: MySqlStand, data
     kinds = [(row["id"], row["_change_type"]) for row in folder[-1].rows.to_pylist()]
     assert (1, "insert") in kinds
     require_equal(follower, mysql, database)
+
+
+@pytest.mark.parametrize("published", [False, True])
+def test_an_older_ledger_without_the_claim(
+    mysql: MySqlStand, database: str, published: bool
+) -> None:
+    """A batch that it does not know is in changelogs alone: it gives that number to no batch of its
+    own, whose files would have the same names; a hand-over that was cut off is known as such."""
+    follower = followed(mysql, database)
+    mysql.execute(f"use {database}", "create table a (id int primary key)")
+    if published:
+        follower.run()
+    else:
+        follower.capture()
+    older = books_of(follower.ledger.books)
+    mysql.execute(f"insert into {database}.a values (1)")
+    follower.capture()
+    with follower.ledger.lock(SOURCE, "test", None) as lease:
+        publish(follower.work(), lease)
+    del follower.lake.claims[SOURCE]
+    lake = lake_of(follower.lake)
+    mysql.execute(f"insert into {database}.a values (2)")
+    done = False
+    for calls in count(1, step=4):
+        follower.lake = lake_of(lake)
+        follower.ledger = MemoryLedger(lambda: datetime.now(UTC), books_of(older))
+        with pytest.raises(ForeignCommit, match="the ledger is behind its lake"):
+            follower.run()
+        with follower.ledger.lock(SOURCE, "test", None) as lease, suppress(CutOff):
+            adopt(mortal(follower.work(), calls), lease, author="somebody", reason="a trial")
+            done = True
+        go_on(follower)
+        require_equal(follower, mysql, database)
+        if done:
+            break
 
 
 # -- by chance ----------------------------------------------------------------------------------
@@ -549,8 +587,19 @@ class Chaos:
                     without_ledger(self.follower)
             except ForeignCommit as error:
                 assert "holds shop already" in error.message, "it was done"
+            except PositionPurged:
+                # The lake went back to before its first batch, or a batch was never published in
+                # all tables: a person starts over, as the hint says.
+                assert not self._listed(), "a batch that counts is not gone on with"
+                self._adopt()
+                return
             else:
                 return
+
+    def _listed(self) -> int:
+        """Transactions in the lake, as a reader sees them."""
+        commits = self.follower.lake.tables.get(f"{SOURCE}/_transactions")
+        return commits[-1].rows.num_rows if commits else 0
 
     def restore_ledger(self) -> None:
         if self.older:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from pipeline.batch import Batch, BatchState
 from pipeline.claim import BatchSpan, Claim, Unclaimed, judge_claim
 from pipeline.errors import ForeignCommit, LockstepError
-from pipeline.runs.agreement.lake_logs import changelogs_parted, parted
+from pipeline.runs.agreement.lake_logs import changelogs_parted, parted, unknown_batches
 from pipeline.runs.context import Workplace
 
 _PUBLISHED = (BatchState.MERGED, BatchState.ACKNOWLEDGED)
@@ -60,6 +60,7 @@ def disagreement(work: Workplace, folder: Claim | Unclaimed | None = None) -> Lo
                 f"the ledger and the lake's folder {source} disagree: {tables[0].why}",
                 hint=tables[0].hint,
             )
+        return unknown_batches(work)
     return error
 
 

@@ -171,6 +171,25 @@ def changelogs_parted(work: Workplace) -> ForeignCommit | None:
     return None
 
 
+def unknown_batches(work: Workplace) -> ForeignCommit | None:
+    """Return why the ledger may not take a folder that nobody claims: a changelog, or a table of
+    the source's own, has a batch that the ledger does not know. The newest commit of each tells."""
+    if (error := changelogs_parted(work)) is not None:
+        return error
+    source = work.source.name
+    looked = work.ledger.looked(source)
+    for folder in work.claims.tables(source):
+        if folder in looked or not folder.startswith(f"{source}/_"):
+            continue
+        commit = next((one for one in work.mirrors.history(folder) if one.ours), None)
+        if commit is None:
+            continue
+        relation = judged_changelog(work, LogAbove(commit.delta_version, commits=(commit,)), -1)
+        if isinstance(relation, Ahead):
+            return ahead(source, folder, commit, relation.ledger, work.ledger.identity())
+    return None
+
+
 def _changelogs_moved(work: Workplace) -> Iterator[tuple[str, Found]]:
     """Changelogs, and tables of the source's own, that do not end where they were looked at
     last."""
