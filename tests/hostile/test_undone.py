@@ -298,6 +298,30 @@ def test_an_older_ledger_without_the_claim(
             break
 
 
+def test_a_table_is_dropped_whose_files_are_lost(mysql: MySqlStand, database: str) -> None:
+    """A hand-over merged their batch without any table; nothing is made of them, and the table
+    ends."""
+    follower = followed(mysql, database)
+    mysql.execute(
+        f"use {database}",
+        "create table a (id int primary key)",
+        "create table b (id int primary key)",
+    )
+    older = lake_of(follower.lake)
+    follower.run()
+    mysql.execute(f"insert into {database}.a values (1)")
+    follower.capture()
+    follower.lake = older
+    with follower.ledger.lock(SOURCE, "test", None) as lease:
+        adopt(follower.work(), lease, author="somebody", reason="a trial")
+    mysql.execute(f"drop table {database}.a")
+    go_on(follower)
+    require_equal(follower, mysql, database)
+    states = follower.ledger.table_states(SOURCE)
+    assert states[TableName(database, "a")].condition is TableCondition.DROPPED
+    assert not follower.ledger.pending(SOURCE)
+
+
 # -- by chance ----------------------------------------------------------------------------------
 
 

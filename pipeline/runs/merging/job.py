@@ -93,6 +93,8 @@ def task_of(work: Workplace, intent: Intent, state: TableState, batches: Sequenc
     if not covered:
         raise owed("a write of it was begun, and its changes are gone")
     plan = plan_merge(_parts(work, covered, intent.table))
+    if plan.dropped:
+        plan = _without_lost(work, intent.table, plan)
     if not plan.final:
         plan = replace(plan, final=state.mirror_version or _last_known(work, intent.table))
     files = [file for segment in plan.segments for file in segment.files]
@@ -102,6 +104,21 @@ def task_of(work: Workplace, intent: Intent, state: TableState, batches: Sequenc
     structure = work.ledger.schema_version(work.source.name, intent.table, plan.final).schema
     metadata = commit_metadata(work, kind, intent.table, covered, files, structure=structure)
     return Task(intent, state, tuple(covered), plan, metadata, structure)
+
+
+def _without_lost(work: Workplace, table: TableName, plan: MergePlan) -> MergePlan:
+    """A table that was dropped cannot be read from the source again: if files of it are lost, its
+    mirror ends as it is. Rows of the others may be changes of rows that it never had."""
+    known = {one.version: one for one in work.ledger.schema_versions(work.source.name, table)}
+    folders = folders_of(work, plan, known)
+    for segment in plan.segments:
+        if lost := work.segments.damaged(folders[segment.schema_version], segment.files):
+            work.progress.note(
+                f"{table} was dropped at the source, and captured changes of it are lost: its "
+                f"mirror ends without them ({lost[0]})"
+            )
+            return replace(plan, segments=(), completion=None, emptied=(), gone=())
+    return plan
 
 
 def _parts(work: Workplace, covered: Sequence[Batch], table: TableName) -> Sequence[BatchPart]:
@@ -181,8 +198,8 @@ def _require_snapshot(work: Workplace, task: Task) -> None:
 
 def _require_files(work: Workplace, task: Task, folders: Mapping[int, str]) -> None:
     """`repair` looks at the files of batches that wait for their merge, not at those of batches
-    that were acknowledged without the table."""
-    done = {batch.id for batch in task.batches if batch.state is BatchState.ACKNOWLEDGED}
+    that were merged without the table."""
+    done = {batch.id for batch in task.batches if batch.state is not BatchState.CAPTURED}
     for segment in task.plan.segments if done else ():
         files = [file for file in segment.files if batch_of(file.path) in done]
         for why in work.segments.damaged(folders[segment.schema_version], files):
