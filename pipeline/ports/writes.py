@@ -57,6 +57,10 @@ class Writes(Protocol):
     def settled(self, source: str, batch: int) -> list[SettledWrite]:
         """Settled writes that cover a batch."""
 
+    def intended(self, source: str, batch: int) -> list[Intent]:
+        """All writes that cover a batch, in their order: settled, open or given up. A batch that
+        one of a table which it touched covers is not abandoned any more."""
+
     def last_settled(self, source: str, app_id: str) -> SettledWrite | None:
         """The newest settled write of an application id; None before the first."""
 

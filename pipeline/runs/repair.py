@@ -184,9 +184,10 @@ def damages_in(work: Workplace, batch: Batch) -> Iterator[Damage]:
 
 
 def _used(work: Workplace, batch: Batch) -> list[str]:
-    """The tables that show some of the batch: merged in part, or published."""
+    """The tables that may show some of the batch: merged in part, or published. A write that was
+    begun counts even where the lake is older than it: the ledger abandons none of its batches."""
     states = work.ledger.table_states(work.source.name)
-    used = [str(write.intent.table) for write in work.ledger.settled(batch.source, batch.id)]
+    used = [str(intent.table) for intent in work.ledger.intended(batch.source, batch.id)]
     for segment in work.ledger.segments(batch.id):
         generation = _generation(work, batch, segment)
         folder = changelog_path(batch.source, segment.table, generation)

@@ -85,6 +85,9 @@ class PostgresWrites(Books):
     def settled(self, source: str, batch: int) -> list[SettledWrite]:
         return [settled_write(row) for row in self._all("settled", source=source, batch=batch)]
 
+    def intended(self, source: str, batch: int) -> list[Intent]:
+        return [_intent(row) for row in self._all("intended", source=source, batch=batch)]
+
     def last_settled(self, source: str, app_id: str) -> SettledWrite | None:
         row = self._first("last_settled", source=source, app_id=app_id)
         return None if row is None else settled_write(row)

@@ -53,6 +53,11 @@ where source = %(source)s and settled_at is not null
   and %(batch)s between first_batch and last_batch
 order by id
 
+-- name: intended
+select * from lockstep.writes
+where source = %(source)s and %(batch)s between first_batch and last_batch
+order by id
+
 -- name: last_settled
 select * from lockstep.writes
 where source = %(source)s and app_id = %(app_id)s and settled_at is not null

@@ -71,6 +71,7 @@ def test_an_empty_ledger_answers_with_nothing(ledger: Ledger, source: str) -> No
     assert ledger.open_intents(source) == []
     assert ledger.open_prepared(source) == []
     assert ledger.settled(source, 1) == []
+    assert ledger.intended(source, 1) == []
     assert ledger.version_set(source, 0) == []
     assert ledger.segments(0) == []
 

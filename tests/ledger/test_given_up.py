@@ -27,6 +27,7 @@ def test_a_table_quarantined_at_its_merge_leaves_no_intent(ledger: Ledger, lease
     for _ in range(2):
         ledger.quarantine(lease, REFUSED)
         assert ledger.open_intents(lease.source) == [other]
+        assert ledger.intended(lease.source, first.id) == [intent, other]
     with refused(ledger, lease, "writes_given_up_once"):
         ledger.settle(lease, intent, 1)
     batch = carried_out(ledger, lease, release(ledger, lease).id)

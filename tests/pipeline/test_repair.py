@@ -22,7 +22,17 @@ from pipeline.table_state import TableCondition
 from pipeline.tables import TablePatterns
 from resources.mysql.connection import ConnectionSettings
 from resources.mysql.server import MySqlServer
-from tests.ledger.made import ORDERS, STOCK, begun, following, merged, newest, prepared, record
+from tests.ledger.made import (
+    ORDERS,
+    STOCK,
+    begun,
+    following,
+    intended,
+    merged,
+    newest,
+    prepared,
+    record,
+)
 from tests.twins.changelog import MemoryChangelog
 from tests.twins.claims import MemoryClaims
 from tests.twins.lake import MemoryLake
@@ -149,7 +159,7 @@ def test_segments_abandoned_by_a_lost_prepared_transaction(stand: Stand) -> None
     assert (stand.states(), stand.files(batch)) == ([ABANDONED], 0)
 
 
-@pytest.mark.parametrize("how", ["published", "merged"])
+@pytest.mark.parametrize("how", ["published", "merged", "begun", "given up"])
 @pytest.mark.parametrize("of", [0, 1])
 def test_a_table_loses_segments_of_a_batch_that_others_show(
     stand: Stand, how: str, of: int
@@ -159,6 +169,10 @@ def test_a_table_loses_segments_of_a_batch_that_others_show(
     used = batches[of]
     if how == "merged":
         merged(stand.ledger, stand.lease, STOCK, used.id, used.id, 1)
+    elif how != "published":
+        intended(stand.ledger, stand.lease, STOCK, used.id, used.id)
+        if how == "given up":
+            stand.ledger.give_up(stand.lease, STOCK)
     else:
         state = stand.ledger.table_states("shop")[STOCK]
         stand.work.changelog.publish(

@@ -103,6 +103,13 @@ class MemoryWrites(MemorySubject):
             if self.books.intents[number][0] == source and covers(write.intent, batch)
         ]
 
+    def intended(self, source: str, batch: int) -> list[Intent]:
+        return [
+            intent
+            for _, (of, intent) in sorted(self.books.intents.items())
+            if of == source and covers(intent, batch)
+        ]
+
     def last_settled(self, source: str, app_id: str) -> SettledWrite | None:
         found = [
             write
