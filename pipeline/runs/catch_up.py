@@ -159,9 +159,17 @@ def begun_at(first: LogSpan, facts: ServerFacts, cursor: Cursor, reason: str) ->
 def comebacks_of(work: Workplace, returns: ReturnPlan) -> list[Comeback]:
     """What the tables bring to the capture."""
     return [
-        Comeback(order, returns.spans[order.table].low, _learnt(work, order))
+        Comeback(order, returns.spans[order.table].low, _held(work, order, returns))
         for order in returns.caught_up
     ]
+
+
+def _held(work: Workplace, order: TableOrder, returns: ReturnPlan) -> SchemaVersion | None:
+    """The version that a table has at its place. The reading may begin before that, and not each
+    version is told by the log since: one that was read from the source is not."""
+    source, span = work.source.name, returns.spans[order.table]
+    learnt = _learnt(work, order)
+    return learnt or work.ledger.schema_at(source, order.table, batch=span.batch.id, place=span.low)
 
 
 def _learnt(work: Workplace, order: TableOrder) -> SchemaVersion | None:

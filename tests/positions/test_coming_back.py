@@ -92,6 +92,24 @@ def test_several_tables_come_back_in_one_batch_each_from_its_place(shop: Shop) -
         shop.require_whole(table)
 
 
+def test_a_table_comes_back_with_the_version_it_was_read_under(shop: Shop) -> None:
+    """The reading begins at another table's place: the log does not tell of that version."""
+    shop.pause("a")
+    shop.do("insert into a values (2, 2)")
+    shop.run()
+    ledger = shop.follower.ledger
+    with ledger.lock(SOURCE, "test", None) as lease:
+        ledger.order_load(lease, shop.table("b"), author="ann", reason="a trial")
+    shop.run()
+    shop.pause("b")
+    shop.do("insert into a values (3, 3)", "insert into b values (3, 3)")
+    shop.run()
+    shop.resume("a", "b")
+    shop.run()
+    shop.require_whole("a")
+    shop.require_whole("b", rereads=1)
+
+
 def test_statements_of_the_pause_are_followed_in_their_order(shop: Shop) -> None:
     """Their versions are those that were recorded while the table stood: none is new."""
     shop.pause("a")

@@ -29,8 +29,8 @@ from pipeline.table_state import TableOrder
 
 @dataclass(frozen=True, slots=True)
 class Comeback:
-    """A table, the order that brings it back, and the place it stopped at. `version`: what
-    held for it there, where another catching up recorded it."""
+    """A table, the order that brings it back, and the place it stopped at. `version`: what held for
+    it there; None where nothing was recorded."""
 
     order: TableOrder
     low: Coordinates
