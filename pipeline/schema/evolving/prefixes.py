@@ -78,7 +78,11 @@ def in_key(part: KeyPart, column: ColumnSchema) -> int | None:
 def fitted_key(
     key: KeySchema, columns: Mapping[str, ColumnSchema], engine: str, *, hashed: bool
 ) -> KeySchema:
-    """A key as MariaDB makes it of what was asked for; columns by lower-case names."""
+    """A key as MariaDB makes it of what was asked for; columns by lower-case names.
+
+    InnoDB's old row formats shorten none: MariaDB refuses a part of more than 767 bytes (1709).
+    It hashes a UNIQUE over a TEXT there, too.
+    """
     if _over_shapes(key, columns):
         raise CannotFollow(SHAPES)
     limit = _LIMITS.get(engine)
