@@ -27,7 +27,8 @@ FILE = "catalogue.json"
 @dataclass(frozen=True, slots=True)
 class CatalogueEntry:
     """A captured table; `mirror` and `changelog` are paths relative to the lake. `ended`: its
-    mirror was removed. `told`: what Dagster was last told of the table; "" for nothing."""
+    mirror was removed. `told`: what Dagster was last told of the table; "" for nothing. `key`: the
+    parts of its asset's key where a translator chose them."""
 
     database: str
     name: str
@@ -36,6 +37,7 @@ class CatalogueEntry:
     dropped: bool = False
     ended: bool = False
     told: str = ""
+    key: tuple[str, ...] = ()
 
     @property
     def table(self) -> TableName:
@@ -51,7 +53,7 @@ def read_catalogue(folder: Path, source: str) -> tuple[CatalogueEntry, ...]:
 def fingerprint(catalogue: Mapping[str, Sequence[CatalogueEntry]]) -> str:
     """16 hex digits that change with whatever the location declares of the tables."""
     declared = {
-        source: [asdict(replace(entry, told="")) for entry in catalogue[source]]
+        source: [asdict(replace(entry, told="", key=())) for entry in catalogue[source]]
         for source in sorted(catalogue)
     }
     return hashlib.sha256(json.dumps(declared).encode()).hexdigest()[:16]
@@ -69,7 +71,7 @@ def joined(
     kept = []
     for old in known:
         new = fresh.pop(old.table, replace(old, dropped=True) if complete else old)
-        kept.append(replace(new, told=new.told or old.told))
+        kept.append(replace(new, told=new.told or old.told, key=old.key))
     return (*kept, *(fresh[table] for table in sorted(fresh)))
 
 
@@ -85,9 +87,28 @@ def update_catalogue(
         entries = joined(known, seen, complete=complete)
         if entries == known and source in sources:
             return False
-        sources[source] = {"tables": [asdict(entry) for entry in entries]}
-        replace_file(folder / FILE, json.dumps({"sources": sources}, ensure_ascii=False, indent=1))
+        _write(folder, {**sources, source: _listed(entries)})
         return fingerprint({source: entries}) != fingerprint({source: known})
+
+
+def note_keys(folder: Path, source: str, keys: Mapping[TableName, tuple[str, ...]]) -> None:
+    """Replace which keys a translator chose; the file is written only where they are others."""
+    if all(entry.key == keys.get(entry.table, ()) for entry in read_catalogue(folder, source)):
+        return
+    with alone(folder / f"{FILE}.lock"):
+        sources = _read(folder)
+        entries = [
+            replace(entry, key=keys.get(entry.table, ())) for entry in _entries(sources.get(source))
+        ]
+        _write(folder, {**sources, source: _listed(entries)})
+
+
+def _listed(entries: Iterable[CatalogueEntry]) -> dict[str, Any]:
+    return {"tables": [asdict(entry) for entry in entries]}
+
+
+def _write(folder: Path, sources: Mapping[str, Any]) -> None:
+    replace_file(folder / FILE, json.dumps({"sources": sources}, ensure_ascii=False, indent=1))
 
 
 def _read(folder: Path) -> dict[str, Any]:
@@ -113,6 +134,7 @@ def _entries(source: Any) -> tuple[CatalogueEntry, ...]:
                 dropped=bool(item.get("dropped", False)),
                 ended=bool(item.get("ended", False)),
                 told=str(item.get("told", "")),
+                key=tuple(map(str, item.get("key", ()))),
             )
         except (KeyError, TypeError, AttributeError):
             continue

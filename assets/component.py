@@ -8,14 +8,17 @@ are those of a location of its own (`definitions`). Other projects import it by
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import dagster as dg
 from dagster.components.component_scaffolding import scaffold_component
+from dagster.components.utils.translation import TranslationFn, TranslationFnResolver
 from pydantic import BaseModel, Field
 
 from assets.definitions import definitions_of
+from assets.translator import LockstepTranslator, MirroredTable
 
 _FILE = "lockstep.toml"
 
@@ -69,13 +72,37 @@ def configuration(params: SourceParams) -> str:
     )
 
 
+Translation = Annotated[
+    TranslationFn[MirroredTable],
+    TranslationFnResolver[MirroredTable](lambda table: {"table": table}),
+]
+
+
 @dg.scaffold_with(SourceScaffolder)
 class LockstepComponent(dg.Component, dg.Model, dg.Resolvable):
     """Mirrors of MySQL tables in Delta Lake, by one lockstep.toml: the steps of a run, each
     table, checks, schedules and sensors."""
 
     config: str = Field(_FILE, description="the configuration, from the folder of defs.yaml")
+    translation: Translation | None = Field(
+        None, description="attributes of each mirror's asset; `table` has source, database, name"
+    )
+
+    def get_asset_spec(self, table: MirroredTable) -> dg.AssetSpec:
+        """The asset of a mirror, by `translation`; override it as a translator's method."""
+        return table.spec if self.translation is None else self.translation(table.spec, table)
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         folder = Path(context.path)
-        return definitions_of((folder if folder.is_dir() else folder.parent) / self.config)
+        config = (folder if folder.is_dir() else folder.parent) / self.config
+        return definitions_of(config, translator=_Translator(self.get_asset_spec))
+
+
+class _Translator(LockstepTranslator):
+    """The component's method as a translator."""
+
+    def __init__(self, get: Callable[[MirroredTable], dg.AssetSpec]) -> None:
+        self._get = get
+
+    def get_asset_spec(self, table: MirroredTable) -> dg.AssetSpec:
+        return self._get(table)

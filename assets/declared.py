@@ -6,12 +6,14 @@ Belongs here: how an asset is declared. Does not: what each is (`steps`, `tables
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import dagster as dg
 
 from assets.names import SourceNames
+from assets.translator import LockstepTranslator, MirroredTable
+from pipeline.table import TableName
 from resources.config import Settings
 
 
@@ -22,12 +24,27 @@ class Declaration:
     names: SourceNames
     owners: Sequence[str] = ()
     tags: Mapping[str, str] = field(default_factory=dict)
+    translator: LockstepTranslator = field(default_factory=LockstepTranslator)
 
     @classmethod
-    def of(cls, settings: Settings, source: str) -> Declaration:
+    def of(
+        cls, settings: Settings, source: str, translator: LockstepTranslator | None = None
+    ) -> Declaration:
         shown = settings.dagster
-        names = SourceNames(source, shown.key_prefix, shown.group)
-        return cls(names, shown.owners, shown.tags)
+        plain = SourceNames(source, shown.key_prefix, shown.group)
+        if translator is None:
+            return cls(plain, shown.owners, shown.tags)
+        defaults = cls(plain, shown.owners, shown.tags, translator)
+
+        def key_of(table: TableName) -> dg.AssetKey:
+            return defaults.translated(table, defaults.spec(plain.default(table))).key
+
+        return replace(defaults, names=replace(plain, translated=key_of))
+
+    def translated(self, table: TableName, spec: dg.AssetSpec) -> dg.AssetSpec:
+        """A mirror's asset as the translator has it; `spec`: as it is by default."""
+        mirrored = MirroredTable(self.names.source, table.database, table.name, spec)
+        return self.translator.get_asset_spec(mirrored)
 
     def spec(
         self, key: dg.AssetKey, *, tags: Mapping[str, str] | None = None, **attributes: Any

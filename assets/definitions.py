@@ -15,9 +15,10 @@ from types import MappingProxyType
 
 import dagster as dg
 
-from assets.catalogue import CatalogueEntry, fingerprint, read_catalogue
+from assets.catalogue import CatalogueEntry, fingerprint, note_keys, read_catalogue
 from assets.checks.source import source_checks
 from assets.coverage import Coverage, read_coverage
+from assets.declared import Declaration
 from assets.replays import heal_schedule, replay_asset, replay_job
 from assets.run_job import run_job, sessions_resource
 from assets.runs import SESSIONS, run_assets
@@ -28,6 +29,7 @@ from assets.sensors.schedules import OpenSite, source_schedule
 from assets.sensors.traffic import traffic_sensor
 from assets.sessions import RunRecord
 from assets.tables import mirror_assets
+from assets.translator import LockstepTranslator
 from assets.upkeep import OpenUpkeep, upkeep_job, upkeep_schedule
 from pipeline.errors import LockstepError
 from resources.adapters import Adapters
@@ -50,9 +52,15 @@ def defs() -> dg.Definitions:
     return dg.Definitions.merge(own, definitions_of(config_path()))
 
 
-def definitions_of(config: Path, *, notify: Notify | None = None) -> dg.Definitions:
+def definitions_of(
+    config: Path,
+    *,
+    notify: Notify | None = None,
+    translator: LockstepTranslator | None = None,
+) -> dg.Definitions:
     """Everything of one lockstep.toml, to be merged into other definitions. `notify` is told
-    what needs a person, once each: a sentence and what to do.
+    what needs a person, once each: a sentence and what to do. `translator` says how mirrors
+    appear.
 
     Nothing here is at the level of a location but a resource whose name is Lockstep's own.
     """
@@ -70,6 +78,15 @@ def definitions_of(config: Path, *, notify: Notify | None = None) -> dg.Definiti
         if (coverage := read_coverage(settings.state_folder, source.name)) is not None
     }
 
+    for name, entries in catalogue.items():
+        declared = Declaration.of(settings, name, translator)
+        keys = {entry.table: declared.names.table(entry.table) for entry in entries}
+        chosen = {t: tuple(k.path) for t, k in keys.items() if k != declared.names.default(t)}
+        try:
+            note_keys(settings.state_folder, name, chosen)
+        except OSError as error:  # a page that only shows may have no right to write
+            _log.warning("The keys of mirrors were not noted for the command line: %s", error)
+
     def open_site() -> Adapters:
         return Adapters(settings, on_warning=_log.warning)
 
@@ -80,6 +97,7 @@ def definitions_of(config: Path, *, notify: Notify | None = None) -> dg.Definiti
         coverages=coverages,
         notify=notify,
         open_upkeep=open_site,
+        translator=translator,
     )
 
 
@@ -92,6 +110,7 @@ def build(
     record: Callable[[str], RunRecord] = RunRecord,
     notify: Notify | None = None,
     open_upkeep: OpenUpkeep | None = None,
+    translator: LockstepTranslator | None = None,
 ) -> dg.Definitions:
     """Everything Dagster shows of these settings; upkeep where `open_upkeep` makes its adapters.
 
@@ -100,9 +119,13 @@ def build(
     them. `record` gives the place a source's reports go to.
     """
     names = [source.name for source in settings.sources]
-    steps = [asset for name in names for asset in run_assets(settings, name)]
+    declared = {name: Declaration.of(settings, name, translator) for name in names}
+    _refuse_shared_keys(declared, catalogue)
+    steps = [asset for name in names for asset in run_assets(settings, declared[name])]
     mirrors = [
-        asset for name in names for asset in mirror_assets(settings, name, catalogue.get(name, ()))
+        asset
+        for name in names
+        for asset in mirror_assets(settings, declared[name], catalogue.get(name, ()))
     ]
     replays = [replay_asset(settings, name, covered) for name, covered in coverages.items()]
     triggers = [source for source in settings.sources if source.trigger is not None]
@@ -137,3 +160,19 @@ def build(
         ],
         resources={SESSIONS: sessions_resource(settings, open_site, record)},
     )
+
+
+def _refuse_shared_keys(declared: Mapping[str, Declaration], catalogue: Catalogue) -> None:
+    """One error that names both tables: Dagster's names neither."""
+    seen: dict[dg.AssetKey, str] = {}
+    for source, declaration in declared.items():
+        for entry in catalogue.get(source, ()):
+            key, table = declaration.names.table(entry.table), f"{entry.table} of {source}"
+            if entry.ended:
+                continue
+            if key in seen:
+                raise dg.DagsterInvalidDefinitionError(
+                    f"The mirrors of {seen[key]} and {table} have one key, "
+                    f"{key.to_user_string()}.\nhint: have the translator give each its own"
+                )
+            seen[key] = table

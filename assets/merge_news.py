@@ -15,8 +15,8 @@ from typing import Final
 
 import dagster as dg
 
-from assets.declared import Declaration
 from assets.event_batch import at_once
+from assets.names import SourceNames
 from assets.pages.tables import MergedTable, materialization
 from assets.sessions import RunSession
 from pipeline.errors import LockstepError
@@ -47,6 +47,7 @@ class MergeNews:
 
     context: dg.AssetExecutionContext
     settings: Settings
+    names: SourceNames
     session: RunSession
     _waiting: list[TableMerge] = field(default_factory=list)
     _told: int = 0
@@ -65,14 +66,13 @@ class MergeNews:
         waiting, self._waiting = self._waiting, []
         if not waiting:
             return
-        names = Declaration.of(self.settings, self.session.source).names
         lake, work = self.settings.lake_path(), self.session.workplace()
         now = work.clock()
         comments = _comments(work, {done.table for done in waiting})
         with at_once(self.context.instance):
             for done in sorted(waiting, key=lambda one: (one.table, one.first_batch)):
                 merged = self._merged(work, done, comments.get(done.table, {}))
-                self.context.log_event(materialization(names, merged, lake, now))
+                self.context.log_event(materialization(self.names, merged, lake, now))
         self._told += len(waiting)
         self._last = monotonic()
 

@@ -2,13 +2,15 @@
 
 Op, output and job names must be `[A-Za-z0-9_]+` and must not collide, so none is made
 from a table's name, and all begin with `lockstep_`: they stand beside other people's.
-A mirror's key ends with what every command calls the table, `shop.orders`. Paths in the
-lake are another matter (`pipeline.changes.layout`).
+A mirror's key has a part for the source, the database and the table, as the keys of other
+integrations have; a translator may choose another (`translator`). Paths in the lake are another
+matter (`pipeline.changes.layout`).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
 import dagster as dg
 
@@ -24,17 +26,26 @@ it once it was given back; `UNTIL_TAG` a place, as `--until` takes it; `WAITS_TA
 which a run still waited for the lock."""
 RELEASED = "released"
 
+SOURCE_PART = "{source}"
+"""The part of a key's prefix that stands for the source's name."""
+
+_OWN_PART = "lockstep"
 _KEPT = "_-$ "
 
 
 @dataclass(frozen=True, slots=True)
 class SourceNames:
-    """The names of one source. `prefix`: parts in front of each key; `group`: the group of
-    its assets, the source's own name if it is None."""
+    """The names of one source.
+
+    `prefix`: first parts of each mirror's key, where `{source}` stands for the source's name;
+    `group`: the group of its assets, the source's own name if it is None; `translated`: the keys
+    of mirrors that somebody chose.
+    """
 
     source: str
-    prefix: tuple[str, ...] = ()
+    prefix: tuple[str, ...] = (SOURCE_PART,)
     group: str | None = None
+    translated: Callable[[TableName], dg.AssetKey] | None = field(default=None, compare=False)
 
     @property
     def group_name(self) -> str:
@@ -68,15 +79,25 @@ class SourceNames:
         return self.captured, self.merged, self.acknowledged
 
     def table(self, table: TableName) -> dg.AssetKey:
-        """A mirror's key: it alone has a `.` in its last part."""
-        return self._key(f"{_spelled(table.database)}.{_spelled(table.name)}")
+        """A mirror's key."""
+        return self.default(table) if self.translated is None else self.translated(table)
+
+    def default(self, table: TableName) -> dg.AssetKey:
+        """A mirror's key where nobody chose another."""
+        return dg.AssetKey([*self._prefix, _spelled(table.database), _spelled(table.name)])
 
     def op(self, what: str) -> str:
         """`what` is one word without `_`, so that names of different sources never meet."""
         return f"{job_name(self.source)}_{what}"
 
+    @property
+    def _prefix(self) -> tuple[str, ...]:
+        return tuple(self.source if part == SOURCE_PART else part for part in self.prefix)
+
     def _key(self, name: str) -> dg.AssetKey:
-        return dg.AssetKey([*self.prefix, self.source, name])
+        """A step's key is never as long as a mirror's, so no table can be called like a step."""
+        own = () if SOURCE_PART in self.prefix else (_OWN_PART, self.source)
+        return dg.AssetKey([*self._prefix, *own, name])
 
 
 def output_name(number: int) -> str:

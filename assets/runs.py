@@ -26,6 +26,7 @@ from assets.event_batch import at_once
 from assets.failures import failure
 from assets.hints import evaluated
 from assets.merge_news import MergeNews
+from assets.names import SourceNames
 from assets.pages.steps import (
     acknowledged_metadata,
     captured_metadata,
@@ -68,15 +69,16 @@ def session_of(
     return sessions.of(source)
 
 
-def run_assets(settings: Settings, source: str) -> list[dg.AssetsDefinition | dg.AssetSpec]:
+def run_assets(
+    settings: Settings, declared: Declaration
+) -> list[dg.AssetsDefinition | dg.AssetSpec]:
     """The assets of one source's run, in order, behind its log."""
-    declared = Declaration.of(settings, source)
     names = declared.names
-    part = settings.source(source)
+    part = settings.source(names.source)
     log = declared.spec(
         names.log,
         kinds={"mysql"},
-        description=f"The binlog of {source}, which its server writes.",
+        description=f"The binlog of {names.source}, which its server writes.",
         metadata={"tables": ", ".join(part.part.tables)},
     )
     return [
@@ -104,7 +106,7 @@ def _captured(settings: Settings, declared: Declaration) -> dg.AssetsDefinition:
             if report.batch is not None:
                 for event in structure_news(names, work, report.batch):
                     context.log_event(event)
-            note_tables(context, settings, work)
+            note_tables(context, settings, names, work)
         told = captured_metadata(report, began) | requests_metadata(session.requests())
         return dg.MaterializeResult(metadata=told)
 
@@ -122,11 +124,11 @@ def _merged(settings: Settings, declared: Declaration) -> dg.AssetsDefinition:
 
     def merged(context: dg.AssetExecutionContext) -> dg.MaterializeResult[Any]:
         session = session_of(context, names.source)
-        report = merge_and_log(context, settings, session, only=None)
+        report = merge_and_log(context, settings, names, session, only=None)
         session.record.merged = report
         changed = {done.table for done in report.merged}
         with at_once(context.instance):
-            note_tables(context, settings, session.workplace(), changed)
+            note_tables(context, settings, names, session.workplace(), changed)
         told = merged_metadata(report) | requests_metadata(session.requests())
         return dg.MaterializeResult(metadata=told)
 
@@ -157,7 +159,7 @@ def _acknowledged(settings: Settings, declared: Declaration) -> dg.AssetsDefinit
             context.log.warning(f"not acknowledged: {held_sentence(report.held)}")
         with at_once(context.instance):
             if report.acknowledged:
-                note_tables(context, settings, work)
+                note_tables(context, settings, names, work)
             if not report.held:
                 note_coverage(context, settings, work, session.record.covered)
         now = work.clock()
@@ -224,13 +226,14 @@ def _freshness(interval: timedelta | None) -> dg.FreshnessPolicy | None:
 def merge_and_log(
     context: dg.AssetExecutionContext,
     settings: Settings,
+    names: SourceNames,
     session: RunSession,
     *,
     only: frozenset[TableName] | None,
 ) -> MergeReport:
     """Merge all tables or those of `only`, and log each as it is committed."""
 
-    news = MergeNews(context, settings, session)
+    news = MergeNews(context, settings, names, session)
 
     def step(work: Workplace, lease: Lease) -> MergeReport:
         return merge(work, lease, only, news.take)

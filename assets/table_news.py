@@ -15,7 +15,6 @@ from collections.abc import Collection, Iterator, Mapping
 import dagster as dg
 
 from assets.catalogue import CatalogueEntry, read_catalogue, update_catalogue
-from assets.declared import Declaration
 from assets.names import SourceNames
 from assets.pages.tables import check_evaluation, structure_observation
 from pipeline.runs.context import Workplace
@@ -47,13 +46,13 @@ def standings_of(work: Workplace) -> dict[TableName, TableStanding]:
 def note_tables(
     context: dg.AssetExecutionContext,
     settings: Settings,
+    names: SourceNames,
     work: Workplace,
     changed: Collection[TableName] = (),
 ) -> None:
     """Log a check's evaluation for each table that there is news of, and bring the catalogue up to
     the ledger. `changed`: tables that were just materialized."""
     source = work.source.name
-    names = Declaration.of(settings, source).names
     standings = standings_of(work)
     known = {entry.table: entry.told for entry in read_catalogue(settings.state_folder, source)}
     prints = {table: _print(standing) for table, standing in standings.items()}

@@ -44,15 +44,15 @@ _CHECKS = (
 
 
 def mirror_assets(
-    settings: Settings, source: str, entries: Sequence[CatalogueEntry]
+    settings: Settings, declared: Declaration, entries: Sequence[CatalogueEntry]
 ) -> list[dg.AssetsDefinition]:
     """The mirrors of the catalogue's entries; none where it has none."""
     shown = {number: entry for number, entry in enumerate(entries, 1) if not entry.ended}
     if not shown:
         return []
-    declared = Declaration.of(settings, source)
     names, lake = declared.names, settings.lake_path()
-    keys = {number: names.table(entry.table) for number, entry in shown.items()}
+    specs = {number: _spec(declared, entry, lake) for number, entry in shown.items()}
+    keys = {number: spec.key for number, spec in specs.items()}
     tables = {keys[number]: entry.table for number, entry in shown.items()}
     nothing = dg.Out(dg.Nothing, is_required=False)
     outputs = (output_name, check_output_name, keys_output_name)
@@ -66,10 +66,10 @@ def mirror_assets(
     )
     @evaluated
     def mirrors(context: dg.AssetExecutionContext) -> Iterator[dg.AssetCheckResult]:
-        session = session_of(context, source)
+        session = session_of(context, names.source)
         chosen = frozenset(tables[key] for key in context.selected_asset_keys)
         if chosen:
-            report = merge_and_log(context, settings, session, only=chosen)
+            report = merge_and_log(context, settings, names, session, only=chosen)
             done = len(report.merged)
             context.log.info(
                 f"{done} of {len(chosen)} chosen tables had captured changes to merge."
@@ -84,7 +84,7 @@ def mirror_assets(
             keys_by_input_name={_LOG: names.log},
             keys_by_output_name={output_name(number): key for number, key in keys.items()},
             node_def=mirrors,
-            specs=[_spec(declared, entry, keys[n], lake) for n, entry in shown.items()],
+            specs=list(specs.values()),
             check_specs_by_output_name={
                 output(number): dg.AssetCheckSpec(name, asset=key, description=told)
                 for number, key in keys.items()
@@ -114,15 +114,14 @@ def _checked(
             yield keys_result(names, count_keys(work, states[table]))
 
 
-def _spec(
-    declared: Declaration, entry: CatalogueEntry, key: dg.AssetKey, lake: LakePath
-) -> dg.AssetSpec:
+def _spec(declared: Declaration, entry: CatalogueEntry, lake: LakePath) -> dg.AssetSpec:
     gone = ", dropped at the source" if entry.dropped else ""
-    return declared.spec(
-        key,
+    spec = declared.spec(
+        declared.names.default(entry.table),
         tags={DROPPED_TAG: "true"} if entry.dropped else {},
         deps=[declared.names.log],
         kinds={"delta"},
         description=f"The mirror of {in_markdown(str(entry.table))}{gone}.",
         metadata=declared_metadata(entry, lake),
     )
+    return declared.translated(entry.table, spec)

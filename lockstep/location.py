@@ -1,4 +1,5 @@
-"""What other Dagster projects import: `definitions_of`, and the component that `dg` finds.
+"""What other Dagster projects import: `definitions_of`, the translator that they subclass, and the
+component that `dg` finds.
 
 Belongs here: the names, and one sentence where they cannot be had. Does not: what they are
 (`assets`). Lockstep's packages are called lockstep, assets, resources and pipeline. A project with
@@ -16,10 +17,16 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from assets.component import LockstepComponent
     from assets.definitions import definitions_of
+    from assets.translator import LockstepTranslator, MirroredTable
 
-__all__ = ["LockstepComponent", "definitions_of"]
+__all__ = ["LockstepComponent", "LockstepTranslator", "MirroredTable", "definitions_of"]
 
-_ROOMS = {"LockstepComponent": "assets.component", "definitions_of": "assets.definitions"}
+_ROOMS = {
+    "LockstepComponent": "assets.component",
+    "LockstepTranslator": "assets.translator",
+    "MirroredTable": "assets.translator",
+    "definitions_of": "assets.definitions",
+}
 _PACKAGES = ("assets", "resources", "pipeline")
 
 

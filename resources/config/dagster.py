@@ -18,6 +18,7 @@ from resources.config.secrets import is_reference
 _OWNER = re.compile(r"team:[\w.-]+|[^@\s]+@[^@\s]+\.[^@\s]+")
 
 Word = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_]+$")]
+KeyPart = Annotated[str, StringConstraints(pattern=r"^([A-Za-z0-9_]+|\{source\})$")]
 Location = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.:@-]+$")]
 
 
@@ -26,7 +27,7 @@ class DagsterSection(Section):
 
     location: Location = "lockstep"
     webserver: Text | None = None
-    key_prefix: Annotated[tuple[Word, ...], Field(strict=False)] = ()
+    key_prefix: Annotated[tuple[KeyPart, ...], Field(strict=False)] = ("{source}",)
     group: Word | None = None
     owners: Annotated[tuple[Text, ...], Field(strict=False)] = ()
     tags: dict[Text, str] = Field(default_factory=dict)

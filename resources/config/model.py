@@ -138,6 +138,15 @@ class File(Section):
         return self
 
     @model_validator(mode="after")
+    def _keys_differ(self) -> File:
+        if len(self.sources) > 1 and "{source}" not in self.dagster.key_prefix:
+            raise ValueError(
+                'key_prefix under [dagster] is the same for all sources; with "{source}" in it, '
+                "tables of two sources cannot have one key"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _names_differ(self) -> File:
         names = [source.name for source in self.sources]
         doubled = sorted({name for name in names if names.count(name) > 1})

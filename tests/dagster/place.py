@@ -17,6 +17,7 @@ from assets.home import open_instance
 from assets.names import job_name
 from assets.sessions import RunRecord, Site
 from assets.storage import make_storage_cheap
+from assets.translator import LockstepTranslator
 from pipeline.ports.consumers import Consumers
 from pipeline.ports.ledger import Ledger
 from pipeline.ports.source import SourceServer
@@ -99,6 +100,7 @@ class Stand:
     adapters: MemorySite
     instance: dg.DagsterInstance
     records: list[RunRecord] = field(default_factory=list)
+    translator: LockstepTranslator | None = None
 
     def definitions(self, entries: tuple[CatalogueEntry, ...] = ()) -> dg.Definitions:
         names = [source.name for source in self.adapters.settings.sources]
@@ -108,6 +110,7 @@ class Stand:
             self.adapters.open,
             coverages=self.coverages(),
             record=self._record,
+            translator=self.translator,
         )
 
     def coverages(self) -> dict[str, Coverage]:

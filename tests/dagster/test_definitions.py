@@ -119,7 +119,7 @@ def test_the_definitions_merge_into_others(tmp_path: Path) -> None:
     write_file(tmp_path, '[dagster]\nkey_prefix = ["lake"]\ngroup = "raw"\nowners = ["team:x"]\n')
     update_catalogue(tmp_path / ".lockstep", "shop", [entry("shop", "t")], complete=True)
 
-    @dg.asset(name="captured", deps=[["lake", "shop", "shop.t"]])
+    @dg.asset(name="captured", deps=[["lake", "shop", "t"]])
     def shop__captured() -> None: ...
 
     @dg.sensor(name="sessions", job_name="lockstep_shop")
@@ -135,7 +135,7 @@ def test_the_definitions_merge_into_others(tmp_path: Path) -> None:
     ours = definitions.definitions_of(tmp_path / "lockstep.toml")
     merged = dg.Definitions.merge(theirs, ours)
     graph = merged.get_repository_def().asset_graph
-    table = graph.get(dg.AssetKey(["lake", "shop", "shop.t"]))
+    table = graph.get(dg.AssetKey(["lake", "shop", "t"]))
     assert (table.group_name, list(table.owners), table.kinds) == ("raw", ["team:x"], {"delta"})
     assert merged.resolve_job_def("lockstep_shop").executor_def is dg.in_process_executor
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import dagster as dg
 from hypothesis import given
@@ -12,8 +13,14 @@ from assets.names import SourceNames, check_output_name, job_name, keys_output_n
 from pipeline.table import TableName
 
 NAMES = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=64)
-SOURCES = st.builds(SourceNames, st.from_regex(r"[a-z][a-z0-9_]{0,31}", fullmatch=True))
-TABLES = st.builds(TableName, NAMES, NAMES)
+SOURCES = st.builds(
+    SourceNames,
+    st.from_regex(r"[a-z][a-z0-9_]{0,31}", fullmatch=True) | st.just("lockstep"),
+    st.lists(st.sampled_from(["{source}", "mysql", "lockstep"]), max_size=3).map(tuple),
+)
+DATABASES = NAMES | st.just("lockstep")
+STEPS = st.sampled_from(["log", "captured", "merged", "acknowledged", "replayed"])
+TABLES = st.builds(TableName, DATABASES, NAMES | STEPS)
 
 
 @given(SOURCES, TABLES, TABLES)
@@ -28,8 +35,10 @@ def test_keys_of_different_tables_differ(
 def test_a_tables_key_is_no_steps_key(
     names: SourceNames, others: SourceNames, table: TableName
 ) -> None:
-    """No table's name can make its key that of a step or a log, of any source."""
-    assert names.table(table) not in (others.log, *others.steps)
+    """No table's name can make its key that of a step or a log, of any source with the same
+    prefix."""
+    beside = replace(others, prefix=names.prefix)
+    assert names.table(table) not in (beside.log, *beside.steps, beside.replayed)
 
 
 @given(SOURCES, TABLES)
@@ -47,7 +56,7 @@ def test_generated_names_are_valid(names: SourceNames, others: SourceNames, numb
     """Op, output and job names are what Dagster allows, and differ."""
     ops = [
         one.op(what)
-        for one in {names, others}
+        for one in {names.source: names, others.source: others}.values()
         for what in ("captured", "merged", "acknowledged", "mirrors", "checks")
     ]
     outputs = [output_name(number), check_output_name(number), keys_output_name(number)]
@@ -56,8 +65,14 @@ def test_generated_names_are_valid(names: SourceNames, others: SourceNames, numb
 
 
 def test_the_keys_a_person_sees() -> None:
-    """A mirror is called what every command calls its table; what a key cannot have is `=XX`."""
-    names = SourceNames("shop", prefix=("mysql",))
-    assert names.captured.path == ["mysql", "shop", "captured"]
-    assert names.table(TableName("shop", "Audit Log")).path[2:] == ["shop.Audit Log"]
-    assert names.table(TableName("täglich", "a/b.c")).path[2:] == ["täglich.a=2Fb=2Ec"]
+    """A mirror's key has a part for the source, the database and the table, or other parts instead
+    of the source; what a key cannot have is `=XX`."""
+    plain = SourceNames("crm")
+    assert plain.captured.path == ["crm", "captured"]
+    assert plain.table(TableName("shop", "Audit Log")).path == ["crm", "shop", "Audit Log"]
+    assert plain.table(TableName("täglich", "a/b.c")).path[1:] == ["täglich", "a=2Fb=2Ec"]
+    raw = SourceNames("crm", prefix=("raw", "mysql"))
+    assert raw.captured.path == ["raw", "mysql", "lockstep", "crm", "captured"]
+    assert raw.table(TableName("shop", "orders")).path == ["raw", "mysql", "shop", "orders"]
+    bare = SourceNames("crm", prefix=())
+    assert bare.table(TableName("shop", "orders")).path == ["shop", "orders"]

@@ -88,10 +88,14 @@ def run(stand: Stand) -> str:
 
 
 def evaluations(stand: Stand, run_id: str) -> dict[str, dg.AssetCheckEvaluation]:
-    """Of tables, by the end of their keys."""
+    """Of tables, by their names."""
     logs = stand.instance.all_logs(run_id, of_type=dg.DagsterEventType.ASSET_CHECK_EVALUATION)
     events = [log.get_dagster_event().asset_check_evaluation_data for log in logs]
-    return {event.asset_key.path[-1]: event for event in events if event.check_name == CHECK}
+    return {name_of(event.asset_key): event for event in events if event.check_name == CHECK}
+
+
+def name_of(key: dg.AssetKey) -> str:
+    return ".".join(key.path[-2:])
 
 
 def told(stand: Stand, key: dg.AssetKey) -> dict[str, dg.MetadataValue]:
@@ -175,7 +179,7 @@ def test_how_a_table_stands_is_told_when_it_changes(
         job = stand.definitions(entries).get_repository_def().get_implicit_global_asset_job_def()
         clicked = job.get_subset(**selection).execute_in_process(instance=stand.instance)
         results = {
-            evaluation.asset_key.path[-1]: evaluation.passed
+            name_of(evaluation.asset_key): evaluation.passed
             for evaluation in clicked.get_asset_check_evaluations()
             if evaluation.check_name == CHECK
         }

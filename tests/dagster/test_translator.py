@@ -1,0 +1,120 @@
+"""Mirrors under keys that somebody chose: in the graph, in runs, on the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import cast
+
+import dagster as dg
+import pytest
+
+from assets.definitions import build, definitions_of
+from assets.execute import execute
+from assets.names import SourceNames
+from lockstep.location import LockstepTranslator, MirroredTable
+from pipeline.ports.source import SourceServer
+from pipeline.table import TableName
+from resources.mysql.connection import ConnectionSettings
+from resources.mysql.server import MySqlServer
+from tests.dagster.place import MemorySite, Stand, entry, settings_for, stand_for
+from tests.dagster.test_runs import entries, materialized
+from tests.fix_mysql import MySqlStand
+from tests.mysql.logged import head
+
+NAMES = SourceNames("shop")
+STEPS = set(NAMES.steps)
+
+
+class Plain(LockstepTranslator):
+    """Keys as dbt's sources have them, and an owner."""
+
+    def get_asset_spec(self, table: MirroredTable) -> dg.AssetSpec:
+        spec = super().get_asset_spec(table)
+        return spec.replace_attributes(key=[table.database, table.name], owners=["team:data"])
+
+
+class OneForAll(LockstepTranslator):
+    def get_asset_spec(self, table: MirroredTable) -> dg.AssetSpec:
+        return table.spec.replace_attributes(key="mirror")
+
+
+@pytest.fixture
+def stand(mysql: MySqlStand, database: str, tmp_path: Path) -> Iterator[Stand]:
+    """A source with two tables and changes of one."""
+    start = str(head(mysql))
+    mysql.execute(
+        "create table a (id int primary key)",
+        "create table b (id int primary key)",
+        "insert into a values (1)",
+        database=database,
+    )
+    folder = tmp_path / "shop"
+    folder.mkdir()
+    settings = settings_for(folder, "shop", tables=f"{database}.*", start=start)
+    settings.path.write_text(
+        '[[sources]]\nname = "shop"\nhost = "127.0.0.1"\nuser = "u"\npassword = "env:X"\n'
+        f'tables = ["{database}.*"]\n'
+    )
+    server = MySqlServer(
+        ConnectionSettings(mysql.host, mysql.port, mysql.account, mysql.password, tls="required")
+    )
+    with stand_for(settings, cast("SourceServer", server)) as made:
+        yield made
+
+
+def test_a_run_logs_under_the_keys_of_its_translator(
+    stand: Stand, mysql: MySqlStand, database: str
+) -> None:
+    """What it made and what it checked, tables that are new to it included; a click too."""
+    stand.translator = Plain()
+    ran = stand.run()
+    made, other = dg.AssetKey([database, "a"]), dg.AssetKey([database, "b"])
+    assert materialized(ran) == {*STEPS, made, other}
+    checked = {
+        event.asset_check_evaluation_data.asset_key
+        for event in ran.all_events
+        if event.event_type is dg.DagsterEventType.ASSET_CHECK_EVALUATION
+    }
+    assert checked - STEPS == {made, other}
+    mysql.execute("insert into a values (2)", database=database)
+    assert stand.click(entries(database), made).success
+    repository = stand.definitions(entries(database)).get_repository_def()
+    node = repository.asset_graph.get(made)
+    assert (list(node.owners), node.metadata["mirror"]) == (["team:data"], "a")
+    assert node.parent_keys == {NAMES.log}
+
+
+def test_the_command_line_knows_the_keys_of_the_location(
+    stand: Stand, mysql: MySqlStand, database: str
+) -> None:
+    """Once the location was loaded with a translator, and until it is loaded without one."""
+    settings, adapters = stand.adapters.settings, stand.adapters
+    default = NAMES.table(TableName(database, "a"))
+    chosen = dg.AssetKey([database, "a"])
+
+    def logged(value: int) -> set[dg.AssetKey]:
+        mysql.execute(f"insert into a values ({value})", database=database)
+        record = execute(settings, "shop", adapters=adapters, instance=stand.instance, watcher=None)
+        assert record.defect is None
+        run = stand.instance.get_runs(limit=1)[0]
+        events = stand.instance.all_logs(
+            run.run_id, of_type=dg.DagsterEventType.ASSET_MATERIALIZATION
+        )
+        keys = {one.asset_key for event in events if (one := event.asset_materialization)}
+        return keys & {default, chosen}
+
+    assert logged(2) == {default}
+    definitions_of(settings.path, translator=Plain())
+    assert logged(3) == {chosen}
+    assert logged(4) == {chosen}
+    definitions_of(settings.path)
+    assert logged(5) == {default}
+
+
+def test_two_mirrors_with_one_key_are_refused_by_name(tmp_path: Path) -> None:
+    """Dagster's own refusal would name no table."""
+    settings = settings_for(tmp_path, "shop")
+    catalogue = {"shop": [entry("shop", "a"), entry("shop", "b")]}
+    with pytest.raises(dg.DagsterInvalidDefinitionError, match=r"shop\.a.*shop\.b"):
+        build(settings, catalogue, MemorySite(settings).open, translator=OneForAll())
