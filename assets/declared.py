@@ -11,8 +11,9 @@ from typing import Any
 
 import dagster as dg
 
+from assets.catalogue import read_catalogue
 from assets.names import SourceNames
-from assets.translator import LockstepTranslator, MirroredTable
+from assets.translator import KnownKeys, LockstepTranslator, MirroredTable
 from pipeline.table import TableName
 from resources.config import Settings
 
@@ -40,6 +41,13 @@ class Declaration:
             return defaults.translated(table, defaults.spec(plain.default(table))).key
 
         return replace(defaults, names=replace(plain, translated=key_of))
+
+    @classmethod
+    def as_loaded(cls, settings: Settings, source: str) -> Declaration:
+        """With the keys that the location had when it was last loaded."""
+        entries = read_catalogue(settings.state_folder, source)
+        known = {entry.table: dg.AssetKey(entry.key) for entry in entries if entry.key}
+        return cls.of(settings, source, KnownKeys(known))
 
     def translated(self, table: TableName, spec: dg.AssetSpec) -> dg.AssetSpec:
         """A mirror's asset as the translator has it; `spec`: as it is by default."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from string import ascii_letters, digits
 
 import dagster as dg
 
@@ -30,7 +31,7 @@ SOURCE_PART = "{source}"
 """The part of a key's prefix that stands for the source's name."""
 
 _OWN_PART = "lockstep"
-_KEPT = "_-$ "
+_KEPT = frozenset(ascii_letters + digits + "_-")
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,12 +139,10 @@ def lease_tag(source: str) -> str:
 
 
 def _spelled(name: str) -> str:
-    """Letters and digits of every script, `_`, `-`, `$` and blanks between them stay; each byte
-    of anything else becomes `=XX`, as in the lake's paths. Different names, different texts."""
-    kept = [letter.isalnum() or letter in _KEPT for letter in name]
-    for end in (0, -1):
-        kept[end] = kept[end] and name[end] != " "
+    """Letters and digits of ASCII, `_` and `-` stay; each byte of anything else becomes `.XX`: an
+    asset that names the key in its `deps` can have no other letters. Different names, different
+    texts."""
     return "".join(
-        letter if stays else "".join(f"={byte:02X}" for byte in letter.encode())
-        for letter, stays in zip(name, kept, strict=True)
+        letter if letter in _KEPT else "".join(f".{byte:02X}" for byte in letter.encode())
+        for letter in name
     )

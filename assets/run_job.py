@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 
 import dagster as dg
 
-from assets.catalogue import read_catalogue
 from assets.checks.source import source_checks
 from assets.dead_runs import let_go, take_over
 from assets.declared import Declaration
@@ -27,7 +26,6 @@ from assets.progress import LoggedProgress
 from assets.runs import SESSIONS, run_assets
 from assets.sensors.schedules import OpenSite
 from assets.sessions import RunRecord, RunSession, RunSessions
-from assets.translator import KnownKeys
 from pipeline.decisions import Lease, LeaseView
 from pipeline.errors import ConfigurationError, LockstepError
 from pipeline.places import Place, parse_end
@@ -48,10 +46,8 @@ def resolved_job(
 ) -> dg.JobDefinition:
     """The job by itself, as it is among all definitions: what it costs to make does not grow with
     the number of other sources. `watcher` sees the progress as well as Dagster's log does."""
-    entries = read_catalogue(settings.state_folder, source)
-    known = KnownKeys({entry.table: dg.AssetKey(entry.key) for entry in entries if entry.key})
     return dg.Definitions(
-        assets=run_assets(settings, Declaration.of(settings, source, known)),
+        assets=run_assets(settings, Declaration.as_loaded(settings, source)),
         asset_checks=[source_checks(settings, source)],
         jobs=[run_job(settings, source)],
         resources={SESSIONS: sessions_resource(settings, open_site, record, watcher)},

@@ -228,7 +228,12 @@ def _made() -> tuple[argparse.ArgumentParser, frozenset[str]]:
     )
     options.source(metrics)
     read = command("read", "a snippet for Spark, delta-rs and DuckDB, ready to paste")
-    read.add_argument("table", metavar="TABLE", help="database.table")
+    read.add_argument("table", nargs="?", metavar="TABLE", help="database.table")
+    read.add_argument(
+        "--dbt",
+        action="store_true",
+        help="sources.yml of a dbt project instead: the table, or all, with keys, types, comments",
+    )
     read.add_argument(
         "--changes",
         action="store_true",
