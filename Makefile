@@ -83,7 +83,7 @@ jar: $(READY)  ## compile the log stores and all other Java; needs a JDK
 
 LOCK := uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes \
 	  --no-emit-index-url --no-emit-find-links --no-strip-extras --custom-compile-command 'make lock'
-RUNS_WITH := connect hive openlineage
+RUNS_WITH := connect hive notify openlineage
 
 lock: $(READY)  ## renew both locks from pyproject.toml: what runs need, and what developers need
 	@$(BIN)/$(LOCK) --upgrade --all-extras --output-file requirements-dev.lock

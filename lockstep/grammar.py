@@ -39,10 +39,13 @@ class _Version(argparse.Action):
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
     """The arguments, read; `UsageError`."""
     try:
-        return make_parser().parse_args(arguments)
+        read = make_parser().parse_args(arguments)
     except UsageError:
         _require_known_command(arguments)
         raise
+    if read.command == "read" and read.table is None and not read.dbt:
+        raise UsageError("TABLE is missing.", hint="`lockstep read --help`")
+    return read
 
 
 def _require_known_command(arguments: Sequence[str]) -> None:

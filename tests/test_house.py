@@ -31,6 +31,7 @@ OFFENCES = {
     "mysql-fence": ("resources/lake/offence.py", "import pymysql"),
     "postgres-fence": ("lockstep/offence.py", "import psycopg2"),
     "lake-fence": ("assets/offence.py", "import pyspark"),
+    "apprise-fence": ("assets/offence.py", "import apprise"),
     "openlineage-fence": ("assets/offence.py", "import openlineage.client"),
     "hive-fence": ("assets/offence.py", "import pymetastore"),
     "dagster-fence": ("resources/postgres/offence.py", "import dagster"),

@@ -65,6 +65,8 @@ def machine_findings(adapters: Adapters, settings: Settings) -> list[Finding]:
         findings.append(_tried("spark", lambda: _spark(adapters, settings)))
     if settings.lineage is not None:
         findings.append(_tried("lineage", lambda: _lineage(settings)))
+    if settings.notify:
+        findings.append(_tried("notify", lambda: _notify(settings)))
     if settings.catalog is not None:
         findings.append(_catalog(adapters))
     return findings
@@ -218,6 +220,15 @@ def _lake(path: LakePath) -> str:
             f"{nearest} cannot be written.", hint="make it writable, or correct path under [lake]"
         ) from error
     return f"{path}; mirrors need Delta readers that support deletion vectors"
+
+
+def _notify(settings: Settings) -> str:
+    """Each address is one that apprise knows; nobody is told anything."""
+    from resources.apprise.sending import require_address
+
+    for reference in settings.notify:
+        require_address(settings.notify_url(reference), reference)
+    return f"what needs a person is told to {', '.join(settings.notify)}"
 
 
 def _lineage(settings: Settings) -> str:

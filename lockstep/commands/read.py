@@ -41,8 +41,6 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
 
     if arguments.dbt:
         return _as_dbt_sources(arguments, context)
-    if arguments.table is None:
-        raise UsageError("TABLE is missing.", hint="`lockstep tables` lists them")
     table = table_name(arguments.table)
     if arguments.at and arguments.changes:
         raise UsageError(

@@ -29,6 +29,11 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
         ready = [source.name for source in sources if source.name not in outcomes]
         if ready:
             outcomes |= run_sources(ready, adapters, until, context)
+        if context.settings.notify:
+            from assets.notices import tell_people
+
+            names = [source.name for source in sources]
+            tell_people(context.settings, adapters, names, context.note)
     return Outcome(
         exits.most_serious(code for code, _ in outcomes.values()),
         {"sources": {name: {**told, "exit_code": code} for name, (code, told) in outcomes.items()}},

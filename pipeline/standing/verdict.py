@@ -5,7 +5,8 @@ Belongs here: which of all that is known matters most. Pure, and total.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -43,12 +44,39 @@ class State(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """`hint` is what to type or do; "" where there is nothing to do. `recovery`: whose move it
-    is before anything goes on; None where all goes on, with or without some tables."""
+    is before anything goes on; None where all goes on, with or without some tables. `about`: what
+    stays as long as it is the same trouble, while counts and moments in the sentence change."""
 
     state: State
     sentence: str
     hint: str = ""
     recovery: Recovery | None = None
+    about: str = ""
+
+    @property
+    def needs_a_person(self) -> bool:
+        """Whether no later run mends it by itself."""
+        return self.state in _TROUBLE
+
+    @property
+    def trouble(self) -> str:
+        """The same text as long as the trouble is the same."""
+        return f"{self.state}: {_NUMBER.sub('#', self.about or self.sentence)}"
+
+
+_TROUBLE = frozenset(
+    {
+        State.REFUSED,
+        State.CONFIGURATION,
+        State.AT_RISK,
+        State.QUARANTINED,
+        State.DIFFERS,
+        State.GAP,
+    }
+)
+
+_NUMBER = re.compile(r"(?<![\w.])\d[\d.,:-]*")
+"""A count, a moment or a size; not the digits in a name."""
 
 
 SILENT = timedelta(seconds=30)
@@ -104,7 +132,9 @@ def _next_refused(standing: Standing, _: datetime) -> Verdict | None:
         return None
     error, failed = standing.start.error, standing.failures
     since = f"no run since {clock(failed.first)}: " if failed else "the next run is refused: "
-    return Verdict(State.REFUSED, f"{since}{error.message}", error.hint, error.recovery)
+    return Verdict(
+        State.REFUSED, f"{since}{error.message}", error.hint, error.recovery, error.message
+    )
 
 
 def _failed(standing: Standing, _: datetime) -> Verdict | None:
@@ -130,6 +160,7 @@ def _failed(standing: Standing, _: datetime) -> Verdict | None:
         f"{times} since {clock(failed.first)}: {last.reason}",
         last.hint or f"`lockstep run --source {standing.source}`",
         last.recovery,
+        last.reason,
     )
 
 
@@ -140,7 +171,9 @@ def _unreachable(standing: Standing, _: datetime) -> Verdict | None:
     since = f" ({failed.count} failed since {clock(failed.first)})" if failed else ""
     configured = trouble.recovery is Recovery.CONFIGURATION
     state = State.CONFIGURATION if configured else State.UNREACHABLE
-    return Verdict(state, f"{trouble.message}{since}", trouble.hint, trouble.recovery)
+    return Verdict(
+        state, f"{trouble.message}{since}", trouble.hint, trouble.recovery, trouble.message
+    )
 
 
 def _never_ran(standing: Standing, _: datetime) -> Verdict | None:
@@ -192,6 +225,7 @@ def at_risk(source: str, room: Headroom, pause: timedelta | None) -> Verdict | N
         f"the server may purge the log at the cursor {left}, and the position with it",
         f"`lockstep run --source {source}` now; keep logs longer: {KEPT_BY}",
         Recovery.OPERATOR,
+        "the server may purge the log at the cursor",
     )
 
 
@@ -203,11 +237,15 @@ def _with_lake(standing: Standing, pause: timedelta | None) -> Verdict:
     ]
     faults = [quarantine for quarantine in quarantined if quarantine.table not in standing.paused]
     if faults:
-        return Verdict(State.QUARANTINED, _quarantined(faults), faults[0].hint)
+        tables = _all(quarantine.table for quarantine in faults)
+        return Verdict(State.QUARANTINED, _quarantined(faults), faults[0].hint, about=tables)
     if standing.astray:
         lost = standing.astray[0]
         return Verdict(
-            State.QUARANTINED, f"the next run quarantines {lost.table}: {lost.reason}", lost.hint
+            State.QUARANTINED,
+            f"the next run quarantines {lost.table}: {lost.reason}",
+            lost.hint,
+            about=_all([lost.table]),
         )
     run = f"`lockstep run --source {standing.source}`"
     if back := sorted(standing.ordered_back):
@@ -234,9 +272,12 @@ def _with_lake(standing: Standing, pause: timedelta | None) -> Verdict:
     if (behind := late(standing.source, standing.lag, pause)) is not None:
         return behind
     if wrong := list(open_differences(standing.proofs).values()):
-        return Verdict(State.DIFFERS, _differing(wrong), _DIFFERS_CURE.format(wrong[0].table))
+        hint = _DIFFERS_CURE.format(wrong[0].table)
+        tables = _all(proof.table for proof in wrong)
+        return Verdict(State.DIFFERS, _differing(wrong), hint, about=tables)
     if gaps := [gap for gap in standing.gaps if gap.is_open]:
-        return Verdict(State.GAP, _gaps(gaps), _GAP_CURE)
+        tables = _all(table for gap in gaps for table in gap.open_tables)
+        return Verdict(State.GAP, _gaps(gaps), _GAP_CURE, about=tables)
     if standing.partial:
         return Verdict(State.PARTIAL, _partial(standing.partial), cure(standing.partial[0].table))
     if standing.moved:
@@ -284,6 +325,10 @@ def _partial(partial: Sequence[Extent]) -> str:
         return f"{partial[0].table} is {told(partial[0])}"
     names = _named([extent.table for extent in partial])
     return f"{len(partial)} tables are partial, see below: {names}"
+
+
+def _all(tables: Iterable[TableName | str]) -> str:
+    return ", ".join(sorted({str(table) for table in tables}))
 
 
 def _named(tables: Sequence[TableName]) -> str:

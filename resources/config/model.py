@@ -21,6 +21,7 @@ from pipeline.upkeep.facts import UpkeepPolicy
 from resources.config.catalog import CatalogSection
 from resources.config.dagster import DagsterSection
 from resources.config.lineage import LineageSection
+from resources.config.notify import NotifySection
 from resources.config.part import Section, Text
 from resources.config.secrets import has_password, is_reference
 from resources.config.sources import SourceSection
@@ -100,6 +101,7 @@ class File(Section):
     dagster: DagsterSection = DagsterSection()
     upkeep: UpkeepSection = UpkeepSection()
     lineage: LineageSection | None = None
+    notify: NotifySection | None = None
     catalog: CatalogSection | None = None
     spark: dict[str, str] = Field(default_factory=dict)
     sources: Annotated[tuple[SourceSection, ...], Field(min_length=1, strict=False)]

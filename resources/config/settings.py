@@ -103,6 +103,15 @@ class Settings:
         """As the official client takes it; empty for what the client finds by itself."""
         return followed(self.file.lineage.transport, self.folder) if self.file.lineage else {}
 
+    @property
+    def notify(self) -> tuple[str, ...]:
+        """References to the addresses that are told what needs a person; none by default."""
+        return () if self.file.notify is None else self.file.notify.urls
+
+    def notify_url(self, reference: str) -> str:
+        """The address that one of them leads to."""
+        return resolve(reference, self.folder)
+
     def spark_conf(self) -> dict[str, str]:
         return {key: resolve(value, self.folder) for key, value in self.file.spark.items()}
 

@@ -1,0 +1,1 @@
+"""People, told by apprise: Slack, mail, webhooks and whatever else it knows."""
