@@ -7,69 +7,101 @@ are those of a location of its own (`definitions`). Other projects import it by
 
 from __future__ import annotations
 
-import json
+import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Literal
 
 import dagster as dg
 from dagster.components.component_scaffolding import scaffold_component
 from dagster.components.utils.translation import TranslationFn, TranslationFnResolver
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, model_validator
 
 from assets.definitions import definitions_of
 from assets.translator import LockstepTranslator, MirroredTable
+from pipeline.errors import ConfigurationError
+from resources.config.example import file_of_source
+from resources.config.load import parse_settings
 
 _FILE = "lockstep.toml"
+_COMPONENT = "lockstep.location.LockstepComponent"
 
 
 class SourceParams(BaseModel):
-    """What `dg scaffold` asks for, and writes into the lockstep.toml beside defs.yaml."""
+    """What `dg scaffold` asks for, and writes into the source's lockstep.toml: the options of
+    `lockstep init`."""
 
-    name: str = Field("shop", description="what to call the source")
-    host: str = Field("127.0.0.1", description="the MySQL or MariaDB server")
-    user: str = Field("lockstep", description="the account that reads the log")
-    tables: str = Field("", description="database.table, with * and ?; default all of NAME.*")
+    name: str = Field(
+        default="", description="what to call the source; default the component's folder"
+    )
+    host: str = Field(description="the server's host name or address")
+    port: int = Field(default=3306, description="its port")
+    user: str = Field(description="the account that reads the log")
+    password: str = Field(
+        default="", description="env:NAME or file:PATH; default env:<NAME>_PASSWORD"
+    )
+    tls: Literal["verify", "required", "off"] = Field(
+        default="verify", description="whether it is checked"
+    )
+    tables: str = Field(description="database.table, with * and ?; spaces between patterns")
+    exclude: str = Field(default="", description="what to leave out of that")
+    start: str = Field(default="snapshot", description="snapshot, earliest, latest or file:offset")
+    schedule: str = Field(default="", description='cron, five fields, UTC, such as "*/10 * * * *"')
+    lake: str = Field(
+        default="lake", description="a folder beside lockstep.toml, or s3://bucket/prefix"
+    )
+    ledger: str = Field(
+        default="embedded", description='or "env:NAME" with the DSN of your Postgres'
+    )
+
+    @model_validator(mode="after")
+    def _valid(self) -> SourceParams:
+        self.configuration(self.name or "source")  # before anything is made
+        return self
+
+    def configuration(self, name: str) -> str:
+        """The lockstep.toml of a source of that name; ValueError where it would be wrong."""
+        text = file_of_source(
+            name=name,
+            host=self.host,
+            port=self.port,
+            user=self.user,
+            password=self.password or None,
+            tls=self.tls,
+            tables=self.tables.split(),
+            exclude=self.exclude.split(),
+            start=self.start,
+            schedule=self.schedule or None,
+            lake=self.lake,
+            ledger=self.ledger,
+        )
+        try:
+            parse_settings(text, Path(_FILE))
+        except ConfigurationError as error:
+            raise ValueError(error.message) from None
+        return text
 
 
 class SourceScaffolder(dg.Scaffolder[SourceParams]):
-    """Writes defs.yaml, and lockstep.toml where there is none: a file that is there stays."""
+    """Writes defs.yaml in the package, and lockstep.toml in the project's folder: the lake, the
+    ledger and what Lockstep keeps are beside that file. A file that is there stays. One component
+    has all sources of a project, because one ledger, one lake and one set of sensors do."""
 
     @classmethod
     def get_scaffold_params(cls) -> type[SourceParams]:
         return SourceParams
 
     def scaffold(self, request: dg.ScaffoldRequest[SourceParams]) -> None:
-        scaffold_component(request, {"config": _FILE})
-        file = request.target_path / _FILE
+        folder = request.target_path
+        file = (request.project_root or folder) / _FILE
+        for other in folder.parent.glob("*/defs.yaml"):
+            if other.parent != folder and _COMPONENT in other.read_text(encoding="utf-8"):
+                raise ValueError(f"{other} is there already; add your source to {file} instead")
         if not file.exists():
-            file.write_text(configuration(request.params), encoding="utf-8")
-
-
-def configuration(params: SourceParams) -> str:
-    """A lockstep.toml of one source; its password is a reference."""
-    name = params.name
-    values: dict[str, Any] = {
-        "name": name,
-        "host": params.host,
-        "user": params.user,
-        "password": f"env:{name.upper().replace('-', '_')}_PASSWORD",
-    }
-    lines = [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in values.items()]
-    tables = json.dumps(params.tables or f"{name}.*", ensure_ascii=False)
-    return "\n".join(
-        [
-            "# All keys: lockstep.toml in the repository. `lockstep check` says what is missing.",
-            "[lake]",
-            'path = "lake"',
-            "",
-            "[[sources]]",
-            *lines,
-            f"tables = [{tables}]",
-            'start = "snapshot"',
-            "",
-        ]
-    )
+            name = request.params.name or re.sub(r"\W", "_", folder.name.lower())
+            file.write_text(request.params.configuration(name), encoding="utf-8")
+        root = "" if request.project_root is None else "{{ context.project_root }}/"
+        scaffold_component(request, {"config": f"{root}{_FILE}"})
 
 
 Translation = Annotated[

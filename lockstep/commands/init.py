@@ -3,29 +3,21 @@
 from __future__ import annotations
 
 import argparse
-import json
-import re
 import sys
-from collections.abc import Callable, Mapping
-from importlib.resources import files
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from lockstep import exits
 from lockstep.commands import check
 from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import UsageError
 from pipeline.errors import ConfigurationError
+from resources.config.example import file_of_source, password_of
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 Ask = Callable[[str, str], str]
-
-_OPENING: Final = (
-    "# Written by `lockstep init`. It has every key there is; those after a # are optional"
-)
-_HEADER: Final = re.compile(r"(?:# )?\[{1,2}(?P<name>[a-z.]+)\]{1,2} ")
-_KEY: Final = re.compile(r"(?:# )?(?P<name>[a-z_]+) = .*?(?P<comment># \w.*)")
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
@@ -67,7 +59,7 @@ def configuration(arguments: argparse.Namespace, ask: Ask | None) -> str:
     host = chosen("host", "The MySQL server's host?", "" if ask is None else "127.0.0.1")
     user = chosen("user", "The account that reads the log?", "" if ask is None else "lockstep")
     password = chosen(
-        "password", "Where is its password (env:NAME or file:PATH)?", f"env:{name.upper()}_PASSWORD"
+        "password", "Where is its password (env:NAME or file:PATH)?", password_of(name)
     )
     tls = chosen("tls", "TLS (verify, required, off)?", "verify")
     tables = arguments.tables or (
@@ -75,45 +67,20 @@ def configuration(arguments: argparse.Namespace, ask: Ask | None) -> str:
     )
     if not tables:
         raise UsageError("--tables is missing.", hint="`lockstep init --help`")
-    chosen_keys = {
-        "lake": {"path": arguments.lake},
-        "ledger": {"dsn": arguments.ledger},
-        "sources": {
-            "name": name,
-            "host": host,
-            "port": arguments.port,
-            "user": user,
-            "password": password,
-            "tls": tls,
-            "tables": tables,
-            "start": arguments.start or "snapshot",
-        },
-    }
-    if arguments.exclude:
-        chosen_keys["sources"]["exclude"] = arguments.exclude
-    if arguments.schedule:
-        chosen_keys["sources"]["schedule"] = arguments.schedule
-    example = files("lockstep").joinpath("example.toml").read_text(encoding="utf-8")
-    return filled(example, chosen_keys)
-
-
-def filled(example: str, values: Mapping[str, Mapping[str, object]]) -> str:
-    """The example, with these values of its keys, by section; its comments stay."""
-    lines, section = [_OPENING], ""
-    for line in example.splitlines()[1:]:
-        if header := _HEADER.match(line):
-            section = header["name"]
-        key = _KEY.match(line)
-        if key is not None and key["name"] in values.get(section, {}):
-            assignment = f"{key['name']} = {_toml(values[section][key['name']])}"
-            line = f"{assignment:<39} {key['comment']}"
-        lines.append(line)
-    return "\n".join(lines) + "\n"
-
-
-def _toml(value: object) -> str:
-    """A value of TOML: JSON's numbers, lists and escapes of strings are among its own."""
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    return file_of_source(
+        name=name,
+        host=host,
+        port=arguments.port,
+        user=user,
+        password=password,
+        tls=tls,
+        tables=tables,
+        exclude=arguments.exclude,
+        start=arguments.start,
+        schedule=arguments.schedule,
+        lake=arguments.lake,
+        ledger=arguments.ledger,
+    )
 
 
 def _asker(context: CommandContext) -> Ask:

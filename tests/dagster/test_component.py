@@ -12,8 +12,13 @@ import pytest
 from click.testing import CliRunner
 from dagster_dg_cli.cli import create_dg_cli
 
+from assets.catalogue import update_catalogue
 from assets.component import SourceParams, SourceScaffolder
 from lockstep import location
+from lockstep.grammar import make_parser
+from resources.config import load_settings
+from resources.config.example import file_of_source
+from tests.dagster.place import entry
 
 pytestmark = pytest.mark.acceptance
 
@@ -66,36 +71,95 @@ def test_a_bare_checkout_loads(
     assert "All definitions loaded successfully." in typed(REPOSITORY, "check", "defs")
 
 
-def test_dg_scaffolds_a_source(
-    typed: Typed, project: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The component is among dg's; what it writes loads, without a server, as the source's
-    assets."""
-    typed(project, "scaffold", "defs", COMPONENT, "crm", "--name", "crm")
+def loaded(project: Path, monkeypatch: pytest.MonkeyPatch) -> set[str]:
+    """The keys of the assets that the project has."""
     monkeypatch.syspath_prepend(project / "src")
     found = importlib.import_module("ours.definitions").defs().get_repository_def()
     for name in [name for name in sys.modules if name.partition(".")[0] == "ours"]:
         del sys.modules[name]
-    keys = {key.to_user_string() for key in found.assets_defs_by_key}
-    assert keys == {f"crm/{step}" for step in ("captured", "merged", "acknowledged", "log")}
-    assert 'name = "crm"' in (project / "src/ours/defs/crm/lockstep.toml").read_text()
+    return {key.to_user_string() for key in found.assets_defs_by_key}
+
+
+def test_dg_scaffolds_a_source(
+    typed: Typed, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It asks for what `lockstep init` asks. What it writes loads, without a server, as the
+    source's assets; nothing but defs.yaml is in the package."""
+    asked = vars(make_parser().parse_args(["init"])).keys() - {"command", "version"}
+    assert asked == SourceParams.model_fields.keys()
+    options = ("--host", "db", "--user", "lockstep", "--tables", "crm.* old.*")
+    typed(project, "scaffold", "defs", COMPONENT, "crm", *options, "--exclude", "crm.tmp_*")
+    assert loaded(project, monkeypatch) == {
+        f"crm/{step}" for step in ("captured", "merged", "acknowledged", "log")
+    }
+    settings = load_settings(project / "lockstep.toml")
+    source = settings.source("crm").part
+    assert (source.tables, source.exclude) == (("crm.*", "old.*"), ("crm.tmp_*",))
+    assert source.password == "env:CRM_PASSWORD"
+    for place in (Path(str(settings.lake_path())), settings.state_folder):
+        assert not place.absolute().is_relative_to(project / "src")
+    written = {path.name for path in (project / "src/ours/defs/crm").iterdir()}
+    assert written - {"__pycache__", "__init__.py"} == {"defs.yaml"}
 
 
 def test_a_file_that_is_there_stays(tmp_path: Path) -> None:
-    """It may know more than what was asked for."""
+    """It may know more than what was asked for. A second component is refused: its sensors would
+    be there twice. So are answers that would make a wrong file, before anything is written."""
     written = tmp_path / "lockstep.toml"
     written.write_text("# ours")
-    request = dg.ScaffoldRequest(
-        type_name=COMPONENT,
-        target_path=tmp_path,
-        scaffold_format="yaml",
-        project_root=tmp_path,
-        params=SourceParams(name="crm", host="db", user="lockstep", tables=""),
-        append=False,
-    )
-    SourceScaffolder().scaffold(request)
+
+    def scaffold(name: str) -> Path:
+        folder = tmp_path / "src" / name
+        folder.mkdir(parents=True)
+        request = dg.ScaffoldRequest(
+            type_name=COMPONENT,
+            target_path=folder,
+            scaffold_format="yaml",
+            project_root=tmp_path,
+            params=SourceParams(host="db", user="lockstep", tables="crm.*"),
+            append=False,
+        )
+        SourceScaffolder().scaffold(request)
+        return folder
+
+    assert (scaffold("crm") / "defs.yaml").exists()
     assert written.read_text() == "# ours"
-    assert (tmp_path / "defs.yaml").exists()
+    with pytest.raises(ValueError, match="add your source to"):
+        scaffold("shop")
+    with pytest.raises(ValueError, match="people"):
+        SourceParams(host="db", user="lockstep", tables="people")
+
+
+SUBCLASS = """from lockstep.location import LockstepComponent
+
+
+class OurMirrors(LockstepComponent):
+    def get_asset_spec(self, table):
+        return table.spec.replace_attributes(key=["raw", table.name])
+"""
+
+
+@pytest.mark.parametrize(
+    ("kind", "translation"),
+    [
+        (COMPONENT, '  translation:\n    key: "raw/{{ table.name }}"\n'),
+        ("ours.mirrors.OurMirrors", ""),
+    ],
+)
+def test_a_component_translates_mirrors(
+    project: Path, monkeypatch: pytest.MonkeyPatch, kind: str, translation: str
+) -> None:
+    """By `translation` in its YAML, or by a subclass's method."""
+    folder = project / "src/ours/defs/crm"
+    folder.mkdir()
+    text = file_of_source(name="crm", host="db", user="u", tables=["crm.*"])
+    (folder / "lockstep.toml").write_text(text)
+    update_catalogue(folder / ".lockstep", "crm", [entry("crm", "people")], complete=True)
+    (project / "src/ours/mirrors.py").write_text(SUBCLASS)
+    (folder / "defs.yaml").write_text(
+        f"type: {kind}\nattributes:\n  config: lockstep.toml\n{translation}"
+    )
+    assert "raw/people" in loaded(project, monkeypatch)
 
 
 def test_packages_that_hide_lockstep_are_named(

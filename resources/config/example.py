@@ -1,0 +1,76 @@
+"""A new lockstep.toml: the example, with what somebody chose.
+
+Belongs here: its text, for `lockstep init` and for `dg scaffold`. Does not: asking, writing files.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from importlib.resources import files
+from typing import Final
+
+_OPENING: Final = (
+    "# Written by `lockstep init`. It has every key there is; those after a # are optional"
+)
+_HEADER: Final = re.compile(r"(?:# )?\[{1,2}(?P<name>[a-z.]+)\]{1,2} ")
+_KEY: Final = re.compile(r"(?:# )?(?P<name>[a-z_]+) = .*?(?P<comment># \w.*)")
+
+
+def password_of(name: str) -> str:
+    """Where the password of a source is unless somebody says otherwise."""
+    return f"env:{name.upper()}_PASSWORD"
+
+
+def file_of_source(
+    *,
+    name: str,
+    host: str,
+    user: str,
+    tables: Sequence[str],
+    port: int = 3306,
+    password: str | None = None,
+    tls: str = "verify",
+    exclude: Sequence[str] = (),
+    start: str | None = None,
+    schedule: str | None = None,
+    lake: str = "lake",
+    ledger: str = "embedded",
+) -> str:
+    """The text of a file with one source; it may not be valid (`parse_settings`)."""
+    source: dict[str, object] = {
+        "name": name,
+        "host": host,
+        "port": port,
+        "user": user,
+        "password": password or password_of(name),
+        "tls": tls,
+        "tables": list(tables),
+        "start": start or "snapshot",
+    }
+    if exclude:
+        source["exclude"] = list(exclude)
+    if schedule:
+        source["schedule"] = schedule
+    example = files("resources.config").joinpath("example.toml").read_text(encoding="utf-8")
+    return filled(example, {"lake": {"path": lake}, "ledger": {"dsn": ledger}, "sources": source})
+
+
+def filled(example: str, values: Mapping[str, Mapping[str, object]]) -> str:
+    """The example, with these values of its keys, by section; its comments stay."""
+    lines, section = [_OPENING], ""
+    for line in example.splitlines()[1:]:
+        if header := _HEADER.match(line):
+            section = header["name"]
+        key = _KEY.match(line)
+        if key is not None and key["name"] in values.get(section, {}):
+            assignment = f"{key['name']} = {_toml(values[section][key['name']])}"
+            line = f"{assignment:<39} {key['comment']}"
+        lines.append(line)
+    return "\n".join(lines) + "\n"
+
+
+def _toml(value: object) -> str:
+    """A value of TOML: JSON's numbers, lists and escapes of strings are among its own."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
