@@ -32,13 +32,14 @@ from assets.pages.steps import (
     captured_metadata,
     distance_metadata,
     held_sentence,
+    log_observation,
     merged_metadata,
     registered_metadata,
     requests_metadata,
 )
 from assets.report_news import note_page
 from assets.sessions import RunSession, RunSessions
-from assets.table_news import note_tables, structure_news
+from assets.table_news import check_keys, note_tables, structure_news
 from pipeline.decisions import Lease
 from pipeline.errors import LockstepError
 from pipeline.preflight import pause_from_now
@@ -46,7 +47,7 @@ from pipeline.runs.acknowledge import acknowledge
 from pipeline.runs.capture import capture
 from pipeline.runs.comparing.verify_outcome import prove_sample
 from pipeline.runs.context import Workplace
-from pipeline.runs.inspecting.status import distance
+from pipeline.runs.inspecting.status import log_seen
 from pipeline.runs.merge import merge
 from pipeline.runs.registering.register import register_after
 from pipeline.runs.reports import MergeReport
@@ -129,6 +130,7 @@ def _merged(settings: Settings, declared: Declaration) -> dg.AssetsDefinition:
         changed = {done.table for done in report.merged}
         with at_once(context.instance):
             note_tables(context, settings, names, session.workplace(), changed)
+            check_keys(context, names, session.workplace(), report)
         told = merged_metadata(report) | requests_metadata(session.requests())
         return dg.MaterializeResult(metadata=told)
 
@@ -157,13 +159,15 @@ def _acknowledged(settings: Settings, declared: Declaration) -> dg.AssetsDefinit
         session.record.registered = session.run(register_after)
         if report.held:
             context.log.warning(f"not acknowledged: {held_sentence(report.held)}")
+        now = work.clock()
+        facts, lag, room = log_seen(work, now)
         with at_once(context.instance):
+            if facts is not None:
+                context.log_event(log_observation(names.log, facts, lag, room))
             if report.acknowledged:
                 note_tables(context, settings, names, work)
             if not report.held:
                 note_coverage(context, settings, work, session.record.covered)
-        now = work.clock()
-        lag, room = distance(work, now)
         told = acknowledged_metadata(report, now, session.record.merged)
         if session.record.registered is not None:
             told |= registered_metadata(session.record.registered)

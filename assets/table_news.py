@@ -16,14 +16,20 @@ import dagster as dg
 
 from assets.catalogue import CatalogueEntry, read_catalogue, update_catalogue
 from assets.names import SourceNames
-from assets.pages.tables import check_evaluation, structure_observation
+from assets.pages.tables import check_evaluation, keys_evaluation, structure_observation
+from pipeline.errors import LockstepError
 from pipeline.runs.context import Workplace
+from pipeline.runs.inspecting.repeated_keys import count_keys
+from pipeline.runs.reports import MergeReport
 from pipeline.standing.tables import KnownOfTables, TableStanding, table_standings
 from pipeline.table import TableName
 from pipeline.table_state import TableCondition, TableEventKind
 from resources.config import Settings
 
 _BY_STATEMENT = (TableEventKind.CREATED, TableEventKind.CHANGED, TableEventKind.DROPPED)
+
+_SMALL = 100_000
+"""Rows of a mirror whose keys a run counts: some hundredths of a second."""
 
 _FEW = 100
 """Dagster takes milliseconds for each event."""
@@ -73,6 +79,28 @@ def note_tables(
     others = update_catalogue(settings.state_folder, source, entries, complete=False)
     if others and settings.webserver() is None:
         context.log.info("Tables came or went: reload definitions to see them on the page.")
+
+
+def check_keys(
+    context: dg.AssetExecutionContext, names: SourceNames, work: Workplace, report: MergeReport
+) -> None:
+    """Count the keys of the small mirrors that were written, and log what came of it; a mirror
+    whose keys cannot be counted now is left to the next write, or to a click."""
+    sizes = {done.table: done.size for done in report.merged}
+    small = [
+        table
+        for table, size in sorted(sizes.items())
+        if size is not None and size.rows is not None and size.rows <= _SMALL
+    ]
+    states = work.ledger.table_states(work.source.name) if small else {}
+    for table in small[:_FEW]:
+        try:
+            count = count_keys(work, states[table])
+        except LockstepError as error:
+            context.log.info(f"The keys of {table} were not counted: {error.message}")
+            continue
+        if count.repeated is not None:
+            context.log_event(keys_evaluation(names, count))
 
 
 def news_of(

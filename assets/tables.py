@@ -39,7 +39,11 @@ _LOG = "log"
 
 _CHECKS = (
     (check_output_name, CHECK, "Whether the mirror follows its table and has all of it."),
-    (keys_output_name, KEYS, "Whether the mirror has each key once; counted by a click alone."),
+    (
+        keys_output_name,
+        KEYS,
+        "Whether the mirror has each key once; runs count small ones.",
+    ),
 )
 
 

@@ -14,6 +14,7 @@ import dagster as dg
 
 from assets.pages.records import partial_table, quarantine_table
 from pipeline.batch import Requests
+from pipeline.ports.source import ServerFacts
 from pipeline.position import Position
 from pipeline.runs.registering.outcome import CatalogReport
 from pipeline.runs.reports import AcknowledgeReport, CaptureReport, MergeReport
@@ -131,6 +132,21 @@ def distance_metadata(lag: Lag, room: Headroom | None) -> Metadata:
     if room is not None and room.bytes_per_day is not None:
         found["log bytes a day"] = dg.MetadataValue.int(round(room.bytes_per_day))
     return found
+
+
+def log_observation(
+    key: dg.AssetKey, facts: ServerFacts, lag: Lag, room: Headroom | None
+) -> dg.AssetObservation:
+    """The server's log as a run saw it at its end, and how far the lake is behind it."""
+    found: Metadata = {
+        "head": dg.MetadataValue.text(str(facts.head)),
+        "server": dg.MetadataValue.text(f"{facts.flavour} {facts.version}, {facts.server_uuid}"),
+        "log files": dg.MetadataValue.int(len(facts.binlogs)),
+        **distance_metadata(lag, room),
+    }
+    if facts.gtid_executed:
+        found["GTIDs executed"] = dg.MetadataValue.text(str(facts.gtid_executed))
+    return dg.AssetObservation(key, description=f"The log ends at {facts.head}.", metadata=found)
 
 
 def requests_metadata(asked: Requests | None) -> Metadata:

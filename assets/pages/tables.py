@@ -154,14 +154,7 @@ def check_result(names: SourceNames, standing: TableStanding) -> dg.AssetCheckRe
 
 def keys_result(names: SourceNames, count: KeyCount) -> dg.AssetCheckResult:
     """A key that is there twice is an error; where nothing was counted, that is said."""
-    figures: Metadata = {"key": dg.MetadataValue.text(", ".join(count.key) or "none")}
-    told = f"not counted: {count.why}"
-    if count.repeated is not None:
-        figures["rows"] = dg.MetadataValue.int(count.rows)
-        figures["rows with the key of another"] = dg.MetadataValue.int(count.repeated)
-        told = f"{count.rows:,} rows, {count.repeated:,} of them with the key of another"
-    if count.repeated:
-        told += f": `lockstep verify {count.table} --repair`"
+    told, figures = _counted(count)
     return dg.AssetCheckResult(
         asset_key=names.table(count.table),
         check_name=KEYS,
@@ -170,6 +163,31 @@ def keys_result(names: SourceNames, count: KeyCount) -> dg.AssetCheckResult:
         description=told,
         metadata=figures,
     )
+
+
+def keys_evaluation(names: SourceNames, count: KeyCount) -> dg.AssetCheckEvaluation:
+    """The same, as an event that a run logs for a table it was not asked about."""
+    told, figures = _counted(count)
+    return dg.AssetCheckEvaluation(
+        asset_key=names.table(count.table),
+        check_name=KEYS,
+        passed=not count.repeated,
+        severity=dg.AssetCheckSeverity.ERROR,
+        description=told,
+        metadata=figures,
+    )
+
+
+def _counted(count: KeyCount) -> tuple[str, Metadata]:
+    figures: Metadata = {"key": dg.MetadataValue.text(", ".join(count.key) or "none")}
+    told = f"not counted: {count.why}"
+    if count.repeated is not None:
+        figures["rows"] = dg.MetadataValue.int(count.rows)
+        figures["rows with the key of another"] = dg.MetadataValue.int(count.repeated)
+        told = f"{count.rows:,} rows, {count.repeated:,} of them with the key of another"
+    if count.repeated:
+        told += f": `lockstep verify {count.table} --repair`"
+    return told, figures
 
 
 def check_evaluation(names: SourceNames, standing: TableStanding) -> dg.AssetCheckEvaluation:

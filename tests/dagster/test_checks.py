@@ -106,9 +106,15 @@ def test_what_is_old_is_told(stand: Stand, database: str) -> None:
     assert failing(stand) == {"proofs_are_recent": "WARN", "consumers_keep_up": "WARN"}
 
 
-def test_a_key_that_is_there_twice_is_found_by_a_click(stand: Stand, database: str) -> None:
-    """Of the rows that the mirror shows; a run does not count them."""
-    stand.run()
+def test_a_key_that_is_there_twice_is_found(stand: Stand, mysql: MySqlStand, database: str) -> None:
+    """By the run that writes the mirror, and by a click, which counts the rows that it shows."""
+
+    def told_by_a_run() -> list[bool]:
+        found = stand.run().get_asset_check_evaluations()
+        return [one.passed for one in found if one.check_name == KEYS]
+
+    assert told_by_a_run() == [True]
+    assert told_by_a_run() == []
     settings = stand.adapters.settings
     (entry,) = read_catalogue(settings.state_folder, "shop")
     key = dg.AssetCheckKey(NAMES.table(entry.table), KEYS)
@@ -126,3 +132,18 @@ def test_a_key_that_is_there_twice_is_found_by_a_click(stand: Stand, database: s
     rows = commits[-1].rows
     commits.append(replace(commits[-1], rows=pa.concat_tables([rows, rows.slice(0, 1)])))
     assert clicked() == (False, 1)
+    mysql.execute("insert into a values (7, 7)", database=database)
+    assert told_by_a_run() == [False]
+
+
+def test_the_log_shows_its_head_and_the_lag(stand: Stand, mysql: MySqlStand, database: str) -> None:
+    """An observation of each run, where nothing was read too."""
+    for number in (1, 2):
+        stand.run()
+        records = stand.instance.fetch_observations(NAMES.log, limit=5).records
+        assert len(records) == number
+        seen = records[0].asset_observation
+        assert seen is not None
+        assert seen.metadata["head"].value == str(head(mysql))
+        assert seen.metadata["lag bytes"].value == 0
+        assert seen.metadata["lag seconds"].value == 0.0

@@ -102,10 +102,17 @@ def stand(
 def distance(work: Workplace, now: datetime) -> tuple[Lag, Headroom | None]:
     """How far the lake is behind the server, and how long the log behind it is kept; as far as
     that is known, where the server does not answer."""
+    _, behind, room = log_seen(work, now)
+    return behind, room
+
+
+def log_seen(work: Workplace, now: datetime) -> tuple[ServerFacts | None, Lag, Headroom | None]:
+    """The same, and the server as it was when that was true; None where it does not answer, and
+    where nothing was acknowledged yet."""
     source, ledger = work.source.name, work.ledger
     cursor = ledger.acknowledged_cursor(source)
     if cursor is None:
-        return Lag(), None
+        return None, Lag(), None
     facts: ServerFacts | None = None
     room: Headroom | None = None
     with suppress(LockstepError):
@@ -113,7 +120,7 @@ def distance(work: Workplace, now: datetime) -> tuple[Lag, Headroom | None]:
         room = _headroom(work.server, facts, cursor.position)
     attempts = ledger.attempts(source)
     since = _since(attempts, ledger.batches(source, limit=1), cursor.position)
-    return lag(facts, cursor.position, now, since), room
+    return facts, lag(facts, cursor.position, now, since), room
 
 
 def _told(tables: Sequence[Parted]) -> tuple[Quarantine, ...]:
