@@ -12,7 +12,7 @@ from importlib.resources import files
 from typing import Final
 
 _OPENING: Final = (
-    "# Written by `lockstep init`. It has every key there is; those after a # are optional"
+    "# Written from the example: it has every key there is; those after a # are optional"
 )
 _HEADER: Final = re.compile(r"(?:# )?\[{1,2}(?P<name>[a-z.]+)\]{1,2} ")
 _KEY: Final = re.compile(r"(?:# )?(?P<name>[a-z_]+) = .*?(?P<comment># \w.*)")
