@@ -26,6 +26,7 @@ from pipeline.standing.verdict import State, Verdict, verdict
 from resources.config import Settings
 from resources.config.source_settings import SourceSettings
 from resources.file_lock import alone
+from resources.private import make_private
 
 FILE: Final = "notified.json"
 
@@ -72,7 +73,7 @@ def tell(settings: Settings, source: str, found: Verdict, note: Note) -> None:
     if not settings.notify or found.state is State.BUSY:
         return
     try:
-        settings.state_folder.mkdir(parents=True, exist_ok=True)
+        make_private(settings.state_folder)
         path = settings.state_folder / FILE
         # Held until all is sent: a run that ends meanwhile must not tell the same again.
         with alone(settings.state_folder / f"{FILE}.lock"):
