@@ -10,9 +10,10 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import dagster as dg
+import pyarrow as pa
 import pytest
 
-from assets.coverage import coverage_from, read_coverage, write_coverage
+from assets.coverage import FILE, coverage_from, read_coverage, write_coverage
 from assets.dead_runs import GRACE, RunUnderWay, runs_under_way, why_dead
 from assets.home import dagster_home
 from assets.names import SOURCE_TAG, WAITS_TAG, SourceNames, replay_job_name
@@ -22,6 +23,7 @@ from resources.mysql.server import MySqlServer
 from tests.dagster.place import QUIET, Stand, settings_for, stand_for
 from tests.fix_mysql import MySqlStand
 from tests.mysql.logged import head
+from tests.twins.segments import print_of
 
 NAMES = SourceNames("shop")
 HOUR = timedelta(hours=1)
@@ -97,6 +99,38 @@ def test_the_past_is_covered_and_replayed(stand: Stand, mysql: MySqlStand, datab
     assert sorted(shown.column("id").to_pylist()) == [1, 2]
     again = replayed(stand, told[0], told[0]).get_asset_materialization_events()
     assert again[0].materialization.metadata["rows put right"].value == 0
+
+
+def test_the_past_begins_with_the_first_transaction(
+    stand: Stand, mysql: MySqlStand, database: str
+) -> None:
+    """Of a batch that read hours of the log, not with its end; the batch's transactions tell, for
+    its start says no moment."""
+    for number in (1, 2):  # the newest batch's witness is compared with the log
+        mysql.execute(f"insert into a values ({number}, 1)", database=database)
+        stand.run()
+    begins = stand.coverages()["shop"].begins
+    books, lake = stand.adapters.books.books, stand.adapters.lake
+    [number, *_] = books.batches
+    batch = books.batches[number]
+    assert batch.witness is not None and batch.start.committed_at is None
+    long_ago = replace(batch.witness, file_created=0)
+    books.batches[number] = replace(batch, witness=long_ago)
+    parts = []
+    for part in books.source_parts[number]:
+        [file] = part.files
+        path = lake.path(f"shop/{part.table}/{file.path}")
+        rows = lake.files[path].to_pylist()
+        moved = [{**row, "_committed_at": row["_committed_at"] - 5 * HOUR} for row in rows]
+        lake.files[path] = pa.Table.from_pylist(moved, schema=lake.files[path].schema)
+        size, digest = print_of(lake.files[path])
+        parts.append(replace(part, files=(replace(file, size=size, sha256=digest),)))
+    books.source_parts[number] = tuple(parts)
+    stand.run()
+    assert stand.coverages()["shop"].begins == begins, "what was found once is kept"
+    (stand.adapters.settings.state_folder / FILE).unlink()
+    stand.run()
+    assert stand.coverages()["shop"].begins == begins - 5 * HOUR
 
 
 def test_each_night_the_last_hours_are_one_run(
