@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from random import Random
 from typing import Any, Final
 
@@ -45,11 +46,14 @@ def is_number(structure: TableStructure) -> bool:
 
 
 def numbers_between(least: int, most: int, rows: int, chance: Random) -> list[int]:
-    """Where stretches with so many rows begin, from `least` to `most`; all of the table is in
-    them where it has no room for more."""
+    """Where stretches with that many rows begin, from `least` to `most`; all of the table is in
+    them if it has no room for more. Each begins in a part of its own, and ends in it where no
+    number is left out, so that they do not overlap."""
     if most - least < rows:
         return list(range(least, most + 1, STRETCH))
-    return sorted({chance.randint(least, most) for _ in range(stretches(rows))})
+    count, numbers = stretches(rows), most - least + 1
+    edges = [least + part * numbers // count for part in range(count + 1)]
+    return [chance.randint(begin, max(begin, end - STRETCH)) for begin, end in pairwise(edges)]
 
 
 def some_of(batches: Iterable[pa.RecordBatch], count: int, chance: Random) -> list[tuple[Any, ...]]:

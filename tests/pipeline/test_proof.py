@@ -19,6 +19,7 @@ from pipeline.proof.canonical import canonical, expression
 from pipeline.proof.hashes import MODULUS, RowHasher, RowSum
 from pipeline.proof.prefixes import Carried, grouped
 from pipeline.proof.rows import FirstTouch, Pairs, RowTally, Wrong, pairs, share_of
+from pipeline.proof.sampling import STRETCH, numbers_between
 from pipeline.proof.texts import decimals, double_text, doubles, stored_geometry
 from pipeline.schema.types import arrow_type
 from pipeline.table import Column, TableName, TableStructure
@@ -284,3 +285,15 @@ def test_rows_without_a_key_are_counted(chance: Random, spoiled: bool) -> None:
     wrong = tally.wrong(*(pairs(one, one) for one in of))
     assert wrong.only_source == frozenset()
     assert wrong.only_lake == ({77} if spoiled else frozenset())
+
+
+@given(some.integers(-9, 9), some.integers(1, 500), some.integers(1, 100), some.randoms())
+def test_a_sample_has_the_rows_that_were_asked_for(
+    least: int, numbers: int, rows: int, chance: Random
+) -> None:
+    """Of a table whose keys have no gap: stretches neither overlap nor end after its last row."""
+    keys = range(least, least + numbers)
+    starts = numbers_between(keys[0], keys[-1], rows, chance)
+    found = [key for start in starts for key in keys if start <= key < start + STRETCH]
+    assert len(found) == len(set(found))
+    assert min(rows, numbers) <= len(found) < rows + STRETCH
