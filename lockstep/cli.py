@@ -28,7 +28,6 @@ from lockstep.log import JsonLog
 from lockstep.signals import hearing
 from lockstep.streams import Streams, open_streams
 from pipeline.errors import LockstepError, RunLost, TableError
-from resources.full_disk import disk_full
 
 Command = Callable[[argparse.Namespace, CommandContext], Outcome]
 
@@ -59,6 +58,8 @@ def main(
         except KeyboardInterrupt:
             outcome = _ended(heard.last(), streams, log)
         except (Exception, TableError) as error:  # noqa: BLE001 - the last line of defence
+            from resources.full_disk import disk_full
+
             full = disk_full(error, _own_folders(config))
             if full is not None:
                 outcome = _refused(full, streams, log)

@@ -10,8 +10,6 @@ from datetime import datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from resources.private import make_private
-
 _PACKAGES = ("lockstep", "dagster", "pyspark", "delta-spark", "deltalake", "pyarrow", "PyMySQL")
 
 
@@ -23,6 +21,8 @@ def write_report(
     `secrets` are masked wherever they stand. The file's path; OSError if it cannot be
     written.
     """
+    from resources.private import make_private
+
     make_private(folder)
     text = "\n".join(
         (
