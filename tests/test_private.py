@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import stat
 import subprocess
@@ -10,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 
 import dagster as dg
 import pyarrow as pa
@@ -157,12 +158,25 @@ sys.stdin.read()
 """
 
 
+class _Screen(io.StringIO):
+    """A standard error that says when something was written to the end."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.flushed = Event()
+
+    def flush(self) -> None:
+        self.flushed.set()
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="locks are seen in /proc")
 @pytest.mark.parametrize("lock", ["turn", "users"])
 def test_a_lock_that_is_waited_for_names_its_holder(
-    tmp_path: Path, lock: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, lock: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After a while, by its process and what was typed: no command hangs without a word."""
+    screen = _Screen()
+    monkeypatch.setattr(sys, "stderr", screen)
     monkeypatch.setattr(file_lock, "SILENT_SECONDS", 0.01)
     path = tmp_path / "ledger" / lock
     make_private(path.parent)
@@ -175,10 +189,9 @@ def test_a_lock_that_is_waited_for_names_its_holder(
         assert holder.stdout.readline() == "held\n"
         waiting = Thread(target=a_ledger, args=[tmp_path])
         waiting.start()
-        told = ""
-        while not told:
-            told = capsys.readouterr().err
+        assert screen.flushed.wait(60)
         holder.communicate()
     waiting.join()
+    told = screen.getvalue()
     assert told.startswith(f"Waiting for process {holder.pid} ({sys.executable} -c")
     assert told.endswith(f", which holds the lock {path}.\n")
