@@ -173,6 +173,11 @@ class ProgramMySql:
         """The server's process while it is started, else None."""
         return None if self._process is None else self._process.pid
 
+    @property
+    def crashed(self) -> bool:
+        """Whether it ended although nobody stopped it."""
+        return self._process is not None and self._process.poll() is not None
+
     def start(self) -> None:
         """Start on the data folder (made if missing) and wait until clients are greeted."""
         if self._process is not None:
