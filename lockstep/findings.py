@@ -10,14 +10,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from pipeline.preflight import Finding
-from pipeline.shown import shown
+from pipeline.shown import listed, shown
 
 _WIDTH: Final = 100
 _INDENT: Final = " " * 11
 _MARK: Final = {"ok": "  ok       ", "warning": "  warning  ", "refusal": "  refusal  "}
 _GRAVEST: Final = ("refusal", "warning", "ok")
 _MOST: Final = 5
-"""Subjects and cures named of a finding that many tables share."""
+"""Cures named of a finding that many tables share."""
 
 
 def lines(findings: Sequence[Finding]) -> Iterator[str]:
@@ -65,7 +65,7 @@ def _alike(findings: Iterable[Finding]) -> Iterable[list[Finding]]:
 
 def _fault(group: list[Finding]) -> Iterator[str]:
     first = group[0]
-    subjects = _some([finding.subject for finding in group])
+    subjects = listed([finding.subject for finding in group])
     yield f"{_MARK[first.level]}{shown(subjects)}: {shown(first.sentence)}"
     hints = list(dict.fromkeys(finding.hint for finding in group if finding.hint))
     for hint in hints[:_MOST]:
@@ -88,8 +88,3 @@ def _fine(findings: Sequence[Finding]) -> Iterator[str]:
             break_long_words=False,
             break_on_hyphens=False,
         )
-
-
-def _some(words: Sequence[str]) -> str:
-    more = f" and {len(words) - _MOST} more" if len(words) > _MOST else ""
-    return ", ".join(words[:_MOST]) + more

@@ -14,7 +14,7 @@ from pipeline.changes.extents import cure, told
 from pipeline.errors import LockstepError
 from pipeline.position import Position
 from pipeline.segment import RowCounts
-from pipeline.shown import shown
+from pipeline.shown import NAMED, listed, shown
 from pipeline.snapshot.progress import LoadProgress
 from pipeline.table_state import Extent, Quarantine
 
@@ -182,12 +182,12 @@ def show_run(context: CommandContext, record: RunRecord) -> None:
     show_table(context, ("table", "inserted", "updated", "deleted", "version"), rows)
     for batch, tables in done.held.items():
         context.say(f"batch {batch} is not acknowledged: waits for {', '.join(map(str, tables))}")
-    if len(captured.loaded) > _MOST:
+    if len(captured.loaded) > NAMED:
         number = sum(one.done for one in captured.loaded)
         context.say(
             f"all {number:,} rows of {len(captured.loaded)} tables were read from the source"
         )
-    for one in captured.loaded if len(captured.loaded) <= _MOST else ():
+    for one in captured.loaded if len(captured.loaded) <= NAMED else ():
         context.say(f"{one.sentence()} were read from the source")
     for one in captured.loading:
         context.say(f"{one.sentence()}: the next run reads on")
@@ -199,7 +199,7 @@ def show_run(context: CommandContext, record: RunRecord) -> None:
 def _read_too(merged: MergeReport) -> str:
     """The rows that did not come by the log."""
     read = [done.read for done in merged.merged if done.read]
-    tables = "1 table" if len(read) == 1 else f"{len(read)} tables"
+    tables = counted(len(read), "table")
     return f" and {counted(sum(read), 'row')} read from {tables}" if read else ""
 
 
@@ -219,19 +219,15 @@ def show_quarantined(context: CommandContext, tables: Sequence[Quarantine]) -> N
     for table in tables:
         alike.setdefault((table.position, table.reason), []).append(table)
     for (position, reason), those in alike.items():
-        names = ", ".join(str(one.table) for one in those[:_MOST])
-        more = f" and {len(those) - _MOST} more" if len(those) > _MOST else ""
         are = "is" if len(those) == 1 else "are"
-        context.say(f"{names}{more} {are} quarantined at {position}: {reason}")
+        names = listed([one.table for one in those])
+        context.say(f"{names} {are} quarantined at {position}: {reason}")
         hints = list(dict.fromkeys(one.hint for one in those))
-        if len(hints) > _MOST:
-            hints[_MOST:] = [f"{len(hints) - _MOST} more such: `lockstep status` has them all"]
+        if len(hints) > NAMED:
+            hints[NAMED:] = [f"{len(hints) - NAMED} more such: `lockstep status` has them all"]
         for hint in hints:
             context.say(f"  hint: {hint}")
 
-
-_MOST = 5
-"""Tables that are told one by one."""
 
 _BETWEEN = 3
 """Characters from one column to the next."""

@@ -8,11 +8,15 @@ Belongs here: what is shown for a character that would do something. Does not: n
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Sequence
 from typing import Final
 
 _DOES_SOMETHING: Final = ("Cc", "Cf", "Zl", "Zp", "Cs")
 """Categories of Unicode: control characters, invisible ones that change the order of letters, and
 what breaks a line."""
+
+NAMED: Final = 5
+"""The most names that a sentence has."""
 
 _MARKDOWN: Final = frozenset("\\`*_[]<>|#~&!{}")
 
@@ -33,3 +37,9 @@ def shown(text: str, keep: str = "") -> str:
 def in_markdown(text: str) -> str:
     """The text as Markdown, which shows it and takes nothing in it for markup."""
     return "".join(f"\\{letter}" if letter in _MARKDOWN else letter for letter in shown(text))
+
+
+def listed(names: Sequence[object]) -> str:
+    """The first names, and how many more there are: `a, b, c, d, e and 2 more`."""
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return ", ".join(map(str, names[:NAMED])) + more

@@ -51,6 +51,7 @@ from pipeline.schema.model import ServerSchema, TableSchema
 from pipeline.schema.row_meaning import changed_meaning
 from pipeline.schema.statements.changes import Irrelevant, NotUnderstood
 from pipeline.schema.statements.read import read_change
+from pipeline.shown import listed
 from pipeline.table import TableName
 from pipeline.table_state import TableCondition
 
@@ -59,7 +60,7 @@ FEW_BYTES: Final = 64 << 20
 the batch read."""
 
 _SHOWN: Final = 5
-"""Largest number of differences, or of tables, that a sentence names."""
+"""Largest number of differences that a sentence names."""
 
 _GONE: Final = ("the source does not have it",)
 
@@ -266,8 +267,7 @@ def note_unproven(
 
 
 def _named(tables: Collection[TableName]) -> str:
-    shown = ", ".join(map(str, sorted(tables)[:_SHOWN]))
-    return f"{shown} and {len(tables) - _SHOWN} more" if len(tables) > _SHOWN else shown
+    return listed(sorted(tables))
 
 
 class _LaterStructures:

@@ -25,6 +25,7 @@ from pipeline.runs.cures import refusal
 from pipeline.runs.loading.due import LoadReason, give_up, kept_loads, lost_tables
 from pipeline.runs.loading.read_chunks import ChunkReader, ChunksRead
 from pipeline.runs.reread import Reread, owed
+from pipeline.shown import listed
 from pipeline.snapshot.log_room import LogRoom, keep_longer, kept_for
 from pipeline.table import TableName
 from pipeline.table_state import TableCondition
@@ -112,9 +113,6 @@ def _unread(work: Workplace, loads: Sequence[Load], why: TableBusy) -> list[Rere
     return [Reread(load.table, load.reason, None, head, head, error=why) for load in loads]
 
 
-_SHOWN = 5
-"""Tables that a sentence names."""
-
 _AGAIN = owed("", Remedy.RESNAPSHOT).hint
 
 
@@ -164,9 +162,7 @@ def _begun(
 
 def _are(tables: Sequence[TableName]) -> str:
     """Which tables something is done to, for a sentence."""
-    names = ", ".join(map(str, tables[:_SHOWN]))
-    more = f" and {len(tables) - _SHOWN} more" if len(tables) > _SHOWN else ""
-    return f"{names}{more} {'is' if len(tables) == 1 else 'are'}"
+    return f"{listed(tables)} {'is' if len(tables) == 1 else 'are'}"
 
 
 def _baselines(
