@@ -97,13 +97,14 @@ def test_a_prepared_parent_takes_rows_of_a_child_that_joins(stand: MySqlStand) -
         assert lost.table == shop.table("c")
 
 
+# DROP DATABASE is not among them: 5.7.22 corrupts its own memory when such a transaction is
+# committed, and dies in whichever session comes next.
 MOVES = {
     "truncate": ("truncate table t",),
     "drop and create": ("drop table t", "create table t (id int primary key, v int)"),
     "rename": ("rename table t to tu",),
     "rename into what is captured": ("rename table other to tu",),
     "rename and back": ("rename table t to tu", "rename table tu to t"),
-    "drop database": (),
 }
 
 
@@ -129,12 +130,6 @@ def test_a_statement_on_a_prepared_table(
         if runs[0]:
             shop.run()
         shop.do("do sleep(0.1)", *MOVES[move])
-        if not MOVES[move]:
-            mysql57.execute(f"drop database {name}", f"create database {name}")
-            shop.do(
-                "create table a (id int primary key, v int)",
-                "create table t (id int primary key, v int)",
-            )
         shop.run()
         if runs[1]:
             shop.run()
