@@ -11,8 +11,7 @@ import os
 import shlex
 import struct
 import subprocess
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final
@@ -56,6 +55,25 @@ JAVA_OPTIONS: Final = (
 module of vector instructions: only machine learning uses that, and Java starts slower with it."""
 
 _TOLD: Final = "_PYSPARK_DRIVER_CONN_INFO_PATH"
+
+_IMPORTED: Final = (
+    "org.apache.spark.SparkConf",
+    "org.apache.spark.api.java.*",
+    "org.apache.spark.api.python.*",
+    "org.apache.spark.resource.*",
+    "org.apache.spark.sql.Encoders",
+    "org.apache.spark.sql.OnSuccessCall",
+    "org.apache.spark.sql.functions",
+    "org.apache.spark.sql.classic.*",
+    "org.apache.spark.sql.api.python.*",
+    "org.apache.spark.sql.hive.*",
+    "scala.Tuple2",
+)
+"""What pyspark names without its package (`launch_gateway` of pyspark 4.2), but for machine
+learning."""
+
+_PYSPARK_SETS: Final = {"SPARK_AUTH_SOCKET_TIMEOUT": "15", "SPARK_BUFFER_SIZE": "65536"}
+"""Variables that a SparkContext sets, with the values that pyspark takes where they are missing."""
 
 
 def spark_home() -> Path:
@@ -125,7 +143,7 @@ def start_java(
 def connected(process: subprocess.Popen[bytes], path: Path) -> JavaGateway | None:
     """The way to talk to it, once it listens; None if it ended instead."""
     from py4j import java_gateway
-    from pyspark.java_gateway import launch_gateway
+    from py4j.clientserver import ClientServer, JavaParameters, PythonParameters
 
     # Of a Java that is gone it tells the root logger, with a traceback on the terminal, before it
     # raises what is told in our words. Its own logger can be heard by whoever wants to.
@@ -138,27 +156,23 @@ def connected(process: subprocess.Popen[bytes], path: Path) -> JavaGateway | Non
     info = path.read_bytes()
     port, length = struct.unpack_from("!ii", info)
     secret = info[8 : 8 + length].decode()
-    launch: Callable[[], JavaGateway] = launch_gateway
-    known = {
-        "PYSPARK_GATEWAY_PORT": str(port),
-        "PYSPARK_GATEWAY_SECRET": secret,
-        # A thread here has a thread there: which session is active is a thread's own (`direct`).
-        "PYSPARK_PIN_THREAD": "true",
-    }
-    with _variables(known):
-        gateway = launch()
+    # Of its two ways to talk, the one in which a thread here has a thread there: which session is
+    # active is a thread's own (`direct`).
+    gateway = ClientServer(
+        java_parameters=JavaParameters(port=port, auth_token=secret, auto_convert=True),
+        python_parameters=PythonParameters(port=0, eager_load=False),
+    )
+    for names in _IMPORTED:
+        java_gateway.java_import(gateway.jvm, names)
     gateway.proc = process
     return gateway
 
 
-@contextmanager
-def _variables(values: Mapping[str, str]) -> Iterator[None]:
-    """How pyspark is told of a Java that is there; nobody else is to find them."""
-    before = {name: os.environ[name] for name in values if name in os.environ}
-    os.environ.update(values)
-    try:
-        yield
-    finally:
-        for name in values:
-            del os.environ[name]
-        os.environ.update(before)
+def settle_environment() -> None:
+    """Define what pyspark sets in the environment while it starts. delta-rs reads all of the
+    environment whenever it opens a table, and no lock guards it: a variable that another thread
+    adds or deletes at that moment may move the list that is read, and the process dies. A new value
+    of a variable that is there moves nothing. So this is called before there is such a thread, and
+    pyspark is not told of a running Java by variables, as pyspark-shell would be."""
+    for name, value in _PYSPARK_SETS.items():
+        os.environ.setdefault(name, value)

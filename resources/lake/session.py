@@ -25,7 +25,13 @@ from resources.lake.archive import archive_path
 from resources.lake.jars import S3, class_path, jars_folder
 from resources.lake.java import Java, java_or_refuse
 from resources.lake.java_errors import leave_telling_to_us
-from resources.lake.launch import connected, java_command, spark_home, start_java
+from resources.lake.launch import (
+    connected,
+    java_command,
+    settle_environment,
+    spark_home,
+    start_java,
+)
 from resources.lake.log_store import log_store_jar, require_log_store
 from resources.lake.paths import LakePath, ObjectPath
 from resources.lake.requests import requests_of_java
@@ -87,6 +93,7 @@ class SparkProcess:
         self._patience = patience
         self._start = Starting(self._launch)
         self._process: subprocess.Popen[bytes] | None = None
+        settle_environment()
 
     def named(self) -> str:
         return f"Spark {self._start.wait().session.version} of this machine"

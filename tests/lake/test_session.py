@@ -41,9 +41,15 @@ def test_java_dies_with_a_killed_run(tmp_path: Path) -> None:
     it leaves among the temporary files goes with the next start, and what others use does not.
     Before, a start in vain is killed, and the next one is another, which writes; no line of Spark's
     reaches the terminal, and no program of the machine's is needed, as Hadoop's own files would
-    (`LocalFiles.java`). A connection that Java resets is told by an error alone: no traceback."""
+    (`LocalFiles.java`). A connection that Java resets is told by an error alone: no traceback. No
+    thread adds a variable to the environment or deletes one, since delta-rs may read it then."""
     program = """
-import socket, struct, sys, threading, time
+import os, socket, struct, sys, threading, time
+def heard(event, given):
+    if threading.current_thread() is not threading.main_thread():
+        if event == "os.unsetenv" or event == "os.putenv" and os.fsdecode(given[0]) not in os.environ:
+            print(event, given)
+sys.addaudithook(heard)
 from pathlib import Path
 from py4j.java_gateway import GatewayClient
 from py4j.protocol import ERROR
