@@ -45,4 +45,6 @@ def test_each_unusual_value_changes_nothing_or_is_named(stand: MySqlStand) -> No
 
 
 def require_alike(stand: MySqlStand, unusual: Sequence[Unusual]) -> None:
-    assert differences(stand, whole_way(stand), unusual) == []
+    plain = whole_way(stand)
+    assert plain.told == ()
+    assert differences(stand, plain, unusual) == []

@@ -212,7 +212,18 @@ class Way:
 
     mirrors: Mapping[str, list[str]]
     structures: Mapping[str, str]
-    equal: bool
+    told: tuple[str, ...]
+
+    def others(self, plain: Way) -> list[str]:
+        """What is not as in the plain one."""
+        pairs = ((self.mirrors, plain.mirrors), (self.structures, plain.structures))
+        changed = [
+            f"other {what} {name}: {mine.get(name)}, not {theirs.get(name)}"
+            for what, (mine, theirs) in zip(("rows", "structures"), pairs, strict=True)
+            for name in sorted({*mine, *theirs})
+            if mine.get(name) != theirs.get(name)
+        ]
+        return [*changed, *(self.told if self.told != plain.told else ())]
 
 
 def whole_way(stand: MySqlStand, unusual: Sequence[Unusual] = ()) -> Way:
@@ -231,6 +242,8 @@ def whole_way(stand: MySqlStand, unusual: Sequence[Unusual] = ()) -> Way:
                 writer.execute(statement)
             follower.run()
             rows, schemas = verify(follower.work()), verify_schema(follower.work())
+        unequal = [one for one in rows.tables if not one.equal]
+        told = (*unequal, *rows.not_compared, *rows.not_proven, *schemas.folded, *schemas.differing)
         tables = sorted(follower.ledger.table_states(SOURCE))
         return Way(
             {table.name: sorted(map(str, follower.mirror(str(table)))) for table in tables},
@@ -238,7 +251,7 @@ def whole_way(stand: MySqlStand, unusual: Sequence[Unusual] = ()) -> Way:
                 version.table.name: repr(version.schema).replace(name, "")
                 for version in follower.ledger.newest_schemas(SOURCE)
             },
-            rows.equal and (schemas.folded, schemas.differing) == ((), ()),
+            tuple(map(str, told)),
         )
 
 
@@ -252,10 +265,9 @@ def differences(stand: MySqlStand, plain: Way, unusual: Sequence[Unusual]) -> li
         if len(rest) < len(unusual):
             return differences(stand, plain, rest)
     else:
-        if way == plain:
+        if not (others := way.others(plain)):
             return []
-        changed = [name for name, rows in plain.mirrors.items() if way.mirrors[name] != rows]
-        found = f"other {', '.join(changed) or 'structures, or a comparison that finds some'}"
+        found = "; ".join(others)
     if len(unusual) == 1:
         return [f"{unusual[0]}: {found}"]
     middle = len(unusual) // 2
