@@ -11,13 +11,10 @@ from lockstep import exits, report
 from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import UsageError, place_argument
 from lockstep.snippets import (
-    OpenedTable,
-    lockstep_snippet,
+    changelog_snippets,
     refusals,
     table_snippets,
-    together_snippets,
     version_set_snippet,
-    version_snippets,
 )
 from lockstep.store_snippets import store_lines
 from lockstep.table_names import table_name
@@ -268,7 +265,7 @@ def describe_at(
     features, names = _told_of(lake / entry.mirror, entry.delta_version)
     snippets = {
         "Python": version_set_snippet(source, str(table), str(place)),
-        **version_snippets(path, entry.delta_version, features),
+        **table_snippets(path, features, entry.delta_version),
     }
     return {
         "path": path,
@@ -294,10 +291,10 @@ def describe_changes(
             own = [column.name for column in version.structure.columns]
             names |= zip(own, changelog_names(own), strict=True)
     changelog = whole_changelog(ledger, lake.absolute(), source, table)
-    opened = [
-        OpenedTable(str(generation.path), generation.schema) for generation in changelog.generations
-    ]
-    snippets = together_snippets(opened, changelog.columns)
+    snippets = changelog_snippets(source, str(table))
+    if len(changelog.generations) == 1:
+        [generation] = changelog.generations
+        snippets |= table_snippets(str(generation.path))
     return {
         "refused": {},
         "renamed": _renamed(names),
@@ -306,5 +303,5 @@ def describe_changes(
             for generation in changelog.generations
         ],
         "columns": {column.name: str(column.type) for column in changelog.columns},
-        "snippets": {"Python": lockstep_snippet(source, str(table)), **snippets},
+        "snippets": snippets,
     }

@@ -8,7 +8,6 @@ import json
 from collections.abc import Iterator
 from datetime import UTC, date, datetime
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -21,7 +20,6 @@ from pipeline.ports.ledger import Ledger
 from pipeline.table import Column
 from resources.lake.session import SparkProcess
 from tests.consumers.shop import NOTES, ORDERS, Shop, inserts, opened_shop, with_columns
-from tests.lake.duck import duck
 
 DAY = date(2026, 11, 1)
 BEFORE = {
@@ -126,7 +124,6 @@ def test_the_snippets_run_as_they_are_printed(
     spark: SparkProcess,
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
-    tmp_path: Path,
 ) -> None:
     """Each gives all rows of all generations."""
     monkeypatch.chdir(notes.folder)
@@ -135,12 +132,9 @@ def test_the_snippets_run_as_they_are_printed(
     assert [one["generation"] for one in told["generations"]] == [1, 2]
     assert list(told["columns"])[-1] == "other@1"
     snippets = told["snippets"]
-    assert list(snippets) == ["Python", "Spark", "delta-rs", "DuckDB"]
+    assert list(snippets) == ["Python", "Spark"]
     _require_all(_pasted(snippets["Python"], {}))
     _require_all(_pasted(snippets["Spark"], {"spark": spark.session()}).toArrow())
-    _require_all(pa.table(_pasted(snippets["delta-rs"], {})))
-    with duck(tmp_path / "extensions") as connection:
-        _require_all(connection.execute(snippets["DuckDB"]).to_arrow_table())
 
 
 def _pasted(code: str, names: dict[str, Any]) -> Any:

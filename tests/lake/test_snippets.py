@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from lockstep.snippets import refusals, table_snippets, version_snippets
+from lockstep.snippets import refusals, table_snippets
 from lockstep.store_snippets import store_lines
 from resources.lake.jars import DELTA, locked_jars
 from resources.lake.session import SparkProcess
@@ -45,7 +45,7 @@ def test_what_is_printed_reads_the_table(
     assert set(refusals(features)) == cannot
     for printed in (
         table_snippets(str(path), features),
-        version_snippets(str(path), version, features),
+        table_snippets(str(path), features, version),
     ):
         assert set(printed) == READERS - cannot
         with duck(tmp_path / "extensions") as connection:
@@ -71,7 +71,7 @@ def test_what_is_printed_reads_a_table_in_a_store(
     for name in options:
         monkeypatch.setenv(f"AWS_{name.upper()}", "another")
     front, session = store_lines(str(path), options), spark.session()
-    for printed in (table_snippets(str(path)), version_snippets(str(path), 0)):
+    for printed in (table_snippets(str(path)), table_snippets(str(path), version=0)):
         assert printed.keys() == front.keys()
         pasted = {reader: f"{front[reader]}\n{text}" for reader, text in printed.items()}
         with duck(tmp_path / "extensions") as connection:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 
-from lockstep.snippets import version_snippets
+from lockstep.snippets import table_snippets
 from pipeline.errors import VersionGone
 from resources.lake.delta_log import commit_file, table_id
 from resources.lake.session import SparkProcess
@@ -82,7 +82,7 @@ def test_spark_reads_a_version_that_was_the_newest_until_now(
         session.read.format("delta").option("versionAsOf", 0).load(str(table)).collect()
     assert version_frame(session, at(table, 0, table_id(table))).collect()[0].id == 1
     names = {"spark": spark.session()}
-    _, switched, read = version_snippets(str(table), 0)["Spark"].split("\n")
+    _, switched, read = table_snippets(str(table), version=0)["Spark"].split("\n")
     exec(switched, names)
     assert eval(read, names).collect()[0].id == 1
 
