@@ -10,7 +10,7 @@ WORKSPACE ?= workspace.yaml
 CODE := pipeline resources assets lockstep demo tests benchmarks
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test acceptance check format pages ui bench soak jar lock
+.PHONY: help setup demo test acceptance check format pages ui bench soak jar release lock
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -80,6 +80,16 @@ follow: $(READY)  ## follow the DDL in CASES=DIR on a real server; wrong ones fa
 
 jar: $(READY)  ## compile the log stores and all other Java; needs a JDK
 	@$(BIN)/python -m tests.lake.build_log_store
+
+# From what is committed, in a folder of its own: nothing of the checkout's gets into the wheel.
+release: $(READY)  ## the wheel of what is committed, and its notes from CHANGELOG.md, in dist/
+	@rm -rf dist && mkdir -p dist/source && git archive HEAD | tar -x -C dist/source
+	@$(BIN)/uv build --quiet --wheel --no-build-isolation --python $(BIN)/python --out-dir dist dist/source
+	@version=$$(ls dist/*.whl | cut -d- -f2) && \
+	  awk -v version="$$version" '/^## / { on = $$2 == version } on' dist/source/CHANGELOG.md > dist/NOTES.md && \
+	  rm -rf dist/source && test -s dist/NOTES.md || { \
+	  echo "CHANGELOG.md has no section for this version" >&2; exit 2; }
+	@ls dist/*
 
 LOCK := uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes \
 	  --no-emit-index-url --no-emit-find-links --no-strip-extras --custom-compile-command 'make lock'

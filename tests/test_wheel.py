@@ -71,3 +71,11 @@ def test_its_commands_work_without_a_checkout(wheel: Path, tmp_path: Path) -> No
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.stdout.startswith(str(wheel))
     assert (done.returncode, "missing.toml" in done.stderr) == (2, True)
+
+
+def test_its_version_has_notes(wheel: Path) -> None:
+    """The changelog begins with the version that the wheel has, in a page that is read at once."""
+    version = wheel.name.split("-")[1]
+    notes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8").splitlines()
+    assert next(line for line in notes if line.startswith("## ")) == f"## {version}"
+    assert len(notes) <= 80
