@@ -21,6 +21,7 @@ from demo.mysqld import mysql_server
 from resources.postgres.connection import LedgerAddress, connect
 from resources.postgres.embedded import EmbeddedServer
 from resources.postgres.migrate import migrations
+from tests.e2e.points import Point
 from tests.e2e.project import Project, head
 from tests.fix_mysql import MySqlStand
 from tests.ledger.kept import dump
@@ -64,7 +65,7 @@ def keep(folder: Path) -> None:
         mysql.execute(*_MERGED, database="kept")
         project.run("run")
         mysql.execute(*_CAPTURED, database="kept")
-        project.killed("resources.postgres.ledger:PostgresLedger.open_intent", "after")
+        project.killed(Point.WRITE_INTENDED, "after")
         rows = {table: mysql.rows(f"select * from kept.{table} order by 1, 2") for table in TABLES}
     told = {table: [[str(one) for one in row] for row in found] for table, found in rows.items()}
     (folder / "rows.json").write_text(json.dumps(told))

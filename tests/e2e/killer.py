@@ -1,8 +1,9 @@
 """Runs the command line and kills it, like a power cut, at one call of one port.
 
-    python -m tests.e2e.killer MODULE:CLASS.METHOD before|soon|after|asleep|stopped N -- run
+    python -m tests.e2e.killer POINT before|soon|after|asleep|stopped N -- run
 
-A function of a module is a `MODULE:FUNCTION`.
+`tests.e2e.points` lists the points. Before the process kills itself it writes where it is into the
+file `KILLED` of its folder: one that ended by SIGKILL without that was killed by somebody else.
 
 The process sends itself SIGKILL before or after the N-th call: nothing is flushed, no
 handler runs. "soon" is a moment after it began. "stopped" is SIGTERM before it, as a supervisor
@@ -18,7 +19,15 @@ import signal
 import sys
 import threading
 from collections.abc import Callable
-from typing import Any
+from pathlib import Path
+from typing import Any, Final
+
+KILLED: Final = ".killed"
+
+
+def died_at(target: str, when: str, nth: int) -> str:
+    """What `KILLED` has then."""
+    return f"{when} {target}, call {nth}"
 
 
 def arm(target: str, when: str, nth: int) -> None:
@@ -30,21 +39,25 @@ def arm(target: str, when: str, nth: int) -> None:
     original: Callable[..., Any] = getattr(owner, name)
     lock, calls = threading.Lock(), [0]
 
+    def die() -> None:
+        Path(KILLED).write_text(died_at(target, when, nth))
+        os.kill(os.getpid(), signal.SIGKILL)
+
     def deadly(*args: Any, **options: Any) -> Any:
         with lock:
             calls[0] += 1
             due = calls[0] == nth
         if due and when == "before":
-            os.kill(os.getpid(), signal.SIGKILL)
+            die()
         if due and when == "asleep":
             os.kill(os.getpid(), signal.SIGSTOP)
         if due and when == "stopped":
             os.kill(os.getpid(), signal.SIGTERM)
         if due and when == "soon":
-            threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGKILL)).start()
+            threading.Timer(0.3, die).start()
         result = original(*args, **options)
         if due and when == "after":
-            os.kill(os.getpid(), signal.SIGKILL)
+            die()
         return result
 
     setattr(owner, name, deadly)

@@ -80,8 +80,9 @@ def _killed_after(project: Project, seconds: float) -> bool:
             said = process.communicate(timeout=seconds)[1]
         except subprocess.TimeoutExpired:
             process.send_signal(signal.SIGKILL)
-            process.wait(TIMEOUT)
-            return True
+            code = process.wait(TIMEOUT)
+            assert code in (-signal.SIGKILL, 0), f"neither killed nor well: {code}"
+            return code != 0
     assert process.returncode == 0, f"after a kill: {process.returncode}\n{said}"
     return False
 

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cache
@@ -21,6 +22,7 @@ from deltalake import DeltaTable, QueryBuilder
 
 from resources.postgres.embedded import EmbeddedServer
 from resources.postgres.ledger import open_ledger
+from tests.e2e.killer import KILLED, died_at
 from tests.e2e.warm import HISTORY, REPOSITORY, TIMEOUT, StartedProcess, WarmProcess
 from tests.fix_mysql import MySqlStand
 from tests.ledger.servers import run
@@ -138,7 +140,15 @@ class Project:
         return self.json("status", expect=None)["sources"]["shop"]
 
     def killed(self, target: str, when: str, nth: int = 1, *command: str) -> None:
-        """`lockstep run`, or another command, killed at a call; it must not have ended before."""
+        """`lockstep run`, or another command, killed at a call of a `tests.e2e.points`; it must
+        neither have ended before nor have been killed elsewhere."""
+        place = self.folder / KILLED
+        place.unlink(missing_ok=True)
+        self._run_to_death(target, when, nth, command)
+        assert place.read_text() == died_at(target, when, nth)
+        place.unlink()
+
+    def _run_to_death(self, target: str, when: str, nth: int, command: Sequence[str]) -> None:
         arguments = [target, when, str(nth), "--", *(command or ("run",))]
         if self.warm is None:
             killing = [sys.executable, "-m", "tests.e2e.killer", *arguments]

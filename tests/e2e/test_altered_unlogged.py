@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from tests.e2e.points import Point
 from tests.e2e.project import Project, head
 from tests.e2e.warm import WarmProcess
 from tests.fix_mysql import MySqlStand
@@ -35,7 +36,7 @@ def test_a_moved_column_sets_its_table_aside_before_rows_are_recorded(
             f"insert into {moved} (id, net, gross) values (2, 20, 24)",
             f"insert into {other} values (2)",
         )
-    project.killed("resources.postgres.ledger:PostgresLedger.abandon", "before")
+    project.killed(Point.BATCH_ABANDONED, "before")
     done = project.run("run", expect=6)
     assert "columns: (id, net, gross), (id, gross, net)" in done.stdout
     assert project.unequal(mysql, moved, other) == {moved: [(1, 10, 12)]}

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.e2e.points import Point
 from tests.e2e.project import Project, head
 from tests.e2e.warm import WarmProcess
 from tests.fix_mysql import MySqlStand
@@ -38,7 +39,7 @@ def test_killed_as_a_table_is_quarantined(
         "insert into named values (3)",
     )
     shutil.rmtree(project.lake / "shop" / database / "named")
-    project.killed("resources.postgres.ledger:PostgresLedger.quarantine", when)
+    project.killed(Point.TABLE_QUARANTINED, when)
     mysql.execute(
         f"use {database}",
         "insert into named values (4)",

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
+from tests.e2e.points import Point
 from tests.e2e.project import Project, head
 from tests.e2e.warm import WarmProcess
 from tests.fix_mysql import MySqlStand
@@ -62,10 +63,10 @@ WHOLE = [
 @pytest.mark.parametrize(
     ("target", "nth"),
     [
-        ("resources.postgres.ledger:PostgresLedger.begin_batch", 1),
-        ("resources.postgres.ledger:PostgresLedger.record_capture", 1),
-        ("resources.postgres.ledger:PostgresLedger.record_capture", 2),
-        ("resources.postgres.ledger:PostgresLedger.settle", 1),
+        (Point.BATCH_BEGUN, 1),
+        (Point.CAPTURE_RECORDED, 1),
+        (Point.CAPTURE_RECORDED, 2),
+        (Point.WRITE_SETTLED, 1),
     ],
 )
 def test_killed_on_its_way_it_comes_back(

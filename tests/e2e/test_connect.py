@@ -17,6 +17,7 @@ from resources.config import load_settings
 from resources.lake import room
 from resources.lake.paths import LakePath
 from resources.postgres.ledger import open_ledger
+from tests.e2e.points import Point
 from tests.e2e.project import Project, environment
 from tests.e2e.warm import WarmProcess
 from tests.fix_connect import ConnectServer
@@ -24,7 +25,6 @@ from tests.fix_mysql import MySqlStand
 
 pytestmark = pytest.mark.acceptance
 
-WRITING = "pyspark.sql.connect.client.core:SparkConnectClient.execute_command"
 """The second statement of a run is its first write; the one before it tries whether the server sees
 the lake."""
 
@@ -58,7 +58,7 @@ def test_a_server_of_spark_connect(
         top=connect_server.toml(),
         warm=warm,
     )
-    project.killed(WRITING, "soon", 2)
+    project.killed(Point.STATEMENT_SENT, "soon", 2)
     assert len(left_at_the_server(project)) == 1
     mysql.execute(f"use {database}", "insert into a values (10, 'new')")
     with forks_beside(project):

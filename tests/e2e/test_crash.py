@@ -18,34 +18,31 @@ from deltalake import DeltaTable
 import lockstep
 from demo.revenue import revenue, revenue_asset
 from tests.chance import seed_of
+from tests.e2e.points import Point
 from tests.e2e.power_cuts import kill_runs
 from tests.e2e.project import Project, head
 from tests.e2e.warm import WarmProcess
 from tests.fix_mysql import MySqlStand
 
-LEDGER = "resources.postgres.ledger:PostgresLedger"
-CHANGELOG = "resources.lake.changelog:DeltaChangelog"
-MIRRORS = "resources.lake.mirror:SparkMirrors"
-
 READING = [
-    ("during capture", "pipeline.runs.capturing.segment_builder:Segmenter.put", "before", 1),
-    ("after segments, before the ledger", f"{LEDGER}.record_capture", "before", 1),
-    ("after the ledger, before publish", f"{LEDGER}.record_capture", "after", 1),
+    ("during capture", Point.ROWS_TAKEN, "before", 1),
+    ("after segments, before the ledger", Point.CAPTURE_RECORDED, "before", 1),
+    ("after the ledger, before publish", Point.CAPTURE_RECORDED, "after", 1),
 ]
 PUBLISHING = [
-    ("after the first of two publishes", f"{CHANGELOG}.publish", "after", 1),
-    ("after the changelogs, before the transactions", f"{CHANGELOG}.publish", "after", 2),
-    ("after publish, before merge", f"{LEDGER}.open_intent", "before", 1),
+    ("after the first of two publishes", Point.CHANGES_PUBLISHED, "after", 1),
+    ("after the changelogs, before the transactions", Point.CHANGES_PUBLISHED, "after", 2),
+    ("after publish, before merge", Point.WRITE_INTENDED, "before", 1),
 ]
 MERGING = [
-    ("after the intents, before any commit", f"{MIRRORS}.write", "before", 1),
-    ("while folded changes are staged", f"{MIRRORS}.stage", "after", 2),
-    ("after a table's commit, before it is noted", f"{LEDGER}.settle", "before", 1),
-    ("after the first of two tables merged", f"{LEDGER}.settle", "after", 1),
+    ("after the intents, before any commit", Point.MIRROR_WRITTEN, "before", 1),
+    ("while folded changes are staged", Point.CHANGES_STAGED, "after", 2),
+    ("after a table's commit, before it is noted", Point.WRITE_SETTLED, "before", 1),
+    ("after the first of two tables merged", Point.WRITE_SETTLED, "after", 1),
 ]
 ENDING = [
-    ("after merge, before acknowledge", f"{LEDGER}.acknowledge", "before", 1),
-    ("after acknowledge", f"{LEDGER}.acknowledge", "after", 1),
+    ("after merge, before acknowledge", Point.BATCH_ACKNOWLEDGED, "before", 1),
+    ("after acknowledge", Point.BATCH_ACKNOWLEDGED, "after", 1),
 ]
 EVERY = [*READING, *PUBLISHING, *MERGING, *ENDING]
 

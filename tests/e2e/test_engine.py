@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.e2e.points import Point
 from tests.e2e.project import Project, head
 from tests.e2e.warm import WarmProcess
 from tests.fix_mysql import MySqlStand
@@ -34,10 +35,8 @@ def prepare(mysql: MySqlStand, database: str, xid: str, number: int) -> None:
 @pytest.mark.parametrize(
     ("target", "left"),
     [
-        ("resources.lake.spool:FileSpool.remove", 1),
-        pytest.param(
-            "resources.postgres.ledger:PostgresLedger.acknowledge", 2, marks=pytest.mark.soak
-        ),
+        (Point.ROWS_FORGOTTEN, 1),
+        pytest.param(Point.BATCH_ACKNOWLEDGED, 2, marks=pytest.mark.soak),
     ],
 )
 def test_a_prepared_transaction_waits_for_a_later_run(
@@ -55,7 +54,7 @@ def test_a_prepared_transaction_waits_for_a_later_run(
     assert project.json("run")["sources"]["shop"]["rows"] == 1
     assert project.unequal(mysql, f"{database}.orders") == {}
     mysql.execute(f"xa commit '{database}','b',3", f"xa rollback '{database}'")
-    project.killed("resources.postgres.ledger:PostgresLedger.record_capture", "before")
+    project.killed(Point.CAPTURE_RECORDED, "before")
     assert len(list(folder.iterdir())) == 2
     project.killed(target, "after")
     assert len(list(folder.iterdir())) == left

@@ -23,6 +23,7 @@ import lockstep
 from tests.chance import by_chance
 from tests.e2e import altered
 from tests.e2e.altered import DATABASE
+from tests.e2e.points import Point
 from tests.e2e.project import Project, head
 from tests.e2e.warm import WarmProcess
 from tests.fix_mysql import MySqlStand
@@ -83,10 +84,10 @@ def stages(
     project.run("run")
     other.run("run")
     mysql.execute(*then)
-    project.killed("resources.lake.mirror:SparkMirrors._step", "after", 3)
+    project.killed(Point.MIRROR_STEP, "after", 3)
     quarantined = _told(project, "run", 6)
     followed = _told(project, "verify", None)
-    other.killed("resources.postgres.ledger:PostgresLedger.record_capture", "after", 2)
+    other.killed(Point.CAPTURE_RECORDED, "after", 2)
     read_anew = _told(other, "run", 0)
     now = _told(other, "verify", None)
     mysql.execute(*afterwards)

@@ -12,20 +12,18 @@ from pathlib import Path
 
 import pytest
 
+from tests.e2e.points import Point
 from tests.e2e.project import Project, head
 from tests.e2e.warm import WarmProcess
 from tests.fix_mysql import MySqlStand
 
-LEDGER = "resources.postgres.ledger:PostgresLedger"
-MIRRORS = "resources.lake.mirror:SparkMirrors"
-
 CASES = [
-    ("between two steps of a mirror's columns", f"{MIRRORS}._step", "after", 3),
-    ("after a mirror's columns, before its rows", f"{MIRRORS}.evolve", "after", 1),
-    ("after the commit of both", f"{MIRRORS}.write", "after", 1),
-    ("after a table was read anew, before the ledger", f"{LEDGER}.record_capture", "before", 3),
-    ("after the ledger, before its mirror", f"{LEDGER}.record_capture", "after", 3),
-    ("before a table's columns are read", f"{LEDGER}.record_capture", "after", 2),
+    ("between two steps of a mirror's columns", Point.MIRROR_STEP, "after", 3),
+    ("after a mirror's columns, before its rows", Point.MIRROR_EVOLVED, "after", 1),
+    ("after the commit of both", Point.MIRROR_WRITTEN, "after", 1),
+    ("after a table was read anew, before the ledger", Point.CAPTURE_RECORDED, "before", 3),
+    ("after the ledger, before its mirror", Point.CAPTURE_RECORDED, "after", 3),
+    ("before a table's columns are read", Point.CAPTURE_RECORDED, "after", 2),
 ]
 
 TABLES = ("killed.columns", "killed.filled", "killed.this", "killed.that")

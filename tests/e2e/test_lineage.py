@@ -17,6 +17,7 @@ from openlineage.client import event_v2, facet_v2
 from openlineage.client.facet_v2 import output_statistics_output_dataset
 
 from tests.chance import by_chance
+from tests.e2e.points import Point
 from tests.e2e.project import Project
 from tests.e2e.warm import WarmProcess
 from tests.fix_mysql import MySqlStand
@@ -161,7 +162,7 @@ def test_what_runs_did_can_be_read_as_events(
     assert (made["d"], made["x"], made["c"]) == ("CREATE", "DROP", "TRUNCATE")
 
     mysql.execute(f"delete from {database}.d")
-    project.with_history().killed("resources.postgres.ledger:PostgresLedger.acknowledge", "before")
+    project.with_history().killed(Point.BATCH_ACKNOWLEDGED, "before")
     mysql.execute(f"delete from {database}.a")
     found = [one for one in events("run") if one["eventType"] != "START"]
     assert [one["eventType"] for one in found] == ["ABORT", "COMPLETE"]

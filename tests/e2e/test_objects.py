@@ -12,6 +12,7 @@ import pytest
 import lockstep
 from resources.lake.paths import AGENT, DELTA_AGENT
 from tests.chance import by_chance
+from tests.e2e.points import Point
 from tests.e2e.project import Project
 from tests.e2e.test_recovery import forget
 from tests.e2e.warm import WarmProcess
@@ -21,11 +22,10 @@ from tests.lake.faults import Faults
 
 pytestmark = pytest.mark.acceptance
 
-LEDGER = "resources.postgres.ledger:PostgresLedger"
 KILLS = [
-    (f"{LEDGER}.record_capture", "before"),
-    ("resources.lake.changelog:DeltaChangelog.publish", "after"),
-    ("resources.lake.mirror:SparkMirrors.write", "after"),
+    (Point.CAPTURE_RECORDED, "before"),
+    (Point.CHANGES_PUBLISHED, "after"),
+    (Point.MIRROR_WRITTEN, "after"),
 ]
 """Each where a run has something in the store that the ledger does not know of."""
 ALL = ("--from", "earliest", "--to", "latest")

@@ -11,12 +11,12 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
 from tests.chance import by_chance
+from tests.e2e.points import Point
 from tests.e2e.project import Project, head
 from tests.e2e.test_replay import note_size
 from tests.e2e.warm import WarmProcess
 from tests.fix_mysql import MySqlStand
 
-WRITE = "resources.lake.mirror:SparkMirrors.write"
 EVERY = 4
 Rows = list[dict[str, Any]]
 
@@ -74,7 +74,7 @@ def test_a_table_as_of_any_transaction(
     project.run("verify", name, expect=4)
     when = by_chance().choice(("before", "after"))
     print("killed", when)
-    project.killed(WRITE, when, 2, "rebuild", name)
+    project.killed(Point.MIRROR_WRITTEN, when, 2, "rebuild", name)
     if when == "before":
         project.run("rebuild", name)
     assert project.status()["acknowledged"] == newest

@@ -15,22 +15,19 @@ from deltalake import DeltaTable
 
 from pipeline.gtid import GtidSet
 from tests.chance import seed_of
+from tests.e2e.points import Point
 from tests.e2e.project import Project, empty_ledger, head
 from tests.e2e.warm import WarmProcess
 from tests.fix_mysql import MySqlStand
 
-LEDGER = "resources.postgres.ledger:PostgresLedger"
-MIRRORS = "resources.lake.mirror:SparkMirrors"
-CHANGELOG = "resources.lake.changelog:DeltaChangelog"
-
 KILLS = [
-    (f"{LEDGER}.record_capture", "after", 1),
-    (f"{CHANGELOG}.publish", "after", 2),
-    (f"{MIRRORS}._step", "after", 2),
-    (f"{MIRRORS}.evolve", "after", 1),
-    (f"{MIRRORS}.write", "after", 1),
-    (f"{MIRRORS}.write", "after", 2),
-    (f"{LEDGER}.acknowledge", "before", 1),
+    (Point.CAPTURE_RECORDED, "after", 1),
+    (Point.CHANGES_PUBLISHED, "after", 2),
+    (Point.MIRROR_STEP, "after", 2),
+    (Point.MIRROR_EVOLVED, "after", 1),
+    (Point.MIRROR_WRITTEN, "after", 1),
+    (Point.MIRROR_WRITTEN, "after", 2),
+    (Point.BATCH_ACKNOWLEDGED, "before", 1),
 ]
 
 
@@ -150,7 +147,7 @@ def test_a_ledger_lost_while_a_run_was_undone(
     )
     project.run("run")
     forget(project)
-    restored = f"{MIRRORS}.restore", "after", 1
+    restored = Point.MIRROR_RESTORED, "after", 1
     project.killed(*restored, "recover", "--back-to", "1", "--yes")
     claim = json.loads((project.lake / "shop" / "_lockstep.json").read_text())
     assert claim["void"] == [[1, claim["batch"]]]

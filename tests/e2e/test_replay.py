@@ -11,13 +11,14 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
 from tests.chance import by_chance
+from tests.e2e.points import Point
 from tests.e2e.project import Project, head
 from tests.e2e.warm import WarmProcess
 from tests.fix_mysql import MySqlStand
 
 KILLS = (
-    "resources.lake.changelog:DeltaChangelog.revise",
-    "resources.lake.mirror:SparkMirrors.write",
+    Point.CHANGES_REVISED,
+    Point.MIRROR_WRITTEN,
 )
 """Each behind a commit that the ledger does not know of, one of them by chance;
 `tests/positions/test_replays.py` kills replays at any step."""

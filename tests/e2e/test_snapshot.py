@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.chance import by_chance
+from tests.e2e.points import Point
 from tests.e2e.project import Project
 from tests.e2e.warm import REPOSITORY, WarmProcess
 from tests.fix_mysql import MySqlStand
@@ -29,14 +30,13 @@ ROWS = {
     }.items()
 }
 TABLES = set(ROWS)
-LEDGER = "resources.postgres.ledger:PostgresLedger"
 KILLS = (
-    ("begin_load", 2, 1),
-    ("record_chunk", 2, 1),
-    ("plan_chunk", 2, 2),
-    ("record_capture", 1, 2),
+    (Point.LOAD_BEGUN, 2, 1),
+    (Point.CHUNK_RECORDED, 2, 1),
+    (Point.CHUNK_PLANNED, 2, 2),
+    (Point.CAPTURE_RECORDED, 1, 2),
 )
-"""After which call of the ledger, and with how many connections."""
+"""Behind what, which time, and with how many connections."""
 TOLD = KILLS[1]
 DRAWN = 1
 """So many besides `TOLD`, by chance, in `make test`; all in `make soak`."""
@@ -88,7 +88,7 @@ def test_killed_while_it_reads(project: Project, mysql: MySqlStand, drawn: int) 
         place, nth, connections = kill
         print("killed after", place)
         config.write_text(f"{kept}connections = {connections}\n")
-        project.killed(f"{LEDGER}.{place}", "after", nth)
+        project.killed(place, "after", nth)
         if kill == TOLD:
             said = project.run("status", expect=None).stdout
             read = r"read from the source: older\.customers: 10,000 of about 1\d,\d+ rows, \d\d %"

@@ -13,6 +13,7 @@ from assets.home import dagster_home, open_instance
 from assets.names import job_name
 from resources.adapters import Adapters
 from resources.config import load_settings
+from tests.e2e.points import Point
 from tests.e2e.project import Project, head
 from tests.e2e.warm import WarmProcess
 from tests.fix_mysql import MySqlStand
@@ -42,7 +43,7 @@ def test_two_runs_at_once(
 ) -> None:
     """One works; the other ends at once with 3 and says who holds the source."""
     other = replace(project, warm=rival)
-    with asleep(project, "resources.postgres.ledger:PostgresLedger.record_capture") as working:
+    with asleep(project, Point.CAPTURE_RECORDED) as working:
         refused = other.run("run", expect=3).stderr
         working.wake()
         code, said = working.end()
@@ -58,8 +59,7 @@ def test_the_next_tick_works_after_a_kill(
     is shown as failed."""
     monkeypatch.setenv("LOCKSTEP_TEST_PASSWORD", "")
     monkeypatch.delenv("DAGSTER_HOME", raising=False)
-    settle = "resources.postgres.ledger:PostgresLedger.settle"
-    project.with_history().killed(settle, "after")
+    project.with_history().killed(Point.WRITE_SETTLED, "after")
     settings = load_settings(project.folder / "lockstep.toml")
     with open_instance(dagster_home(settings.state_folder)) as instance:
         (dead,) = instance.get_runs()

@@ -10,6 +10,7 @@ import pytest
 import lockstep
 from pipeline.errors import VersionSetUnknown
 from tests.e2e import tpcc
+from tests.e2e.points import Point
 from tests.e2e.project import Project
 from tests.e2e.warm import WarmProcess
 from tests.fix_mysql import MySqlStand
@@ -35,7 +36,7 @@ def test_its_conditions_hold_in_every_version_set(
     )
     with tpcc.ordering(lambda: mysql.connect(database), TERMINALS, seed=1):
         project.run("run")
-        project.killed("resources.postgres.ledger:PostgresLedger.settle", "after", 3)
+        project.killed(Point.WRITE_SETTLED, "after", 3)
         project.run("run")
     config = project.folder / "lockstep.toml"
     sets = project.json("versions", "--list")["sources"]["shop"]["sets"]

@@ -14,6 +14,7 @@ import lockstep
 from lockstep.reading import VersionSet
 from pipeline.errors import VersionGone
 from tests.e2e.aged import age
+from tests.e2e.points import Point
 from tests.e2e.project import Project, head
 from tests.e2e.warm import WarmProcess
 from tests.fix_mysql import MySqlStand
@@ -103,7 +104,7 @@ def test_fewer_files_show_the_same_rows_then_and_now(
         f"{one['position']['file']}:{one['position']['offset']}" for one in (sets[-1], sets[0])
     )
 
-    project.killed("resources.lake.upkeep:SparkUpkeep.carry_out", "after", 1, "upkeep")
+    project.killed(Point.UPKEEP_STEP, "after", 1, "upkeep")
     assert read(project)[added].version == runs - 1
     told = upkeep(project)
     assert (told[added]["files"], told[added]["done"]) == (1, [])
@@ -146,7 +147,7 @@ def require_that_runs_go_first(
     waits for nothing."""
     mysql.execute(f"insert into {added} values (200, 0)")
     beside = replace(project, warm=rival)
-    with asleep(project, "resources.lake.pin:Head.pin", command="upkeep") as hanging:
+    with asleep(project, Point.MIRROR_PINNED, command="upkeep") as hanging:
         beside.run("run")
         hanging.wake()
         code, said = hanging.end()

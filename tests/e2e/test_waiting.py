@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from tests.e2e.points import Point
 from tests.e2e.project import Project, head
 from tests.e2e.warm import TIMEOUT, WarmProcess
 from tests.fix_mysql import MySqlStand
@@ -77,7 +78,7 @@ def test_batches_wait_until_they_can_be_merged(project: Project, mysql: MySqlSta
     before = {table: len(ranges(project, table)) for table in TABLES}
     acknowledged = project.status()["acknowledged"]
     write(mysql)
-    project.killed("resources.lake.mirror:SparkMirrors.write", "before")
+    project.killed(Point.MIRROR_WRITTEN, "before")
     path = os.pathsep.join(
         part for part in os.environ["PATH"].split(os.pathsep) if not Path(part, "java").exists()
     )
@@ -117,8 +118,8 @@ def _sessions() -> set[int]:
 
 
 PLACES = (
-    "pipeline.runs.capturing.segment_builder:Segmenter.put",
-    "resources.postgres.ledger:PostgresLedger.settle",
+    Point.ROWS_TAKEN,
+    Point.WRITE_SETTLED,
 )
 """While it reads, and behind a table's commit, while Java may be in the middle of the other's."""
 

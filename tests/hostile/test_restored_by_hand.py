@@ -15,6 +15,7 @@ from deltalake import DeltaTable, write_deltalake
 
 import lockstep
 from tests.chance import by_chance
+from tests.e2e.points import Point
 from tests.e2e.project import Project, head
 from tests.e2e.warm import REPOSITORY, WarmProcess
 from tests.fix_mysql import MySqlStand
@@ -24,12 +25,11 @@ pytestmark = pytest.mark.acceptance
 
 REFUSED = 5
 
-LEDGER = "resources.postgres.ledger:PostgresLedger"
 
 KILLS = [
-    ("resources.lake.mirror:SparkMirrors.restore", "after"),
-    ("resources.lake.changelog:DeltaChangelog.restate", "after"),
-    (f"{LEDGER}.record_capture", "after"),
+    (Point.MIRROR_RESTORED, "after"),
+    (Point.CHANGELOG_RESTATED, "after"),
+    (Point.CAPTURE_RECORDED, "after"),
 ]
 """Where `recover` ends, one try after another, each as far as it gets: in a lake of files, and in a
 real ledger. `make acceptance` has one of them, by chance, `make soak` all. `test_recovered` has

@@ -19,50 +19,46 @@ import pytest
 from resources.lake import log_store
 from resources.lake.jars import jars_folder
 from tests.chance import by_chance
+from tests.e2e.points import Point
 from tests.e2e.project import Project, head
 from tests.e2e.warm import WarmProcess
 from tests.fix_mysql import MySqlStand
 from tests.hostile.takeovers import Hanging, asleep, asleep_in_java, taking_over
 from tests.lake import build_log_store
 
-LEDGER = "resources.postgres.ledger:PostgresLedger"
-CHANGELOG = "resources.lake.changelog"
-MIRRORS = "resources.lake.mirror:SparkMirrors"
-SEGMENTS = "resources.lake.segments:ParquetSegments"
-STEP = f"{MIRRORS}._step"
 TABLES = ("taken.changed", "taken.plain")
 
 COMMITTING = {
-    "before a changelog's commit": (f"{CHANGELOG}:commit_files", 1),
-    "before the last changelog's commit": (f"{CHANGELOG}:commit_files", 4),
-    "before columns are added to a changelog": (f"{CHANGELOG}_commits:_add_columns", 1),
-    "before the first step of a mirror's columns": (STEP, 1),
-    "before the second step": (STEP, 2),
-    "before the third": (STEP, 3),
-    "before a mirror's rows": (f"{MIRRORS}._apply", 1),
-    "before the last mirror's rows": (f"{MIRRORS}._apply", 2),
+    "before a changelog's commit": (Point.CHANGELOG_COMMITTED, 1),
+    "before the last changelog's commit": (Point.CHANGELOG_COMMITTED, 4),
+    "before columns are added to a changelog": (Point.CHANGELOG_WIDENED, 1),
+    "before the first step of a mirror's columns": (Point.MIRROR_STEP, 1),
+    "before the second step": (Point.MIRROR_STEP, 2),
+    "before the third": (Point.MIRROR_STEP, 3),
+    "before a mirror's rows": (Point.MIRROR_ROWS, 1),
+    "before the last mirror's rows": (Point.MIRROR_ROWS, 2),
 }
 """Calls that write to the lake."""
 
 RECORDING = {
-    "before the ledger has the capture": (f"{LEDGER}.record_capture", 1),
-    "before a batch": (f"{LEDGER}.begin_batch", 1),
-    "before a segment": (f"{SEGMENTS}.open", 1),
-    "before an intent": (f"{LEDGER}.open_intent", 1),
-    "before the other intent": (f"{LEDGER}.open_intent", 2),
-    "before the holder is asked": (f"{LEDGER}.require_held", 1),
-    "before it is asked again": (f"{LEDGER}.require_held", 3),
-    "before a write is settled": (f"{LEDGER}.settle", 1),
-    "before the other is": (f"{LEDGER}.settle", 2),
-    "before all is merged": (f"{LEDGER}.mark_merged", 1),
-    "before it is acknowledged": (f"{LEDGER}.acknowledge", 1),
+    "before the ledger has the capture": (Point.CAPTURE_RECORDED, 1),
+    "before a batch": (Point.BATCH_BEGUN, 1),
+    "before a segment": (Point.SEGMENT_OPENED, 1),
+    "before an intent": (Point.WRITE_INTENDED, 1),
+    "before the other intent": (Point.WRITE_INTENDED, 2),
+    "before the holder is asked": (Point.HOLDER_ASKED, 1),
+    "before it is asked again": (Point.HOLDER_ASKED, 3),
+    "before a write is settled": (Point.WRITE_SETTLED, 1),
+    "before the other is": (Point.WRITE_SETTLED, 2),
+    "before all is merged": (Point.BATCH_MERGED, 1),
+    "before it is acknowledged": (Point.BATCH_ACKNOWLEDGED, 1),
 }
 """Calls that are about the books."""
 
 READING = {
-    "before what is prepared is asked for": (f"{LEDGER}.open_prepared", 1),
-    "before the cursor is": (f"{LEDGER}.captured_cursor", 2),
-    "before the tables' states are": (f"{LEDGER}.table_states", 2),
+    "before what is prepared is asked for": (Point.PREPARED_ASKED, 1),
+    "before the cursor is": (Point.CURSOR_ASKED, 2),
+    "before the tables' states are": (Point.STATES_ASKED, 2),
 }
 """Calls that read the books: what was read before is of another moment than what is read then."""
 
