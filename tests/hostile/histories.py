@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import dataclass, field, fields, replace
-from datetime import UTC, datetime
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -18,25 +17,16 @@ from pipeline.errors import ForeignCommit, SegmentsLost
 from pipeline.places import Earliest, Latest
 from pipeline.ports.source import SourceServer
 from pipeline.replay.spans import Span
-from pipeline.revision import Revision
-from pipeline.runs.acknowledge import acknowledge
-from pipeline.runs.capture import capture
-from pipeline.runs.context import Unwatched
-from pipeline.runs.merge import merge
-from pipeline.runs.publish import publish
-from pipeline.runs.recovering.adopt import adopt
-from pipeline.runs.replaying.replay import replay
 from pipeline.runs.replaying.segments_found import changelog_of
 from pipeline.table import TableName
 from pipeline.table_state import TableCondition
 from tests.fix_mysql import MySqlStand
 from tests.mysql.logged import head
 from tests.mysql.reading import server
+from tests.outside import Unwatched, acknowledge, adopt, capture, merge, publish, replay
 from tests.positions.fake import FakeServer
-from tests.positions.follower import SOURCE, Follower
-from tests.twins.books import MemoryBooks
+from tests.positions.follower import SOURCE, Follower, KeptLedger
 from tests.twins.lake import MemoryLake
-from tests.twins.ledger import MemoryLedger
 from tests.twins.segments import print_of
 
 
@@ -127,18 +117,6 @@ class Real:
         return self
 
 
-def books_of(books: MemoryBooks) -> MemoryBooks:
-    """As they are now."""
-    copied = {
-        one.name: getattr(books, one.name)
-        if one.name == "identity"
-        else getattr(books, one.name).copy()
-        for one in fields(books)
-        if one.name != "turn"
-    }
-    return MemoryBooks(**copied)
-
-
 def lake_of(lake: MemoryLake) -> MemoryLake:
     """As it is now."""
     with lake.lock:  # another table is perhaps in the middle of its commit
@@ -151,7 +129,7 @@ class Moment:
     """Both sides as they were."""
 
     step: str
-    books: MemoryBooks
+    ledger: KeptLedger
     lake: MemoryLake
 
     def has_lake_of(self, other: Moment) -> bool:
@@ -186,7 +164,7 @@ class History:
 
     def keep(self, step: str) -> None:
         follower = self.follower
-        self.moments.append(Moment(step, books_of(follower.ledger.books), lake_of(follower.lake)))
+        self.moments.append(Moment(step, follower.kept_ledger(), lake_of(follower.lake)))
 
     def write(self) -> None:
         self.round += 1
@@ -196,7 +174,7 @@ class History:
         """All steps of a run, both sides kept after each. `wrongly`: with a defect, which takes
         the value of the row that every round changes for another."""
         chosen = self.follower
-        with chosen.ledger.lock(SOURCE, "test", None) as lease:
+        with chosen.leased() as lease:
             work = replace(chosen.work(), progress=_Watch(self))
             capture(work, lease)
             if wrongly:
@@ -211,17 +189,12 @@ class History:
 
     def replay(self) -> None:
         """What was read with a defect is read again."""
-        ledger, begin = self.follower.ledger, MemoryLedger.begin_revision
 
-        class Kept(MemoryLedger):
-            def begin_revision(kept, *told: Any) -> Revision:
-                revision = begin(kept, *told)
-                self.keep("a replay is under way")
-                return revision
+        def under_way() -> None:
+            self.keep("a replay is under way")
 
-        self.follower.ledger = Kept(self.follower.work().clock, ledger.books)
-        replayed(self.follower)
-        self.follower.ledger = ledger
+        with self.follower.beside_ledger("begin_revision", after=under_way):
+            replayed(self.follower)
         self.keep("replayed")
 
     def branched(self) -> History:
@@ -234,13 +207,9 @@ class History:
 
     def together(self, ledger: int, lake: int) -> Follower:
         """The ledger of one moment and the lake of another, followed."""
-        books, content = books_of(self.moments[ledger].books), lake_of(self.moments[lake].lake)
-        books.leases.clear()
-        return replace(
-            self.follower,
-            ledger=MemoryLedger(lambda: datetime.now(UTC), books),
-            lake=content,
-        )
+        follower = replace(self.follower, lake=lake_of(self.moments[lake].lake))
+        follower.restore_ledger(self.moments[ledger].ledger)
+        return follower
 
 
 def make_history(source: Source) -> History:
@@ -257,24 +226,20 @@ def make_history(source: Source) -> History:
 
 def replayed(follower: Follower) -> None:
     """All that was captured."""
-    with follower.ledger.lock(SOURCE, "test", None) as lease:
+    with follower.leased() as lease:
         replay(follower.work(), lease, Span(Earliest(), Latest()))
 
 
 def misread(follower: Follower, at: int = 0) -> None:
     """In the newest batch's changes of one table, whatever became of them since."""
-    books, lake = follower.ledger.books, follower.lake
-    batch = max(books.segments)
-    segments = list(books.segments[batch])
-    segment = segments[at]
-    [file] = segment.files
-    path = lake.path(f"{changelog_of(follower.work(), segment)}/{file.path}")
+    lake, recorded = follower.lake, follower.recorded_segments()
+    batch = max(recorded)
+    [file] = recorded[batch][at].files
+    path = lake.path(f"{changelog_of(follower.work(), recorded[batch][at])}/{file.path}")
     rows = lake.files[path].to_pylist()
     told = [{**row, "v": -1} if row["id"] == 1 else row for row in rows]
     lake.files[path] = pa.Table.from_pylist(told, schema=lake.files[path].schema)
-    size, digest = print_of(lake.files[path])
-    segments[at] = replace(segment, files=(replace(file, size=size, sha256=digest),))
-    books.segments[batch] = tuple(segments)
+    follower.record_otherwise(batch, at, *print_of(lake.files[path]))
 
 
 def go_on(follower: Follower) -> bool:
@@ -287,16 +252,16 @@ def go_on(follower: Follower) -> bool:
             assert "lockstep adopt --source shop --reason" in error.hint
             assert not signed, f"signed, and refused again: {error}"
             signed = True
-            with follower.ledger.lock(SOURCE, "test", None) as lease:
+            with follower.leased() as lease:
                 adopt(follower.work(), lease, author="somebody", reason="a trial")
             continue
-        states = follower.ledger.table_states(SOURCE)
+        states = follower.states()
         quarantined = [
             t for t, one in states.items() if one.condition is TableCondition.QUARANTINED
         ]
         if not quarantined:
             break
-        with follower.ledger.lock(SOURCE, "test", None) as lease:
+        with follower.leased() as lease:
             for table in quarantined:
                 follower.ledger.release_table(lease, table, author="somebody", reason="a trial")
     return signed
@@ -317,7 +282,7 @@ def recorded(follower: Follower) -> dict[str, set[str]]:
     """The files that the ledger has of each changelog, and the lake has as they were recorded."""
     found: dict[str, set[str]] = {}
     work = follower.work()
-    for segments in follower.ledger.books.segments.values():
+    for segments in follower.recorded_segments().values():
         for segment in segments:
             folder = changelog_of(work, segment)
             there = [one for one in segment.files if not work.segments.damaged(folder, [one])]

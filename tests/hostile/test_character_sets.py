@@ -19,7 +19,7 @@ from pipeline.errors import TableError
 from pipeline.table import TableName
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server
-from tests.positions.follower import SOURCE, Follower
+from tests.positions.follower import Follower
 
 Rows = list[tuple[str, ...]]
 
@@ -141,7 +141,7 @@ def begun(stand: MySqlStand, database: str) -> Follower:
 
 
 def stopped_tables(follower: Follower) -> set[TableName]:
-    states = follower.ledger.table_states(SOURCE)
+    states = follower.states()
     return {table for table, one in states.items() if one.stopped is not None}
 
 

@@ -12,7 +12,7 @@ from pipeline.engines import engine_of, why_refused
 from pipeline.table_state import TableCondition
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server
-from tests.positions.follower import SOURCE, Follower
+from tests.positions.follower import Follower
 from tests.positions.paused import Shop
 
 COLUMNS = "(id int not null, v int not null{key})"
@@ -92,7 +92,7 @@ def _try(shop: Shop, *given: str) -> None:
 
 
 def require_told(shop: Shop) -> None:
-    states = shop.follower.ledger.table_states(SOURCE)
+    states = shop.follower.states()
     for listed in server(shop.stand).tables():
         if listed.name.database != shop.name:
             continue

@@ -21,10 +21,6 @@ from pipeline.foreign_commits import Ahead, Foreign, Passed, Unknown, foreign, j
 from pipeline.lake_commit import LakeCommit, LogAbove, stamp
 from pipeline.ports.changelog import Published
 from pipeline.ports.mirror_writes import MirrorWrite
-from pipeline.runs.acknowledge import acknowledge
-from pipeline.runs.agreement.lake_logs import astray
-from pipeline.runs.capture import capture
-from pipeline.runs.merge import merge
 from pipeline.table_state import TableCondition, TableState
 from resources.lake import delta_log
 from resources.lake.changelog import DeltaChangelog
@@ -35,6 +31,7 @@ from resources.lake.mirror import SparkMirrors
 from resources.lake.pin import Head
 from resources.lake.session import SparkProcess
 from tests.lake.conftest import Lake
+from tests.outside import acknowledge, astray, capture, merge
 from tests.positions.fake import TABLE, FakeServer
 from tests.positions.follower import SOURCE, Follower
 from tests.positions.one_table import NOBODY
@@ -224,12 +221,12 @@ class Stand:
         )
 
     def run(self) -> TableState:
-        with self.follower.ledger.lock(SOURCE, "test", None) as lease:
+        with self.follower.leased() as lease:
             work = self.work()
             capture(work, lease)
             merge(work, lease)
             acknowledge(work, lease)
-        return self.follower.ledger.table_states(SOURCE)[TABLE]
+        return self.follower.states()[TABLE]
 
     def write(self) -> None:
         key = len(self.fake.writes) + 2
@@ -243,7 +240,7 @@ class Stand:
             session.sql(statement.format(t=t)).collect()
 
     def release(self) -> None:
-        with self.follower.ledger.lock(SOURCE, "test", None) as lease:
+        with self.follower.leased() as lease:
             self.follower.ledger.release_table(lease, TABLE, author="us", reason="a trial")
 
     def require_same(self) -> None:

@@ -29,18 +29,6 @@ from pipeline.errors import SpanRefused
 from pipeline.lake_commit import LakeCommit
 from pipeline.places import AtCoordinates, Earliest, Latest, Place
 from pipeline.replay.spans import Span
-from pipeline.runs.acknowledge import acknowledge
-from pipeline.runs.agreement.changelog_files import agree
-from pipeline.runs.agreement.lake_logs import astray, moved_changelogs
-from pipeline.runs.capture import capture
-from pipeline.runs.context import Workplace
-from pipeline.runs.inspecting.table_commands import Asked, give_order
-from pipeline.runs.merge import merge
-from pipeline.runs.publish import publish
-from pipeline.runs.recovering.recover import foresee, recover
-from pipeline.runs.replaying.replay import replay
-from pipeline.runs.replaying.report import ReplayReport
-from pipeline.runs.upkeeping.changes import let_go, plan_changes
 from pipeline.segment import SourceTable
 from pipeline.table_state import OrderKind, TableCondition, TableState
 from resources.lake import delta_log
@@ -52,6 +40,24 @@ from resources.lake.segments import ParquetSegments
 from resources.lake.session import SparkProcess
 from resources.lake.storage import sha256_of
 from tests.hostile.test_foreign_commits import delta_as_it_comes
+from tests.outside import (
+    Asked,
+    ReplayReport,
+    Workplace,
+    acknowledge,
+    agree,
+    astray,
+    capture,
+    foresee,
+    give_order,
+    let_go,
+    merge,
+    moved_changelogs,
+    plan_changes,
+    publish,
+    recover,
+    replay,
+)
 from tests.positions.fake import TABLE, FakeServer
 from tests.positions.follower import SOURCE, Follower
 from tests.positions.one_table import NOBODY
@@ -154,12 +160,12 @@ class Source:
             self.fake.write(key, None if number % 5 == 4 else number)
 
     def capture(self) -> None:
-        with self.follower.ledger.lock(SOURCE, "test", None) as lease:
+        with self.follower.leased() as lease:
             capture(self.work(), lease)
 
     def run(self) -> TableState:
         self.calm.run()
-        with self.follower.ledger.lock(SOURCE, "test", None) as lease:
+        with self.follower.leased() as lease:
             work = self.work()
             capture(work, lease)
             merge(work, lease)
@@ -167,16 +173,16 @@ class Source:
         return self.state()
 
     def state(self) -> TableState:
-        return self.follower.ledger.table_states(SOURCE)[TABLE]
+        return self.follower.states()[TABLE]
 
     def replay(
         self, since: Place = EARLIEST, until: Place = LATEST, *, commit: bool = True
     ) -> ReplayReport:
-        with self.follower.ledger.lock(SOURCE, "test", None) as lease:
+        with self.follower.leased() as lease:
             return replay(self.work(), lease, Span(since, until), commit=commit)
 
     def order(self, kind: OrderKind) -> None:
-        with self.follower.ledger.lock(SOURCE, "test", None) as lease:
+        with self.follower.leased() as lease:
             asked = Asked(TABLE, "somebody", "a trial")
             give_order(self.work(), lease, kind, asked, lambda _: None)
 
@@ -200,10 +206,10 @@ class Source:
         if foresee(self.work(), batch).reloads:
             return
         if known:
-            with self.follower.ledger.lock(SOURCE, "test", None) as lease:
+            with self.follower.leased() as lease:
                 assert all(one.left is None for one in agree(self.work(), lease))
-        self.follower.ledger = MemoryLedger(self.clock)
-        with self.follower.ledger.lock(SOURCE, "test", None) as lease:
+        self.follower.lose_ledger()
+        with self.follower.leased() as lease:
             recover(self.work(), lease, author="somebody", behind=batch)
 
     # -- what there is -------------------------------------------------------------------------
@@ -247,16 +253,14 @@ class Source:
     def miscapture(self) -> None:
         """What is captured next has another value than the log, and ledger and lake believe it."""
         self.capture()
-        books = self.follower.ledger.books
-        batch = max(books.segments)
-        [segment] = books.segments[batch]
-        [file] = segment.files
+        recorded = self.follower.recorded_segments()
+        batch = max(recorded)
+        [file] = recorded[batch][0].files
         path = self.folder / CHANGELOG / file.path
         rows = pq.ParquetFile(path).read()
         wrong = pa.array([-5] * rows.num_rows, rows.schema.field("v").type)
         pq.write_table(rows.set_column(rows.schema.get_field_index("v"), "v", wrong), path)
-        wrongly = replace(file, size=path.stat().st_size, sha256=sha256_of(path))
-        books.segments[batch] = (replace(segment, files=(wrongly,)),)
+        self.follower.record_otherwise(batch, 0, path.stat().st_size, sha256_of(path))
         self.run()
 
     def told(self) -> list[str]:
@@ -388,7 +392,7 @@ def test_files_that_were_compacted_and_deleted(source: Source) -> None:
         source.run()
     compact(source.table())
     vacuum(source.table())
-    batches = source.follower.ledger.live_batches(SOURCE, 1, 1 << 60)
+    batches = source.follower.live_batches()
     part = source.replay(AtCoordinates(batches[-2].start.at))
     assert source.changes() == source.wanted()
     assert part.wrong_changelogs
@@ -455,7 +459,7 @@ def test_a_commit_between_a_look_and_our_own(source: Source, step: str, name: st
 def test_a_batch_that_was_published_and_not_merged(source: Source) -> None:
     """Its files are listed already, and are listed again."""
     source.write(1, 2)
-    with source.follower.ledger.lock(SOURCE, "test", None) as lease:
+    with source.follower.leased() as lease:
         work = source.work()
         capture(work, lease)
         publish(work, lease)
@@ -477,7 +481,7 @@ def test_a_compaction_of_several_batches(source: Source, name: str) -> None:
     assert source.changes() == source.wanted()
     for folder in (CHANGELOG, source_table_path(SOURCE, SourceTable.TRANSACTIONS)):
         FOREIGN["compact"](source.table(folder))
-    batches = source.follower.ledger.live_batches(SOURCE, 1, 1 << 60)
+    batches = source.follower.live_batches()
     source.undo(batches[-3].id)
     source.write(3)
     source.run()
@@ -576,7 +580,7 @@ class Chance:
 
     def replay(self) -> None:
         self.source.run()
-        batches = self.source.follower.ledger.live_batches(SOURCE, 1, 1 << 60)
+        batches = self.source.follower.live_batches()
         batch = self.random.choice(batches)
         places: list[Place] = [EARLIEST, AtCoordinates(batch.start.at)]
         since = self.random.choice(places)
@@ -593,7 +597,7 @@ class Chance:
 
     def undo(self) -> None:
         self.source.come_back()
-        batches = self.source.follower.ledger.live_batches(SOURCE, 1, 1 << 60)
+        batches = self.source.follower.live_batches()
         if len(batches) > 3:
             self.source.undo(batches[-2].id, known=self.random.random() < 0.5)
             self.source.come_back()

@@ -20,7 +20,6 @@ import pytest
 
 from pipeline.binlog.text.charsets import text_decoder
 from pipeline.position import Coordinates
-from pipeline.runs.comparing.verify_rows import verify
 from pipeline.schema.collations import canonical_charset
 from pipeline.schema.comparable import disagreements
 from pipeline.schema.evolve import evolve
@@ -34,6 +33,7 @@ from tests.fix_mysql import MySqlStand
 from tests.hostile.random_literals import MARIADB, MYSQL, SESSIONS, Session, pair
 from tests.mysql.logged import head
 from tests.mysql.reading import server
+from tests.outside import verify
 from tests.positions.follower import Follower
 from tests.schema.logged_items import Logged, facts_of, logged
 

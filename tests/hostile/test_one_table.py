@@ -6,13 +6,13 @@ from __future__ import annotations
 import pytest
 
 from pipeline.errors import MirrorRefused
-from pipeline.runs.comparing.verify_rows import verify
 from pipeline.table_state import OrderKind, TableCondition
 from resources.mysql import connection, session
 from tests.fix_mysql import MySqlStand
 from tests.mysql.logged import head
 from tests.mysql.reading import server
-from tests.positions.follower import SOURCE, Follower
+from tests.outside import verify
+from tests.positions.follower import Follower
 from tests.positions.paused import Shop, open_shop
 from tests.twins.mirrors import MemoryMirrors
 
@@ -124,7 +124,7 @@ def test_a_table_that_may_not_be_read_as_a_whole_waits_alone(
         if state.condition is TableCondition.ACTIVE:
             assert (metadata, start) == ("FULL", None)
             shop.require_whole("a")
-            assert shop.table("a") in {one.table for one in shop.follower.ledger.partial(SOURCE)}
+            assert shop.table("a") in {one.table for one in shop.follower.partial()}
             [told] = verify(shop.follower.work()).not_compared
             assert lacks in told.reason
             assert told.hint == grant

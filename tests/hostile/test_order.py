@@ -9,10 +9,10 @@ from random import Random
 
 import pytest
 
-from pipeline.runs.comparing.verify_rows import verify
 from tests.e2e.project import head
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server
+from tests.outside import verify
 from tests.positions.follower import SOURCE, Follower
 
 TABLES = (

@@ -5,14 +5,12 @@ once, and reads no table from the source that has a mirror.
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime
 from random import Random
 
 import pytest
 
 from pipeline.errors import ForeignCommit, PositionPurged, VersionSetUnknown
 from pipeline.lake_commit import said_of, stamp
-from pipeline.runs.recovering.recover import RecoveryOutcome, foresee, recover
 from pipeline.table import TableName
 from tests.chance import by_chance, seed_of
 from tests.e2e.test_recovery import Writer
@@ -21,11 +19,10 @@ from tests.hostile.histories import History, Made, Real, make_history
 from tests.hostile.test_restored import DRAWN, require_equal
 from tests.mysql.logged import head
 from tests.mysql.reading import server
+from tests.outside import RecoveryOutcome, foresee, recover
 from tests.positions.fake import FakeServer
 from tests.positions.follower import SOURCE, Follower
 from tests.positions.one_table import NOBODY
-from tests.twins.books import MemoryBooks
-from tests.twins.ledger import MemoryLedger
 
 
 @pytest.fixture
@@ -40,13 +37,13 @@ def real(mysql: MySqlStand, database: str) -> History:
 
 def without_ledger(history: History, moment: int) -> Follower:
     follower = history.together(moment, moment)
-    follower.ledger = MemoryLedger(lambda: datetime.now(UTC), MemoryBooks())
+    follower.lose_ledger()
     return follower
 
 
 def recovered(follower: Follower, behind: int | None = None) -> RecoveryOutcome:
     foreseen = foresee(follower.work(), behind)
-    with follower.ledger.lock(SOURCE, "test", None) as lease:
+    with follower.leased() as lease:
         done = recover(follower.work(), lease, author="somebody", behind=behind)
     assert done == foreseen, "what was shown is what was done"
     return done
@@ -67,7 +64,7 @@ def tried(history: History, moment: int) -> None:
     history.write()
     follower.run()
     require_equal(history, follower)
-    follower.ledger = MemoryLedger(lambda: datetime.now(UTC), MemoryBooks())
+    follower.lose_ledger()
     assert not recovered(follower).reloads, "lost once more"
     history.write()
     follower.run()
@@ -93,7 +90,7 @@ def undone(follower: Follower, behind: int) -> RecoveryOutcome:
     """Shown with the ledger that holds the source, and done with a new one."""
     shown = foresee(follower.work(), behind)
     assert shown.held
-    follower.ledger = MemoryLedger(lambda: datetime.now(UTC), MemoryBooks())
+    follower.lose_ledger()
     done = recovered(follower, behind)
     assert done == replace(shown, held=False)
     return done
@@ -121,7 +118,7 @@ class Undoing:
 
     def run(self) -> None:
         self.follower.run()
-        [newest] = self.follower.ledger.batches(SOURCE, limit=1)
+        [newest] = self.follower.batches(limit=1)
         self.left[newest.id] = shown_by(self.follower)
         assert shown_by(self.follower) == self.source()
 
@@ -175,7 +172,7 @@ def test_runs_that_are_undone_by_chance(mysql: MySqlStand, database: str, rounds
 def test_back_behind_every_batch(history: History) -> None:
     """Named by its number; one that the lake does not tell of is refused: nobody gave it, or it had
     nothing."""
-    numbers = sorted(history.moments[-1].books.batches)
+    numbers = sorted(history.moments[-1].ledger.books.batches)
     for batch in numbers[1:]:
         branch = history.branched()
         follower = branch.together(-1, -1)
@@ -277,22 +274,16 @@ def test_what_was_cut_off_is_done_by_the_next(history: History, call: str, when:
 
 def cut_off(history: History, moment: int, behind: int | None, call: str, when: str) -> None:
     follower = without_ledger(history, moment)
-    make = getattr(MemoryLedger, call)
 
-    def cut(self: MemoryLedger, *given: object, **named: object) -> object:
-        if when == "after":
-            make(self, *given, **named)
+    def cut() -> None:
         raise _CutOff
 
-    class Cut(MemoryLedger):
-        pass
-
-    setattr(Cut, call, cut)
-    books = follower.ledger.books
-    follower.ledger = Cut(follower.work().clock, books)
-    with follower.ledger.lock(SOURCE, "test", None) as lease, pytest.raises(_CutOff):
+    with (
+        follower.beside_ledger(call, **{when: cut}),
+        follower.leased() as lease,
+        pytest.raises(_CutOff),
+    ):
         recover(follower.work(), lease, author="somebody", behind=behind)
-    follower.ledger = MemoryLedger(follower.work().clock, books)
     recovered(follower, behind)
     history.write()
     follower.run()

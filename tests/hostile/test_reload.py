@@ -9,13 +9,10 @@ import pytest
 
 from pipeline.errors import ForeignCommit
 from pipeline.policies import LakePolicies, Readers
-from pipeline.runs.agreement.lake_logs import astray
-from pipeline.runs.capture import capture
-from pipeline.runs.inspecting.plan import make_plan
-from pipeline.runs.merge import merge
 from pipeline.runs.rejoining.rejoin import ReadAgain, Rebuild
 from pipeline.table_state import OrderKind, TableCondition, TableEventKind
 from tests.fix_mysql import MySqlStand
+from tests.outside import astray, capture, make_plan, merge
 from tests.positions.follower import SOURCE
 from tests.positions.paused import Shop, open_shop
 
@@ -155,11 +152,11 @@ def test_captured_files_are_lost_of_a_batch_that_others_show(shop: Shop) -> None
     makes it whole from the source, for the changelog has not all."""
     write(shop, 2)
     shop.do("alter table a add column c int default 5", "insert into a (id, v) values (50, 1)")
-    with shop.follower.ledger.lock(SOURCE, "test", None) as lease:
+    with shop.follower.leased() as lease:
         capture(shop.follower.work(), lease)
     folder = f"memory:/{SOURCE}/_changes/{shop.name}/"
     files = sorted(path for path in shop.follower.lake.files if path.startswith(f"{folder}a/"))
-    with shop.follower.ledger.lock(SOURCE, "test", None) as lease:
+    with shop.follower.leased() as lease:
         merge(shop.follower.work(), lease, frozenset({shop.table("b")}))
     del shop.follower.lake.files[files[-1]]
     write(shop, 3)

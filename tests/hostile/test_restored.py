@@ -14,11 +14,8 @@ from itertools import product
 import pytest
 
 from pipeline.changes.layout import changelog_path
-from pipeline.decisions import Lease, RecordedDecision
+from pipeline.decisions import RecordedDecision
 from pipeline.errors import ForeignCommit
-from pipeline.revision import Revision
-from pipeline.runs.agreement.claim import disagreement
-from pipeline.runs.recovering.adopt import KIND, adopt
 from tests.chance import by_chance
 from tests.fix_mysql import MySqlStand
 from tests.hostile.histories import (
@@ -32,11 +29,10 @@ from tests.hostile.histories import (
     recorded,
     replayed,
 )
+from tests.outside import KIND, adopt, disagreement
 from tests.positions.fake import FakeServer
 from tests.positions.follower import SOURCE, Follower
 from tests.positions.one_table import NOBODY
-from tests.twins.books import MemoryBooks
-from tests.twins.ledger import MemoryLedger
 
 DRAWN = 3
 """So many moments, or pairs of them, of a real server in each `make test`; all of them in
@@ -141,32 +137,32 @@ def test_a_replay_hides_no_commit_of_others(history: History) -> None:
     """Somebody wrote to the changelog before it: the next run tells."""
     history = history.branched()
     follower = history.together(-1, -1)
-    [table] = follower.ledger.table_states(SOURCE)
+    [table] = follower.states()
     commits = follower.lake.tables[changelog_path(SOURCE, table)]
     commits.append(replace(commits[-1], app_id="", user_metadata="", files=()))
     misread(follower)
     replayed(follower)
     history.write()
     follower.run()
-    assert "is not Lockstep's" in (follower.ledger.table_states(SOURCE)[table].reason or "")
+    assert "is not Lockstep's" in (follower.states()[table].reason or "")
 
 
 def test_a_replay_that_cannot_be_ended_is_taken_back(real: History) -> None:
     """It was cut off between two changelogs, and the file for the other one is lost."""
 
-    class CutOff(MemoryLedger):
-        def settle_revision(self, lease: Lease, revision: Revision) -> None:
-            raise KeyboardInterrupt
+    def cut_off() -> None:
+        raise KeyboardInterrupt
 
     follower = real.together(-1, -1)
     for at in range(2):
         misread(follower, at)
-    books = follower.ledger.books
-    follower.ledger = CutOff(follower.work().clock, books)
-    with pytest.raises(KeyboardInterrupt):
+    with (
+        follower.beside_ledger("settle_revision", before=cut_off),
+        pytest.raises(KeyboardInterrupt),
+    ):
         replayed(follower)
-    follower.ledger = MemoryLedger(follower.work().clock, books)
-    last = changelog_path(SOURCE, books.segments[max(books.segments)][1].table)
+    recorded = follower.recorded_segments()
+    last = changelog_path(SOURCE, recorded[max(recorded)][1].table)
     [new] = follower.lake.tables[last].pop().files[-1:]
     del follower.lake.files[follower.lake.path(f"{last}/{new}")]
     assert go_on(follower), "a hand-over takes it back"
@@ -185,19 +181,19 @@ def of_another(history: History) -> Follower:
     """A new ledger on the lake as it is now: `.lockstep` was deleted, or there is a second
     configuration."""
     follower = history.together(-1, -1)
-    follower.ledger = MemoryLedger(follower.work().clock, MemoryBooks())
+    follower.lose_ledger()
     return follower
 
 
 def refusal(follower: Follower) -> ForeignCommit:
     """A run is refused before anything is written to either side."""
     files, tables = set(follower.lake.files), dict(follower.lake.tables)
-    batches = follower.ledger.batches(SOURCE)
+    batches = follower.batches()
     with pytest.raises(ForeignCommit) as caught:
         follower.run()
     assert set(follower.lake.files) == files
     assert follower.lake.tables == tables
-    assert follower.ledger.batches(SOURCE) == batches
+    assert follower.batches() == batches
     told = disagreement(follower.work())
     assert told is not None
     assert told.message == caught.value.message
@@ -210,7 +206,7 @@ def test_a_folder_belongs_to_one_ledger(history: History) -> None:
     error = refusal(follower)
     assert mine in error.message
     assert follower.ledger.identity() in error.message
-    newest = history.follower.ledger.batches(SOURCE)[0]
+    newest = history.follower.batches()[0]
     assert newest.end is not None
     assert f"batch {newest.id} up to {newest.end.at}" in error.message
 
@@ -220,7 +216,7 @@ def test_a_new_ledger_that_takes_over_begins_anew(history: History) -> None:
     follower = of_another(history)
     before = follower.mirror(f"{history.source.name}.t")
     refusal(follower)
-    with follower.ledger.lock(SOURCE, "test", None) as lease:
+    with follower.leased() as lease:
         done = adopt(follower.work(), lease, author="somebody", reason="the old one is gone")
     (kept,) = done.moved_to
     moved = follower.lake.tables[f"{kept}/shop/t"][-1].rows.to_pylist()
@@ -228,18 +224,18 @@ def test_a_new_ledger_that_takes_over_begins_anew(history: History) -> None:
     (decided,) = _handovers(follower)
     assert (decided.decision.author, decided.decision.reason) == ("somebody", "the old one is gone")
     follower.run()
-    assert follower.ledger.acknowledged_cursor(SOURCE) is not None
+    assert follower.acknowledged() is not None
 
 
 def _handovers(follower: Follower) -> list[RecordedDecision]:
-    found = follower.ledger.decisions(SOURCE, limit=100)
+    found = follower.decisions(limit=100)
     return [one for one in found if one.decision.kind == KIND]
 
 
 def test_the_ledger_that_was_left_refuses(history: History) -> None:
     """Once another one has taken the folder over, the first one's runs end."""
     follower = of_another(history)
-    with follower.ledger.lock(SOURCE, "test", None) as lease:
+    with follower.leased() as lease:
         adopt(follower.work(), lease, author="somebody", reason="moved")
     old = history.together(-1, -1)
     old.lake = follower.lake

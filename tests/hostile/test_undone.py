@@ -19,26 +19,18 @@ import pytest
 
 from pipeline.claim import BatchSpan, Claim
 from pipeline.errors import ForeignCommit, LockstepError, PositionPurged, SegmentsLost
-from pipeline.runs.acknowledge import acknowledge
-from pipeline.runs.capture import capture
-from pipeline.runs.context import Workplace
-from pipeline.runs.merge import merge
-from pipeline.runs.publish import publish
-from pipeline.runs.recovering.adopt import adopt
-from pipeline.runs.recovering.recover import foresee, recover
 from pipeline.table import TableName
 from pipeline.table_state import TableCondition
 from resources.lake.claims import FileClaims
 from tests.chance import seed_of
 from tests.fix_mysql import MySqlStand
-from tests.hostile.histories import books_of, go_on, lake_of, replayed
+from tests.hostile.histories import go_on, lake_of, replayed
 from tests.hostile.test_recovered import recovered, undone
 from tests.mysql.logged import head
 from tests.mysql.reading import server
-from tests.positions.follower import SOURCE, Follower
-from tests.twins.books import MemoryBooks
+from tests.outside import Workplace, acknowledge, adopt, capture, foresee, merge, publish, recover
+from tests.positions.follower import SOURCE, Follower, KeptLedger
 from tests.twins.lake import MemoryCommit, MemoryLake
-from tests.twins.ledger import MemoryLedger
 
 
 def followed(mysql: MySqlStand, name: str) -> Follower:
@@ -48,13 +40,13 @@ def followed(mysql: MySqlStand, name: str) -> Follower:
 
 def without_ledger(follower: Follower) -> None:
     """An empty one is in its place."""
-    follower.ledger = MemoryLedger(lambda: datetime.now(UTC), MemoryBooks())
+    follower.lose_ledger()
 
 
 def require_equal(follower: Follower, mysql: MySqlStand, name: str) -> None:
     """Each table of the database is followed, its mirror is the table, and no change is in its
     changelogs twice."""
-    states = follower.ledger.table_states(SOURCE)
+    states = follower.states()
     tables = [str(row[0]) for row in mysql.rows(f"show tables from {name}")]
     for table in tables:
         state = states[TableName(name, table)]
@@ -97,7 +89,7 @@ def renamed(mysql: MySqlStand, name: str) -> Follower:
         "update b set v = v + 10",
     )
     follower.run()
-    [newest] = follower.ledger.batches(SOURCE, limit=1)
+    [newest] = follower.batches(limit=1)
     assert (newest.id, follower.ledger.source_parts(4)) == (4, [])
     return follower
 
@@ -135,7 +127,7 @@ def test_a_ledger_that_a_recovery_began_to_leave_does_not_go_on(
     follower = renamed(mysql, database)
     ledger = follower.ledger
     without_ledger(follower)
-    with follower.ledger.lock(SOURCE, "test", None) as lease, pytest.raises(CutOff):
+    with follower.leased() as lease, pytest.raises(CutOff):
         recover(mortal(follower.work(), 3), lease, author="somebody", behind=2)
     follower.ledger = ledger
     with pytest.raises(ForeignCommit, match="went back to the end of batch 2"):
@@ -162,7 +154,7 @@ def test_a_batch_that_was_gone_back_to_counts(mysql: MySqlStand, database: str) 
     follower.run()
     commits = follower.lake.tables[f"{SOURCE}/{database}/a"]
     commits[-1] = replace(commits[-1], rows=commits[-1].rows.slice(0, 0))
-    with follower.ledger.lock(SOURCE, "test", None) as lease:
+    with follower.leased() as lease:
         table = TableName(database, "a")
         follower.ledger.order_load(lease, table, author="somebody", reason="a trial")
     follower.run()
@@ -252,10 +244,10 @@ def test_a_hand_over_keeps_what_the_ledger_was_made_from(mysql: MySqlStand, data
     follower.run()
     without_ledger(follower)
     recovered(follower)
-    older = books_of(follower.ledger.books)
+    older = follower.kept_ledger()
     mysql.execute(f"use {database}", "insert into a values (2)")
     follower.run()
-    follower.ledger = MemoryLedger(lambda: datetime.now(UTC), older)
+    follower.restore_ledger(older)
     assert go_on(follower)
     folder = follower.lake.tables[f"{SOURCE}/_changes/{database}/a"]
     kinds = [(row["id"], row["_change_type"]) for row in folder[-1].rows.to_pylist()]
@@ -275,10 +267,10 @@ def test_an_older_ledger_without_the_claim(
         follower.run()
     else:
         follower.capture()
-    older = books_of(follower.ledger.books)
+    older = follower.kept_ledger()
     mysql.execute(f"insert into {database}.a values (1)")
     follower.capture()
-    with follower.ledger.lock(SOURCE, "test", None) as lease:
+    with follower.leased() as lease:
         publish(follower.work(), lease)
     del follower.lake.claims[SOURCE]
     lake = lake_of(follower.lake)
@@ -286,10 +278,10 @@ def test_an_older_ledger_without_the_claim(
     done = False
     for calls in count(1, step=4):
         follower.lake = lake_of(lake)
-        follower.ledger = MemoryLedger(lambda: datetime.now(UTC), books_of(older))
+        follower.restore_ledger(older)
         with pytest.raises(ForeignCommit, match="the ledger is behind its lake"):
             follower.run()
-        with follower.ledger.lock(SOURCE, "test", None) as lease, suppress(CutOff):
+        with follower.leased() as lease, suppress(CutOff):
             adopt(mortal(follower.work(), calls), lease, author="somebody", reason="a trial")
             done = True
         go_on(follower)
@@ -312,12 +304,12 @@ def test_a_table_is_dropped_whose_files_are_lost(mysql: MySqlStand, database: st
     mysql.execute(f"insert into {database}.a values (1)")
     follower.capture()
     follower.lake = older
-    with follower.ledger.lock(SOURCE, "test", None) as lease:
+    with follower.leased() as lease:
         adopt(follower.work(), lease, author="somebody", reason="a trial")
     mysql.execute(f"drop table {database}.a")
     go_on(follower)
     require_equal(follower, mysql, database)
-    states = follower.ledger.table_states(SOURCE)
+    states = follower.states()
     assert states[TableName(database, "a")].condition is TableCondition.DROPPED
     assert not follower.ledger.pending(SOURCE)
 
@@ -452,7 +444,7 @@ class Chaos:
 
     writer: Writer
     follower: Follower
-    older: list[tuple[MemoryBooks, MemoryLake]] = field(default_factory=list)
+    older: list[tuple[KeptLedger, MemoryLake]] = field(default_factory=list)
 
     @property
     def random(self) -> Random:
@@ -497,21 +489,21 @@ class Chaos:
 
     def _tried(self, steps: Callable[[Workplace, Any], Any]) -> None:
         try:
-            with self.follower.ledger.lock(SOURCE, "test", None) as lease:
+            with self.follower.leased() as lease:
                 steps(mortal(self.follower.work(), self._calls()), lease)
         except CutOff:
             pass
         except (ForeignCommit, SegmentsLost):
             self._adopt()
-        books = self.follower.ledger.books
-        self.older = [*self.older[-8:], (books_of(books), lake_of(self.follower.lake))]
+        kept = self.follower.kept_ledger(), lake_of(self.follower.lake)
+        self.older = [*self.older[-8:], kept]
 
     def _calls(self) -> int:
         """Until the process ends; most do not."""
         return self.random.choice((0, 0, 0, self.random.randint(1, 60)))
 
     def _one(self) -> Sequence[TableName]:
-        states = self.follower.ledger.table_states(SOURCE).items()
+        states = self.follower.states().items()
         active = [table for table, state in states if state.condition is TableCondition.ACTIVE]
         return self.random.sample(sorted(active), min(1, len(active)))
 
@@ -534,7 +526,7 @@ class Chaos:
     def disturb(self) -> None:
         """Somebody else writes to a mirror, and the table is quarantined."""
         for table in self._one():
-            mirror = self.follower.ledger.table_states(SOURCE)[table].mirror
+            mirror = self.follower.states()[table].mirror
             if commits := self.follower.lake.tables.get(mirror):
                 commits.append(MemoryCommit("", 0, "", commits[-1].rows))
         self.writer.write()
@@ -579,7 +571,7 @@ class Chaos:
     # What becomes of the two sides.
 
     def undo(self) -> None:
-        batches = self.follower.ledger.batches(SOURCE, limit=6)
+        batches = self.follower.batches(limit=6)
         if not batches:
             return
         behind = self.random.choice(batches).id
@@ -602,7 +594,7 @@ class Chaos:
         without_ledger(self.follower)
         for calls in (self._calls(), 0):
             try:
-                with self.follower.ledger.lock(SOURCE, "test", None) as lease:
+                with self.follower.leased() as lease:
                     work = mortal(self.follower.work(), calls)
                     recover(work, lease, author="somebody", behind=behind)
             except CutOff:
@@ -627,9 +619,7 @@ class Chaos:
 
     def restore_ledger(self) -> None:
         if self.older:
-            books = books_of(self.random.choice(self.older)[0])
-            books.leases.clear()
-            self.follower.ledger = MemoryLedger(lambda: datetime.now(UTC), books)
+            self.follower.restore_ledger(self.random.choice(self.older)[0])
             self.random.choice((self.run, self.writer.write))()
 
     def restore_lake(self) -> None:
@@ -653,7 +643,7 @@ class Chaos:
         """Cut off at times; then the same again, or not."""
         for calls in (self._calls(), 0):
             try:
-                with self.follower.ledger.lock(SOURCE, "test", None) as lease:
+                with self.follower.leased() as lease:
                     work = mortal(self.follower.work(), calls)
                     adopt(work, lease, author="somebody", reason="a trial")
             except CutOff:

@@ -9,11 +9,11 @@ from contextlib import contextmanager
 import pytest
 
 from pipeline.errors import TableError
-from pipeline.runs.comparing.verify_rows import verify
 from pipeline.source_warnings import HARMLESS, LIMITS, SourceWarning, require_harmless
 from pipeline.table import TableName
 from pipeline.table_state import TableCondition
 from tests.fix_mysql import MySqlStand
+from tests.outside import verify
 from tests.positions.paused import open_shop
 
 LIMIT = 4096

@@ -6,12 +6,15 @@ Does not: servers (`servers`), what is to be true (the tests).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from pipeline.batch import Batch, Cursor
 from pipeline.bounds import Budget
+from pipeline.decisions import Lease, RecordedDecision
 from pipeline.places import Place, parse_place
 from pipeline.policies import LakePolicies, OnSourceChanged, StartPolicies
 from pipeline.ports.source import SourceServer
@@ -20,9 +23,12 @@ from pipeline.runs.capture import capture
 from pipeline.runs.context import Unwatched, Workplace
 from pipeline.runs.merge import merge
 from pipeline.runs.reports import CaptureReport
+from pipeline.segment import Segment
 from pipeline.source_plan import SnapshotPlan, SourcePlan, StandbyPlan
 from pipeline.table import TableName
+from pipeline.table_state import Extent, TableState
 from pipeline.tables import NamePatterns, TablePatterns
+from tests.twins.books import MemoryBooks
 from tests.twins.changelog import MemoryChangelog
 from tests.twins.claims import MemoryClaims
 from tests.twins.lake import MemoryLake
@@ -97,12 +103,12 @@ class Follower:
 
     def capture(self, until: str | None = None) -> CaptureReport:
         """The first step alone: what is captured waits."""
-        with self.ledger.lock(SOURCE, "test", None) as lease:
+        with self.leased() as lease:
             return capture(self.work(until), lease)
 
     def run(self, until: str | None = None) -> CaptureReport:
         """All three steps."""
-        with self.ledger.lock(SOURCE, "test", None) as lease:
+        with self.leased() as lease:
             work = self.work(until)
             report = capture(work, lease)
             merge(work, lease)
@@ -111,8 +117,93 @@ class Follower:
 
     def choose(self, place: str, reason: str = "because") -> None:
         """What `lockstep start-at` records."""
-        with self.ledger.lock(SOURCE, "test", None) as lease:
+        with self.leased() as lease:
             self.ledger.choose_start(lease, place=place, reason=reason, author="somebody")
+
+    # The ledger, lost and found: tests that judge from outside do it here, and nowhere else.
+
+    def lose_ledger(self) -> None:
+        """There is an empty one in its place: `.lockstep` was deleted."""
+        self.ledger = MemoryLedger(self.ledger.clock, MemoryBooks())
+
+    def kept_ledger(self) -> KeptLedger:
+        """A copy of it as it is now."""
+        return KeptLedger(_copied(self.ledger.books))
+
+    def restore_ledger(self, kept: KeptLedger) -> None:
+        """The copy takes its place, and nobody holds the lock."""
+        books = _copied(kept.books)
+        books.leases.clear()
+        self.ledger = MemoryLedger(self.ledger.clock, books)
+
+    @contextmanager
+    def beside_ledger(
+        self,
+        call: str,
+        *,
+        before: Callable[[], None] = lambda: None,
+        after: Callable[[], None] = lambda: None,
+    ) -> Iterator[None]:
+        """Meanwhile this is done before and after each call of one of its methods; raising there is
+        the end of the process."""
+        ledger = self.ledger
+        original = getattr(MemoryLedger, call)
+
+        def called(watched: MemoryLedger, *given: Any, **named: Any) -> Any:
+            before()
+            answer = original(watched, *given, **named)
+            after()
+            return answer
+
+        watched = type("Watched", (MemoryLedger,), {call: called})
+        self.ledger = watched(ledger.clock, ledger.books)
+        try:
+            yield
+        finally:
+            self.ledger = ledger
+
+    def recorded_segments(self) -> Mapping[int, tuple[Segment, ...]]:
+        """The captured files that the ledger has on record, by batch."""
+        return self.ledger.books.segments
+
+    def record_otherwise(self, batch: int, at: int, size: int, sha256: str) -> None:
+        """Have the ledger believe another content of the only file of a segment, as if a defect had
+        written that."""
+        segments = list(self.ledger.books.segments[batch])
+        [file] = segments[at].files
+        wrong = replace(file, size=size, sha256=sha256)
+        segments[at] = replace(segments[at], files=(wrong,))
+        self.ledger.books.segments[batch] = tuple(segments)
+
+    # What the ledger has: they ask it here.
+
+    def leased(self) -> AbstractContextManager[Lease]:
+        """The source's lock, for steps of the test's own; also of one that was restored."""
+        return self.ledger.lock(SOURCE, "test", None)
+
+    def states(self) -> Mapping[TableName, TableState]:
+        """How each table stands."""
+        return self.ledger.table_states(SOURCE)
+
+    def batches(self, limit: int = 20) -> Sequence[Batch]:
+        """The newest first."""
+        return self.ledger.batches(SOURCE, limit=limit)
+
+    def live_batches(self) -> Sequence[Batch]:
+        """Those that count, oldest first."""
+        return self.ledger.live_batches(SOURCE, 1, 1 << 60)
+
+    def partial(self) -> Sequence[Extent]:
+        """Tables of which the lake has not all rows."""
+        return self.ledger.partial(SOURCE)
+
+    def decisions(self, limit: int) -> Sequence[RecordedDecision]:
+        """What was decided, the newest first."""
+        return self.ledger.decisions(SOURCE, limit=limit)
+
+    def acknowledged(self) -> Cursor | None:
+        """Where the source is acknowledged up to."""
+        return self.ledger.acknowledged_cursor(SOURCE)
 
     def mirror(self, table: str) -> list[dict[str, Any]]:
         """The mirror's rows now, in the order of their first column."""
@@ -124,6 +215,24 @@ class Follower:
 
     def last_rule(self) -> str:
         return self.ledger.decisions(SOURCE, limit=1)[0].decision.rule
+
+
+@dataclass(frozen=True, slots=True)
+class KeptLedger:
+    """A copy of a ledger, to be put back."""
+
+    books: MemoryBooks
+
+
+def _copied(books: MemoryBooks) -> MemoryBooks:
+    copied = {
+        one.name: getattr(books, one.name)
+        if one.name == "identity"
+        else getattr(books, one.name).copy()
+        for one in fields(books)
+        if one.name != "turn"
+    }
+    return MemoryBooks(**copied)
 
 
 def by_time(seconds: int) -> StartPolicies:

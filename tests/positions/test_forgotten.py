@@ -46,7 +46,7 @@ from pipeline.table import TableName
 from pipeline.table_state import OrderKind
 from pipeline.upkeep.changes import ChangesPlan
 from tests.fix_mysql import MySqlStand
-from tests.hostile.histories import books_of, go_on, lake_of
+from tests.hostile.histories import go_on, lake_of
 from tests.mysql.reading import server
 from tests.positions.follower import SOURCE, Follower
 from tests.positions.interrupted import Crash, mortal
@@ -353,7 +353,8 @@ def test_what_is_needed_is_kept(mysql: MySqlStand, database: str, seed: int, act
         t: kept.shown(t) for t in TABLES
     }
 
-    books, follower.ledger = books_of(follower.ledger.books), MemoryLedger(clock)
+    older = follower.kept_ledger()
+    follower.lose_ledger()
     with follower.ledger.lock(SOURCE, "test", None) as lease:
         done = recover(kept.work(), lease, author="somebody")
     assert done.reloads == ()
@@ -363,9 +364,10 @@ def test_what_is_needed_is_kept(mysql: MySqlStand, database: str, seed: int, act
         t: kept.shown(t) for t in TABLES
     }
 
-    books.leases.clear()
-    follower.ledger = MemoryLedger(clock, books)
-    follower.lake = next(one for one in lakes if one.claims[SOURCE].batch not in books.batches)
+    follower.restore_ledger(older)
+    follower.lake = next(
+        one for one in lakes if one.claims[SOURCE].batch not in older.books.batches
+    )
     with pytest.raises(ForeignCommit, match="the lake is behind its ledger"):
         kept.run()
     assert go_on(follower)

@@ -10,13 +10,18 @@ import pyarrow as pa
 import pytest
 
 from pipeline.errors import MirrorRefused
-from pipeline.runs.agreement.foreign_mirrors import foreign_mirrors
-from pipeline.runs.comparing.verify_rows import verify
-from pipeline.runs.recovering.adopt_tables import AdoptionComparison, adopt_tables, compare_tables
-from pipeline.runs.reports import NotCompared, TableDifference
 from pipeline.table import TableName
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server
+from tests.outside import (
+    AdoptionComparison,
+    NotCompared,
+    TableDifference,
+    adopt_tables,
+    compare_tables,
+    foreign_mirrors,
+    verify,
+)
 from tests.positions.follower import SOURCE, Follower
 from tests.proof.writing import COLUMNS, KEYLESS, writers
 from tests.twins.lake import MemoryCommit
@@ -58,7 +63,7 @@ class Shop:
         return [TableName(self.name, table) for table in ("bare", "keyed")]
 
     def adopt(self) -> AdoptionComparison:
-        with self.follower.ledger.lock(SOURCE, "test", None) as lease:
+        with self.follower.leased() as lease:
             return adopt_tables(
                 self.follower.work(), lease, self.tables, author="somebody", reason="moved here"
             )
@@ -80,7 +85,7 @@ def test_they_are_left_alone_until_somebody_says(shop: Shop) -> None:
         folder = f"{SOURCE}/{shop.name}/{table}"
         assert shop.follower.lake.tables[folder] == before[folder]
     assert list(foreign_mirrors(shop.follower.work(), shop.tables)) == shop.tables
-    states = shop.follower.ledger.table_states(SOURCE)
+    states = shop.follower.states()
     assert [table.name for table in states] == ["other"]
 
 
@@ -104,7 +109,7 @@ def test_a_place_that_cannot_be_read_leaves_its_table_out(
     ]
     shop.mysql.execute(f"insert into {shop.name}.other (id) values (7)")
     shop.follower.run()
-    states = shop.follower.ledger.table_states(SOURCE)
+    states = shop.follower.states()
     assert TableName(shop.name, "other") in states
     assert TableName(shop.name, "keyed") not in states
 
@@ -130,7 +135,7 @@ def test_one_that_differs_is_not_taken_over_nor_the_others(shop: Shop) -> None:
     told = found.found[TableName(shop.name, "keyed")]
     assert isinstance(told, TableDifference)
     assert told.different == 1
-    assert [state.name for state in shop.follower.ledger.table_states(SOURCE)] == ["other"]
+    assert [state.name for state in shop.follower.states()] == ["other"]
     shop.load("keyed", [{"id": 1}], SCHEMA.set(1, pa.field("w", pa.string())))
     told = compare_tables(shop.follower.work(), shop.tables).found[TableName(shop.name, "keyed")]
     assert isinstance(told, NotCompared)

@@ -8,10 +8,10 @@ from random import Random
 
 import pytest
 
-from pipeline.runs.comparing.verify_rows import verify
 from pipeline.table import TableName
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server
+from tests.outside import verify
 from tests.positions.follower import Follower
 from tests.proof.test_while_writing import made
 from tests.proof.writing import spoil, writers

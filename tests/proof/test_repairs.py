@@ -8,14 +8,10 @@ from dataclasses import replace
 
 import pytest
 
-from pipeline.runs.acknowledge import acknowledge
-from pipeline.runs.capture import capture
-from pipeline.runs.comparing.verify_outcome import parts_of, repair
-from pipeline.runs.merge import merge
 from pipeline.table import TableName
 from tests.chance import by_chance
 from tests.fix_mysql import MySqlStand
-from tests.positions.follower import SOURCE
+from tests.outside import acknowledge, capture, merge, parts_of, repair
 from tests.proof.test_while_writing import ALIKE, Hot, made, spoiled
 from tests.proof.writing import COLUMNS, KEYLESS, SPOILED
 
@@ -29,7 +25,7 @@ def repaired(hot: Hot, wrong: Collection[TableName]) -> set[TableName]:
     follower.run()
     parts = parts_of(follower.work(), found, "ann")
     alone = {part.table for part in parts}
-    with follower.ledger.lock(SOURCE, "test", None) as lease:
+    with follower.leased() as lease:
         for part in parts:
             work = follower.work()
             work = replace(work, source=replace(work.source, part=part))

@@ -6,11 +6,10 @@ from random import Random
 from typing import Any
 
 from pipeline.proof.proven import Proof
-from pipeline.runs.comparing.verify_sample import verify_sample
-from pipeline.runs.reports import VerifyReport
 from pipeline.table import TableName
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server
+from tests.outside import VerifyReport, verify_sample
 from tests.positions.follower import Follower
 from tests.proof.test_while_writing import made
 from tests.proof.writing import COLUMNS, SPOILED, spoil, writers

@@ -11,13 +11,12 @@ from threading import Thread
 import pytest
 
 from pipeline.proof.proven import Proof
-from pipeline.runs.comparing.verify_rows import verify
-from pipeline.runs.reports import VerifyReport
 from pipeline.table import TableName
 from tests.chance import by_chance
 from tests.fix_mysql import MySqlStand
 from tests.mysql.chunked import until
 from tests.mysql.reading import server
+from tests.outside import VerifyReport, verify
 from tests.positions.follower import Follower
 from tests.proof.writing import COLUMNS, KEYLESS, KEYS, SPOILED, spoil, statement, writers
 

@@ -19,7 +19,7 @@ import pymysql
 
 from pipeline.table import TableName
 from tests.fix_mysql import MySqlStand
-from tests.positions.follower import SOURCE, Follower
+from tests.positions.follower import Follower
 
 COLUMNS: Final = "id int primary key, a varchar(30), b double, c decimal(12,3), d datetime(3)"
 KEYLESS: Final = "id int, a varchar(30), b double, c decimal(12,3), d datetime(3)"
@@ -86,7 +86,7 @@ def spoil(
     follower: Follower, table: TableName, change: Callable[[list[dict[str, Any]]], object]
 ) -> None:
     """Change the rows of a table's mirror, behind everybody's back."""
-    path = follower.ledger.table_states(SOURCE)[table].mirror
+    path = follower.states()[table].mirror
     newest = follower.lake.tables[path][-1]
     rows = newest.rows.to_pylist()
     change(rows)

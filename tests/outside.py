@@ -1,0 +1,42 @@
+"""The outside of the product, as those tests see it that judge from there: what commands carry out.
+
+Belongs here: one name for each, whatever module has it. A function that takes or gives something
+else from now on is adapted here, and the tests stay as they are. Does not: a source to do it with
+(`tests.positions.follower`), whole commands (`tests.e2e.project`).
+"""
+
+from __future__ import annotations
+
+from pipeline.runs.acknowledge import acknowledge as acknowledge
+from pipeline.runs.agreement.changelog_files import agree as agree
+from pipeline.runs.agreement.claim import disagreement as disagreement
+from pipeline.runs.agreement.foreign_mirrors import foreign_mirrors as foreign_mirrors
+from pipeline.runs.agreement.lake_logs import astray as astray
+from pipeline.runs.agreement.lake_logs import moved_changelogs as moved_changelogs
+from pipeline.runs.capture import capture as capture
+from pipeline.runs.comparing.verify_outcome import parts_of as parts_of
+from pipeline.runs.comparing.verify_outcome import repair as repair
+from pipeline.runs.comparing.verify_rows import verify as verify
+from pipeline.runs.comparing.verify_sample import verify_sample as verify_sample
+from pipeline.runs.context import Unwatched as Unwatched
+from pipeline.runs.context import Workplace as Workplace
+from pipeline.runs.inspecting.plan import make_plan as make_plan
+from pipeline.runs.inspecting.table_commands import Asked as Asked
+from pipeline.runs.inspecting.table_commands import give_order as give_order
+from pipeline.runs.merge import merge as merge
+from pipeline.runs.publish import publish as publish
+from pipeline.runs.recovering.adopt import KIND as KIND
+from pipeline.runs.recovering.adopt import adopt as adopt
+from pipeline.runs.recovering.adopt_tables import AdoptionComparison as AdoptionComparison
+from pipeline.runs.recovering.adopt_tables import adopt_tables as adopt_tables
+from pipeline.runs.recovering.adopt_tables import compare_tables as compare_tables
+from pipeline.runs.recovering.recover import RecoveryOutcome as RecoveryOutcome
+from pipeline.runs.recovering.recover import foresee as foresee
+from pipeline.runs.recovering.recover import recover as recover
+from pipeline.runs.replaying.replay import replay as replay
+from pipeline.runs.replaying.report import ReplayReport as ReplayReport
+from pipeline.runs.reports import NotCompared as NotCompared
+from pipeline.runs.reports import TableDifference as TableDifference
+from pipeline.runs.reports import VerifyReport as VerifyReport
+from pipeline.runs.upkeeping.changes import let_go as let_go
+from pipeline.runs.upkeeping.changes import plan_changes as plan_changes
