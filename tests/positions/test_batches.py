@@ -23,6 +23,7 @@ from pipeline.runs.acknowledge import acknowledge
 from pipeline.runs.capture import capture
 from pipeline.runs.context import Workplace
 from pipeline.runs.merge import merge
+from pipeline.table import TableName
 from tests.fix_mysql import MySqlStand
 from tests.positions.follower import SOURCE
 from tests.positions.interrupted import Crash, mortal
@@ -81,6 +82,22 @@ def test_batches_that_wait_for_java_are_merged_at_once(shop: Shop) -> None:
     assert all(len(set(shop.changelog(table))) > 6 for table in TABLES)
     shop.follower.run()
     assert all(shop.commits(table) == [(1, 1), (2, 4)] for table in TABLES)
+    assert set(shop.states()) == {BatchState.ACKNOWLEDGED}
+    shop.require_same()
+
+
+def test_a_merged_batch_is_acknowledged_behind_the_one_before_it(shop: Shop) -> None:
+    """Where one table is merged alone, a later batch without rows of the other is merged first."""
+    follower, left = shop.follower, TableName(shop.name, "a")
+    for write in (shop.write, shop.write_to_b):
+        write()
+        with follower.leased() as lease:
+            capture(follower.work(), lease)
+            merge(follower.work(), lease, frozenset({TableName(shop.name, "b")}))
+            told = acknowledge(follower.work(), lease)
+        assert (told.acknowledged, told.held) == ((), {2: (left,)})
+    assert shop.states()[1:] == [BatchState.CAPTURED, BatchState.MERGED]
+    follower.run()
     assert set(shop.states()) == {BatchState.ACKNOWLEDGED}
     shop.require_same()
 

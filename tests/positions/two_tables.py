@@ -48,6 +48,10 @@ class Shop:
                 cursor.execute(f"delete from {table} where id = {n - 3}")
             cursor.execute("commit")
 
+    def write_to_b(self) -> None:
+        """One row of the second table."""
+        self.stand.execute("insert into b values (1000, 0)", database=self.name)
+
     def require_same(self) -> None:
         """The mirrors are the tables, and no change stands twice in a changelog."""
         shown = self.stand.rows(

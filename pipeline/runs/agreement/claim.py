@@ -112,7 +112,8 @@ def claim_up_to(work: Workplace, batch: Batch) -> None:
     folder = work.claims.read(work.source.name)
     assert isinstance(folder, Claim), "a run claims its folder before it publishes"
     claim = folder.at(batch)
-    if claim != folder:
+    # A later batch may be merged already, where tables are merged one by one: its claim stays.
+    if claim != folder and (folder.batch is None or batch.id >= folder.batch):
         work.claims.write(claim)
 
 
