@@ -26,6 +26,7 @@ from tests.mysql.reading import server
 from tests.outside import Unwatched, acknowledge, adopt, capture, merge, publish, replay
 from tests.positions.fake import FakeServer
 from tests.positions.follower import SOURCE, Follower, KeptLedger
+from tests.positions.interrupted import interrupted
 from tests.twins.lake import MemoryLake
 from tests.twins.segments import print_of
 
@@ -193,7 +194,7 @@ class History:
         def under_way() -> None:
             self.keep("a replay is under way")
 
-        with self.follower.beside_ledger("begin_revision", after=under_way):
+        with interrupted(self.follower, "begin_revision", under_way, after=True):
             replayed(self.follower)
         self.keep("replayed")
 

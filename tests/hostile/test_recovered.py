@@ -22,6 +22,7 @@ from tests.mysql.reading import server
 from tests.outside import RecoveryOutcome, foresee, recover
 from tests.positions.fake import FakeServer
 from tests.positions.follower import SOURCE, Follower
+from tests.positions.interrupted import interrupted
 from tests.positions.one_table import NOBODY
 
 
@@ -172,7 +173,7 @@ def test_runs_that_are_undone_by_chance(mysql: MySqlStand, database: str, rounds
 def test_back_behind_every_batch(history: History) -> None:
     """Named by its number; one that the lake does not tell of is refused: nobody gave it, or it had
     nothing."""
-    numbers = sorted(history.moments[-1].ledger.books.batches)
+    numbers = [batch.id for batch in history.together(-1, -1).live_batches()]
     for batch in numbers[1:]:
         branch = history.branched()
         follower = branch.together(-1, -1)
@@ -279,7 +280,7 @@ def cut_off(history: History, moment: int, behind: int | None, call: str, when: 
         raise _CutOff
 
     with (
-        follower.beside_ledger(call, **{when: cut}),
+        interrupted(follower, call, cut, after=when == "after"),
         follower.leased() as lease,
         pytest.raises(_CutOff),
     ):

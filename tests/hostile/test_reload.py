@@ -14,6 +14,7 @@ from pipeline.table_state import OrderKind, TableCondition, TableEventKind
 from tests.fix_mysql import MySqlStand
 from tests.outside import astray, capture, make_plan, merge
 from tests.positions.follower import SOURCE
+from tests.positions.interrupted import Crash, mortal
 from tests.positions.paused import Shop, open_shop
 
 
@@ -166,6 +167,25 @@ def test_captured_files_are_lost_of_a_batch_that_others_show(shop: Shop) -> None
     assert state.condition is TableCondition.QUARANTINED
     assert f"{files[-1]} is missing" in (state.reason or "")
     assert f"lockstep reload {shop.name}.a --reason" in (state.hint or "")
+    reload(shop, "a")
+    shop.run()
+    shop.require_whole("a", rereads=1)
+
+
+def test_captured_files_are_lost_of_a_batch_that_a_changelog_shows(shop: Shop) -> None:
+    """It died while it published, before any mirror was written: the batch is not read again, or
+    the changelog would have its changes twice."""
+    write(shop, 2)
+    with mortal(shop.follower, "source_parts", after=False), pytest.raises(Crash):
+        shop.run()
+    folder = f"{SOURCE}/_changes/{shop.name}/a"
+    files = sorted(one for one in shop.follower.lake.files if f"/{folder}/" in one)
+    images = len(shop.images("a"))
+    del shop.follower.lake.files[files[-1]]
+    shop.run()
+    assert len(shop.images("a")) == images
+    assert f"{files[-1]} is missing" in (shop.state("a").reason or "")
+    shop.require_whole("b")
     reload(shop, "a")
     shop.run()
     shop.require_whole("a", rereads=1)

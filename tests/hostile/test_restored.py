@@ -32,6 +32,7 @@ from tests.hostile.histories import (
 from tests.outside import KIND, adopt, disagreement
 from tests.positions.fake import FakeServer
 from tests.positions.follower import SOURCE, Follower
+from tests.positions.interrupted import interrupted
 from tests.positions.one_table import NOBODY
 
 DRAWN = 3
@@ -157,7 +158,7 @@ def test_a_replay_that_cannot_be_ended_is_taken_back(real: History) -> None:
     for at in range(2):
         misread(follower, at)
     with (
-        follower.beside_ledger("settle_revision", before=cut_off),
+        interrupted(follower, "settle_revision", cut_off),
         pytest.raises(KeyboardInterrupt),
     ):
         replayed(follower)

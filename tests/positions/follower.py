@@ -6,8 +6,8 @@ Does not: servers (`servers`), what is to be true (the tests).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -135,32 +135,6 @@ class Follower:
         books = _copied(kept.books)
         books.leases.clear()
         self.ledger = MemoryLedger(self.ledger.clock, books)
-
-    @contextmanager
-    def beside_ledger(
-        self,
-        call: str,
-        *,
-        before: Callable[[], None] = lambda: None,
-        after: Callable[[], None] = lambda: None,
-    ) -> Iterator[None]:
-        """Meanwhile this is done before and after each call of one of its methods; raising there is
-        the end of the process."""
-        ledger = self.ledger
-        original = getattr(MemoryLedger, call)
-
-        def called(watched: MemoryLedger, *given: Any, **named: Any) -> Any:
-            before()
-            answer = original(watched, *given, **named)
-            after()
-            return answer
-
-        watched = type("Watched", (MemoryLedger,), {call: called})
-        self.ledger = watched(ledger.clock, ledger.books)
-        try:
-            yield
-        finally:
-            self.ledger = ledger
 
     def recorded_segments(self) -> Mapping[int, tuple[Segment, ...]]:
         """The captured files that the ledger has on record, by batch."""
