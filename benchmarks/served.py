@@ -1,9 +1,9 @@
-"""Runs of few changes, with a Java of each run's own and with processes that stay.
+"""Runs of few changes, with a Java of each run's own and with a Spark that keeps running.
 
 Belongs here: the two side by side. Does not: where else the seconds of a small run go (`runs`).
 
-Seconds of processors are the run's, its own Java's, and what the processes that stay spent
-meanwhile: on a busy machine they say more than the clock.
+Seconds of processors are the run's, its own Java's, and what the server spent meanwhile: on a busy
+machine they say more than the clock.
 """
 
 from __future__ import annotations
@@ -25,8 +25,6 @@ from rich.table import Table
 
 from benchmarks.ground import DATABASE, Ground, environment, ground
 from benchmarks.runs import CHANGES, COLUMNS
-from lockstep.forkserver import channel
-from lockstep.forkserver.server import PEER
 from pipeline.retries import SPARK
 
 _RUNS: Final = int(os.environ.get("BENCH_SERVED_RUNS", "5"))
@@ -44,12 +42,11 @@ def measure_served(console: Console) -> None:
         own = place.project("own", f"{DATABASE}.own")
         table.add_row("a Java of its own", *_runs(place, "own", own))
         table.add_row("none: without changes", *_idle(place, own))
-        for name, options in (("spark_only", ("--spark-only",)), ("served", ())):
-            project = place.project(name, f"{DATABASE}.{name}")
-            said = " ".join(("lockstep spark serve", *options))
-            with served(place, project, *options) as stay:
-                table.add_row(f"`{said}`", *_runs(place, name, project, *stay))
-                table.add_row(f"`{said}`, without changes", *_idle(place, project, *stay))
+        project = place.project("served", f"{DATABASE}.served")
+        with served(place, project) as server:
+            table.add_row("`lockstep spark serve`", *_runs(place, "served", project, server))
+            without = "`lockstep spark serve`, without changes"
+            table.add_row(without, *_idle(place, project, server))
     console.print(table)
 
 
@@ -76,8 +73,7 @@ def _one(place: Ground, folder: Path, *stay: int) -> tuple[float, float, float]:
 
 
 def spent(*stay: int) -> float:
-    """Seconds of processors by processes that ended, and by those that stay, with what they forked
-    and buried."""
+    """Seconds of processors by processes that ended, and by those that stay."""
     ended = resource.getrusage(resource.RUSAGE_CHILDREN)
     spent = ended.ru_utime + ended.ru_stime
     for process in stay:
@@ -93,33 +89,22 @@ def _figures(found: Sequence[tuple[float, float, float]]) -> list[str]:
 
 
 @contextmanager
-def served(place: Ground, folder: Path, *options: str) -> Iterator[tuple[int, ...]]:
-    """The processes that stay: Java, and the one that forks runs."""
+def served(place: Ground, folder: Path) -> Iterator[int]:
+    """The process of the server, which is Java's."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     (folder / "token").write_text(os.urandom(16).hex())
     with (folder / "lockstep.toml").open("a") as file:
         file.write(f'[spark]\nremote = "sc://127.0.0.1:{port}"\ntoken = "file:token"\n')
-    command = [sys.executable, "-m", "lockstep.cli", "spark", "serve", *options]
+    command = [sys.executable, "-m", "lockstep.cli", "spark", "serve"]
     variables = environment({"BENCH_PASSWORD": place.server.password})
     process = subprocess.Popen(command, cwd=folder, env=variables, stderr=subprocess.DEVNULL)
     try:
         for _ in SPARK.tries():
             with suppress(OSError), socket.create_connection(("127.0.0.1", port)):
                 break
-        yield process.pid, *(() if options else (_forker(folder / ".lockstep" / "spark"),))
+        yield process.pid
     finally:
         process.terminate()
         process.wait()
-
-
-def _forker(folder: Path) -> int:
-    """The process that forks runs, once it does."""
-    for _ in SPARK.tries():
-        if (folder / channel.SOCKET).exists():
-            break
-    with channel.new_socket() as connection, channel.address(folder) as address:
-        connection.connect(address)
-        told = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, PEER.size)
-    return int(PEER.unpack(told)[0])

@@ -84,7 +84,7 @@ def _stands(place: Ground, store: Store, open_: ExitStack) -> Iterator[_Stand]:
             project = place.project(f"{where}-{spark}", f"{DATABASE}.big")
             if where == "store":
                 store.put_lake_of(project)
-            stay = open_.enter_context(served(place, project)) if spark == "served" else ()
+            stay = (open_.enter_context(served(place, project)),) if spark == "served" else ()
             yield _Stand(
                 f"{where}, {'`spark serve`' if stay else 'a Java of its own'}",
                 project,

@@ -27,16 +27,13 @@ from lockstep.grammar import parse
 from lockstep.log import JsonLog
 from lockstep.signals import hearing
 from lockstep.streams import Streams, open_streams
-from pipeline.errors import LockstepError, RunLost, TableError
+from pipeline.errors import LockstepError, TableError
 
 Command = Callable[[argparse.Namespace, CommandContext], Outcome]
 
 
-def main(
-    arguments: Sequence[str] | None = None, before: Callable[[CommandContext], None] | None = None
-) -> int:
-    """Run one command; the exit code. `--help` and `--version` leave by SystemExit. `before` is
-    called in front of the command."""
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; the exit code. `--help` and `--version` leave by SystemExit."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     if {"-h", "--help", "--version"} & set(given):
         parse(given)
@@ -50,8 +47,6 @@ def main(
             as_json = getattr(parsed, "log_format", "text") == "json"
             log.open(streams.people if as_json else None, getattr(parsed, "log_file", None))
             context = CommandContext(config, streams, wants_json, heard.leave_if_asked, log)
-            if before is not None:
-                before(context)
             outcome = _perform(parsed, context)
         except LockstepError as error:
             outcome = _refused(error, streams, log)
@@ -78,52 +73,12 @@ def program() -> NoReturn:
     garbage.put_off()
     # Or gRPC tells a terminal of each try to reach a Spark; it reads this when it is imported.
     os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
-    code = forked_run(sys.argv[1:])
-    if code is None:
-        code = main()
-    os._exit(_finished(code))
-
-
-def forked() -> int:
-    """`main` in a fork of a process that has imported what it needs."""
-    garbage.put_off()
-    return _finished(main())
-
-
-def _finished(code: int) -> int:
+    code = main()
     atexit._run_exitfuncs()
     with suppress(OSError):
         sys.stdout.flush()
         sys.stderr.flush()
-    return code
-
-
-def forked_run(given: Sequence[str]) -> int | None:
-    """Have a run forked, where somebody does that: its exit code, or of what this process did
-    instead. None for a command that is no run, or cannot be read, and where nobody forks."""
-    if "run" not in given:
-        return None
-    with suppress(LockstepError):
-        parsed = parse(given)
-        if parsed.command == "run":
-            from lockstep.forkserver.client import ForkDeclined, ForkEnded, ForkLost, ask_for_run
-
-            match ask_for_run(_config(parsed).parent / ".lockstep"):
-                case ForkEnded(code):
-                    return code
-                case ForkDeclined(reason):
-                    note = f"`lockstep spark serve` did not start this run: {reason}"
-                    return main(given, lambda context: context.note(note))
-                case ForkLost():
-                    return main(given, _lost)
-    return None
-
-
-def _lost(_: CommandContext) -> NoReturn:
-    raise RunLost(
-        "The run was killed together with the process of `lockstep spark serve` that started it",
-        hint="`lockstep run`: nothing is lost, it repairs what was begun",
-    )
+    os._exit(code)
 
 
 def _config(parsed: argparse.Namespace) -> Path:

@@ -270,11 +270,6 @@ def _made() -> tuple[argparse.ArgumentParser, frozenset[str]]:
     spark.add_argument(
         "--dry-run", action="store_true", help="say whether it could start; start nothing"
     )
-    spark.add_argument(
-        "--spark-only",
-        action="store_true",
-        help="without the process that runs are forked from",
-    )
     completion = command(
         "completion", "print a script that makes the shell complete commands and options"
     )

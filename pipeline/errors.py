@@ -164,12 +164,6 @@ class DiskFull(LockstepError):
     recovery = Recovery.RETRY
 
 
-class RunLost(LockstepError):
-    """The process that a run was a fork of was killed, and the run with it."""
-
-    recovery = Recovery.RETRY
-
-
 class CatalogUnavailable(LockstepError):
     """The catalog of `[catalog]` does not answer."""
 

@@ -55,7 +55,7 @@ def serve(folder: Path) -> ConnectServer:
     )
     with (folder / "said").open("wb") as said:
         process = subprocess.Popen(
-            [sys.executable, "-m", "lockstep.cli", "spark", "serve", "--spark-only"],
+            [sys.executable, "-m", "lockstep.cli", "spark", "serve"],
             cwd=folder,
             env=environment(SPARK_TOKEN="of-tests"),
             stdin=subprocess.DEVNULL,

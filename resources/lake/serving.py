@@ -15,7 +15,7 @@ import os
 import shutil
 import socket
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Final, NoReturn
@@ -69,14 +69,8 @@ def require_free(server: SparkServer) -> None:
         )
 
 
-def become_server(
-    user: Mapping[str, str],
-    lake: LakePath,
-    scratch: Path,
-    beside: Callable[[Path], None] | None = None,
-) -> NoReturn:
+def become_server(user: Mapping[str, str], lake: LakePath, scratch: Path) -> NoReturn:
     """Replace this process by the server; `scratch` is a folder that nobody else uses, emptied.
-    `beside` is called with it when nothing else can go wrong.
 
     `JavaMissing`, `SetupIncomplete`, or `ConfigurationError` where there can be none.
     """
@@ -105,8 +99,6 @@ def become_server(
     )
     sys.stdout.flush()
     sys.stderr.flush()
-    if beside is not None:
-        beside(scratch)
     try:
         os.execve(command[0], command, {**os.environ, "SPARK_HOME": str(home)})  # noqa: S606
     except OSError as error:

@@ -10,7 +10,6 @@ import signal
 import subprocess
 import sys
 import textwrap
-import threading
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -19,10 +18,9 @@ from typing import Any
 import pytest
 
 from lockstep import exits
-from lockstep.cli import forked_run, main
+from lockstep.cli import main
 from lockstep.commands import init, status
 from lockstep.context import CommandContext, Outcome
-from lockstep.forkserver import channel
 from pipeline.errors import LedgerUnavailable, LockstepError, PositionPurged, SourceBusy
 
 FILE = """\
@@ -381,39 +379,3 @@ def test_init_writes_nothing_that_is_wrong(
         assert main([*line, "--config", "new.toml"]) == 2
     assert not (folder / "new.toml").exists()
     assert "a password in the file is refused" in capfd.readouterr().err
-
-
-def test_a_run_whose_server_is_killed(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """It was a fork of `lockstep spark serve`, and nobody can say how far it came."""
-    served = folder / ".lockstep" / "spark"
-    served.mkdir(parents=True)
-    with channel.new_socket() as listener, channel.address(served) as address:
-        listener.bind(address)
-        listener.listen()
-
-        def die_in_the_run() -> None:
-            connection, _ = listener.accept()
-            with connection:
-                channel.receive(connection)
-                channel.send(connection, {"ready": True})
-                channel.receive(connection)
-
-        server = threading.Thread(target=die_in_the_run)
-        server.start()
-        assert forked_run(["run", "--json"]) == exits.TRY_AGAIN
-        server.join()
-    told, said = printed(capfd)
-    assert told["error"]["kind"] == "RunLost"
-    assert "killed together with the process of `lockstep spark serve`" in said
-
-
-def test_a_server_that_takes_no_runs(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """The run begins by itself, and says why."""
-    served = folder / ".lockstep" / "spark"
-    served.mkdir(parents=True)
-    with channel.new_socket() as gone, channel.address(served) as address:
-        gone.bind(address)
-    assert forked_run(["run", "--source", "other"]) == exits.USAGE
-    said = capfd.readouterr().err
-    assert "did not start this run: it does not answer (Connection refused)" in said
-    assert "lockstep.toml has no source 'other'" in said

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from uuid import UUID
 
 import pytest
 
 from lockstep.commands.check import machine_findings
-from lockstep.forkserver import channel
-from pipeline.retries import SPARK
 from resources.adapters import Adapters
 from resources.config import load_settings
 from resources.lake import room
 from resources.lake.paths import LakePath
 from resources.postgres.ledger import open_ledger
 from tests.e2e.points import Point
-from tests.e2e.project import Project, environment
+from tests.e2e.project import Project
 from tests.e2e.warm import WarmProcess
 from tests.fix_connect import ConnectServer
 from tests.fix_mysql import MySqlStand
@@ -38,9 +34,7 @@ def test_a_server_of_spark_connect(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Equal though a run was killed while the server carried out its write, without a Java here.
-    What was asked of the server is known to the next run, which ends it. That one is a fork: it
-    does what a process of its own does, with the variables of the command that asks for it, which
-    imports next to nothing."""
+    What was asked of the server is known to the next run, which ends it."""
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     monkeypatch.setenv("SPARK_TOKEN", "of-tests")
     mysql.execute(
@@ -61,32 +55,9 @@ def test_a_server_of_spark_connect(
     project.killed(Point.STATEMENT_SENT, "soon", 2)
     assert len(left_at_the_server(project)) == 1
     mysql.execute(f"use {database}", "insert into a values (10, 'new')")
-    with forks_beside(project):
-        done = project.cold.run("run", PYTHONPROFILEIMPORTTIME="1")
-    imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
-    assert "lockstep.forkserver.client" in imported
-    assert not imported & {"dagster", "numba", "pyarrow", "resources"}
+    project.run("run")
     assert left_at_the_server(project) == []
     assert project.proven() == {f"{database}.a", f"{database}.b"}
-
-
-@contextmanager
-def forks_beside(project: Project) -> Iterator[None]:
-    """The process that forks runs is there, and takes them."""
-    forks = project.folder / ".lockstep" / "spark"
-    forks.mkdir()
-    project.at_rest()
-    assert project.warm is not None
-    with project.warm.start(
-        "tests.e2e.beside",
-        (),
-        folder=project.folder,
-        environment=environment(SPARK_TOKEN="another", GRPC_VERBOSITY="ERROR"),
-        hold=False,
-        lend=False,
-    ):
-        assert any((forks / channel.SOCKET).exists() for _ in SPARK.tries())
-        yield
 
 
 def test_check_tries_the_server(

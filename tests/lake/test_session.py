@@ -46,10 +46,10 @@ def test_java_dies_with_a_killed_run(tmp_path: Path) -> None:
     program = """
 import os, socket, struct, sys, threading, time
 def heard(event, given):
-    if threading.current_thread() is threading.main_thread():
-        return
-    if event == "os.unsetenv" or event == "os.putenv" and os.fsdecode(given[0]) not in os.environ:
-        print(event, given)
+    if threading.current_thread() is not threading.main_thread():
+        added = event == "os.putenv" and os.fsdecode(given[0]) not in os.environ
+        if added or event == "os.unsetenv":
+            print(event, given)
 sys.addaudithook(heard)
 from pathlib import Path
 from py4j.java_gateway import GatewayClient
