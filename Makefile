@@ -1,7 +1,6 @@
 # Everything a visitor or a developer types. Needs Python 3.11+, make and Java 17+.
 
-# The first on PATH that is new enough, or a quicker build of the same version.
-PYTHON ?= $(or $(shell python3 -m lockstep.interpreter $(VENV)),python3)
+PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/ready
@@ -18,20 +17,21 @@ help:  ## this list
 setup: $(READY)  ## virtual environment, pinned dependencies, Delta's jars; Java is checked
 	@echo "Ready. Next: make demo, make test, make ui"
 
-# The stamp is touched last: an interrupted set-up is taken up again. PYTHON is chosen once, for all
-# lines of it.
+# The stamp is touched last: an interrupted set-up is taken up again.
 $(READY): requirements-dev.lock pyproject.toml resources/lake/lockstep-log-store.jar
-	$(eval PYTHON := $(PYTHON))
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
 	  echo "Lockstep needs Python 3.11 or newer, which \`$(PYTHON)\` is not. Another one: make setup PYTHON=/path/to/python3.12" >&2; \
 	  exit 2; }
-	@$(PYTHON) -m lockstep.java
+	@test -n "$$JAVA_HOME" || command -v java >/dev/null || { \
+	  echo "Spark needs Java 17 or newer. On Debian or Ubuntu: apt-get install openjdk-17-jre-headless" >&2; \
+	  exit 2; }
 	@$(PYTHON) -m venv $(VENV) || { \
 	  echo "Python's venv module is missing. On Debian or Ubuntu: apt-get install python3-venv" >&2; \
 	  exit 2; }
 	@echo "Installing the pinned dependencies into $(VENV) (once; a few minutes)"
 	@$(BIN)/python -m pip install --quiet --no-deps --use-pep517 --require-hashes -r requirements-dev.lock
 	@$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation -e .
+	@$(BIN)/python -m compileall -q pipeline resources assets lockstep
 	@$(BIN)/lockstep setup --with s3
 	@touch $@
 

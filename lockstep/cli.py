@@ -20,7 +20,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NoReturn
 
-from lockstep import exits, garbage
+from lockstep import exits
 from lockstep.context import CommandContext, Outcome
 from lockstep.defect import write_report
 from lockstep.grammar import parse
@@ -70,7 +70,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def program() -> NoReturn:
     """`main` as a process of its own. It does not wait for Python to free module by module what
     goes with the process anyway: that is the better part of a second once Dagster was imported."""
-    garbage.put_off()
     # Or gRPC tells a terminal of each try to reach a Spark; it reads this when it is imported.
     os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
     code = main()

@@ -15,13 +15,12 @@ from pipeline.errors import JavaMissing
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
-    """Java is looked at, jars are fetched, bytecode and the engine are compiled; needs no
-    configuration. What is there already is left as it is."""
+    """Java is looked at, jars are fetched, the engine is compiled; needs no configuration. What is
+    there already is left as it is."""
     from pipeline.binlog.arrays.compiled import cache_folder
     from resources.mysql.rehearsal import rehearse
 
     spark = {} if arguments.no_java else _spark(arguments, context)
-    bytecode = _bytecode(context)
     context.say("the engine: compiled once, which takes half a minute")
     clock = perf_counter()
     rehearse()
@@ -29,21 +28,7 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     where = f"kept in {kept}" if kept else "nowhere to keep it: compiled at every start"
     context.say(f"the engine: ready after {perf_counter() - clock:.1f} s, {where}")
     compiled = None if kept is None else str(kept)
-    return Outcome(exits.DONE, {**spark, **bytecode, "compiled": compiled})
-
-
-def _bytecode(context: CommandContext) -> dict[str, Any]:
-    """What every command would else compile again before it begins."""
-    from lockstep.bytecode import compile_imports
-
-    done = compile_imports()
-    context.say(f"Python's bytecode: {f'{done.now} modules compiled' if done.now else 'there'}")
-    if done.never:
-        context.note(
-            f"{done.never} modules are compiled at each start, because this account may not write "
-            "beside them: type `lockstep setup` as the account that installed them"
-        )
-    return {"bytecode": {"compiled": done.now, "never": done.never}}
+    return Outcome(exits.DONE, {**spark, "compiled": compiled})
 
 
 def _spark(arguments: argparse.Namespace, context: CommandContext) -> dict[str, Any]:
