@@ -170,13 +170,20 @@ def conflict(path: LakePath) -> CommitConflict:
 def leave_telling_to_us() -> None:
     """PySpark prints each refusal with Java's stack, and its client for Spark Connect logs it,
     where the error that is raised tells it. The client has that switched off unless somebody asks
-    for it; a host's own configuration of logging, as Dagster's, switches it on."""
+    for it; a host's own configuration of logging, as Dagster's, switches it on. py4j logs to the
+    root logger, with a traceback, that a Java is gone."""
     from pyspark.logger import PySparkLogger
+
+    logging.getLogger().addFilter(_is_not_py4js)
 
     for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):
         PySparkLogger.getLogger(name).setLevel(logging.CRITICAL + 1)
     if "SPARK_CONNECT_LOG_LEVEL" not in os.environ:
         logging.getLogger("pyspark.sql.connect.logging").setLevel(logging.CRITICAL + 1)
+
+
+def _is_not_py4js(record: logging.LogRecord) -> bool:
+    return record.module != "java_gateway"
 
 
 @contextmanager

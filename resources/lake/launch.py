@@ -1,79 +1,96 @@
-"""The Java process that Spark runs in: its command, its beginning, and the way to talk to it.
+"""The Java process that Spark runs in, which pyspark starts with Spark's own `spark-submit`.
 
-Belongs here: what `spark-submit` does in two shells and a Java of their own before Spark's begins,
-which is 0.4 s of processor time; and beginning Java before Python has read pyspark. Does not: what
-Spark is configured with (`settings`), how long it lives (`session`).
+Belongs here: its one start in this process, its end, and the environment that it is started from.
+Does not: what Spark is configured with (`settings`), the Spark in it (`session`).
+
+pyspark keeps one Java for each Python process and has no public way to replace it, so this one
+lives as long as the Python process: a Spark that is stopped leaves it to the next one. It does not
+outlive the process, however that ends: its standard input is a pipe from us.
 """
 
 from __future__ import annotations
 
-import os
-import shlex
-import struct
-import subprocess
-from collections.abc import Mapping, Sequence
+import atexit
+from collections.abc import Callable, MutableMapping, Sequence
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Final
+from subprocess import TimeoutExpired
+from typing import TYPE_CHECKING, Final
 
-from pipeline.retries import SPARK
-from resources.lake.java import Java
+from pipeline.errors import LakeUnavailable
+from resources.lake.scratch import Scratch, make_scratch
+from resources.lake.settings import SparkSettings, where_to_look
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaGateway
 
-MAIN: Final = "org.apache.spark.deploy.SparkSubmit"
-
-_OPENED: Final = (
-    "java.base/java.lang",
-    "java.base/java.lang.invoke",
-    "java.base/java.lang.reflect",
-    "java.base/java.io",
-    "java.base/java.net",
-    "java.base/java.nio",
-    "java.base/java.util",
-    "java.base/java.util.concurrent",
-    "java.base/java.util.concurrent.atomic",
-    "java.base/jdk.internal.ref",
-    "java.base/sun.nio.ch",
-    "java.base/sun.nio.cs",
-    "java.base/sun.security.action",
-    "java.base/sun.util.calendar",
-    "java.security.jgss/sun.security.krb5",
-)
-JAVA_OPTIONS: Final = (
-    "-XX:+IgnoreUnrecognizedVMOptions",
-    *(f"--add-opens={package}=ALL-UNNAMED" for package in _OPENED),
-    "-Dio.netty.tryReflectionSetAccessible=true",
-    "-Dio.netty.allocator.type=pooled",
-    "-Dio.netty.handler.ssl.defaultEndpointVerificationAlgorithm=NONE",
-    "--sun-misc-unsafe-memory-access=allow",
-    "--enable-native-access=ALL-UNNAMED",
-    "-Dderby.connection.requireAuthentication=false",
-)
-"""What Spark needs of Java (org.apache.spark.launcher.JavaModuleOptions of Spark 4.2), but for the
-module of vector instructions: only machine learning uses that, and Java starts slower with it."""
-
-_TOLD: Final = "_PYSPARK_DRIVER_CONN_INFO_PATH"
-
-_IMPORTED: Final = (
-    "org.apache.spark.SparkConf",
-    "org.apache.spark.api.java.*",
-    "org.apache.spark.api.python.*",
-    "org.apache.spark.resource.*",
-    "org.apache.spark.sql.Encoders",
-    "org.apache.spark.sql.OnSuccessCall",
-    "org.apache.spark.sql.functions",
-    "org.apache.spark.sql.classic.*",
-    "org.apache.spark.sql.api.python.*",
-    "org.apache.spark.sql.hive.*",
-    "scala.Tuple2",
-)
-"""What pyspark names without its package (`launch_gateway` of pyspark 4.2), but for machine
-learning."""
-
 _PYSPARK_SETS: Final = {"SPARK_AUTH_SOCKET_TIMEOUT": "15", "SPARK_BUFFER_SIZE": "65536"}
 """Variables that a SparkContext sets, with the values that pyspark takes where they are missing."""
+
+_LAST_JARS: Final = "SPARK_DIST_CLASSPATH"
+"""The variable whose jars `spark-submit` puts after all others on Java's class path."""
+
+
+class JavaOfProcess:
+    """At most one Java, started by the first Spark of this process."""
+
+    def __init__(self) -> None:
+        self._gateway: JavaGateway | None = None
+        self._scratch: Scratch | None = None
+
+    def start(
+        self, settings_in: Callable[[Path], SparkSettings]
+    ) -> tuple[JavaGateway, SparkSettings]:
+        """Java, started unless it runs already, and the settings of a Spark in it, which are made
+        for Java's own folder. Java keeps those that it was started with. `LakeUnavailable` with
+        Java's last words where it does not start, or has ended."""
+        from py4j.protocol import Py4JError
+        from pyspark import SparkConf
+        from pyspark.errors import PySparkException
+        from pyspark.java_gateway import launch_gateway
+
+        if self._scratch is None:
+            self._scratch = make_scratch()
+            atexit.register(self.end)
+        settings = settings_in(self._scratch.folder)
+        if self._gateway is None:
+            conf = SparkConf(loadDefaults=False).setAll(list(settings.launch().items()))
+            with log_of(settings).open("wb") as log:
+                try:
+                    # A process group of its own: Ctrl-C in a terminal is for Python alone.
+                    popen = {"stdout": log, "stderr": log, "process_group": 0}
+                    start: Callable[..., JavaGateway] = launch_gateway
+                    self._gateway = start(conf, popen)
+                except (PySparkException, Py4JError, OSError) as error:
+                    raise not_started(settings) from error
+        elif self._gateway.proc.poll() is not None:
+            raise not_started(settings)
+        return self._gateway, settings
+
+    def end(self, patience: float = 0) -> None:
+        """End Java, and remove its folder. `patience`: seconds in which it may end by itself."""
+        from py4j.protocol import Py4JError
+
+        if self._gateway is not None:
+            process = self._gateway.proc
+            # A Java process that is gone already cannot be told to stop.
+            with suppress(Py4JError, OSError):
+                self._gateway.shutdown()
+            with suppress(OSError):
+                process.stdin.close()
+            with suppress(TimeoutExpired):
+                process.wait(patience)
+            process.kill()
+            process.wait()
+        if self._scratch is not None:
+            self._scratch.end()
+            self._scratch = None
+            atexit.unregister(self.end)
+
+
+JAVA: Final = JavaOfProcess()
+"""The Java of this process."""
 
 
 def spark_home() -> Path:
@@ -84,95 +101,41 @@ def spark_home() -> Path:
     return Path(found.origin).parent
 
 
-def java_command(
-    java: Java,
-    home: Path,
-    settings: Mapping[str, str],
-    runs: Sequence[str] = ("pyspark-shell",),
-    *,
-    behind: Sequence[Path] = (),
-) -> list[str]:
-    """The command of Spark's Java; `settings` are those that it must have from its beginning
-    (`SparkSettings.launch`), `runs` what spark-submit is told to run, options first, `behind` the
-    jars behind all others."""
-    jars = home / "jars"
-    first = jars.glob("slf4j-api-*.jar")
-    class_path = [settings.get("spark.driver.extraClassPath", ""), str(home / "conf")]
-    class_path += [*map(str, first), str(jars / "*"), *map(str, behind)]
-    options = [settings.get(f"spark.driver.{name}JavaOptions", "") for name in ("default", "extra")]
-    return [
-        str(java.program),
-        "-cp",
-        ":".join(path for path in class_path if path),
-        f"-Xmx{settings['spark.driver.memory']}",
-        *(option for given in options for option in shlex.split(given)),
-        *JAVA_OPTIONS,
-        MAIN,
-        *(part for key, value in settings.items() for part in ("--conf", f"{key}={value}")),
-        *runs,
-    ]
-
-
-def start_java(
-    command: Sequence[str], home: Path, settings: Mapping[str, str], path: Path, log: IO[bytes]
-) -> subprocess.Popen[bytes]:
-    """Begin the process. It says where it listens in the file `told`, writes to `log` whatever
-    else it says, does not hear Ctrl-C, as it is a group of its own, and ends when this process
-    does: its standard input is a pipe from us."""
-    environment = {
-        **os.environ,
-        "SPARK_HOME": str(home),
-        "SPARK_CONNECT_MODE": "0",
-        # What its shells find out for those who begin executors (`local-cluster[…]`).
-        "SPARK_SCALA_VERSION": "2.13",
-    }
-    library = settings.get("spark.driver.extraLibraryPath")
-    if library:
-        before = environment.get("LD_LIBRARY_PATH")
-        environment["LD_LIBRARY_PATH"] = library if not before else f"{library}:{before}"
-    return subprocess.Popen(
-        command,
-        env={**environment, _TOLD: str(path)},
-        stdin=subprocess.PIPE,
-        stdout=log,
-        stderr=log,
-        process_group=0,
-    )
-
-
-def connected(process: subprocess.Popen[bytes], path: Path) -> JavaGateway | None:
-    """The way to talk to it, once it listens; None if it ended instead."""
-    from py4j import java_gateway
-    from py4j.clientserver import ClientServer, JavaParameters, PythonParameters
-
-    # Of a Java that is gone it tells the root logger, with a traceback on the terminal, before it
-    # raises what is told in our words. Its own logger can be heard by whoever wants to.
-    java_gateway.logging = java_gateway.logger
-    for _ in SPARK.tries():
-        if path.is_file():
-            break
-        if process.poll() is not None:
-            return None
-    info = path.read_bytes()
-    port, length = struct.unpack_from("!ii", info)
-    secret = info[8 : 8 + length].decode()
-    # Of its two ways to talk, the one in which a thread here has a thread there: which session is
-    # active is a thread's own (`direct`).
-    gateway = ClientServer(
-        java_parameters=JavaParameters(port=port, auth_token=secret, auto_convert=True),
-        python_parameters=PythonParameters(port=0, eager_load=False),
-    )
-    for names in _IMPORTED:
-        java_gateway.java_import(gateway.jvm, names)
-    gateway.proc = process
-    return gateway
-
-
-def settle_environment() -> None:
-    """Define what pyspark sets in the environment while it starts. delta-rs reads all of the
+def settle_environment(
+    environment: MutableMapping[str, str], last_jars: Sequence[Path] = ()
+) -> None:
+    """Define the variables that a start of Spark reads and sets. delta-rs reads all of the
     environment whenever it opens a table, and no lock guards it: a variable that another thread
     adds or deletes at that moment may move the list that is read, and the process dies. A new value
     of a variable that is there moves nothing. So this is called before there is such a thread, and
-    pyspark is not told of a running Java by variables, as pyspark-shell would be."""
+    pyspark is not told of a running Java by variables, as pyspark-shell would be.
+
+    `last_jars` come after all others: the class-data archive holds for a class path that begins as
+    its own did."""
     for name, value in _PYSPARK_SETS.items():
-        os.environ.setdefault(name, value)
+        environment.setdefault(name, value)
+    # Another Spark that the machine has is not the one that pyspark was installed with.
+    environment["SPARK_HOME"] = str(spark_home())
+    if last_jars:
+        before = [path for path in environment.get(_LAST_JARS, "").split(":") if path]
+        environment[_LAST_JARS] = ":".join(dict.fromkeys([*before, *map(str, last_jars)]))
+
+
+def log_of(settings: SparkSettings) -> Path:
+    """The file of whatever Java prints."""
+    return settings.scratch / "spark.log"
+
+
+def not_started(settings: SparkSettings) -> LakeUnavailable:
+    """The error of a Spark that did not start."""
+    return LakeUnavailable(
+        f"Spark did not start: {_last_words(log_of(settings))}",
+        hint=where_to_look(settings.user),
+    )
+
+
+def _last_words(log: Path) -> str:
+    said = log.read_text(errors="replace") if log.is_file() else ""
+    lines = [line.strip() for line in said.splitlines()]
+    telling = [line for line in lines if line and not line.startswith(("at ", "WARNING"))]
+    return telling[-1][:300] if telling else "its Java process ended without a word"

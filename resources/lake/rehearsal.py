@@ -20,6 +20,7 @@ from pipeline.ports.mirror_writes import (
     PartColumn,
     StagedFiles,
 )
+from resources.lake.launch import JAVA
 from resources.lake.mirror import SparkMirrors
 from resources.lake.session import SparkProcess
 
@@ -41,11 +42,12 @@ _LEAVING = 600
 def rehearse(scratch: Path, archive: Path) -> None:
     """Write a mirror in `scratch` the way runs do; Java leaves `archive`."""
     conf = {"spark.driver.extraJavaOptions": f'"-XX:ArchiveClassesAtExit={archive}"'}
-    spark = SparkProcess(conf, archive=False, on_warning=print, patience=_LEAVING)
+    spark = SparkProcess(conf, archive=False, on_warning=print)
     for few in (NOTHING, FEW):
         folder = scratch / f"lake{few.rows}"
         _write(SparkMirrors(folder, staging=scratch / "staging", spark=spark, few=few))
     spark.stop()
+    JAVA.end(patience=_LEAVING)
 
 
 def _write(mirrors: SparkMirrors) -> None:

@@ -84,7 +84,7 @@ class RemoteSpark:
         self._user = {key: value for key, value in user.items() if key.startswith("spark.")}
         self._lake = lake
         self._staging = staging
-        self._start = Starting(self._connect)
+        self._start = Starting(self._connect, lambda connected: _released(connected.opened))
         self._client = uuid4()
         self._numbers = count()
 
@@ -129,7 +129,7 @@ class RemoteSpark:
 
     def stop(self) -> None:
         """Let the server forget this process' sessions."""
-        self._start.end(lambda connected: _released(connected.opened))
+        self._start.end()
 
     def named(self) -> str:
         return f"Spark {self._start.wait().version} at {self._server}"

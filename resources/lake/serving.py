@@ -24,7 +24,7 @@ from pipeline.errors import ConfigurationError, SetupIncomplete
 from resources.lake.archive import archive_path
 from resources.lake.jars import S3, class_path, jars_folder
 from resources.lake.java import java_or_refuse
-from resources.lake.launch import java_command, spark_home
+from resources.lake.launch import settle_environment, spark_home
 from resources.lake.log_store import log_store_jar
 from resources.lake.paths import LakePath, ObjectPath
 from resources.lake.server import SparkServer, server_of
@@ -86,23 +86,19 @@ def become_server(user: Mapping[str, str], lake: LakePath, scratch: Path) -> NoR
     make_private(scratch)
     own = {key: value for key, value in user.items() if key.startswith("spark.")}
     settings = settings_in(scratch, own, jars, archive if archive.is_file() else None, lake, more)
-    home, launch = spark_home(), settings.launch()
     file = scratch / "spark.conf"
     file.touch(0o600)
     file.write_text(_properties({**settings.all(), **_served(server)}), encoding="utf-8")
-    command = java_command(
-        java,
-        home,
-        launch,
-        ("--properties-file", str(file), "--class", MAIN, _SPARK_ITSELF),
-        behind=more,
-    )
+    environment = dict(os.environ)
+    settle_environment(environment, more)
+    submit = spark_home() / "bin" / "spark-submit"
+    command = [str(submit), "--properties-file", str(file), "--class", MAIN, _SPARK_ITSELF]
     sys.stdout.flush()
     sys.stderr.flush()
     try:
-        os.execve(command[0], command, {**os.environ, "SPARK_HOME": str(home)})  # noqa: S606
+        os.execve(submit, command, environment)  # noqa: S606
     except OSError as error:
-        raise SetupIncomplete(f"{command[0]} does not start", hint="see JAVA_HOME") from error
+        raise SetupIncomplete(f"{submit} does not start", hint="it needs bash") from error
 
 
 def _hold(lock: Path, server: SparkServer) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import suppress
 from typing import Generic, TypeVar
 
@@ -17,21 +17,26 @@ T = TypeVar("T")
 
 
 class Starting(Generic[T]):
-    """`launch` runs once, in a thread of its own, from `begin` on; after `end`, once more."""
+    """`launch` runs once, in a thread of its own, from `begin` on; `stop` ends what it started.
+    After `end` another `begin` starts again."""
 
-    def __init__(self, launch: Callable[[], T]) -> None:
+    def __init__(self, launch: Callable[[], T], stop: Callable[[T], None]) -> None:
         self._launch = launch
+        self._stop = stop
         self._lock = threading.Lock()
         self._start: Future[T] | None = None
+        self._wanted = False
 
     def begin(self) -> None:
-        """Nothing if begun."""
+        """Do nothing if a start has already begun."""
         with self._lock:
-            if self._start is not None:
-                return
-            starter = ThreadPoolExecutor(1, thread_name_prefix="lockstep-spark")
-            self._start = starter.submit(self._launch)
-            starter.shutdown(wait=False)
+            self._wanted = True
+            if self._start is None:
+                self._start = Future()
+                run = threading.Thread(
+                    target=self._run, args=[self._start], name="lockstep-spark", daemon=True
+                )
+                run.start()
 
     def wait(self) -> T:
         """What was started, begun here if need be; raises what `launch` raised."""
@@ -46,14 +51,26 @@ class Starting(Generic[T]):
         start = self._start
         return None if start is None or not start.done() or start.exception() else start.result()
 
-    def end(self, stop: Callable[[T], None], give_up: Callable[[], None] = lambda: None) -> None:
-        """`stop` what was started, if anything was; `give_up` makes a start that is going on end
-        in an error soon."""
+    def end(self) -> None:
+        """Stop what was started. A start that is still going on is not waited for: its own thread
+        stops what it started, unless it is wanted again by then, or the process ends first."""
         with self._lock:
-            start, self._start = self._start, None
-        if start is None:
-            return
-        if not start.done():
-            give_up()
+            start, self._wanted = self._start, False
+            if start is None or not start.done():
+                return
+            self._start = None
         with suppress(LockstepError):
-            stop(start.result())
+            self._stop(start.result())
+
+    def _run(self, start: Future[T]) -> None:
+        try:
+            started = self._launch()
+        except BaseException as error:  # noqa: BLE001 - whoever waits raises it
+            start.set_exception(error)
+            return
+        with self._lock:
+            start.set_result(started)
+            if self._wanted:
+                return
+            self._stop(started)
+            self._start = None

@@ -10,24 +10,31 @@ process any more. Does not: a Java with settings of its own (`[spark]`), which i
 
 from __future__ import annotations
 
+import atexit
 import fcntl
 import hashlib
+import json
 import os
 import shutil
 import socket
-import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from resources.lake import session
+from py4j.clientserver import ClientServer, JavaParameters, PythonParameters
+from py4j.java_gateway import java_import
+from pyspark import SparkConf
+from pyspark.java_gateway import launch_gateway
+
+from resources.lake import launch, session
 from resources.lake.jars import S3, class_path, jars_folder
-from resources.lake.java import Java
-from resources.lake.launch import connected, java_command, spark_home, start_java
+from resources.lake.launch import settle_environment
+from resources.lake.scratch import make_scratch
 from resources.lake.settings import SparkSettings
 from tests.uncompiled import UNCOMPILED
 
@@ -35,6 +42,20 @@ _TOLD, _BORROWED, _COMMAND, _KEEPER = "listens", "borrowed", "command", "keeper"
 _CONFIGURED = "spark.tests.configured"
 _BEGINNING = "beginning"
 _LISTEN, _TIME_WAIT = "0A", "06"
+_IMPORTED = (
+    "org.apache.spark.SparkConf",
+    "org.apache.spark.api.java.*",
+    "org.apache.spark.api.python.*",
+    "org.apache.spark.resource.*",
+    "org.apache.spark.sql.Encoders",
+    "org.apache.spark.sql.OnSuccessCall",
+    "org.apache.spark.sql.functions",
+    "org.apache.spark.sql.classic.*",
+    "org.apache.spark.sql.api.python.*",
+    "org.apache.spark.sql.hive.*",
+    "scala.Tuple2",
+)
+"""What pyspark names without its package (`launch_gateway` of pyspark 4.2)."""
 PATIENCE = 60
 """Seconds; what is waited for takes one."""
 PAUSE = 0.2
@@ -66,39 +87,50 @@ def compile_nothing() -> None:
 
 def lend(folder: Path) -> None:
     """Have this process use the Java of `folder`."""
-    begin, end = session._begin, session._end
-    wanted = list[SparkSettings]()
+    start, end = launch.JAVA.start, session._end
 
-    def begin_lent(settings: SparkSettings, java: Java) -> subprocess.Popen[bytes]:
+    def start_lent(settings_in: Callable[[Path], SparkSettings]) -> tuple[Any, SparkSettings]:
+        settings = settings_in(_scratch())
         lasting = _lasting(settings, folder)
-        command = java_command(java, spark_home(), lasting.launch(), behind=lasting.behind)
-        if not _is_begun(command, lasting, settings.log4j, folder):
-            return begin(settings, java)
-        wanted[:] = [lasting]
+        if not _is_begun(lasting, settings.log4j, folder):
+            return start(settings_in)
         (folder / _BORROWED).touch()
-        (settings.scratch / _TOLD).symlink_to(folder / _TOLD)
-        return subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
+        gateway = connected(folder / _TOLD)
+        gateway.jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
+        # A Java that was just started has asked no store for anything.
+        gateway.jvm.org.apache.hadoop.fs.FileSystem.closeAll()
+        _share_spark(lasting)
+        return gateway, settings
 
-    def connect_lent(process: subprocess.Popen[bytes], told: Path) -> Any:
-        gateway: Any = connected(process, told)
-        if gateway is not None and told.is_symlink():
-            gateway.jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
-            # A Java that was just started has asked no store for anything.
-            gateway.jvm.org.apache.hadoop.fs.FileSystem.closeAll()
-            # The Java is not this process's to shut down.
-            vars(gateway)["shutdown"] = lambda *_: None
-            _share_spark(wanted[0])
-        return gateway
-
-    def end_lent(started: session.Started, patience: float) -> None:
-        lent = (started.scratch.folder / _TOLD).is_symlink()
+    def end_lent(started: session.Started) -> None:
+        lent = (folder / _BORROWED).exists()
         if lent and not started.session.sparkContext.statusTracker().getActiveJobsIds():
             vars(started.session)["stop"] = lambda: None
-        end(started, patience)
+        end(started)
         if lent:
             (folder / _BORROWED).unlink()
 
-    vars(session).update(_begin=begin_lent, connected=connect_lent, _end=end_lent)
+    vars(session)["_end"] = end_lent
+    vars(launch.JAVA)["start"] = start_lent
+
+
+@cache
+def _scratch() -> Path:
+    scratch = make_scratch()
+    atexit.register(scratch.end)
+    return scratch.folder
+
+
+def connected(told: Path) -> Any:
+    """The way to talk to a Java that listens where the file says, as `launch_gateway` makes it."""
+    port, secret = json.loads(told.read_text())
+    gateway: Any = ClientServer(
+        java_parameters=JavaParameters(port=port, auth_token=secret, auto_convert=True),
+        python_parameters=PythonParameters(port=0, eager_load=False),
+    )
+    for names in _IMPORTED:
+        java_import(gateway.jvm, names)
+    return gateway
 
 
 def _share_spark(settings: SparkSettings) -> None:
@@ -157,13 +189,11 @@ def _stop_spark(folder: Path) -> None:
 @contextmanager
 def _asked(folder: Path) -> Iterator[Any]:
     """The Java of a folder, by a connection that nobody borrowed."""
-    with subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as process:
-        gateway: Any = connected(process, folder / _TOLD)
-        assert gateway is not None
-        try:
-            yield gateway
-        finally:
-            gateway.close()
+    gateway = connected(folder / _TOLD)
+    try:
+        yield gateway
+    finally:
+        gateway.close()
 
 
 def _is_idle(gateway: Any, *, others: int = 0, patience: float) -> bool:
@@ -189,15 +219,14 @@ def _sockets(port: int) -> int:
 
 
 def _lasting(settings: SparkSettings, folder: Path) -> SparkSettings:
-    """Those of a Java that does not go with one process's folder, for lakes of both kinds."""
-    jars = class_path(jars_folder(sys.prefix), S3)
-    log4j = folder / "log4j2.properties"
-    return replace(settings, behind=jars, scratch=folder, log4j=log4j)
+    """Those of a Java that does not go with one process's folder."""
+    return replace(settings, scratch=folder, log4j=folder / "log4j2.properties")
 
 
-def _is_begun(command: list[str], settings: SparkSettings, before: Path, folder: Path) -> bool:
-    """Whether the Java of `folder` is one with this command: the first that is asked for is, and is
-    there wholly or not at all, whenever the process that asks for it dies."""
+def _is_begun(settings: SparkSettings, before: Path, folder: Path) -> bool:
+    """Whether the Java of `folder` is one with these settings: the first that is asked for is, and
+    is there wholly or not at all, whenever the process that asks for it dies."""
+    asked = repr(sorted(settings.launch().items()))
     with (folder / _BEGINNING).open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (folder / _COMMAND).exists():
@@ -205,22 +234,26 @@ def _is_begun(command: list[str], settings: SparkSettings, before: Path, folder:
             starter = os.fork()
             if not starter:
                 try:
-                    _start(command, settings, before, folder)
-                    (folder / _COMMAND).write_text(repr(command))
+                    _start(settings, before, folder)
+                    (folder / _COMMAND).write_text(asked)
                     os._exit(0)
                 finally:
                     os._exit(1)
             assert os.waitpid(starter, 0)[1] == 0, "Java did not begin"
-        return (folder / _COMMAND).read_text() == repr(command)
+        return (folder / _COMMAND).read_text() == asked
 
 
-def _start(command: list[str], settings: SparkSettings, before: Path, folder: Path) -> None:
+def _start(settings: SparkSettings, before: Path, folder: Path) -> None:
+    """With the jars for lakes of both kinds."""
     shutil.copyfile(before, settings.log4j)
+    settle_environment(os.environ, class_path(jars_folder(sys.prefix), S3))
+    conf = SparkConf(loadDefaults=False).setAll(list(settings.launch().items()))
     with (folder / "spark.log").open("wb") as log:
-        process = start_java(command, spark_home(), settings.launch(), folder / _TOLD, log)
-    assert process.stdin is not None
+        start: Callable[..., Any] = launch_gateway
+        gateway = start(conf, {"stdout": log, "stderr": log, "process_group": 0})
+    parameters = gateway.java_parameters
+    (folder / _TOLD).write_text(json.dumps([parameters.port, parameters.auth_token]))
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
         sender.connect(str(folder / _KEEPER))
         # It lies in the socket, unread, for as long as the socket is there.
-        socket.send_fds(sender, [b"."], [process.stdin.fileno()])
-    process.returncode = 0  # not this process's to wait for
+        socket.send_fds(sender, [b"."], [gateway.proc.stdin.fileno()])

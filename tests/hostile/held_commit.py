@@ -8,9 +8,9 @@ CLASSES is the folder of the compiled `HeldLogStore`. The product has no such sw
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,13 +30,13 @@ def main() -> int:
     vars(log_store)["CLASS"] = _CLASS
     log_store.SETTINGS[log_store.SETTING] = _CLASS
     options = f'"-Dheld.gate={gate}" "-Dheld.commit={commit}"'
+    # After all other jars: the class-data archive holds.
+    os.environ["SPARK_DIST_CLASSPATH"] = str(held)
     original = session.settings_in
 
     def settings_in(scratch: Path, user: Mapping[str, str], *more: Any) -> SparkSettings:
-        """Behind all other jars: the class-data archive holds."""
         asked = {**UNCOMPILED, **user, "spark.driver.extraJavaOptions": options}
-        made = original(scratch, asked, *more)
-        return replace(made, behind=(*made.behind, held))
+        return original(scratch, asked, *more)
 
     vars(session)["settings_in"] = settings_in
     return cli.main(arguments)

@@ -39,12 +39,13 @@ def child(folder: Path, program: str, **more: str) -> subprocess.Popen[bytes]:
 def test_java_dies_with_a_killed_run(tmp_path: Path) -> None:
     """Kill -9 closes the pipe that Java reads; the writing end of ours tells when it is gone. What
     it leaves among the temporary files goes with the next start, and what others use does not.
-    Before, a start in vain is killed, and the next one is another, which writes; no line of Spark's
-    reaches the terminal, and no program of the machine's is needed, as Hadoop's own files would
-    (`LocalFiles.java`). A connection that Java resets is told by an error alone: no traceback. No
-    thread adds a variable to the environment or deletes one, since delta-rs may read it then."""
+    Before, nobody waits for a start in vain, and the next one writes; no line of Spark's reaches
+    the terminal, and no program of the machine's is needed but those of `spark-submit`, as Hadoop's
+    own files would (`LocalFiles.java`). A connection that Java resets is told by an error alone: no
+    traceback. No thread adds a variable to the environment or deletes one, since delta-rs may read
+    it then."""
     program = """
-import os, socket, struct, sys, threading, time
+import os, socket, struct, sys, threading
 def heard(event, given):
     if threading.current_thread() is not threading.main_thread():
         added = event == "os.putenv" and os.fsdecode(given[0]) not in os.environ
@@ -59,10 +60,8 @@ room = open_lake(Path("lake"), staging="staging", spark_conf={}, on_warning=prin
 assert "pyspark" not in sys.modules
 room.mirrors.prepare()
 spark = room.mirrors._spark
-while spark._process is None:
-    time.sleep(0.01)
 spark.stop()
-print(spark._process.returncode)
+print("stopped", flush=True)
 from tests.lake.made import PEOPLE, a_write, update
 for number, mode in ((1, "append"), (2, "merge")):
     write = a_write(room.mirrors, number, mode, [update(id=number)], mirror="m")
@@ -83,9 +82,13 @@ with socket.create_server(("127.0.0.1", 0)) as server:
 sys.stdin.read()
 """
     home = java_or_refuse(os.environ).program.resolve().parents[1]
-    process = child(tmp_path, program, PATH="", JAVA_HOME=str(home))
+    programs = tmp_path / "tmp" / "programs"
+    programs.mkdir(parents=True)
+    for name in ("bash", "dirname"):
+        (programs / name).symlink_to(str(shutil.which(name)))
+    process = child(tmp_path, program, PATH=str(programs), JAVA_HOME=str(home))
     assert process.stdout is not None
-    assert process.stdout.readline() == b"-9\n"
+    assert process.stdout.readline() == b"stopped\n"
     number, told = process.stdout.readline().split()
     java = os.pidfd_open(int(number))
     try:
@@ -156,9 +159,8 @@ def test_a_stopped_spark_that_never_ran_costs_nothing() -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="ports are seen in /proc")
 def test_no_other_account_speaks_to_it(spark: SparkProcess) -> None:
     """Spark's ports take Java's objects, and those run code: only from who has the secret."""
-    spark.session()
-    assert spark._process is not None
-    require_closed(spark._process.pid)
+    java: Any = spark.session().sparkContext._gateway
+    require_closed(java.proc.pid)
 
 
 def test_a_cluster_is_asked_what_it_sees(
