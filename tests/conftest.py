@@ -75,7 +75,6 @@ TOGETHER = {
     "Spark": (
         "tests/consumers/",
         "tests/e2e/test_dagster",
-        "tests/e2e/test_kept_lake",
         "tests/hostile/test_foreign_commits",
         "tests/lake/",
     ),

@@ -2,26 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
-
-import psycopg2
-import pytest
 
 from pipeline.decisions import Lease
 from pipeline.ports.ledger import Ledger
-from pipeline.schema.history import History, Knowledge, SchemaVersion, VersionOrigin
 from pipeline.table import TableName
-from pipeline.table_state import (
-    Extent,
-    Handover,
-    TableCondition,
-    TableEvent,
-    TableEventKind,
-)
-from resources.postgres.ledger import open_ledger
-from resources.postgres.migrate import migrations
+from pipeline.table_state import Extent, TableCondition
 from tests.ledger.made import (
     ORDERS,
     STOCK,
@@ -31,10 +17,8 @@ from tests.ledger.made import (
     place,
     record,
     state,
-    version,
 )
 from tests.ledger.refusals import refused
-from tests.ledger.servers import EACH_POSTGRES
 
 UNSEEN = TableName("shop", "a_quiet_one")
 
@@ -86,77 +70,3 @@ def test_only_partial_tables_were_seen_empty(ledger: Ledger, lease: Lease) -> No
     made = replace(record(batch), extents=(Extent(ORDERS, None, place(4)),))
     with refused(ledger, lease, "extents_empty_of_partial"):
         ledger.record_capture(lease, batch.id, made)
-
-
-# -- ledgers of before ------------------------------------------------------------------
-
-
-@pytest.fixture(params=EACH_POSTGRES)
-def dsn(request: pytest.FixtureRequest) -> Iterator[str]:
-    yield request.getfixturevalue(request.param)
-
-
-def test_a_ledger_of_before_is_read_with_care(dsn: str) -> None:
-    """Whatever the server had at the start is taken for partial until something made it whole;
-    a mirror that changed hands is what it was."""
-    names = "made", "emptied", "dropped", "reread", "kept", "renamed", "gone"
-    made, emptied, dropped, reread, kept, renamed, gone = (TableName("shop", n) for n in names)
-    there = (emptied, dropped, reread, kept)
-    source = "a ledger of before"
-    with open_ledger(dsn, Path()) as ledger, ledger.lock(source, "a test", None) as lease:
-        first = begun(ledger, lease)
-        history = History(versions=tuple(map(version, (*there, UNSEEN, gone))))
-        told = replace(record(first), history=history, tables=tuple(map(state, there)))
-        ledger.record_capture(lease, first.id, told)
-        _acknowledged(ledger, lease, first.id)
-        second = following(ledger, lease)
-        before = ledger.table_states(source)[kept]
-        taken = Handover(renamed, 2, before.mirror, 3, 1, replace(before, table=renamed))
-        left = Handover(kept, 2, f"{before.mirror}@2", None, None, before)
-        events = {
-            made: TableEventKind.CREATED,
-            emptied: TableEventKind.TRUNCATED,
-            dropped: TableEventKind.DROPPED,
-            reread: TableEventKind.REREAD,
-        }
-        told = replace(
-            record(second),
-            history=History(
-                versions=(
-                    *(
-                        replace(version(one), origin=VersionOrigin.STATEMENT)
-                        for one in (made, renamed)
-                    ),
-                    SchemaVersion(gone, 2, place(9), Knowledge.DROPPED, VersionOrigin.STATEMENT),
-                )
-            ),
-            tables=(
-                state(made),
-                replace(state(renamed), generation=2, mirror=before.mirror),
-                replace(before, generation=2, condition=TableCondition.DROPPED),
-            ),
-            events=tuple(
-                TableEvent(table, kind, second.base, 1, place(9), "read anew")
-                for table, kind in events.items()
-            ),
-            handovers=(taken, left),
-        )
-        ledger.record_capture(lease, second.id, told)
-        assert ledger.partial(source) == []
-        _derive_again(dsn)
-        begins = {one.table: one.begins for one in ledger.partial(source)}
-        assert begins == {UNSEEN: place(4), renamed: place(4)}
-
-
-def _acknowledged(ledger: Ledger, lease: Lease, batch: int) -> None:
-    ledger.mark_merged(lease)
-    ledger.acknowledge(lease, batch)
-
-
-def _derive_again(dsn: str) -> None:
-    """The part of the migration that reads what is there."""
-    (migration,) = (one for one in migrations() if one.name == "extents")
-    connection = psycopg2.connect(dsn)
-    with connection, connection.cursor() as cursor:
-        cursor.execute(migration.text[migration.text.index("-- What was read before this") :])
-    connection.close()

@@ -2,74 +2,82 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import psycopg2
-import pytest
-from psycopg2.extensions import make_dsn
 from psycopg2.extras import RealDictCursor
 
+from pipeline.decisions import Lease
+from pipeline.errors import Remedy
 from pipeline.life.step import replayed
+from pipeline.ports.ledger import Ledger
+from pipeline.position import Coordinates
 from pipeline.table import TableName
-from pipeline.table_state import TableState
+from pipeline.table_state import Quarantine, TableCondition, TableState
 from resources.postgres.ledger import open_ledger
 from resources.postgres.life_events import event_of
-from tests.ledger.kept import tell
-from tests.ledger.servers import run
+from tests.ledger.made import (
+    ORDERS,
+    STOCK,
+    first_captured,
+    following,
+    merged,
+    place,
+    record,
+    state,
+)
+
+_SOURCE = "the source of test_lives"
 
 
-@pytest.fixture(scope="module")
-def told(embedded_dsn: str) -> Iterator[str]:
-    """A ledger to which most happened that can."""
-    run(embedded_dsn, "create database lives")
-    dsn = make_dsn(embedded_dsn, dbname="lives")
-    with open_ledger(dsn, Path()) as ledger:
-        tell(ledger)
-    yield dsn
-    run(embedded_dsn, "drop database lives")
+def _lived(ledger: Ledger, lease: Lease) -> dict[int, Coordinates]:
+    """Orders come back from a pause in a batch that drops stock; the next one, which quarantines
+    stock's successor and drops orders, is abandoned: its start."""
+    first = first_captured(ledger, lease, ORDERS, STOCK)
+    for number, table in enumerate((ORDERS, STOCK), start=2):
+        merged(ledger, lease, table, first.id, first.id, number)
+    ledger.mark_merged(lease)
+    ledger.acknowledge(lease, first.id)
+    ledger.pause_table(lease, ORDERS, author="ada", reason="a repair")
+    order = ledger.resume_table(lease, ORDERS, author="ada", reason="it is repaired")
+    batch = following(ledger, lease)
+    made = replace(record(batch, ORDERS), orders_done=(order.id,), tables=(_dropped(STOCK),))
+    ledger.record_capture(lease, batch.id, made)
+    batch = following(ledger, lease)
+    aside = Quarantine(STOCK, "why", "hint", str(place(220)), place(220), Remedy.BACKFILL)
+    made = replace(record(batch), tables=(_dropped(ORDERS), state(STOCK)), quarantined=(aside,))
+    ledger.record_capture(lease, batch.id, made)
+    ledger.abandon(lease, batch.id, "damaged")
+    ledger.pause_table(lease, ORDERS, author="ada", reason="another repair")
+    return {batch.id: batch.start.at}
 
 
-def _replayed(dsn: str, source: str) -> dict[TableName, TableState | None]:
-    connection = psycopg2.connect(dsn)
-    try:
-        with connection.cursor(cursor_factory=RealDictCursor) as cursor:
-            cursor.execute(
-                "select * from lockstep.table_life where source = %s order by id", [source]
-            )
-            rows = cursor.fetchall()
-    finally:
-        connection.close()
-    names = {TableName(row["database"], row["name"]) for row in rows}
-    return {
+def _dropped(table: TableName) -> TableState:
+    return replace(state(table), condition=TableCondition.DROPPED, stopped=None)
+
+
+def test_a_state_is_what_its_events_make_of_it(embedded_dsn: str) -> None:
+    """Each event says who told it."""
+    with open_ledger(embedded_dsn, Path()) as ledger:
+        with ledger.lock(_SOURCE, "a test", None) as lease:
+            begins = _lived(ledger, lease)
+        states = ledger.table_states(_SOURCE)
+    connection = psycopg2.connect(embedded_dsn)
+    with connection.cursor(cursor_factory=RealDictCursor) as cursor:
+        cursor.execute("select * from lockstep.table_life where source = %s order by id", [_SOURCE])
+        rows = cursor.fetchall()
+    connection.close()
+    assert {name.name: one.condition.value for name, one in states.items()} == {
+        "orders": "paused",
+        "stock": "dropped",
+    }
+    assert all(row["token"] for row in rows)
+    assert {
         name: replayed(
             name,
-            [
-                (row["batch"], event_of(row))
-                for row in rows
-                if (row["database"], row["name"]) == (name.database, name.name)
-            ],
-            {},
+            [(row["batch"], event_of(row)) for row in rows if row["name"] == name.name],
+            begins,
         )
-        for name in names
-    }
-
-
-@pytest.mark.parametrize("source", ["shop", "till", "mill"])
-def test_a_state_is_what_its_events_make_of_it(told: str, source: str) -> None:
-    with open_ledger(told, Path()) as ledger:
-        states = ledger.table_states(source)
-    assert _replayed(told, source) == {
-        name: replace(state, behind=None) for name, state in states.items()
-    }
-
-
-def test_every_event_says_who_told_it_and_the_life_behind_it(told: str) -> None:
-    asked = (
-        "select count(*), count(*) filter (where token is null),"
-        " count(distinct life), max(at) <= clock_timestamp() from lockstep.table_life"
-    )
-    [(events, nobody, lives, past)] = run(told, asked)
-    assert isinstance(events, int)
-    assert (events > 10, nobody, lives, past) == (True, 0, 4, True)
+        for name in states
+    } == {name: replace(one, behind=None) for name, one in states.items()}

@@ -1,28 +1,75 @@
--- The ledger: batches, their segments, the tables and the writes that merge them.
--- What code might forget is held here; every rule has a constraint's name, and
--- resources/ledger_rules.py has a sentence for each name.
+-- The ledger: what Lockstep knows of its sources and of its lake.
+--
+-- A source's log is read in batches. A batch is captured (its changes are durable in the lake, as
+-- files of segments), then merged (every mirror shows them), then acknowledged; or it is abandoned,
+-- and what it read is read again. Everything else hangs on that chain.
+--
+-- What code might forget is a rule here. Each rule is a constraint, a unique index or a call of
+-- lockstep.refuse, and each has a name of its own. resources/postgres/refusals.py has a sentence for
+-- those that a person can break, and tests/ledger/violations.sql breaks every one of them.
+--
+-- Three kinds of columns recur. A place in the log is `_base`, `_number` and `_offset`: the file
+-- binlog.000012 at 4567 is ('binlog', 12, 4567). A batch is the id of a row of `batches`, together
+-- with its source. A token is the number of the lease under which a row was written.
 
-create function lockstep.refuse(rule text, complaint text) returns void
-language plpgsql as $$
+-- -- refusing ----------------------------------------------------------------------------------
+
+-- Refuses a statement by the name of the rule that it breaks, as Postgres does for a constraint.
+create function lockstep.refuse(rule text, complaint text) returns void language plpgsql as $$
 begin
     raise exception using errcode = 'integrity_constraint_violation', constraint = rule, message = complaint;
 end
 $$;
 
+-- Rows of a table with this trigger are never changed, and deleted by lockstep.prune and its
+-- neighbours at the end of this file alone.
 create function lockstep.stays() returns trigger language plpgsql as $$
 begin
+    if tg_op = 'DELETE' and current_setting('lockstep.pruning', true) = 'on' then
+        return old;
+    end if;
     perform lockstep.refuse(tg_argv[0], 'rows of ' || tg_table_name || ' are never changed or deleted');
     return null;
 end
 $$;
 
--- sources and who may write for them ------------------------------------------------
+-- Rows of a table with this trigger are facts that a capture recorded: none is added later.
+create function lockstep.while_capturing() returns trigger language plpgsql as $$
+begin
+    if not exists (select from lockstep.batches b where b.id = new.batch and b.state = 'capturing') then
+        perform lockstep.refuse(tg_argv[0],
+            'rows of ' || tg_table_name || ' are recorded while their batch is capturing');
+    end if;
+    return new;
+end
+$$;
 
+-- -- the ledger, its sources and who may write for them ----------------------------------------
+
+-- The ledger's own name, which the folders and commits of its lake carry. There is one row.
+create table lockstep.ledger (
+    id uuid not null constraint ledger_pk primary key,
+    made_at timestamptz not null default clock_timestamp(),
+    alone boolean not null default true constraint ledger_alone unique,
+    constraint ledger_alone_counts check (alone)
+);
+
+insert into lockstep.ledger (id) values (gen_random_uuid());
+
+create trigger ledger_stays before update or delete on lockstep.ledger
+    for each row execute function lockstep.stays('ledger_stays');
+
+-- A source: one MySQL or MariaDB server that is read. `lock_key` is its half of the advisory lock
+-- that a holder takes; `token` is that of the newest lease and never falls, so that a holder which
+-- was taken over is refused whatever it still writes. `beat_at` is the holder's last sign of life.
+-- `gtids_off_at`: a GTID set captured before this moment is not resumed by, for GTIDs were off then.
 create table lockstep.sources (
-    name text constraint sources_pk primary key,
+    name text not null constraint sources_pk primary key,
     lock_key integer not null generated always as identity constraint sources_lock_key unique,
     token bigint not null default 0 constraint sources_token_counts check (token >= 0),
-    first_seen timestamptz not null default now()
+    first_seen timestamptz not null default now(),
+    beat_at timestamptz,
+    gtids_off_at timestamptz
 );
 
 create function lockstep.sources_move() returns trigger language plpgsql as $$
@@ -37,6 +84,8 @@ $$;
 create trigger sources_move before update on lockstep.sources
     for each row execute function lockstep.sources_move();
 
+-- A lease: one process was the only one that may write for a source. A row of another table that
+-- has a token was written under that lease.
 create table lockstep.leases (
     source text not null constraint leases_source references lockstep.sources,
     token bigint not null constraint leases_token_counts check (token > 0),
@@ -50,6 +99,43 @@ create table lockstep.leases (
 create trigger leases_stay before update or delete on lockstep.leases
     for each row execute function lockstep.stays('leases_stay');
 
+-- A Spark Connect client whose statements may still be running at the server. Whoever takes the
+-- source over ends them; the row goes with the last merge.
+create table lockstep.spark_clients (
+    source text not null,
+    client uuid not null,
+    token bigint not null,
+    constraint spark_clients_pk primary key (source, client),
+    constraint spark_clients_lease foreign key (source, token) references lockstep.leases (source, token)
+);
+
+-- -- decisions ---------------------------------------------------------------------------------
+
+-- A person's choice of the place where the next batch begins, with the reason that they gave.
+create table lockstep.overrides (
+    id bigint generated always as identity constraint overrides_pk primary key,
+    source text not null,
+    token bigint not null,
+    place text not null constraint overrides_place_named check (place <> ''),
+    reason text not null constraint overrides_reasoned check (btrim(reason) <> ''),
+    author text not null,
+    chosen_at timestamptz not null default clock_timestamp(),
+    constraint overrides_of_source unique (source, id),
+    constraint overrides_lease foreign key (source, token) references lockstep.leases (source, token)
+);
+
+create trigger overrides_stay before update or delete on lockstep.overrides
+    for each row execute function lockstep.stays('overrides_stay');
+
+-- A decision, with the rule that led to it and the facts that it was made from. `facts` and `rule`
+-- are only shown; what code reads has columns of its own:
+--   `follows`, `continuity`, `override`, `gap_tables` of a start: the batch after which it goes on,
+--     what lies between the two places, the choice that it carries out, and which tables lack
+--     changes if that is a gap;
+--   `recovery`, `hint` of a refusal or failure: who can do something about it, and what to type;
+--   `head_*` of a run that found nothing to read: where the log ended;
+--   `structures`: the tables, each [database, name], whose structures are still to be compared with
+--     the server's. The newest such decision counts.
 create table lockstep.decisions (
     id bigint generated always as identity constraint decisions_pk primary key,
     source text not null,
@@ -60,22 +146,76 @@ create table lockstep.decisions (
     facts jsonb not null,
     author text not null,
     decided_at timestamptz not null default clock_timestamp(),
+    follows bigint,
+    continuity text constraint decisions_continuity_known check (
+        continuity in ('contiguous', 'overlap', 'gap')
+    ),
+    override bigint,
+    gap_tables text[] not null default '{}',
+    recovery text constraint decisions_recovery_known check (
+        recovery in ('configuration', 'retry', 'operator')
+    ),
+    hint text not null default '',
+    head_base text,
+    head_number bigint,
+    head_offset bigint,
+    structures jsonb,
+    constraint decisions_of_source unique (source, id),
     constraint decisions_lease foreign key (source, token) references lockstep.leases (source, token),
-    constraint decisions_of_source unique (source, id)
+    constraint decisions_override foreign key (source, override)
+        references lockstep.overrides (source, id),
+    constraint decisions_continuity_told check ((follows is null) = (continuity is null)),
+    constraint decisions_gap_named check (
+        (continuity is not distinct from 'gap') = (cardinality(gap_tables) > 0)
+    ),
+    constraint decisions_recovery_told check (
+        (kind in ('refusal', 'failure')) = (recovery is not null)
+    ),
+    constraint decisions_hint_told check (hint = '' or recovery is not null),
+    constraint decisions_head_told check (
+        num_nonnulls(head_base, head_number, head_offset) = 0
+        or kind = 'idle' and num_nonnulls(head_base, head_number, head_offset) = 3
+    ),
+    constraint decisions_structures_told check ((kind = 'structures') = (structures is not null))
 );
 
 create trigger decisions_stay before update or delete on lockstep.decisions
     for each row execute function lockstep.stays('decisions_stay');
 
--- batches ---------------------------------------------------------------------------
+create index decisions_by_follows on lockstep.decisions (source, follows) where follows is not null;
+create index decisions_by_token on lockstep.decisions (source, token);
+create index decisions_on_structures on lockstep.decisions (source, id) where kind = 'structures';
 
+-- -- batches -----------------------------------------------------------------------------------
+
+-- A batch: whole transactions of the log from its start to its end. It begins exactly where its
+-- `predecessor` ended, or where a start decision says, or it was linked again after batches before
+-- it were deleted (`forgotten_predecessor` is then the one that went). `follows` is the batch after
+-- which it goes on in each of these cases, so the live batches of a source are one chain.
+--   `kind`: 'catching-up' reads again, for tables that had stopped, what other tables have already.
+--   `base`: number of the last change before it; its own changes have the numbers that come next.
+--   `witness_*`: length and checksum of the event in front of its end, so that the next run can
+--     prove that it reads the same log.
+--   `by_gtid`: the end may be resumed by its GTID set on another server.
+--   `server_*`: when the server had been started and how often its log had been reset. Unchanged
+--     values prove that a log is still the one that was read.
+--   `*_requests`: what was asked of an object store since the batch before, by the lake's own client
+--     and by Spark's.
+--   `passed_statements`: statements logged instead of rows that change no captured table.
 -- GTID sets grow without bound and an index row may not: keys hold their digest.
 create table lockstep.batches (
     id bigint generated always as identity constraint batches_pk primary key,
     source text not null,
-    state text not null,
+    kind text not null default 'ordinary' constraint batches_kind_known check (
+        kind in ('ordinary', 'catching-up')
+    ),
+    state text not null constraint batches_state_known check (
+        state in ('capturing', 'captured', 'merged', 'acknowledged', 'abandoned')
+    ),
     predecessor bigint,
     start_decision bigint,
+    forgotten_predecessor bigint,
+    follows bigint constraint batches_follow_earlier check (follows < id),
     base bigint not null constraint batches_base_counts check (base >= 0),
     token bigint not null,
     created_at timestamptz not null default clock_timestamp(),
@@ -98,45 +238,75 @@ create table lockstep.batches (
     witness_crc32 bigint,
     witness_gtid text,
     witness_file_created bigint,
+    by_gtid boolean not null default false,
+    server_started_at timestamptz,
+    server_resets bigint,
     changes bigint not null default 0,
     transactions bigint not null default 0,
     log_bytes bigint not null default 0,
+    passed_statements bigint not null default 0
+        constraint batches_passed_statements_counts check (passed_statements >= 0),
+    own_requests bigint,
+    spark_requests bigint,
     captured_at timestamptz,
     merged_at timestamptz,
     acknowledged_at timestamptz,
     abandoned_at timestamptz,
     abandoned_because text,
-    constraint batches_lease foreign key (source, token) references lockstep.leases (source, token),
     constraint batches_of_source unique (source, id),
-    constraint batches_end unique (source, id, end_base, end_number, end_offset, end_gtid_digest, end_server_uuid),
-    constraint batches_start_at_predecessors_end foreign key (
-        source, predecessor, start_base, start_number, start_offset, start_gtid_digest, start_server_uuid
-    ) references lockstep.batches (
+    constraint batches_lease foreign key (source, token) references lockstep.leases (source, token),
+    -- A batch begins where one chain of evidence says, and where its predecessor ended to the byte.
+    -- The two keys of the chain may wait for the end of a transaction only while batches are deleted.
+    constraint batches_one_origin check (
+        num_nonnulls(predecessor, start_decision, forgotten_predecessor) = 1
+    ),
+    constraint batches_end unique (
         source, id, end_base, end_number, end_offset, end_gtid_digest, end_server_uuid
     ),
+    constraint batches_start_at_predecessors_end foreign key (
+        source, predecessor, start_base, start_number, start_offset, start_gtid_digest,
+        start_server_uuid
+    ) references lockstep.batches (
+        source, id, end_base, end_number, end_offset, end_gtid_digest, end_server_uuid
+    ) deferrable initially immediate,
     constraint batches_start_decision foreign key (source, start_decision)
         references lockstep.decisions (source, id),
-    constraint batches_one_origin check (num_nonnulls(predecessor, start_decision) = 1),
-    constraint batches_state_known check (
-        state in ('capturing', 'captured', 'merged', 'acknowledged', 'abandoned')
+    constraint batches_follows foreign key (source, follows) references lockstep.batches (source, id)
+        deferrable initially immediate,
+    constraint batches_follows_predecessor check (
+        predecessor is null or follows is not distinct from predecessor
     ),
+    constraint batches_forgotten_between check (
+        forgotten_predecessor is null
+        or coalesce(follows < forgotten_predecessor and forgotten_predecessor < id, false)
+    ),
+    constraint batches_catch_up_decided check (kind <> 'catching-up' or start_decision is not null),
+    -- An end is recorded as a whole, with the capture and with nothing before it.
     constraint batches_end_recorded check (
         case state
-            when 'capturing' then num_nonnulls(end_base, end_number, end_offset, end_gtid_set, end_server_uuid,
-                end_committed_at, witness_offset, witness_length, witness_crc32, witness_gtid,
-                witness_file_created, captured_at) = 0
-            when 'abandoned' then num_nulls(end_base, end_number, end_offset, end_gtid_set, end_server_uuid,
-                witness_offset, witness_length, witness_crc32, witness_gtid,
+            when 'capturing' then num_nonnulls(end_base, end_number, end_offset, end_gtid_set,
+                end_server_uuid, end_committed_at, witness_offset, witness_length, witness_crc32,
+                witness_gtid, witness_file_created, captured_at) = 0
+            when 'abandoned' then num_nulls(end_base, end_number, end_offset, end_gtid_set,
+                end_server_uuid, witness_offset, witness_length, witness_crc32, witness_gtid,
                 witness_file_created, captured_at) in (0, 11)
-            else num_nulls(end_base, end_number, end_offset, end_gtid_set, end_server_uuid,
-                witness_offset, witness_length, witness_crc32, witness_gtid,
+            else num_nulls(end_base, end_number, end_offset, end_gtid_set,
+                end_server_uuid, witness_offset, witness_length, witness_crc32, witness_gtid,
                 witness_file_created, captured_at) = 0
         end
     ),
-    constraint batches_end_not_before_start check ((end_number, end_offset) >= (start_number, start_offset)),
+    constraint batches_end_not_before_start check (
+        (end_number, end_offset) >= (start_number, start_offset)
+    ),
+    constraint batches_life_whole check ((server_started_at is null) = (server_resets is null)),
     constraint batches_totals_count check (
         changes >= 0 and transactions >= 0 and log_bytes >= 0
         and (captured_at is not null or (changes, transactions, log_bytes) = (0, 0, 0))
+    ),
+    constraint batches_requests_count check (own_requests >= 0 and spark_requests >= 0),
+    constraint batches_requests_told check (
+        num_nonnulls(own_requests, spark_requests) = 0
+        or state = 'acknowledged' and own_requests is not null
     ),
     constraint batches_moments check (
         (merged_at is not null) = (state in ('merged', 'acknowledged'))
@@ -146,254 +316,80 @@ create table lockstep.batches (
     )
 );
 
+alter table lockstep.decisions
+    add constraint decisions_follows foreign key (source, follows) references lockstep.batches (source, id);
+
+-- One batch of a source is captured at a time, no batch has two live successors, and no decision
+-- begins two live batches. Every live batch leads back to a live root, so one live root is one chain.
 create unique index batches_one_capturing on lockstep.batches (source) where state = 'capturing';
-create unique index batches_one_successor on lockstep.batches (predecessor) where state <> 'abandoned';
+create unique index batches_one_successor on lockstep.batches (follows) where state <> 'abandoned';
 create unique index batches_one_per_decision on lockstep.batches (start_decision) where state <> 'abandoned';
--- Every live batch leads back to a live root, so one live root is one chain.
 create unique index batches_one_chain on lockstep.batches (source)
-    where predecessor is null and state <> 'abandoned';
+    where follows is null and state <> 'abandoned';
 create index batches_unfinished on lockstep.batches (source, id)
     where state in ('capturing', 'captured', 'merged');
+-- A batch or lease that is deleted is looked for in each of these.
+create index batches_by_decision on lockstep.batches (source, start_decision)
+    where start_decision is not null;
+create index batches_by_follows on lockstep.batches (source, follows) where follows is not null;
+create index batches_by_predecessor on lockstep.batches (source, predecessor)
+    where predecessor is not null;
+create index batches_by_token on lockstep.batches (source, token);
 
--- tables ----------------------------------------------------------------------------
-
-create table lockstep.table_states (
-    source text not null constraint table_states_source references lockstep.sources,
-    database text not null,
-    name text not null,
-    condition text not null constraint table_states_condition_known check (condition in ('active', 'quarantined')),
-    generation integer not null constraint table_states_generation_counts check (generation > 0),
-    mirror text not null,
-    changelog text not null,
-    reason text,
-    hint text,
-    position text,
-    constraint table_states_pk primary key (source, database, name),
-    constraint table_states_quarantine_explained check (
-        num_nonnulls(reason, hint, position) = case condition when 'quarantined' then 3 else 0 end
-    )
-);
-
-create table lockstep.table_versions (
-    source text not null constraint table_versions_source references lockstep.sources,
-    database text not null,
-    name text not null,
-    version integer not null constraint table_versions_number_counts check (version > 0),
-    previous integer generated always as (nullif(version - 1, 0)) stored,
-    batch bigint not null,
-    structure jsonb not null,
-    first_seen text not null,
-    constraint table_versions_pk primary key (source, database, name, version),
-    constraint table_versions_no_gap foreign key (source, database, name, previous)
-        references lockstep.table_versions (source, database, name, version),
-    constraint table_versions_batch foreign key (source, batch) references lockstep.batches (source, id)
-);
-
-create trigger table_versions_stay before update or delete on lockstep.table_versions
-    for each row execute function lockstep.stays('table_versions_stay');
-
--- segments --------------------------------------------------------------------------
-
-create table lockstep.segments (
-    id bigint generated always as identity constraint segments_pk primary key,
-    source text not null,
-    batch bigint not null,
-    database text not null,
-    name text not null,
-    schema_version integer not null,
-    inserted bigint not null,
-    updated bigint not null,
-    deleted bigint not null,
-    first_sequence bigint not null,
-    last_sequence bigint not null,
-    constraint segments_once unique (batch, database, name, schema_version),
-    constraint segments_batch foreign key (source, batch) references lockstep.batches (source, id),
-    constraint segments_table foreign key (source, database, name) references lockstep.table_states,
-    constraint segments_version foreign key (source, database, name, schema_version)
-        references lockstep.table_versions,
-    constraint segments_counts check (inserted >= 0 and updated >= 0 and deleted >= 0),
-    constraint segments_sequences_ascend check (first_sequence <= last_sequence)
-);
-
-create table lockstep.segment_files (
-    segment bigint not null constraint segment_files_segment references lockstep.segments,
-    ordinal integer not null,
-    path text not null,
-    images bigint not null,
-    size bigint not null,
-    sha256 text not null constraint segment_files_digest check (sha256 ~ '^[0-9a-f]{64}$'),
-    constraint segment_files_pk primary key (segment, ordinal),
-    constraint segment_files_once unique (segment, path),
-    constraint segment_files_counts check (ordinal >= 0 and images >= 0 and size >= 0)
-);
-
-create function lockstep.segments_begin() returns trigger language plpgsql as $$
-begin
-    if not exists (select from lockstep.batches b where b.id = new.batch and b.state = 'capturing') then
-        perform lockstep.refuse('segments_while_capturing', 'segments are recorded while their batch is capturing');
-    end if;
-    return new;
-end
-$$;
-
-create trigger segments_begin before insert on lockstep.segments
-    for each row execute function lockstep.segments_begin();
-create trigger segments_stay before update or delete on lockstep.segments
-    for each row execute function lockstep.stays('segments_stay');
-create trigger segment_files_stay before update or delete on lockstep.segment_files
-    for each row execute function lockstep.stays('segment_files_stay');
-
--- writes: intents, then settled ------------------------------------------------------
-
-create sequence lockstep.txn_versions;
-
-create table lockstep.writes (
-    id bigint generated always as identity constraint writes_pk primary key,
-    source text not null,
-    token bigint not null,
-    database text not null,
-    name text not null,
-    app_id text not null,
-    txn_version bigint not null default nextval('lockstep.txn_versions'),
-    first_batch bigint not null,
-    last_batch bigint not null,
-    step text not null,
-    intended_at timestamptz not null default clock_timestamp(),
-    delta_version bigint constraint writes_delta_version_counts check (delta_version >= 0),
-    settled_at timestamptz,
-    constraint writes_lease foreign key (source, token) references lockstep.leases (source, token),
-    constraint writes_table foreign key (source, database, name) references lockstep.table_states,
-    constraint writes_first_batch foreign key (source, first_batch) references lockstep.batches (source, id),
-    constraint writes_last_batch foreign key (source, last_batch) references lockstep.batches (source, id),
-    constraint writes_batches_ascend check (first_batch <= last_batch),
-    constraint writes_transaction_once unique (app_id, txn_version),
-    constraint writes_delta_version_once unique (app_id, delta_version),
-    constraint writes_settled_whole check ((delta_version is null) = (settled_at is null))
-);
-
-create unique index writes_one_open on lockstep.writes (source, database, name) where settled_at is null;
-
-create function lockstep.writes_begin() returns trigger language plpgsql as $$
-begin
-    if new.settled_at is not null then
-        perform lockstep.refuse('writes_intent_first', 'a write is an intent before it is settled');
-    end if;
-    if exists (select from lockstep.batches b where b.source = new.source
-               and b.id in (new.first_batch, new.last_batch) and b.state <> 'captured') then
-        perform lockstep.refuse('writes_of_captured_batches', 'only captured batches are merged');
-    end if;
-    if exists (select from lockstep.table_states t
-               where (t.source, t.database, t.name) = (new.source, new.database, new.name)
-               and t.condition <> 'active') then
-        perform lockstep.refuse('writes_of_active_tables', 'the table is set aside');
-    end if;
-    if exists (select from lockstep.writes w
-               where (w.source, w.database, w.name, w.app_id, w.step)
-                   = (new.source, new.database, new.name, new.app_id, new.step)
-               and w.settled_at is not null
-               and w.first_batch <= new.last_batch and new.first_batch <= w.last_batch) then
-        perform lockstep.refuse('writes_never_overlap', 'a settled write of this table covers these batches');
-    end if;
-    return new;
-end
-$$;
-
-create function lockstep.writes_move() returns trigger language plpgsql as $$
-begin
-    if (new.id, new.source, new.token, new.database, new.name, new.app_id, new.txn_version,
-        new.first_batch, new.last_batch, new.step, new.intended_at)
-        is distinct from
-       (old.id, old.source, old.token, old.database, old.name, old.app_id, old.txn_version,
-        old.first_batch, old.last_batch, old.step, old.intended_at) then
-        perform lockstep.refuse('writes_intent_stays', 'an intent is never regrouped');
-    end if;
-    if old.settled_at is not null then
-        perform lockstep.refuse('writes_settled_once', 'a settled write stays as it is');
-    end if;
-    if exists (select from lockstep.writes w where w.app_id = new.app_id
-               and w.delta_version >= new.delta_version) then
-        perform lockstep.refuse('writes_delta_version_ascends', 'a later write has a later version');
-    end if;
-    return new;
-end
-$$;
-
-create trigger writes_begin before insert on lockstep.writes
-    for each row execute function lockstep.writes_begin();
-create trigger writes_move before update on lockstep.writes
-    for each row execute function lockstep.writes_move();
-create trigger writes_stay before delete on lockstep.writes
-    for each row execute function lockstep.stays('writes_stay');
-
--- version sets ----------------------------------------------------------------------
-
-create table lockstep.version_sets (
-    source text not null,
-    batch bigint not null,
-    database text not null,
-    name text not null,
-    mirror text not null,
-    delta_version bigint not null,
-    constraint version_sets_pk primary key (batch, database, name),
-    constraint version_sets_batch foreign key (source, batch) references lockstep.batches (source, id),
-    constraint version_sets_table foreign key (source, database, name) references lockstep.table_states
-);
-
-create function lockstep.version_sets_begin() returns trigger language plpgsql as $$
-begin
-    if not exists (select from lockstep.batches b where b.id = new.batch
-                   and b.state = 'acknowledged') then
-        perform lockstep.refuse('version_sets_acknowledged', 'the batch is not acknowledged');
-    end if;
-    return new;
-end
-$$;
-
-create trigger version_sets_begin before insert on lockstep.version_sets
-    for each row execute function lockstep.version_sets_begin();
-create trigger version_sets_stay before update or delete on lockstep.version_sets
-    for each row execute function lockstep.stays('version_sets_stay');
-
--- what a batch waits for, and how it moves --------------------------------------------
-
-create function lockstep.covered(a_source text, a_database text, a_name text, a_batch bigint) returns boolean
-language sql stable as $$
-    select exists (
-        select from lockstep.writes w
-        where (w.source, w.database, w.name) = (a_source, a_database, a_name)
-          and w.step = 'merge' and w.settled_at is not null
-          and a_batch between w.first_batch and w.last_batch
-    )
-$$;
-
-create view lockstep.waiting as
-    select distinct s.source, s.batch, s.database, s.name
-    from lockstep.segments s
-    join lockstep.batches b on b.id = s.batch and b.state = 'captured'
-    join lockstep.table_states t
-        on (t.source, t.database, t.name) = (s.source, s.database, s.name)
-    where t.condition = 'active' and not lockstep.covered(s.source, s.database, s.name, s.batch);
-
+-- A batch begins as capturing, after a batch that was captured, by a start decision that carries out
+-- a person's choice once, and counts on from the batch that it follows.
 create function lockstep.batches_begin() returns trigger language plpgsql as $$
 declare
+    decision lockstep.decisions;
     earlier lockstep.batches;
 begin
     if new.state <> 'capturing' then
         perform lockstep.refuse('batches_begin_capturing', 'a batch begins as capturing');
     end if;
-    if new.predecessor is not null then
-        select * into earlier from lockstep.batches b where b.id = new.predecessor;
+    new.follows := new.predecessor;
+    if new.start_decision is not null then
+        select * into decision from lockstep.decisions d
+        where d.source = new.source and d.id = new.start_decision;
+        if decision.kind <> 'start' then
+            perform lockstep.refuse('batches_start_decided', 'the decision is not one to start');
+        end if;
+        if exists (select from lockstep.decisions d
+                   join lockstep.batches b on b.start_decision = d.id and b.state <> 'abandoned'
+                   where d.override = decision.override) then
+            perform lockstep.refuse('overrides_once', 'a live batch was begun by this choice');
+        end if;
+        new.follows := coalesce(new.predecessor, decision.follows);
+    end if;
+    if new.follows is not null then
+        select * into earlier from lockstep.batches b where b.id = new.follows;
         if earlier.state in ('capturing', 'abandoned') then
-            perform lockstep.refuse('batches_predecessor_captured', 'the predecessor is not captured');
+            perform lockstep.refuse('batches_predecessor_captured', 'the batch before is not captured');
         end if;
     end if;
     if new.base <> coalesce(earlier.base + earlier.changes, 0) then
-        perform lockstep.refuse('batches_base_follows', 'a batch counts on from its predecessor');
+        perform lockstep.refuse('batches_base_follows', 'a batch counts on from the one before');
     end if;
     return new;
 end
 $$;
 
+create trigger batches_begin before insert on lockstep.batches
+    for each row execute function lockstep.batches_begin();
+
+create function lockstep.refuse_forgotten_predecessor() returns trigger language plpgsql as $$
+begin
+    perform lockstep.refuse('batches_begin_behind', 'a batch begins behind one that is there');
+    return null;
+end
+$$;
+
+create trigger batches_begin_behind before insert on lockstep.batches
+    for each row when (new.forgotten_predecessor is not null)
+    execute function lockstep.refuse_forgotten_predecessor();
+
+-- A batch goes from capturing to captured, merged and acknowledged, or is abandoned before it is
+-- merged. Its start never changes, and its end only while it is capturing. Four functions judge the
+-- step that it takes.
 create function lockstep.batches_move() returns trigger language plpgsql as $$
 begin
     if (new.id, new.source, new.predecessor, new.start_decision, new.base, new.token, new.created_at,
@@ -432,16 +428,28 @@ begin
 end
 $$;
 
-create function lockstep.batches_may_be_captured(a_batch lockstep.batches) returns void language plpgsql as $$
+-- Whatever a captured batch says of sequences lies among its own changes. Rows that a load read
+-- while earlier batches were captured belong after a change of one of those.
+create function lockstep.batches_may_be_captured(a_batch lockstep.batches) returns void
+language plpgsql as $$
 begin
     if exists (select from lockstep.segments s where s.batch = a_batch.id
-               and (s.first_sequence <= a_batch.base or s.last_sequence > a_batch.base + a_batch.changes)) then
-        perform lockstep.refuse('batches_sequences_within', 'a segment lies outside its batch');
+               and (s.first_sequence <= a_batch.base or s.last_sequence > a_batch.base + a_batch.changes))
+    or exists (select from lockstep.table_events e where e.batch = a_batch.id
+               and e.sequence not between a_batch.base and a_batch.base + a_batch.changes)
+    or exists (select from lockstep.snapshots s where s.batch = a_batch.id
+               and s.low_sequence not between a_batch.base and a_batch.base + a_batch.changes
+               and not exists (
+                   select from lockstep.loads l where l.joined_batch = a_batch.id
+                   and (l.source, l.database, l.name) = (s.source, s.database, s.name)
+                   and l.followed_sequence = s.low_sequence)) then
+        perform lockstep.refuse('batches_sequences_within', 'a sequence lies outside its batch');
     end if;
 end
 $$;
 
-create function lockstep.batches_may_be_merged(a_batch lockstep.batches) returns void language plpgsql as $$
+create function lockstep.batches_may_be_merged(a_batch lockstep.batches) returns void
+language plpgsql as $$
 begin
     if exists (select from lockstep.waiting w where w.batch = a_batch.id) then
         perform lockstep.refuse('batches_merged_whole', 'a table of the batch is not merged');
@@ -449,20 +457,22 @@ begin
 end
 $$;
 
-create function lockstep.batches_may_be_acknowledged(a_batch lockstep.batches) returns void language plpgsql as $$
+create function lockstep.batches_may_be_acknowledged(a_batch lockstep.batches) returns void
+language plpgsql as $$
 begin
-    if exists (select from lockstep.batches b where b.id = a_batch.predecessor and b.state <> 'acknowledged') then
-        perform lockstep.refuse('batches_acknowledged_in_order', 'the predecessor is not acknowledged');
+    if exists (select from lockstep.batches b where b.id = a_batch.follows and b.state <> 'acknowledged') then
+        perform lockstep.refuse('batches_acknowledged_in_order', 'the batch before is not acknowledged');
     end if;
 end
 $$;
 
-create function lockstep.batches_may_be_abandoned(a_batch lockstep.batches) returns void language plpgsql as $$
+create function lockstep.batches_may_be_abandoned(a_batch lockstep.batches) returns void
+language plpgsql as $$
 begin
-    if exists (select from lockstep.batches b where b.predecessor = a_batch.id and b.state <> 'abandoned') then
-        perform lockstep.refuse('batches_abandoned_newest_first', 'a later batch starts at its end');
+    if exists (select from lockstep.batches b where b.follows = a_batch.id and b.state <> 'abandoned') then
+        perform lockstep.refuse('batches_abandoned_newest_first', 'a later batch goes on behind it');
     end if;
-    if exists (select from lockstep.segments s
+    if exists (select from lockstep.touched s
                join lockstep.writes w using (source, database, name)
                where s.batch = a_batch.id and a_batch.id between w.first_batch and w.last_batch) then
         perform lockstep.refuse('batches_abandoned_unmerged', 'a write to a mirror covers the batch');
@@ -470,9 +480,1895 @@ begin
 end
 $$;
 
-create trigger batches_begin before insert on lockstep.batches
-    for each row execute function lockstep.batches_begin();
+-- While lockstep.prune_batches deletes batches, the one after them is linked to the newest live batch
+-- that stays, and nothing else of it changes.
+create function lockstep.batches_may_be_relinked(old lockstep.batches, new lockstep.batches) returns void
+language plpgsql as $$
+declare
+    links text[] := '{predecessor,follows,forgotten_predecessor,start_gtid_digest,end_gtid_digest}';
+begin
+    if to_jsonb(new) - links <> to_jsonb(old) - links
+        or new.predecessor is not null
+        or new.forgotten_predecessor is null
+        or new.forgotten_predecessor <> coalesce(old.forgotten_predecessor, old.predecessor)
+        or exists (select from lockstep.batches b where b.id = old.follows)
+        or new.follows is distinct from (
+            select max(b.id) from lockstep.batches b
+            where b.source = old.source and b.id < old.id and b.state <> 'abandoned') then
+        perform lockstep.refuse('batches_relinked',
+            'only what a batch goes on behind changes, and only once its predecessor is gone');
+    end if;
+end
+$$;
+
+create function lockstep.batches_keep() returns trigger language plpgsql as $$
+begin
+    if current_setting('lockstep.pruning', true) = 'on' then
+        perform lockstep.batches_may_be_relinked(old, new);
+        return new;
+    end if;
+    if (new.follows, new.kind, new.forgotten_predecessor)
+            is distinct from (old.follows, old.kind, old.forgotten_predecessor) then
+        perform lockstep.refuse('batches_start_stays', 'a batch keeps what it follows and what it is');
+    end if;
+    if old.state <> 'capturing' and (new.by_gtid, new.server_started_at, new.server_resets)
+            is distinct from (old.by_gtid, old.server_started_at, old.server_resets) then
+        perform lockstep.refuse('batches_end_stays', 'a captured batch keeps its end');
+    end if;
+    return new;
+end
+$$;
+
+create trigger batches_keep before update on lockstep.batches
+    for each row execute function lockstep.batches_keep();
+
 create trigger batches_move before update on lockstep.batches
-    for each row execute function lockstep.batches_move();
+    for each row when (current_setting('lockstep.pruning', true) is distinct from 'on')
+    execute function lockstep.batches_move();
+
+-- What an abandoned batch did is undone: its prepared transactions are abandoned, those that it
+-- ended are open again, orders that it carried out are open again, and loads are no longer joined
+-- nor followed by it. A batch may have ended a transaction and prepared another of the same XID: its
+-- own go first, or both would be open for a moment. What becomes of tables, their other events say.
+create function lockstep.batches_abandoned() returns trigger language plpgsql as $$
+begin
+    update lockstep.prepared set abandoned = true, ended_by = null, committed = null
+    where batch = new.id;
+    update lockstep.prepared set ended_by = null, committed = null
+    where source = new.source and ended_by = new.id;
+    update lockstep.table_orders set done_batch = null where done_batch = new.id;
+    update lockstep.loads l set joined_batch = null, void = (
+        select 'another one was ordered since' from lockstep.loads o
+        where (o.source, o.database, o.name) = (l.source, l.database, l.name)
+          and o.id <> l.id and o.joined_batch is null and o.void is null)
+    where l.joined_batch = new.id;
+    update lockstep.loads set
+        followed_batch = null, followed_sequence = null, followed_version = null
+    where followed_batch = new.id and void is null;
+    return null;
+end
+$$;
+
+create trigger batches_abandoned after update on lockstep.batches
+    for each row when (new.state = 'abandoned') execute function lockstep.batches_abandoned();
+
+create function lockstep.batches_go() returns trigger language plpgsql as $$
+begin
+    if old.id >= lockstep.pruned_through(old.source)
+        or old.state not in ('acknowledged', 'abandoned')
+        or old.state = 'acknowledged' and old.start_decision is not null then
+        perform lockstep.refuse('batches_go_forgotten',
+            'a batch goes once its changes are gone, but for one that began a chain');
+    end if;
+    return old;
+end
+$$;
+
+create trigger batches_go before delete on lockstep.batches
+    for each row when (current_setting('lockstep.pruning', true) = 'on')
+    execute function lockstep.batches_go();
+
 create trigger batches_stay before delete on lockstep.batches
     for each row execute function lockstep.stays('batches_stay');
+
+-- Gaps: changes that no batch has, because a start was chosen after the end of the batch before it.
+create view lockstep.gaps as
+    select d.source, d.id as decision, b.id as batch, d.decided_at, d.author, d.reason, d.gap_tables,
+           e.end_base as from_base, e.end_number as from_number, e.end_offset as from_offset,
+           b.start_base as to_base, b.start_number as to_number, b.start_offset as to_offset
+    from lockstep.decisions d
+    join lockstep.batches b on b.start_decision = d.id and b.state <> 'abandoned'
+    join lockstep.batches e on e.id = d.follows
+    where d.continuity = 'gap';
+
+-- The patterns that a batch was captured with, where they are others than those of the live batch
+-- before it. A batch that catches tables up has no row.
+create table lockstep.capture_scopes (
+    source text not null,
+    batch bigint not null constraint capture_scopes_pk primary key,
+    include text[] not null,
+    exclude text[] not null,
+    constraint capture_scopes_batch foreign key (source, batch) references lockstep.batches (source, id)
+);
+
+create index capture_scopes_of_source on lockstep.capture_scopes (source, batch);
+
+create trigger capture_scopes_begin before insert on lockstep.capture_scopes
+    for each row execute function lockstep.while_capturing('capture_scopes_while_capturing');
+create trigger capture_scopes_stay before update or delete on lockstep.capture_scopes
+    for each row execute function lockstep.stays('capture_scopes_stay');
+
+-- The last transaction of each origin of GTIDs that a batch read, `ordinal` 0 for the last of all. A
+-- transaction is found again in another server's log by its commit time or, where the log has none
+-- (`committed_at` 0), by a digest of its events.
+create table lockstep.set_witnesses (
+    source text not null,
+    batch bigint not null,
+    ordinal integer not null constraint set_witnesses_ordinal_counts check (ordinal >= 0),
+    origin text not null,
+    gtid text not null,
+    committed_at bigint not null constraint set_witnesses_moment_counts check (committed_at >= 0),
+    digest text not null,
+    constraint set_witnesses_pk primary key (batch, ordinal),
+    constraint set_witnesses_once unique (batch, origin),
+    constraint set_witnesses_batch foreign key (source, batch) references lockstep.batches (source, id),
+    constraint set_witnesses_told check ((committed_at = 0) = (digest <> ''))
+);
+
+create index set_witnesses_newest on lockstep.set_witnesses (source, origin, batch);
+
+create trigger set_witnesses_begin before insert on lockstep.set_witnesses
+    for each row execute function lockstep.while_capturing('set_witnesses_while_capturing');
+create trigger set_witnesses_stay before update or delete on lockstep.set_witnesses
+    for each row execute function lockstep.stays('set_witnesses_stay');
+
+-- Files that a batch adds to the tables that a source itself has in the lake.
+create table lockstep.source_files (
+    source text not null,
+    batch bigint not null,
+    name text not null constraint source_files_name_known check (name in ('_ddl', '_transactions')),
+    ordinal integer not null,
+    path text not null,
+    images bigint not null,
+    size bigint not null,
+    sha256 text not null constraint source_files_digest check (sha256 ~ '^[0-9a-f]{64}$'),
+    constraint source_files_pk primary key (batch, name, ordinal),
+    constraint source_files_once unique (batch, name, path),
+    constraint source_files_batch foreign key (source, batch) references lockstep.batches (source, id),
+    constraint source_files_counts check (ordinal >= 0 and images >= 0 and size >= 0)
+);
+
+create trigger source_files_begin before insert on lockstep.source_files
+    for each row execute function lockstep.while_capturing('source_files_while_capturing');
+create trigger source_files_stay before update or delete on lockstep.source_files
+    for each row execute function lockstep.stays('source_files_stay');
+
+-- A prepared XA transaction. What `batch` read of it waits in its file, perhaps many batches long,
+-- for the batch `ended_by` that reads XA COMMIT or XA ROLLBACK. XIDs are reused, so a row is a
+-- prepared transaction, not an XID; of one XID only one is open at a time. MySQL manual, "XA
+-- Transaction SQL Statements": gtrid and bqual have up to 64 bytes each.
+create table lockstep.prepared (
+    id bigint generated always as identity constraint prepared_pk primary key,
+    source text not null,
+    batch bigint not null,
+    format_id bigint not null,
+    gtrid bytea not null,
+    bqual bytea not null,
+    position text not null,
+    path text,
+    images bigint,
+    size bigint,
+    sha256 text constraint prepared_file_digest check (sha256 ~ '^[0-9a-f]{64}$'),
+    ended_by bigint,
+    committed boolean,
+    abandoned boolean not null default false,
+    constraint prepared_once unique (batch, format_id, gtrid, bqual),
+    constraint prepared_batch foreign key (source, batch) references lockstep.batches (source, id),
+    constraint prepared_ended_by foreign key (source, ended_by) references lockstep.batches (source, id),
+    constraint prepared_xid_fits check (octet_length(gtrid) <= 64 and octet_length(bqual) <= 64),
+    constraint prepared_file_whole check (num_nonnulls(path, images, size, sha256) in (0, 4)),
+    constraint prepared_file_counts check (images >= 0 and size >= 0),
+    constraint prepared_end_whole check ((ended_by is null) = (committed is null)),
+    constraint prepared_end_not_before check (ended_by >= batch),
+    constraint prepared_end_live check (ended_by is null or not abandoned)
+);
+
+create unique index prepared_open_once on lockstep.prepared (source, format_id, gtrid, bqual)
+    where ended_by is null and not abandoned;
+create index prepared_by_end on lockstep.prepared (source, ended_by) where ended_by is not null;
+
+create function lockstep.prepared_begin() returns trigger language plpgsql as $$
+begin
+    if new.ended_by is not null or new.abandoned then
+        perform lockstep.refuse('prepared_begin_open', 'a prepared transaction begins as open');
+    end if;
+    if not exists (select from lockstep.batches b where b.id = new.batch and b.state = 'capturing') then
+        perform lockstep.refuse('prepared_while_capturing',
+            'prepared transactions are recorded while their batch is capturing');
+    end if;
+    return new;
+end
+$$;
+
+create trigger prepared_begin before insert on lockstep.prepared
+    for each row execute function lockstep.prepared_begin();
+
+create function lockstep.prepared_move() returns trigger language plpgsql as $$
+begin
+    if (new.id, new.source, new.batch, new.format_id, new.gtrid, new.bqual, new.position,
+        new.path, new.images, new.size, new.sha256)
+        is distinct from
+       (old.id, old.source, old.batch, old.format_id, old.gtrid, old.bqual, old.position,
+        old.path, old.images, old.size, old.sha256) then
+        perform lockstep.refuse('prepared_stay', 'a prepared transaction stays as it was recorded');
+    end if;
+    if new.abandoned <> old.abandoned and not (new.abandoned and exists (
+        select from lockstep.batches b where b.id = new.batch and b.state = 'abandoned')) then
+        perform lockstep.refuse('prepared_abandoned_with_batch', 'its batch is not abandoned');
+    end if;
+    if old.ended_by is not null and (new.ended_by is not null or not exists (
+        select from lockstep.batches b where b.id = old.ended_by and b.state = 'abandoned')) then
+        perform lockstep.refuse('prepared_ended_once', 'a live batch ended it');
+    end if;
+    if old.ended_by is null and new.ended_by is not null and not exists (
+        select from lockstep.batches b where b.id = new.ended_by and b.state = 'capturing') then
+        perform lockstep.refuse('prepared_ended_while_capturing', 'the batch that ends it is not capturing');
+    end if;
+    return new;
+end
+$$;
+
+create trigger prepared_move before update on lockstep.prepared
+    for each row execute function lockstep.prepared_move();
+create trigger prepared_stay before delete on lockstep.prepared
+    for each row execute function lockstep.stays('prepared_stay');
+
+-- -- structures --------------------------------------------------------------------------------
+
+-- Texts that a source decides may hold what text and jsonb refuse (NUL, lone surrogates). A column
+-- of json keeps them escaped.
+
+-- A statement of the log that says something about structures, with its place, the settings that it
+-- ran under (`context`), and what became of it.
+create table lockstep.schema_statements (
+    id bigint generated always as identity constraint schema_statements_pk primary key,
+    source text not null,
+    batch bigint not null,
+    begin_base text not null,
+    begin_number bigint not null,
+    begin_offset bigint not null,
+    end_base text not null,
+    end_number bigint not null,
+    end_offset bigint not null,
+    gtid text not null,
+    committed_at timestamptz,
+    database json not null,
+    text json not null,
+    context json not null,
+    outcome text not null constraint schema_statements_outcome_known check (
+        outcome in ('followed', 'partly', 'not understood')
+    ),
+    effects json not null,
+    constraint schema_statements_of_source unique (source, id),
+    constraint schema_statements_batch foreign key (source, batch) references lockstep.batches (source, id)
+);
+
+create index schema_statements_by_batch on lockstep.schema_statements (source, batch);
+
+create trigger schema_statements_begin before insert on lockstep.schema_statements
+    for each row execute function lockstep.while_capturing('schema_statements_while_capturing');
+create trigger schema_statements_stay before update or delete on lockstep.schema_statements
+    for each row execute function lockstep.stays('schema_statements_stay');
+
+-- A database from a place of the log on: its defaults, and its triggers and views (`code`), through
+-- which statements reach other tables. No charset means that it was dropped, no code that it is
+-- not known.
+create table lockstep.database_versions (
+    id bigint generated always as identity constraint database_versions_pk primary key,
+    source text not null,
+    name text not null,
+    batch bigint not null,
+    since_base text not null,
+    since_number bigint not null,
+    since_offset bigint not null,
+    charset text,
+    collation_name text,
+    code json,
+    statement bigint,
+    constraint database_versions_batch foreign key (source, batch) references lockstep.batches (source, id),
+    constraint database_versions_statement foreign key (source, statement)
+        references lockstep.schema_statements (source, id),
+    constraint database_versions_whole check ((charset is null) = (collation_name is null)),
+    constraint database_versions_code check (code is null or charset is not null)
+);
+
+create index database_versions_at on lockstep.database_versions (
+    source, name, batch, since_number, since_offset, id
+);
+create index database_versions_by_batch on lockstep.database_versions (source, batch);
+
+create trigger database_versions_begin before insert on lockstep.database_versions
+    for each row execute function lockstep.while_capturing('database_versions_while_capturing');
+create trigger database_versions_stay before update or delete on lockstep.database_versions
+    for each row execute function lockstep.stays('database_versions_stay');
+
+-- A table's structure from a place of the log on, for every table of the server. Versions of a table
+-- are numbered without a gap. `generation` counts the tables that had this name: a column's values
+-- go on from one version to the next only within one. `columns_from` names, for each column, the
+-- column of the version before whose values it goes on with.
+create table lockstep.table_versions (
+    source text not null constraint table_versions_source references lockstep.sources,
+    database text not null,
+    name text not null,
+    version integer not null constraint table_versions_number_counts check (version > 0),
+    previous integer generated always as (nullif(version - 1, 0)) stored,
+    generation integer not null constraint table_versions_generation_counts check (generation > 0),
+    batch bigint not null,
+    since_base text not null,
+    since_number bigint not null,
+    since_offset bigint not null,
+    knowledge text not null constraint table_versions_knowledge_known check (
+        knowledge in ('known', 'dropped', 'unknown')
+    ),
+    origin text not null constraint table_versions_origin_known check (
+        origin in ('baseline', 'statement', 'table map', 'carried', 'person')
+    ),
+    structure jsonb,
+    schema json,
+    fingerprint text,
+    columns_from text[],
+    statement bigint,
+    reason text,
+    constraint table_versions_pk primary key (source, database, name, version),
+    constraint table_versions_no_gap foreign key (source, database, name, previous)
+        references lockstep.table_versions (source, database, name, version),
+    constraint table_versions_batch foreign key (source, batch) references lockstep.batches (source, id),
+    constraint table_versions_statement foreign key (source, statement)
+        references lockstep.schema_statements (source, id),
+    constraint table_versions_schema_told check (
+        num_nonnulls(schema, structure) = case knowledge when 'known' then 1 else 0 end
+        and (schema is null) = (fingerprint is null)
+    ),
+    constraint table_versions_columns_told check (knowledge = 'known' or columns_from is null),
+    constraint table_versions_unknown_explained check ((knowledge = 'unknown') = (reason is not null))
+);
+
+create index table_versions_at on lockstep.table_versions (
+    source, database, name, batch, since_number, since_offset, version
+);
+create index table_versions_by_batch on lockstep.table_versions (source, batch);
+-- Every table has exactly one version 1: this is the list of all tables.
+create index table_versions_first on lockstep.table_versions (source, database, name) where version = 1;
+
+create trigger table_versions_begin before insert on lockstep.table_versions
+    for each row execute function lockstep.while_capturing('table_versions_while_capturing');
+create trigger table_versions_stay before update or delete on lockstep.table_versions
+    for each row execute function lockstep.stays('table_versions_stay');
+
+-- -- tables ------------------------------------------------------------------------------------
+
+-- What happened to a table that is captured. `told` has the event's values, `life` the condition
+-- that it led to. An event with a batch was told by that capture and no longer counts once the
+-- batch is abandoned.
+create table lockstep.table_life (
+    id bigint generated always as identity constraint table_life_pk primary key,
+    source text not null,
+    database text not null,
+    name text not null,
+    event text not null constraint table_life_event_known check (event in (
+        'recorded', 'followed', 'load begun', 'loaded', 'dropped', 'quarantined', 'paused',
+        'reloaded', 'rejoined', 'mirror written', 'mirror handed over', 'mirror replaced',
+        'mirror removed', 'lake restarted', 'batch abandoned'
+    )),
+    life text not null constraint table_life_known check (
+        life in ('active', 'loading', 'quarantined', 'paused', 'dropped')
+    ),
+    batch bigint,
+    token bigint,
+    told jsonb not null,
+    at timestamptz not null default clock_timestamp(),
+    constraint table_life_batch foreign key (source, batch) references lockstep.batches (source, id),
+    constraint table_life_lease foreign key (source, token) references lockstep.leases (source, token),
+    constraint table_life_told check (event = 'recorded' or token is not null)
+);
+
+create index table_life_of_table on lockstep.table_life (source, database, name, id);
+create index table_life_of_batch on lockstep.table_life (batch) where batch is not null;
+create index table_life_by_stop on lockstep.table_life (
+    source, ((told ->> 'stopped_batch')::bigint)
+);
+create index table_life_by_token on lockstep.table_life (source, token) where token is not null;
+
+create function lockstep.table_life_begin() returns trigger language plpgsql as $$
+begin
+    if new.batch is not null and not exists (
+            select from lockstep.batches b where b.id = new.batch and b.state = 'capturing') then
+        perform lockstep.refuse('table_life_while_capturing', 'the batch is not capturing');
+    end if;
+    return new;
+end
+$$;
+
+create trigger table_life_begin before insert on lockstep.table_life
+    for each row execute function lockstep.table_life_begin();
+
+create trigger table_life_stays before update or delete on lockstep.table_life
+    for each row execute function lockstep.stays('table_life_stays');
+
+-- A captured table's state, which is what its events led to (`event` is the newest of them).
+--   `generation`, `mirror_generation`, `changelog_generation` count the folders that the table, its
+--     mirror and its changelog had; `mirror` and `changelog` are those of today.
+--   `mirror_version`: the structure that the mirror shows.
+--   `adopted`: the Delta version at which the mirror was taken over from a table of another name.
+--   `reason`, `hint`, `position`, `remedy` of a table that is quarantined or paused: why, what to
+--     do, where in the log, and what it is owed before it is active again.
+--   `stopped_*`: how far the table was captured, where it is not any more.
+--   `behind_batch`: the oldest batch that its mirror lacks although the others have gone on. It alone
+--     is no event's: it is counted from batches and writes.
+create table lockstep.table_states (
+    source text not null constraint table_states_source references lockstep.sources,
+    database text not null,
+    name text not null,
+    condition text not null constraint table_states_condition_known check (
+        condition in ('active', 'loading', 'quarantined', 'paused', 'dropped')
+    ),
+    generation integer not null constraint table_states_generation_counts check (generation > 0),
+    mirror text not null,
+    changelog text not null,
+    reason text,
+    hint text,
+    position text,
+    remedy text constraint table_states_remedy_known check (
+        remedy in ('catch-up', 'rewrite-mirror', 'released-resnapshot', 'resnapshot', 'backfill')
+    ),
+    mirror_version integer,
+    mirror_generation integer not null default 1
+        constraint table_states_mirror_generation_counts check (mirror_generation > 0),
+    changelog_generation integer not null default 1
+        constraint table_states_changelog_counts check (changelog_generation > 0),
+    adopted bigint constraint table_states_adopted_counts check (adopted >= 0),
+    stopped_batch bigint,
+    stopped_base text,
+    stopped_number bigint,
+    stopped_offset bigint,
+    behind_batch bigint,
+    event bigint constraint table_states_event references lockstep.table_life,
+    constraint table_states_pk primary key (source, database, name),
+    constraint table_states_mirror_version foreign key (source, database, name, mirror_version)
+        references lockstep.table_versions,
+    constraint table_states_stopped_batch foreign key (source, stopped_batch)
+        references lockstep.batches (source, id),
+    constraint table_states_behind_batch foreign key (source, behind_batch)
+        references lockstep.batches (source, id),
+    constraint table_states_quarantine_explained check (
+        num_nonnulls(reason, hint, position)
+        = case when condition in ('quarantined', 'paused') then 3 else 0 end
+    ),
+    constraint table_states_remedy_told check (
+        case condition
+            when 'quarantined' then remedy is not null
+            when 'paused' then true
+            else remedy is null
+        end
+    ),
+    constraint table_states_stopped check (
+        num_nonnulls(stopped_batch, stopped_base, stopped_number, stopped_offset) = case
+            when condition in ('active', 'loading') then 0
+            when condition in ('quarantined', 'paused') and stopped_batch is null then 0
+            else 4
+        end
+    )
+);
+
+create index table_states_by_behind on lockstep.table_states (source, behind_batch)
+    where behind_batch is not null;
+create index table_states_by_stopped on lockstep.table_states (source, stopped_batch)
+    where stopped_batch is not null;
+
+create function lockstep.table_states_move() returns trigger language plpgsql as $$
+begin
+    if new.event is null or tg_op = 'UPDATE' and new.event = old.event and (
+        new.condition, new.generation, new.mirror, new.changelog, new.reason, new.hint,
+        new.position, new.mirror_version, new.changelog_generation, new.stopped_batch,
+        new.stopped_base, new.stopped_number, new.stopped_offset, new.adopted, new.remedy,
+        new.mirror_generation) is distinct from (
+        old.condition, old.generation, old.mirror, old.changelog, old.reason, old.hint,
+        old.position, old.mirror_version, old.changelog_generation, old.stopped_batch,
+        old.stopped_base, old.stopped_number, old.stopped_offset, old.adopted, old.remedy,
+        old.mirror_generation) then
+        perform lockstep.refuse('table_states_told', 'a state changes with an event');
+    end if;
+    return null;
+end
+$$;
+
+create trigger table_states_move after insert or update on lockstep.table_states
+    for each row execute function lockstep.table_states_move();
+
+-- A person's order about a table; the newest one of a table counts. `done_batch` is the capture that
+-- carried it out, and open again if that is abandoned. A pause takes effect at once. `schema` and
+-- `renames` (pairs of an old and a new column's name) are what somebody gave with a release.
+create table lockstep.table_orders (
+    id bigint generated always as identity constraint table_orders_pk primary key,
+    source text not null,
+    token bigint not null,
+    database text not null,
+    name text not null,
+    kind text not null constraint table_orders_kind_known check (
+        kind in ('pause', 'resume', 'release', 'reload')
+    ),
+    author text not null constraint table_orders_authored check (btrim(author) <> ''),
+    reason text not null,
+    ordered_at timestamptz not null default clock_timestamp(),
+    schema json,
+    renames json,
+    done_batch bigint,
+    constraint table_orders_lease foreign key (source, token) references lockstep.leases (source, token),
+    constraint table_orders_table foreign key (source, database, name) references lockstep.table_states,
+    constraint table_orders_done_batch foreign key (source, done_batch)
+        references lockstep.batches (source, id),
+    constraint table_orders_pause_at_once check (kind <> 'pause' or done_batch is null),
+    constraint table_orders_schema_released check (schema is null or kind = 'release'),
+    constraint table_orders_renames_released check (
+        renames is null or schema is not null and json_typeof(renames) = 'array'
+    )
+);
+
+create index table_orders_newest on lockstep.table_orders (source, database, name, id);
+create index table_orders_done on lockstep.table_orders (done_batch) where done_batch is not null;
+
+-- An order begins as open, and fits the state that the table is in.
+create function lockstep.table_orders_begin() returns trigger language plpgsql as $$
+declare
+    found text;
+begin
+    select t.condition into found from lockstep.table_states t
+    where (t.source, t.database, t.name) = (new.source, new.database, new.name);
+    if new.done_batch is not null then
+        perform lockstep.refuse('table_orders_begin_open', 'an order begins as open');
+    end if;
+    if new.kind = 'resume' and found <> 'paused' then
+        perform lockstep.refuse('table_orders_resume_paused', 'the table is not paused');
+    end if;
+    if new.kind = 'release' and found <> 'quarantined' then
+        perform lockstep.refuse('table_orders_release_quarantined', 'the table is not quarantined');
+    end if;
+    if new.kind = 'reload' and found = 'dropped' then
+        perform lockstep.refuse('table_orders_reload_there', 'the table was dropped');
+    end if;
+    return new;
+end
+$$;
+
+create trigger table_orders_begin before insert on lockstep.table_orders
+    for each row execute function lockstep.table_orders_begin();
+
+create function lockstep.table_orders_move() returns trigger language plpgsql as $$
+begin
+    if (new.id, new.source, new.token, new.database, new.name, new.kind, new.author, new.reason,
+        new.ordered_at, new.schema::text, new.renames::text)
+        is distinct from
+       (old.id, old.source, old.token, old.database, old.name, old.kind, old.author, old.reason,
+        old.ordered_at, old.schema::text, old.renames::text) then
+        perform lockstep.refuse('table_orders_stay', 'an order stays as it was given');
+    end if;
+    if old.done_batch is not null and (new.done_batch is not null or not exists (
+        select from lockstep.batches b where b.id = old.done_batch and b.state = 'abandoned')) then
+        perform lockstep.refuse('table_orders_done_once', 'a live batch carried it out');
+    end if;
+    if new.done_batch is not null and exists (
+        select from lockstep.table_orders o
+        where (o.source, o.database, o.name) = (new.source, new.database, new.name) and o.id > new.id) then
+        perform lockstep.refuse('table_orders_newest_counts', 'there is a newer order');
+    end if;
+    if new.done_batch is not null and exists (
+        select from lockstep.batches b where b.id = new.done_batch and b.state <> 'capturing') then
+        perform lockstep.refuse('table_orders_done_while_capturing', 'the batch is not capturing');
+    end if;
+    return new;
+end
+$$;
+
+create trigger table_orders_move before update on lockstep.table_orders
+    for each row execute function lockstep.table_orders_move();
+create trigger table_orders_stay before delete on lockstep.table_orders
+    for each row execute function lockstep.stays('table_orders_stay');
+
+-- What happened to a table between its changes: `sequence` is the number of the change before it.
+-- Events of a table in a batch ascend. One that makes rows be read or written again says why.
+create table lockstep.table_events (
+    source text not null,
+    batch bigint not null,
+    database text not null,
+    name text not null,
+    ordinal integer not null constraint table_events_ordinal_counts check (ordinal >= 0),
+    kind text not null constraint table_events_kind_known check (
+        kind in ('created', 'changed', 'truncated', 'dropped', 'reread', 'refreshed', 'rebuilt')
+    ),
+    sequence bigint not null,
+    version integer not null,
+    place_base text not null,
+    place_number bigint not null,
+    place_offset bigint not null,
+    reason text,
+    constraint table_events_pk primary key (batch, database, name, ordinal),
+    constraint table_events_batch foreign key (source, batch) references lockstep.batches (source, id),
+    constraint table_events_table foreign key (source, database, name) references lockstep.table_states,
+    constraint table_events_version foreign key (source, database, name, version)
+        references lockstep.table_versions,
+    constraint table_events_reread_explained check (
+        kind not in ('reread', 'refreshed', 'rebuilt') or reason is not null
+    )
+);
+
+create trigger table_events_begin before insert on lockstep.table_events
+    for each row execute function lockstep.while_capturing('table_events_while_capturing');
+
+create function lockstep.table_events_begin() returns trigger language plpgsql as $$
+begin
+    if exists (select from lockstep.table_events e
+               where (e.batch, e.database, e.name) = (new.batch, new.database, new.name)
+               and (e.ordinal < new.ordinal and e.sequence > new.sequence
+                    or e.ordinal > new.ordinal and e.sequence < new.sequence)) then
+        perform lockstep.refuse('table_events_ascend', 'an event lies before an earlier one');
+    end if;
+    return new;
+end
+$$;
+
+create trigger table_events_order before insert on lockstep.table_events
+    for each row execute function lockstep.table_events_begin();
+create trigger table_events_stay before update or delete on lockstep.table_events
+    for each row execute function lockstep.stays('table_events_stay');
+
+-- A mirror that changes hands: a table that got another name takes its folder along, as of a Delta
+-- version. The row also has what held before, for a batch that is abandoned. Only a batch that no
+-- other unfinished one stands beside may do that.
+create table lockstep.handovers (
+    source text not null,
+    batch bigint not null,
+    database text not null,
+    name text not null,
+    generation integer not null,
+    mirror text not null,
+    delta_version bigint,
+    shows integer,
+    before_generation integer not null,
+    before_mirror text not null,
+    constraint handovers_pk primary key (batch, database, name),
+    constraint handovers_batch foreign key (source, batch) references lockstep.batches (source, id),
+    constraint handovers_table foreign key (source, database, name) references lockstep.table_states,
+    constraint handovers_shows foreign key (source, database, name, shows)
+        references lockstep.table_versions,
+    constraint handovers_whole check ((delta_version is null) = (shows is null)),
+    constraint handovers_generation check (generation = before_generation + 1)
+);
+
+create function lockstep.handovers_alone() returns trigger language plpgsql as $$
+begin
+    if exists (select from lockstep.batches b where b.source = new.source and b.id <> new.batch
+               and b.state in ('capturing', 'captured', 'merged')) then
+        perform lockstep.refuse('handovers_alone', 'another batch of the source is unfinished');
+    end if;
+    return new;
+end
+$$;
+
+create trigger handovers_alone before insert on lockstep.handovers
+    for each row execute function lockstep.handovers_alone();
+create trigger handovers_begin before insert on lockstep.handovers
+    for each row execute function lockstep.while_capturing('handovers_while_capturing');
+create trigger handovers_stay before update or delete on lockstep.handovers
+    for each row execute function lockstep.stays('handovers_stay');
+
+-- Whether the lake has all of a table, from a batch on; the newest row of a live batch counts. With
+-- `begins_*` it has only what the log says from there, because rows were older than the log. With
+-- `empty_*` the table was seen empty there: whoever reads up to that place has all of it.
+create table lockstep.extents (
+    id bigint generated always as identity constraint extents_pk primary key,
+    source text not null,
+    batch bigint not null,
+    database text not null,
+    name text not null,
+    begins_base text,
+    begins_number bigint,
+    begins_offset bigint,
+    empty_base text,
+    empty_number bigint,
+    empty_offset bigint,
+    constraint extents_batch foreign key (source, batch) references lockstep.batches (source, id),
+    constraint extents_begins_whole check (
+        num_nonnulls(begins_base, begins_number, begins_offset) in (0, 3)
+    ),
+    constraint extents_empty_whole check (
+        num_nonnulls(empty_base, empty_number, empty_offset) in (0, 3)
+    ),
+    constraint extents_empty_of_partial check (empty_base is null or begins_base is not null)
+);
+
+create index extents_newest on lockstep.extents (source, database, name, batch, id);
+create index extents_by_batch on lockstep.extents (source, batch);
+
+create trigger extents_stay before update or delete on lockstep.extents
+    for each row execute function lockstep.stays('extents_stay');
+
+-- What comparisons of a table with its source found: one row for all rows, one for samples. It has
+-- the newest result, and what the newest one without a difference proved, at which place of the log.
+create table lockstep.table_proofs (
+    source text not null constraint table_proofs_source references lockstep.sources,
+    database text not null,
+    name text not null,
+    whole boolean not null,
+    compared_at timestamptz not null default clock_timestamp(),
+    differing bigint not null constraint table_proofs_differing_counts check (differing >= 0),
+    proven_at timestamptz,
+    proof text constraint table_proofs_known check (proof in ('exact', 'prefix', 'rows', 'sample')),
+    rows bigint constraint table_proofs_rows_count check (rows >= 0),
+    at_base text,
+    at_number bigint,
+    at_offset bigint,
+    gtid_set text,
+    constraint table_proofs_pk primary key (source, database, name, whole),
+    constraint table_proofs_proven_whole check (
+        num_nonnulls(proven_at, proof, rows, at_base, at_number, at_offset, gtid_set) in (0, 7)
+    ),
+    constraint table_proofs_differing_or_proven check (
+        differing > 0 or (proven_at is not null and proven_at = compared_at)
+    )
+);
+
+-- -- segments ----------------------------------------------------------------------------------
+
+-- What a batch captured of one table in one structure: its files in the changelog, and which changes
+-- they hold.
+create table lockstep.segments (
+    id bigint generated always as identity constraint segments_pk primary key,
+    source text not null,
+    batch bigint not null,
+    database text not null,
+    name text not null,
+    schema_version integer not null,
+    inserted bigint not null,
+    updated bigint not null,
+    deleted bigint not null,
+    first_sequence bigint not null,
+    last_sequence bigint not null,
+    constraint segments_once unique (batch, database, name, schema_version),
+    constraint segments_batch foreign key (source, batch) references lockstep.batches (source, id),
+    constraint segments_table foreign key (source, database, name) references lockstep.table_states,
+    constraint segments_version foreign key (source, database, name, schema_version)
+        references lockstep.table_versions,
+    constraint segments_counts check (inserted >= 0 and updated >= 0 and deleted >= 0),
+    constraint segments_sequences_ascend check (first_sequence <= last_sequence)
+);
+
+create index segments_of_table on lockstep.segments (source, database, name, batch);
+
+-- A segment is recorded with its batch, in a structure that is known.
+create function lockstep.segments_begin() returns trigger language plpgsql as $$
+begin
+    if not exists (select from lockstep.batches b where b.id = new.batch and b.state = 'capturing') then
+        perform lockstep.refuse('segments_while_capturing', 'segments are recorded while their batch is capturing');
+    end if;
+    if exists (select from lockstep.table_versions v
+               where (v.source, v.database, v.name, v.version)
+                   = (new.source, new.database, new.name, new.schema_version)
+               and v.knowledge <> 'known') then
+        perform lockstep.refuse('segments_of_known_versions', 'the version has no columns');
+    end if;
+    return new;
+end
+$$;
+
+create trigger segments_begin before insert on lockstep.segments
+    for each row execute function lockstep.segments_begin();
+create trigger segments_stay before update or delete on lockstep.segments
+    for each row execute function lockstep.stays('segments_stay');
+
+create table lockstep.segment_files (
+    segment bigint not null constraint segment_files_segment references lockstep.segments,
+    ordinal integer not null,
+    path text not null,
+    images bigint not null,
+    size bigint not null,
+    sha256 text not null constraint segment_files_digest check (sha256 ~ '^[0-9a-f]{64}$'),
+    constraint segment_files_pk primary key (segment, ordinal),
+    constraint segment_files_once unique (segment, path),
+    constraint segment_files_counts check (ordinal >= 0 and images >= 0 and size >= 0)
+);
+
+create trigger segment_files_stay before update or delete on lockstep.segment_files
+    for each row execute function lockstep.stays('segment_files_stay');
+
+-- Tables with something to merge in a batch, perhaps several times.
+create view lockstep.touched as
+    select source, batch, database, name from lockstep.segments
+    union all
+    select source, batch, database, name from lockstep.table_events;
+
+-- Rows that were read from the source, as they were after the change `low_sequence`: a table's part
+-- of a batch. `columns` names those that were read beside the key; null means all.
+create table lockstep.snapshots (
+    id bigint generated always as identity constraint snapshots_pk primary key,
+    source text not null,
+    batch bigint not null,
+    database text not null,
+    name text not null,
+    version integer not null,
+    low_sequence bigint not null,
+    columns text[],
+    constraint snapshots_once unique (batch, database, name),
+    constraint snapshots_batch foreign key (source, batch) references lockstep.batches (source, id),
+    constraint snapshots_table foreign key (source, database, name) references lockstep.table_states,
+    constraint snapshots_version foreign key (source, database, name, version)
+        references lockstep.table_versions
+);
+
+create trigger snapshots_begin before insert on lockstep.snapshots
+    for each row execute function lockstep.while_capturing('snapshots_while_capturing');
+create trigger snapshots_stay before update or delete on lockstep.snapshots
+    for each row execute function lockstep.stays('snapshots_stay');
+
+create table lockstep.snapshot_files (
+    snapshot bigint not null constraint snapshot_files_snapshot references lockstep.snapshots,
+    ordinal integer not null,
+    path text not null,
+    images bigint not null,
+    size bigint not null,
+    sha256 text not null constraint snapshot_files_digest check (sha256 ~ '^[0-9a-f]{64}$'),
+    constraint snapshot_files_pk primary key (snapshot, ordinal),
+    constraint snapshot_files_once unique (snapshot, path),
+    constraint snapshot_files_counts check (ordinal >= 0 and images >= 0 and size >= 0)
+);
+
+create trigger snapshot_files_stay before update or delete on lockstep.snapshot_files
+    for each row execute function lockstep.stays('snapshot_files_stay');
+
+-- A revision: files of past segments that a replay captured again. It counts once it is settled, and
+-- one of a source is open at a time.
+create table lockstep.revisions (
+    id bigint generated always as identity constraint revisions_pk primary key,
+    source text not null,
+    token bigint not null,
+    state text not null default 'open' constraint revisions_state_known check (
+        state in ('open', 'settled', 'given up')
+    ),
+    begun_at timestamptz not null default clock_timestamp(),
+    ended_at timestamptz,
+    constraint revisions_lease foreign key (source, token) references lockstep.leases (source, token),
+    constraint revisions_moments check ((ended_at is null) = (state = 'open'))
+);
+
+create unique index revisions_one_open on lockstep.revisions (source) where state = 'open';
+
+create function lockstep.revisions_move() returns trigger language plpgsql as $$
+begin
+    if (new.id, new.source, new.token, new.begun_at) is distinct from
+       (old.id, old.source, old.token, old.begun_at) or old.state <> 'open' then
+        perform lockstep.refuse('revisions_end_once', 'a revision is settled or given up, once');
+    end if;
+    return new;
+end
+$$;
+
+create trigger revisions_move before update on lockstep.revisions
+    for each row execute function lockstep.revisions_move();
+create trigger revisions_stay before delete on lockstep.revisions
+    for each row execute function lockstep.stays('revisions_stay');
+
+create table lockstep.revised_files (
+    revision bigint not null constraint revised_files_revision references lockstep.revisions,
+    segment bigint not null constraint revised_files_segment references lockstep.segments,
+    ordinal integer not null,
+    path text not null,
+    images bigint not null,
+    size bigint not null,
+    sha256 text not null constraint revised_files_digest check (sha256 ~ '^[0-9a-f]{64}$'),
+    constraint revised_files_pk primary key (revision, segment, ordinal),
+    constraint revised_files_once unique (revision, segment, path),
+    constraint revised_files_counts check (ordinal >= 0 and images >= 0 and size >= 0)
+);
+
+create index revised_files_of_segment on lockstep.revised_files (segment);
+
+create function lockstep.revised_files_begin() returns trigger language plpgsql as $$
+begin
+    if not exists (
+        select from lockstep.revisions r
+        join lockstep.segments s on s.id = new.segment and s.source = r.source
+        join lockstep.batches b on b.id = s.batch and b.state = 'acknowledged'
+        where r.id = new.revision and r.state = 'open') then
+        perform lockstep.refuse('revised_files_of_acknowledged',
+            'an open revision has files of acknowledged batches of its source');
+    end if;
+    return new;
+end
+$$;
+
+create trigger revised_files_begin before insert on lockstep.revised_files
+    for each row execute function lockstep.revised_files_begin();
+create trigger revised_files_stay before update or delete on lockstep.revised_files
+    for each row execute function lockstep.stays('revised_files_stay');
+
+-- A segment's files today: those of its newest settled revision, else those it was captured with.
+create view lockstep.current_files as
+    with newest as (
+        select f.segment, max(f.revision) as revision
+        from lockstep.revised_files f
+        join lockstep.revisions r on r.id = f.revision and r.state = 'settled'
+        group by f.segment
+    )
+    select f.segment, f.ordinal, f.path, f.images, f.size, f.sha256
+    from lockstep.segment_files f
+    where not exists (select from newest n where n.segment = f.segment)
+    union all
+    select f.segment, f.ordinal, f.path, f.images, f.size, f.sha256
+    from lockstep.revised_files f
+    join newest n on n.segment = f.segment and n.revision = f.revision;
+
+-- -- loads -------------------------------------------------------------------------------------
+
+-- A load: a table that is older than the log is read from the source, chunk by chunk, over as many
+-- runs as it takes. `low_*` is the place from which its changes count; from `followed_batch` on they
+-- are captured, in the structure `followed_version`; `joined_batch` is the capture that put rows
+-- and changes together. One load of a table is open at a time; one that came to nothing is void.
+create table lockstep.loads (
+    id bigint generated always as identity constraint loads_pk primary key,
+    source text not null constraint loads_source references lockstep.sources,
+    token bigint not null,
+    database text not null,
+    name text not null,
+    author text not null,
+    reason text not null,
+    ordered_at timestamptz not null default clock_timestamp(),
+    schema json,
+    server_uuid text,
+    low_base text,
+    low_number bigint,
+    low_offset bigint,
+    estimated_rows bigint constraint loads_estimate_counts check (estimated_rows >= 0),
+    followed_batch bigint,
+    followed_sequence bigint,
+    followed_version integer,
+    joined_batch bigint,
+    void text constraint loads_void_explained check (btrim(void) <> ''),
+    constraint loads_lease foreign key (source, token) references lockstep.leases (source, token),
+    constraint loads_authored check (btrim(author) <> '' and btrim(reason) <> ''),
+    constraint loads_reading check (
+        num_nonnulls(schema, server_uuid, low_base, low_number, low_offset) in (0, 5)
+    ),
+    constraint loads_followed check (
+        num_nonnulls(followed_batch, followed_sequence, followed_version) in (0, 3)
+    ),
+    constraint loads_followed_while_read check (followed_batch is null or schema is not null),
+    constraint loads_followed_batch foreign key (source, followed_batch)
+        references lockstep.batches (source, id),
+    constraint loads_followed_version foreign key (source, database, name, followed_version)
+        references lockstep.table_versions (source, database, name, version),
+    constraint loads_joined_batch foreign key (source, joined_batch)
+        references lockstep.batches (source, id),
+    constraint loads_joined_behind check (joined_batch >= followed_batch),
+    constraint loads_joined_followed check (joined_batch is null or followed_batch is not null),
+    constraint loads_end_once check (joined_batch is null or void is null)
+);
+
+create unique index loads_one_open on lockstep.loads (source, database, name)
+    where joined_batch is null and void is null;
+create index loads_followed on lockstep.loads (followed_batch) where followed_batch is not null;
+create index loads_joined on lockstep.loads (joined_batch) where joined_batch is not null;
+
+-- What a load was begun with stays, and it is joined once all of its chunks are read.
+create function lockstep.loads_move() returns trigger language plpgsql as $$
+begin
+    if old.void is not null then
+        perform lockstep.refuse('loads_void_once', 'a load that is void stays so');
+    end if;
+    if old.schema is not null and (
+        new.schema::text, new.server_uuid, new.low_base, new.low_number, new.low_offset)
+        is distinct from (
+        old.schema::text, old.server_uuid, old.low_base, old.low_number, old.low_offset) then
+        perform lockstep.refuse('loads_read_once', 'what a load was begun with stays');
+    end if;
+    if new.joined_batch is not null and old.joined_batch is null and (
+            not exists (select from lockstep.load_chunks c
+                        where c.load = new.id and c.through is null)
+            or exists (select from lockstep.load_chunks c
+                       where c.load = new.id and c.rows is null)) then
+        perform lockstep.refuse('loads_joined_whole', 'not all of its chunks are read');
+    end if;
+    return new;
+end
+$$;
+
+create trigger loads_move before update on lockstep.loads
+    for each row execute function lockstep.loads_move();
+
+-- A chunk: the rows whose keys lie behind `after` up to `through` (null: from the first, to the
+-- last). Chunks are numbered without a gap. One that was read (at a place between `low_*` and
+-- `high_*` of the log) is never read again, whatever happens to the run.
+create table lockstep.load_chunks (
+    load bigint not null constraint load_chunks_load references lockstep.loads,
+    number integer not null constraint load_chunks_counts check (number >= 0),
+    after json,
+    through json,
+    low_base text,
+    low_number bigint,
+    low_offset bigint,
+    high_base text,
+    high_number bigint,
+    high_offset bigint,
+    rows bigint,
+    seconds double precision,
+    constraint load_chunks_pk primary key (load, number),
+    constraint load_chunks_begin check ((number = 0) = (after is null)),
+    constraint load_chunks_read check (
+        num_nonnulls(low_base, low_number, low_offset, high_base, high_number, high_offset, rows,
+                     seconds) in (0, 8)
+    ),
+    constraint load_chunks_rows_count check (rows >= 0 and seconds >= 0)
+);
+
+create function lockstep.load_chunks_begin() returns trigger language plpgsql as $$
+begin
+    if not exists (select from lockstep.loads l where l.id = new.load and l.schema is not null
+                   and l.joined_batch is null and l.void is null) then
+        perform lockstep.refuse('load_chunks_while_reading', 'the load is not being read');
+    end if;
+    if tg_op = 'INSERT' and new.number > 0 and not exists (
+            select from lockstep.load_chunks c
+            where c.load = new.load and c.number = new.number - 1
+              and c.through::text = new.after::text) then
+        perform lockstep.refuse('load_chunks_go_on', 'a chunk begins where the one before it ends');
+    end if;
+    if tg_op = 'UPDATE' and (old.rows is not null
+            or (new.after::text, new.through::text) is distinct from
+               (old.after::text, old.through::text)) then
+        perform lockstep.refuse('load_chunks_read_once', 'a chunk that was read stays as it is');
+    end if;
+    return new;
+end
+$$;
+
+create trigger load_chunks_begin before insert or update on lockstep.load_chunks
+    for each row execute function lockstep.load_chunks_begin();
+
+create table lockstep.load_files (
+    load bigint not null,
+    number integer not null,
+    ordinal integer not null,
+    path text not null constraint load_files_path check (path <> ''),
+    images bigint not null,
+    size bigint not null,
+    sha256 text not null,
+    constraint load_files_pk primary key (load, number, ordinal),
+    constraint load_files_chunk foreign key (load, number) references lockstep.load_chunks (load, number),
+    constraint load_files_counts check (images > 0 and size > 0)
+);
+
+-- -- writes ------------------------------------------------------------------------------------
+
+-- A write of a mirror: an intent before anything is written, settled once its Delta version is in
+-- the lake, or given up if it was refused and nothing of it is there. An intent that a dead run left
+-- is found in the lake by its Delta transaction (`app_id`, `txn_version`), so no batch is merged
+-- twice. `mirror` and `table_id` say where it went and which Delta table that was: another one in
+-- the same folder begins at version 0 again.
+create sequence lockstep.txn_versions;
+
+create table lockstep.writes (
+    id bigint generated always as identity constraint writes_pk primary key,
+    source text not null,
+    token bigint not null,
+    database text not null,
+    name text not null,
+    app_id text not null,
+    txn_version bigint not null default nextval('lockstep.txn_versions'),
+    first_batch bigint not null,
+    last_batch bigint not null,
+    step text not null,
+    intended_at timestamptz not null default clock_timestamp(),
+    delta_version bigint constraint writes_delta_version_counts check (delta_version >= 0),
+    settled_at timestamptz,
+    given_up_at timestamptz,
+    reason text,
+    mirror text,
+    table_id text,
+    constraint writes_transaction_once unique (app_id, txn_version),
+    constraint writes_delta_version_once unique (app_id, delta_version),
+    constraint writes_lease foreign key (source, token) references lockstep.leases (source, token),
+    constraint writes_table foreign key (source, database, name) references lockstep.table_states,
+    constraint writes_first_batch foreign key (source, first_batch) references lockstep.batches (source, id),
+    constraint writes_last_batch foreign key (source, last_batch) references lockstep.batches (source, id),
+    constraint writes_batches_ascend check (first_batch <= last_batch),
+    constraint writes_settled_whole check ((delta_version is null) = (settled_at is null)),
+    constraint writes_given_up_or_settled check (settled_at is null or given_up_at is null),
+    constraint writes_reason_settled check (reason is null or settled_at is not null),
+    constraint writes_mirror_settled check (mirror is null or settled_at is not null),
+    constraint writes_table_id_of_mirror check (table_id is null or mirror is not null)
+);
+
+create unique index writes_one_open on lockstep.writes (source, database, name)
+    where settled_at is null and given_up_at is null;
+create index writes_of_table on lockstep.writes (source, database, name, last_batch)
+    where settled_at is not null;
+create index writes_by_first on lockstep.writes (source, first_batch);
+create index writes_by_last on lockstep.writes (source, last_batch);
+create index writes_by_token on lockstep.writes (source, token);
+
+-- A write merges captured batches, or later ones that its table's mirror lacks, of a table that is
+-- not set aside, and no batch twice. A replay writes what acknowledged batches brought once more, as
+-- often as somebody wants it.
+create function lockstep.writes_begin() returns trigger language plpgsql as $$
+declare
+    the_table lockstep.table_states;
+begin
+    select * into the_table from lockstep.table_states t
+    where (t.source, t.database, t.name) = (new.source, new.database, new.name);
+    if new.settled_at is not null then
+        perform lockstep.refuse('writes_intent_first', 'a write is an intent before it is settled');
+    end if;
+    if new.step <> 'replay' and exists (
+               select from lockstep.batches b where b.source = new.source
+               and b.id in (new.first_batch, new.last_batch) and b.state <> 'captured'
+               and (b.state not in ('merged', 'acknowledged')
+                    or b.id < the_table.behind_batch or the_table.behind_batch is null)) then
+        perform lockstep.refuse('writes_of_captured_batches', 'only captured batches are merged');
+    end if;
+    if new.step = 'replay' and exists (
+               select from lockstep.batches b where b.source = new.source
+               and b.id in (new.first_batch, new.last_batch) and b.state <> 'acknowledged') then
+        perform lockstep.refuse('writes_replay_acknowledged', 'only acknowledged batches are replayed');
+    end if;
+    if the_table.condition not in ('active', 'dropped') then
+        perform lockstep.refuse('writes_of_active_tables', 'the table is set aside');
+    end if;
+    if new.step <> 'replay' and exists (
+               select from lockstep.writes w
+               where (w.source, w.database, w.name, w.app_id, w.step)
+                   = (new.source, new.database, new.name, new.app_id, new.step)
+               and w.settled_at is not null
+               and w.first_batch <= new.last_batch and new.first_batch <= w.last_batch) then
+        perform lockstep.refuse('writes_never_overlap', 'a settled write of this table covers these batches');
+    end if;
+    return new;
+end
+$$;
+
+create trigger writes_begin before insert on lockstep.writes
+    for each row execute function lockstep.writes_begin();
+
+create function lockstep.writes_move() returns trigger language plpgsql as $$
+begin
+    if (new.id, new.source, new.token, new.database, new.name, new.app_id, new.txn_version,
+        new.first_batch, new.last_batch, new.step, new.intended_at)
+        is distinct from
+       (old.id, old.source, old.token, old.database, old.name, old.app_id, old.txn_version,
+        old.first_batch, old.last_batch, old.step, old.intended_at) then
+        perform lockstep.refuse('writes_intent_stays', 'an intent is never regrouped');
+    end if;
+    if old.settled_at is not null then
+        perform lockstep.refuse('writes_settled_once', 'a settled write stays as it is');
+    end if;
+    if old.given_up_at is not null then
+        perform lockstep.refuse('writes_given_up_once', 'a write that was given up stays so');
+    end if;
+    if exists (select from lockstep.writes w where w.app_id = new.app_id
+               and w.delta_version >= new.delta_version) then
+        perform lockstep.refuse('writes_delta_version_ascends', 'a later write has a later version');
+    end if;
+    return new;
+end
+$$;
+
+create trigger writes_move before update on lockstep.writes
+    for each row execute function lockstep.writes_move();
+create trigger writes_stay before delete on lockstep.writes
+    for each row execute function lockstep.stays('writes_stay');
+
+-- Whether a settled merge of the table covers the batch.
+create function lockstep.covered(a_source text, a_database text, a_name text, a_batch bigint) returns boolean
+language sql stable as $$
+    select exists (
+        select from lockstep.writes w
+        where (w.source, w.database, w.name) = (a_source, a_database, a_name)
+          and w.step = 'merge' and w.settled_at is not null
+          and a_batch between w.first_batch and w.last_batch
+    )
+$$;
+
+-- The oldest live batch from a_from on with something of the table that no settled write covers;
+-- without a_from, the oldest of those that are not acknowledged.
+create function lockstep.behind(a_source text, a_database text, a_name text, a_from bigint) returns bigint
+language sql stable as $$
+    select min(t.batch) from lockstep.touched t
+    join lockstep.batches b on b.id = t.batch and b.state <> 'abandoned'
+    where (t.source, t.database, t.name) = (a_source, a_database, a_name)
+      and t.batch >= coalesce(a_from, (
+          select min(u.id) from lockstep.batches u
+          where u.source = a_source and u.state in ('capturing', 'captured', 'merged')))
+      and not lockstep.covered(a_source, a_database, a_name, t.batch)
+$$;
+
+-- Tables for which a captured batch waits before it is merged.
+create view lockstep.waiting as
+    select distinct s.source, s.batch, s.database, s.name
+    from lockstep.touched s
+    join lockstep.batches b on b.id = s.batch and b.state = 'captured'
+    join lockstep.table_states t
+        on (t.source, t.database, t.name) = (s.source, s.database, s.name)
+    where t.condition in ('active', 'dropped')
+      and not lockstep.covered(s.source, s.database, s.name, s.batch);
+
+-- A Delta version that upkeep made: it shows the rows of the version `shows` in other files. Whoever
+-- reads the source as of a batch reads the newest version with its rows, whose files stay longest.
+create table lockstep.upkept (
+    source text not null,
+    mirror text not null,
+    delta_version bigint not null,
+    shows bigint not null,
+    token bigint not null,
+    noted_at timestamptz not null default clock_timestamp(),
+    constraint upkept_pk primary key (source, mirror, delta_version),
+    constraint upkept_lease foreign key (source, token) references lockstep.leases (source, token),
+    constraint upkept_shows_earlier check (shows >= 0 and shows < delta_version)
+);
+
+create index upkept_of_version on lockstep.upkept (source, mirror, shows, delta_version);
+create index upkept_by_token on lockstep.upkept (source, token);
+
+create function lockstep.upkept_begin() returns trigger language plpgsql as $$
+begin
+    if not exists (
+        select from lockstep.writes w
+        join lockstep.table_states t using (source, database, name)
+        where w.source = new.source and coalesce(w.mirror, t.mirror) = new.mirror
+          and w.delta_version = new.shows) then
+        perform lockstep.refuse('upkept_of_a_write', 'no settled write made the version that it shows');
+    end if;
+    if exists (
+        select from lockstep.writes w
+        join lockstep.table_states t using (source, database, name)
+        where w.source = new.source and coalesce(w.mirror, t.mirror) = new.mirror
+          and w.delta_version > new.shows and w.delta_version <= new.delta_version) then
+        perform lockstep.refuse('upkept_unchanged', 'the mirror was written to between the two');
+    end if;
+    return new;
+end
+$$;
+
+create trigger upkept_begin before insert on lockstep.upkept
+    for each row execute function lockstep.upkept_begin();
+create trigger upkept_stay before update or delete on lockstep.upkept
+    for each row execute function lockstep.stays('upkept_stay');
+
+create function lockstep.newest_same(of_source text, of_mirror text, version bigint) returns bigint
+language sql stable as $$
+    select coalesce((
+        select max(u.delta_version) from lockstep.upkept u
+        where (u.source, u.mirror, u.shows) = (of_source, of_mirror, version)
+    ), version)
+$$;
+
+-- -- version sets ------------------------------------------------------------------------------
+
+-- Which Delta version of each mirror shows the source as of the end of an acknowledged batch. A row
+-- holds from its batch on, until the table's next row. A table that cannot be read as of a batch has
+-- a row that says why (`missing`) and, where it was merged together with later batches, the batch as
+-- of which it can be read (`together`).
+create table lockstep.version_sets (
+    source text not null,
+    batch bigint not null,
+    database text not null,
+    name text not null,
+    mirror text,
+    delta_version bigint,
+    table_id text,
+    missing text,
+    together bigint,
+    constraint version_sets_pk primary key (batch, database, name),
+    constraint version_sets_batch foreign key (source, batch) references lockstep.batches (source, id),
+    constraint version_sets_table foreign key (source, database, name) references lockstep.table_states,
+    constraint version_sets_told check (
+        (missing is null and num_nonnulls(mirror, delta_version) = 2)
+        or (missing is not null and num_nonnulls(mirror, delta_version, table_id) = 0)
+    ),
+    constraint version_sets_together check (
+        (missing is not distinct from 'together') = (together is not null)
+    )
+);
+
+create index version_sets_of_table on lockstep.version_sets (source, database, name, batch);
+
+create function lockstep.version_sets_begin() returns trigger language plpgsql as $$
+begin
+    if not exists (select from lockstep.batches b where b.id = new.batch
+                   and b.state = 'acknowledged') then
+        perform lockstep.refuse('version_sets_acknowledged', 'the batch is not acknowledged');
+    end if;
+    return new;
+end
+$$;
+
+create trigger version_sets_begin before insert on lockstep.version_sets
+    for each row execute function lockstep.version_sets_begin();
+create trigger version_sets_stay before update or delete on lockstep.version_sets
+    for each row execute function lockstep.stays('version_sets_stay');
+
+-- -- the lake and its catalogs -----------------------------------------------------------------
+
+-- Up to which Delta version the log of each table in the lake was searched for commits of others.
+create table lockstep.looked (
+    source text not null constraint looked_source references lockstep.sources,
+    folder text not null,
+    delta_version bigint not null constraint looked_version_counts check (delta_version >= 0),
+    constraint looked_pk primary key (source, folder)
+);
+
+-- Batches of earlier ledgers that still count, in a ledger that was made from its lake: those after
+-- `above` up to `through`. Another ledger may have given the same numbers to batches of its own since.
+create table lockstep.inherited (
+    source text not null constraint inherited_source references lockstep.sources,
+    above bigint not null,
+    through bigint not null,
+    constraint inherited_pk primary key (source, above),
+    constraint inherited_span check (above >= 0 and above < through)
+);
+
+-- A mirror's entry in a catalog. It is noted before it is made, without its content, and again
+-- afterwards: whatever a killed run left there is known as Lockstep's. No two tables of a source have
+-- the same name in a catalog. `shows` is the structure that the entry has.
+create table lockstep.registrations (
+    source text not null constraint registrations_source references lockstep.sources,
+    catalog text not null,
+    database text not null,
+    name text not null,
+    schema_name text not null,
+    table_name text not null,
+    location text not null,
+    content text,
+    shows integer,
+    constraint registrations_pk primary key (source, catalog, database, name),
+    constraint registrations_name unique (source, catalog, schema_name, table_name),
+    constraint registrations_made check ((content is null) = (shows is null))
+);
+
+-- Up to which statement of the source a catalog's entries follow comments, which are no part of
+-- structures.
+create table lockstep.catalogs (
+    source text not null constraint catalogs_source references lockstep.sources,
+    catalog text not null,
+    statement bigint not null constraint catalogs_statement_counts check (statement >= 0),
+    constraint catalogs_pk primary key (source, catalog)
+);
+
+-- -- consumers ---------------------------------------------------------------------------------
+
+-- A named reader of a source's changelogs. A dropped one stays, with who dropped it and why.
+create table lockstep.consumers (
+    id bigint generated always as identity constraint consumers_pk primary key,
+    source text not null constraint consumers_source references lockstep.sources,
+    name text not null constraint consumers_named check (btrim(name) <> ''),
+    start_batch bigint,
+    made_at timestamptz not null default clock_timestamp(),
+    dropped_at timestamptz,
+    dropped_by text,
+    dropped_because text,
+    constraint consumers_of_source unique (source, id),
+    constraint consumers_start foreign key (source, start_batch) references lockstep.batches (source, id),
+    constraint consumers_drop_explained check (
+        num_nonnulls(dropped_at, dropped_by, dropped_because) in (0, 3) and btrim(dropped_because) <> ''
+    )
+);
+
+create unique index consumers_name_once on lockstep.consumers (source, name) where dropped_at is null;
+create index consumers_by_start on lockstep.consumers (source, start_batch)
+    where start_batch is not null;
+
+-- A consumer begins after an acknowledged batch whose changes are still kept.
+create function lockstep.consumers_begin() returns trigger language plpgsql as $$
+begin
+    if exists (select from lockstep.batches b where (b.source, b.id) = (new.source, new.start_batch)
+               and b.state <> 'acknowledged') then
+        perform lockstep.refuse('consumers_start_acknowledged', 'the batch is not acknowledged');
+    end if;
+    return new;
+end
+$$;
+
+create trigger consumers_begin before insert on lockstep.consumers
+    for each row execute function lockstep.consumers_begin();
+
+create function lockstep.consumers_begin_kept() returns trigger language plpgsql as $$
+begin
+    if coalesce(new.start_batch, 0) < lockstep.forgotten_through(new.source) then
+        perform lockstep.refuse('consumers_start_kept', 'changes behind that batch are gone');
+    end if;
+    return new;
+end
+$$;
+
+create trigger consumers_begin_kept before insert on lockstep.consumers
+    for each row execute function lockstep.consumers_begin_kept();
+
+create function lockstep.consumers_move() returns trigger language plpgsql as $$
+begin
+    if (new.id, new.source, new.name, new.start_batch, new.made_at)
+        is distinct from (old.id, old.source, old.name, old.start_batch, old.made_at) then
+        perform lockstep.refuse('consumers_stay', 'a consumer stays as it was made');
+    end if;
+    if old.dropped_at is not null then
+        perform lockstep.refuse('consumers_dropped_once', 'the consumer is dropped');
+    end if;
+    return new;
+end
+$$;
+
+create trigger consumers_move before update on lockstep.consumers
+    for each row execute function lockstep.consumers_move();
+create trigger consumers_stay before delete on lockstep.consumers
+    for each row execute function lockstep.stays('consumers_stay');
+
+-- A delivery: the acknowledged batches that a consumer was given at once. Deliveries of a consumer
+-- leave no batch out, are acknowledged oldest first and rolled back newest first; its cursor is
+-- derived from them.
+create table lockstep.deliveries (
+    id bigint generated always as identity constraint deliveries_pk primary key,
+    source text not null,
+    consumer bigint not null,
+    first_batch bigint not null,
+    last_batch bigint not null,
+    state text not null default 'out' constraint deliveries_state_known check (
+        state in ('out', 'acknowledged', 'rolled back')
+    ),
+    delivered_at timestamptz not null default clock_timestamp(),
+    ended_at timestamptz,
+    constraint deliveries_consumer foreign key (source, consumer) references lockstep.consumers (source, id),
+    constraint deliveries_first_batch foreign key (source, first_batch)
+        references lockstep.batches (source, id),
+    constraint deliveries_last_batch foreign key (source, last_batch)
+        references lockstep.batches (source, id),
+    constraint deliveries_batches_ascend check (first_batch <= last_batch),
+    constraint deliveries_moments check ((ended_at is null) = (state = 'out'))
+);
+
+create index deliveries_out on lockstep.deliveries (consumer, id) where state = 'out';
+create index deliveries_given on lockstep.deliveries (consumer, last_batch) where state <> 'rolled back';
+create index deliveries_done on lockstep.deliveries (consumer, last_batch) where state = 'acknowledged';
+create index deliveries_by_first on lockstep.deliveries (source, first_batch);
+create index deliveries_by_last on lockstep.deliveries (source, last_batch);
+
+-- The newest batch that a consumer is done with; null before the first.
+create function lockstep.consumed(a_consumer bigint) returns bigint language sql stable as $$
+    select coalesce(
+        (select max(d.last_batch) from lockstep.deliveries d
+         where d.consumer = a_consumer and d.state = 'acknowledged'),
+        (select c.start_batch from lockstep.consumers c where c.id = a_consumer))
+$$;
+
+-- The newest batch that a consumer has or is done with; 0 before the first.
+create function lockstep.given(a_consumer bigint) returns bigint language sql stable as $$
+    select coalesce(
+        (select max(d.last_batch) from lockstep.deliveries d
+         where d.consumer = a_consumer and d.state <> 'rolled back'),
+        (select c.start_batch from lockstep.consumers c where c.id = a_consumer), 0)
+$$;
+
+-- Steps of one consumer are taken one at a time: whoever comes second sees what the first did.
+create function lockstep.consumer_steps(a_consumer bigint) returns void language plpgsql as $$
+declare
+    owner lockstep.consumers;
+begin
+    select * into owner from lockstep.consumers c where c.id = a_consumer for no key update;
+    if owner.dropped_at is not null then
+        perform lockstep.refuse('deliveries_of_live_consumers', 'the consumer is dropped');
+    end if;
+end
+$$;
+
+create function lockstep.deliveries_begin() returns trigger language plpgsql as $$
+begin
+    perform lockstep.consumer_steps(new.consumer);
+    if new.state <> 'out' then
+        perform lockstep.refuse('deliveries_begin_out', 'a delivery begins as out');
+    end if;
+    if exists (select from lockstep.batches b where b.source = new.source and b.id <= new.last_batch
+               and (b.state in ('capturing', 'captured', 'merged')
+                    or b.id in (new.first_batch, new.last_batch) and b.state <> 'acknowledged')) then
+        perform lockstep.refuse('deliveries_of_acknowledged_batches', 'a batch is not acknowledged');
+    end if;
+    if new.first_batch is distinct from (
+        select min(b.id) from lockstep.batches b
+        where b.source = new.source and b.state = 'acknowledged' and b.id > lockstep.given(new.consumer)) then
+        perform lockstep.refuse('deliveries_go_on', 'it does not go on where the last one ended');
+    end if;
+    return new;
+end
+$$;
+
+create trigger deliveries_begin before insert on lockstep.deliveries
+    for each row execute function lockstep.deliveries_begin();
+
+create function lockstep.deliveries_move() returns trigger language plpgsql as $$
+begin
+    perform lockstep.consumer_steps(old.consumer);
+    if (new.id, new.source, new.consumer, new.first_batch, new.last_batch, new.delivered_at)
+        is distinct from
+       (old.id, old.source, old.consumer, old.first_batch, old.last_batch, old.delivered_at) then
+        perform lockstep.refuse('deliveries_stay', 'a delivery keeps its batches');
+    end if;
+    if old.state = 'acknowledged' then
+        perform lockstep.refuse('deliveries_acknowledged_once', 'the delivery is acknowledged');
+    end if;
+    if old.state = 'rolled back' then
+        perform lockstep.refuse('deliveries_rolled_back_once', 'the delivery is rolled back');
+    end if;
+    if new.state = 'acknowledged' and exists (
+        select from lockstep.deliveries d
+        where d.consumer = new.consumer and d.state = 'out' and d.id < new.id) then
+        perform lockstep.refuse('deliveries_acknowledged_in_order', 'an older delivery is out');
+    end if;
+    return new;
+end
+$$;
+
+create trigger deliveries_move before update on lockstep.deliveries
+    for each row execute function lockstep.deliveries_move();
+
+create function lockstep.deliveries_rolled_back() returns trigger language plpgsql as $$
+begin
+    if exists (select from lockstep.deliveries d
+               where d.consumer = new.consumer and d.state = 'out' and d.id > new.id) then
+        perform lockstep.refuse('deliveries_rolled_back_newest_first', 'a newer delivery is out');
+    end if;
+    return null;
+end
+$$;
+
+create trigger deliveries_rolled_back after update on lockstep.deliveries
+    for each row when (new.state = 'rolled back') execute function lockstep.deliveries_rolled_back();
+create trigger deliveries_stay before delete on lockstep.deliveries
+    for each row execute function lockstep.stays('deliveries_stay');
+
+-- -- changes that are kept no longer -----------------------------------------------------------
+
+-- Changes up to a batch that upkeep deletes. That is noted first, so that whoever asks for them is
+-- told, whatever of it is done; then the changelogs list their files no more, then the files are
+-- deleted, then the ledger's rows about them.
+create table lockstep.forgotten (
+    source text not null,
+    through bigint not null,
+    token bigint not null,
+    noted_at timestamptz not null default clock_timestamp(),
+    unlisted_at timestamptz,
+    deleted_at timestamptz,
+    pruned_at timestamptz,
+    constraint forgotten_pk primary key (source, through),
+    constraint forgotten_batch foreign key (source, through) references lockstep.batches (source, id),
+    constraint forgotten_lease foreign key (source, token) references lockstep.leases (source, token),
+    constraint forgotten_moments check (deleted_at is null or unlisted_at is not null),
+    constraint forgotten_pruned_deleted check (pruned_at is null or deleted_at is not null)
+);
+
+create function lockstep.forgotten_through(a_source text) returns bigint language sql stable as $$
+    select coalesce(max(f.through), 0) from lockstep.forgotten f where f.source = a_source
+$$;
+
+create function lockstep.pruned_through(a_source text) returns bigint language sql stable as $$
+    select coalesce(max(f.through), 0) from lockstep.forgotten f
+    where f.source = a_source and f.deleted_at is not null
+$$;
+
+-- Who still needs changes of a source, and up to which batch they may be deleted for all that.
+create view lockstep.holding as
+    select c.source, 'consumer' as kind, c.name as holder,
+        coalesce(lockstep.consumed(c.id), 0) as through
+    from lockstep.consumers c
+    where c.dropped_at is null
+    union all
+    select b.source, 'batch', b.id::text, 0
+    from lockstep.batches b
+    where b.state in ('capturing', 'captured', 'merged')
+    union all
+    select t.source, 'table', t.database || '.' || t.name, case when exists (
+            select from lockstep.table_events e
+            where (e.source, e.database, e.name) = (t.source, t.database, t.name)
+              and e.kind = 'rebuilt' and e.batch >= t.behind_batch)
+        then 0 else t.behind_batch - 1 end
+    from lockstep.table_states t
+    where t.behind_batch is not null
+    union all
+    select l.source, 'table', l.database || '.' || l.name, coalesce(l.followed_batch - 1, 0)
+    from lockstep.loads l
+    where l.joined_batch is null and l.void is null and l.followed_batch is not null
+    union all
+    select w.source, 'table', w.database || '.' || w.name, w.first_batch - 1
+    from lockstep.writes w
+    where w.settled_at is null and w.given_up_at is null
+    union all
+    select r.source, 'replay', r.id::text, 0
+    from lockstep.revisions r
+    where r.state = 'open'
+    union all
+    -- A lost ledger is recovered from what the newest eight batches say of themselves in the lake.
+    select s.name, 'recovery', s.name, coalesce((
+        select min(x.batch) - 1 from (
+            select distinct f.batch from lockstep.source_files f
+            where f.source = s.name and f.name = '_transactions'
+            order by f.batch desc limit 8) x
+        having count(*) = 8), 0)
+    from lockstep.sources s;
+
+-- Changes are deleted up to an acknowledged batch, each time further, and only those that nobody
+-- needs.
+create function lockstep.forgotten_begin() returns trigger language plpgsql as $$
+begin
+    if not exists (select from lockstep.batches b
+                   where (b.source, b.id) = (new.source, new.through) and b.state = 'acknowledged') then
+        perform lockstep.refuse('forgotten_acknowledged', 'the batch is not acknowledged');
+    end if;
+    if exists (select from lockstep.forgotten f where f.source = new.source
+               and (f.through > new.through or f.unlisted_at is null)) then
+        perform lockstep.refuse('forgotten_goes_on', 'what was forgotten before is still listed, or is more');
+    end if;
+    if exists (select from lockstep.holding h
+               where h.source = new.source and h.through < new.through) then
+        perform lockstep.refuse('forgotten_unneeded', 'somebody still needs changes up to that batch');
+    end if;
+    return new;
+end
+$$;
+
+create trigger forgotten_begin before insert on lockstep.forgotten
+    for each row execute function lockstep.forgotten_begin();
+
+create function lockstep.forgotten_move() returns trigger language plpgsql as $$
+begin
+    if (new.source, new.through, new.token, new.noted_at)
+        is distinct from (old.source, old.through, old.token, old.noted_at)
+        or old.unlisted_at is not null and new.unlisted_at is distinct from old.unlisted_at
+        or old.deleted_at is not null and new.deleted_at is distinct from old.deleted_at
+        or old.pruned_at is not null then
+        perform lockstep.refuse('forgotten_move_on', 'what was done to forgotten changes stays done');
+    end if;
+    return new;
+end
+$$;
+
+create trigger forgotten_move before update on lockstep.forgotten
+    for each row execute function lockstep.forgotten_move();
+create trigger forgotten_stay before delete on lockstep.forgotten
+    for each row execute function lockstep.stays('forgotten_stay');
+
+-- Who refers to a batch, besides the chain: all foreign keys, and where events say a table stopped.
+create view lockstep.batch_uses as
+    select source, batch from lockstep.capture_scopes
+    union all select source, start_batch from lockstep.consumers
+    union all select source, batch from lockstep.database_versions
+    union all select source, follows from lockstep.decisions
+    union all select source, first_batch from lockstep.deliveries
+    union all select source, last_batch from lockstep.deliveries
+    union all select source, batch from lockstep.extents
+    union all select source, through from lockstep.forgotten
+    union all select source, batch from lockstep.handovers
+    union all select source, followed_batch from lockstep.loads
+    union all select source, joined_batch from lockstep.loads
+    union all select source, batch from lockstep.prepared
+    union all select source, ended_by from lockstep.prepared
+    union all select source, batch from lockstep.schema_statements
+    union all select source, batch from lockstep.segments
+    union all select source, batch from lockstep.set_witnesses
+    union all select source, batch from lockstep.snapshots
+    union all select source, batch from lockstep.source_files
+    union all select source, batch from lockstep.table_events
+    union all select source, batch from lockstep.table_life
+    union all select source, (told ->> 'stopped_batch')::bigint from lockstep.table_life
+    union all select source, done_batch from lockstep.table_orders
+    union all select source, behind_batch from lockstep.table_states
+    union all select source, stopped_batch from lockstep.table_states
+    union all select source, batch from lockstep.table_versions
+    union all select source, batch from lockstep.version_sets
+    union all select source, first_batch from lockstep.writes
+    union all select source, last_batch from lockstep.writes;
+
+-- Who refers to a lease.
+create view lockstep.lease_uses as
+    select source, token from lockstep.batches
+    union all select source, token from lockstep.decisions
+    union all select source, token from lockstep.forgotten
+    union all select source, token from lockstep.loads
+    union all select source, token from lockstep.overrides
+    union all select source, token from lockstep.revisions
+    union all select source, token from lockstep.spark_clients
+    union all select source, token from lockstep.table_life
+    union all select source, token from lockstep.table_orders
+    union all select source, token from lockstep.upkept
+    union all select source, token from lockstep.writes;
+
+-- Rows go only by the functions below, in slices that are each a transaction, and only once the
+-- files that they are about were deleted.
+create function lockstep.require_deleted(a_source text, through bigint) returns void
+language plpgsql as $$
+begin
+    if not exists (select from lockstep.forgotten f
+                   where (f.source, f.through) = (a_source, require_deleted.through)
+                     and f.deleted_at is not null) then
+        perform lockstep.refuse('pruned_deleted', 'files of these batches may still be there');
+    end if;
+end
+$$;
+
+-- Deletes what is about the batches after `above` up to `last`, which were forgotten up to
+-- `through`: their files; segments, versions of mirrors, writes, witnesses and deliveries that newer
+-- ones up to there followed; XA transactions that ended there, unless a table that stopped before may
+-- read the log from there once more. Returns the number of rows.
+create function lockstep.prune(a_source text, above bigint, last bigint, through bigint) returns bigint
+language plpgsql as $$
+declare
+    gone bigint := 0;
+    met bigint;
+begin
+    perform lockstep.require_deleted(a_source, case when last <= through then through end);
+    perform set_config('lockstep.pruning', 'on', true);
+
+    delete from lockstep.segment_files x using lockstep.segments s
+    where s.id = x.segment and s.source = a_source and s.batch > above and s.batch <= last;
+    get diagnostics met = row_count; gone := gone + met;
+    delete from lockstep.revised_files x using lockstep.segments s
+    where s.id = x.segment and s.source = a_source and s.batch > above and s.batch <= last;
+    get diagnostics met = row_count; gone := gone + met;
+    delete from lockstep.segments s
+    where s.source = a_source and s.batch <= last
+      and exists (
+          select from lockstep.segments n
+          where (n.source, n.database, n.name) = (s.source, s.database, s.name)
+            and n.batch > s.batch and n.batch <= prune.through);
+    get diagnostics met = row_count; gone := gone + met;
+    delete from lockstep.version_sets v
+    where v.source = a_source and v.batch <= last
+      and exists (
+          select from lockstep.version_sets n
+          where (n.source, n.database, n.name) = (v.source, v.database, v.name)
+            and n.batch > v.batch and n.batch <= prune.through);
+    get diagnostics met = row_count; gone := gone + met;
+    delete from lockstep.source_files x
+    where x.source = a_source and x.batch > above and x.batch <= last;
+    get diagnostics met = row_count; gone := gone + met;
+
+    delete from lockstep.writes w
+    where w.source = a_source and w.last_batch <= last
+      and (w.settled_at is not null or w.given_up_at is not null)
+      and exists (
+          select from lockstep.writes n
+          where (n.source, n.database, n.name, n.app_id) = (w.source, w.database, w.name, w.app_id)
+            and n.settled_at is not null and n.last_batch between w.last_batch and prune.through
+            and n.txn_version > w.txn_version
+            and n.delta_version > coalesce(w.delta_version, -1));
+    get diagnostics met = row_count; gone := gone + met;
+
+    delete from lockstep.set_witnesses w
+    where w.source = a_source and w.batch <= last
+      and exists (
+          select from lockstep.set_witnesses n
+          where (n.source, n.origin) = (w.source, w.origin)
+            and n.batch > w.batch and n.batch <= prune.through);
+    get diagnostics met = row_count; gone := gone + met;
+
+    delete from lockstep.deliveries d
+    where d.source = a_source and d.last_batch <= last
+      and d.state <> 'out'
+      and exists (
+          select from lockstep.deliveries n
+          where n.consumer = d.consumer and n.state = 'acknowledged' and n.last_batch > d.last_batch);
+    get diagnostics met = row_count; gone := gone + met;
+
+    delete from lockstep.prepared p
+    where p.source = a_source and p.batch <= last and (p.abandoned or p.ended_by <= last)
+      and not exists (
+          select from lockstep.table_states t
+          where t.source = a_source and t.stopped_batch <= coalesce(p.ended_by, p.batch));
+    get diagnostics met = row_count; gone := gone + met;
+
+    perform set_config('lockstep.pruning', '', true);
+    return gone;
+end
+$$;
+
+-- Deletes what was decided under the next `most` leases after `above`, up to that of the batch
+-- `through`, unless a batch began by it; and the leases, once nothing else refers to them. With the
+-- last of them go notes before the newest one that was pruned. `reached` is the last lease looked at.
+create function lockstep.prune_leases(
+    a_source text, above bigint, through bigint, most integer, out gone bigint, out reached bigint, out ended boolean
+) language plpgsql as $$
+declare
+    met bigint;
+begin
+    perform lockstep.require_deleted(a_source, through);
+    perform set_config('lockstep.pruning', 'on', true);
+
+    select max(x.token), count(*) < most into reached, ended from (
+        select l.token from lockstep.leases l
+        where l.source = a_source and l.token > above and l.token < (
+            select b.token from lockstep.batches b
+            where (b.source, b.id) = (a_source, prune_leases.through))
+        order by l.token limit most) x;
+    reached := coalesce(reached, above);
+
+    delete from lockstep.decisions d
+    where d.source = a_source and d.token > above and d.token <= reached
+      and d.kind in ('start', 'idle', 'refusal', 'failure')
+      and not exists (select from lockstep.batches b
+                      where (b.source, b.start_decision) = (d.source, d.id));
+    get diagnostics gone = row_count;
+    if ended then
+        delete from lockstep.forgotten f
+        where f.source = a_source and exists (
+            select from lockstep.forgotten n
+            where n.source = a_source and n.pruned_at is not null
+              and n.through > f.through and n.through < prune_leases.through
+        ) and f.pruned_at is not null;
+        get diagnostics met = row_count; gone := gone + met;
+    end if;
+    delete from lockstep.leases l
+    where l.source = a_source and l.token > above and l.token <= reached
+      and not exists (select from lockstep.lease_uses u
+                      where (u.source, u.token) = (l.source, l.token));
+    get diagnostics met = row_count; gone := gone + met;
+
+    perform set_config('lockstep.pruning', '', true);
+end
+$$;
+
+-- Deletes those of the next `most` batches after `above` and before `through` that nothing refers to,
+-- with their leases. One that began by a decision stays, and the newest that could be resumed by
+-- GTIDs (whether there ever was one counts). `reached` is the last batch looked at.
+create function lockstep.prune_batches(
+    a_source text, above bigint, through bigint, most integer, out gone bigint, out reached bigint, out ended boolean
+) language plpgsql as $$
+declare
+    met bigint;
+    batches bigint[];
+    tokens bigint[];
+begin
+    perform lockstep.require_deleted(a_source, through);
+    perform set_config('lockstep.pruning', 'on', true);
+    set constraints lockstep.batches_follows, lockstep.batches_start_at_predecessors_end deferred;
+
+    select max(x.id), count(*) < most into reached, ended from (
+        select b.id from lockstep.batches b
+        where b.source = a_source and b.id > above and b.id < prune_batches.through
+        order by b.id limit most) x;
+    reached := coalesce(reached, above);
+
+    with went as (
+        delete from lockstep.batches b
+        where b.source = a_source and b.id > above and b.id <= reached
+          and b.state in ('acknowledged', 'abandoned')
+          and (b.state = 'abandoned' or b.start_decision is null)
+          and (not b.by_gtid or exists (
+              select from lockstep.batches n
+              where n.source = a_source and n.id > b.id and n.by_gtid and n.state <> 'abandoned'))
+          and not exists (select from lockstep.batch_uses u
+                          where (u.source, u.batch) = (b.source, b.id))
+        returning b.id, b.token
+    )
+    select coalesce(array_agg(w.id), '{}'), coalesce(array_agg(distinct w.token), '{}')
+    into batches, tokens from went w;
+    gone := cardinality(batches);
+
+    update lockstep.batches b set
+        forgotten_predecessor = coalesce(b.forgotten_predecessor, b.predecessor),
+        predecessor = null,
+        follows = (select max(w.id) from lockstep.batches w
+                   where w.source = a_source and w.id < b.id and w.state <> 'abandoned')
+    where b.source = a_source and b.follows = any(batches);
+    set constraints lockstep.batches_follows, lockstep.batches_start_at_predecessors_end immediate;
+
+    delete from lockstep.leases l
+    where l.source = a_source and l.token = any(tokens)
+      and l.token < (select s.token from lockstep.sources s where s.name = a_source)
+      and not exists (select from lockstep.lease_uses u
+                      where (u.source, u.token) = (l.source, l.token));
+    get diagnostics met = row_count; gone := gone + met;
+
+    perform set_config('lockstep.pruning', '', true);
+end
+$$;
