@@ -136,9 +136,9 @@ class Batch:
     counts row images, so the next batch's base is `base + changes`. `follows` is the batch
     it goes on behind: its predecessor, or the one its start decision names, and then
     `continuity` tells what lies between. The ledger may have forgotten the predecessor.
-    `life`: the server's when it was read; None in ledgers of before. `requests`: what the run
-    that acknowledged it asked of an object store, of several batches each what was asked since
-    the one before; None for a lake in a folder."""
+    `life`: the server's when it was read; None if the server does not tell it. `requests`: what
+    the run that acknowledged it asked of an object store, of several batches each what was asked
+    since the one before; None for a lake in a folder."""
 
     id: int
     source: str

@@ -79,8 +79,7 @@ class AttemptOutcome(StrEnum):
 class Attempt:
     """How an attempt to run ended: the values among what was decided, to go by. `reason` is its
     sentence, for people. `recovery`: whose move it is, None for an idle one; `hint`: what to type,
-    if anything. `head`: where the log ended that an idle one found nothing in, as far as that is
-    known (older ledgers)."""
+    if anything. `head`: where the log ended in which an idle one found nothing."""
 
     outcome: AttemptOutcome
     ended_at: datetime

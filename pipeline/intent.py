@@ -82,8 +82,6 @@ class Missing(StrEnum):
     """It is active again, and its mirror lacks batches that the others have."""
     UNWRITTEN = "unwritten"
     """Nothing of it was merged yet."""
-    UNRECORDED = "unrecorded"
-    """The version that kept this batch did not say."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
 
 from pipeline.shown import shown
 
@@ -71,22 +69,3 @@ class TableStructure:
             separators=(",", ":"),
         )
         return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "database": self.name.database,
-            "table": self.name.name,
-            "columns": [asdict(column) for column in self.columns],
-            "primary_key": list(self.primary_key),
-        }
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> TableStructure:
-        return cls(
-            name=TableName(data["database"], data["table"]),
-            columns=tuple(
-                Column(**{**column, "members": tuple(column["members"])})
-                for column in data["columns"]
-            ),
-            primary_key=tuple(data["primary_key"]),
-        )

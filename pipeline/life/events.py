@@ -9,14 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pipeline.errors import Remedy
-from pipeline.table_state import Stopped, TableState
-
-
-@dataclass(frozen=True, slots=True)
-class Recorded:
-    """The table as a ledger had it that did not keep events yet."""
-
-    state: TableState
+from pipeline.table_state import Stopped
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,8 +139,7 @@ class BatchAbandoned:
 
 
 Event = (
-    Recorded
-    | Followed
+    Followed
     | LoadBegun
     | Loaded
     | Dropped

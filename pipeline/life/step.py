@@ -35,8 +35,6 @@ def step(table: TableName, state: TableState | None, event: events.Event) -> Tab
     The same state comes back where nothing changes. `NotAllowed` for an event that this state
     does not have.
     """
-    if isinstance(event, events.Recorded):
-        return replace(event.state, behind=None if state is None else state.behind)
     life = TRANSITIONS.get((None if state is None else state.condition, type(event)))
     if life is None:
         unknown = UNKNOWN_TABLE if state is None else UNEXPECTED
@@ -178,8 +176,6 @@ def replayed(
 def _moved(event: events.Event, abandoned: Mapping[int, Coordinates]) -> events.Event:
     """The event, stopped where the batch began that it stopped in, if that never happened."""
     match event:
-        case events.Recorded(state) if state.stopped is not None:
-            return events.Recorded(replace(state, stopped=_begin(state.stopped, abandoned)))
         case (
             events.Quarantined(stopped=Stopped() as stopped)
             | events.Paused(stopped=Stopped() as stopped)

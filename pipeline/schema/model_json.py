@@ -1,7 +1,7 @@
 """Structures as plain values for JSON: in the ledger, in the lake, in answers.
 
-Belongs here: writing and reading them, also as ledgers of before have them, and what tells two
-apart. Does not: what a structure is (`model`).
+Belongs here: writing and reading them, and what tells two apart. Does not: what a structure is
+(`model`).
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ def schema_from_json(data: Mapping[str, Any]) -> TableSchema:
 
 
 def schema_fingerprint(schema: TableSchema) -> str:
-    """16 hex digits that change with any part of the table except its name, and the places of
-    hidden columns, which ledgers of before do not have."""
+    """16 hex digits that change with any part of the table except its name and the places of its
+    hidden columns, which statements do not tell."""
     data = {**schema_to_json(schema), "name": None, "keys": sorted(map(_text, schema.keys))}
     data.pop("hidden", None)
     text = json.dumps(data, sort_keys=True, separators=(",", ":"))
@@ -95,20 +95,10 @@ def _column(data: Mapping[str, Any]) -> ColumnSchema:
     return ColumnSchema(**{**data, "members": members, "default": _default(data)})
 
 
-_BELIEVED: Final = frozenset(
-    {"tinyint", "smallint", "mediumint", "int", "bigint", "decimal"}
-    | {"char", "varchar", "enum", "set"}
-)
-
-
 def _default(data: Mapping[str, Any]) -> Default | None:
-    """Ledgers of before had one word for all constants, derived by rules that were not proven:
-    those of numbers and plain strings are believed, others are asked for when they matter."""
     if data.get("default") is None:
         return None
     word, text = data["default"]
-    if word == "literal":
-        word = "value" if data["type"] in _BELIEVED and text.isascii() else "written"
     return _DEFAULTS[word](text)
 
 

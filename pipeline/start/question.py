@@ -28,7 +28,7 @@ class SetReading(StrEnum):
     """What the log showed where transactions of the cursor's set stand that were read."""
 
     NOT_KEPT = "not kept"
-    """Nothing was kept to know them by (a ledger of before), or nobody needs to know."""
+    """No transaction was kept to know the set by, or the server proves it otherwise."""
     SAME = "the same"
     DIFFERENT = "different"
     PURGED = "purged"

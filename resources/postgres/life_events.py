@@ -25,7 +25,6 @@ from resources.postgres.rows import Row, coordinates, of_coordinates, stopped, t
 from resources.postgres.session import Step
 
 NAMES: Final[dict[type[events.Event], str]] = {
-    events.Recorded: "recorded",
     events.Followed: "followed",
     events.LoadBegun: "load begun",
     events.Loaded: "loaded",
@@ -179,9 +178,6 @@ def _of_stopped(value: Stopped | None) -> dict[str, Any]:
 
 def _told(event: events.Event) -> dict[str, Any]:
     """The event's values, by the names that columns of states have."""
-    if isinstance(event, events.Recorded):
-        columns = {name: getattr(event.state, name) for name in _STATE}
-        return {**columns, **_of_stopped(event.state.stopped)}
     told = {field.name: getattr(event, field.name) for field in fields(event)}
     if "stopped" in told:
         told |= _of_stopped(told.pop("stopped"))
@@ -191,9 +187,6 @@ def _told(event: events.Event) -> dict[str, Any]:
 def event_of(row: Row) -> events.Event:
     """The event that a line has."""
     kind, told = _EVENTS[row["event"]], dict(row["told"])
-    if kind is events.Recorded:
-        whole = {**told, "database": row["database"], "name": row["name"], "behind_batch": None}
-        return events.Recorded(state(whole))
     if "stopped_batch" in told:
         where = stopped(told)
         told = {key: value for key, value in told.items() if not key.startswith("stopped_")}

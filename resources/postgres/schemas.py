@@ -22,8 +22,7 @@ from pipeline.schema.history import (
 )
 from pipeline.schema.model import DatabaseSchema
 from pipeline.schema.model_json import schema_from_json, schema_to_json
-from pipeline.schema.rows import schema_of
-from pipeline.table import TableName, TableStructure
+from pipeline.table import TableName
 from resources.postgres.refusals import refusal, unknown_statement, unknown_version
 from resources.postgres.rows import Row, coordinates, of_coordinates, of_table, table
 from resources.postgres.session import Books, Step
@@ -125,8 +124,6 @@ def _schema_version(row: Row) -> SchemaVersion:
     schema = None
     if row["schema"] is not None:
         schema = schema_from_json(row["schema"])
-    elif row["structure"] is not None:
-        schema = schema_of(TableStructure.from_json(row["structure"]))
     columns = row["columns_from"]
     return SchemaVersion(
         table=TableName(row["database"], row["name"]),

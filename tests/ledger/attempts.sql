@@ -189,8 +189,8 @@ create function pg_temp.hand_over(
 $$;
 
 create function pg_temp.told(a_source text, a_batch bigint) returns bigint language sql as $$
-    insert into lockstep.table_life (source, database, name, event, life, batch, told)
-    values (a_source, 'shop', 'orders', 'recorded', 'active', a_batch, '{}')
+    insert into lockstep.table_life (source, database, name, event, life, batch, token, told)
+    values (a_source, 'shop', 'orders', 'followed', 'active', a_batch, 1, '{}')
     returning id
 $$;
 

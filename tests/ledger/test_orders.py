@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, cast
 
 import pytest
 
 from pipeline.batch import Batch
 from pipeline.decisions import Lease
 from pipeline.errors import Remedy
-from pipeline.life.events import MirrorReplaced, Recorded
+from pipeline.life.events import MirrorReplaced
 from pipeline.ports.ledger import Ledger
 from pipeline.table import TableName
 from pipeline.table_state import (
@@ -399,28 +398,6 @@ def test_a_mirror_that_is_lost_has_a_successor(ledger: Ledger, lease: Lease) -> 
     assert after == replace(before, mirror="elsewhere", mirror_generation=2, mirror_version=None)
     assert [one.id for one in ledger.batches_of(lease.source, ORDERS)] == [batch.id]
     assert ledger.batches_of(lease.source, STOCK) == []
-
-
-def test_a_release_from_nowhere(ledger: Ledger, lease: Lease) -> None:
-    """A table that was quarantined before places were kept; given up, it is as it was."""
-    first_captured(ledger, lease, ORDERS)
-    old = replace(
-        state(ORDERS),
-        condition=TableCondition.QUARANTINED,
-        reason="a type",
-        hint="exclude it",
-        position="batch 1",
-        remedy=Remedy.RELEASED_RESNAPSHOT,
-    )
-    ledger.record_event(lease, ORDERS, cast("Any", Recorded(old)))
-    before = orders(ledger, lease)
-    order = release(ledger, lease)
-    assert (order.stopped, ledger.open_orders(lease.source)) == (None, [order])
-    following(ledger, lease)
-    carry_out(ledger, lease, order)
-    assert orders(ledger, lease).condition is TableCondition.ACTIVE
-    ledger.abandon(lease, newest(ledger, lease).id, "damaged")
-    assert (orders(ledger, lease), ledger.open_orders(lease.source)) == (before, [order])
 
 
 def test_orders_carried_out_out_of_turn(ledger: Ledger, lease: Lease) -> None:

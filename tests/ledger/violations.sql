@@ -107,11 +107,9 @@ values ('beside', 'capturing', %(e)s, 0, 1, 'binlog', 1, 4, '', '')
 select pg_temp.abandon(%(d)s);
 select pg_temp.begin(%(d)s, null, pg_temp.decide(%(s)s, 'idle', null, null, '{}', null), 0)
 -- rule: batches_follows
-alter table lockstep.batches disable trigger batches_keep;
 alter table lockstep.batches disable trigger batches_move;
 update lockstep.batches set predecessor = null, start_decision = %(e)s, follows = 0 where id = %(d)s
 -- rule: batches_follows_predecessor
-alter table lockstep.batches disable trigger batches_keep;
 alter table lockstep.batches disable trigger batches_move;
 update lockstep.batches set follows = null where id = %(d)s
 -- rule: batches_start_at_predecessors_end
@@ -152,11 +150,9 @@ update lockstep.batches set state = 'lost' where id = %(c)s
 -- rule: batches_start_stays
 update lockstep.batches set start_offset = 0 where id = %(d)s
 -- rule: batches_kind_known
-alter table lockstep.batches disable trigger batches_keep;
 alter table lockstep.batches disable trigger batches_move;
 update lockstep.batches set kind = 'lost' where id = %(c)s
 -- rule: batches_catch_up_decided
-alter table lockstep.batches disable trigger batches_keep;
 alter table lockstep.batches disable trigger batches_move;
 update lockstep.batches set kind = 'catching-up' where id = %(d)s
 -- rule: batches_start_stays
@@ -506,9 +502,6 @@ values (%(s)s, 'shop', 'orders', 'paused', 'lost', 1, '{}')
 -- rule: table_life_event_known
 insert into lockstep.table_life (source, database, name, event, life, token, told)
 values (%(s)s, 'shop', 'orders', 'forgotten', 'paused', 1, '{}')
--- rule: table_life_told
-insert into lockstep.table_life (source, database, name, event, life, told)
-values (%(s)s, 'shop', 'orders', 'paused', 'paused', '{}')
 -- rule: table_life_stays
 update lockstep.table_life set event = 'paused' where source = %(s)s
 -- rule: table_life_stays

@@ -245,8 +245,4 @@ _WORDS: Final = {
         "nothing of it was merged yet",
         "it has a version once the first of its changes is merged",
     ),
-    Missing.UNRECORDED: (
-        "the version of Lockstep that acknowledged the batch did not keep one",
-        "read it as of a later place: `lockstep versions --list`",
-    ),
 }

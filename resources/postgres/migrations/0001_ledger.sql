@@ -346,6 +346,9 @@ begin
     if new.state <> 'capturing' then
         perform lockstep.refuse('batches_begin_capturing', 'a batch begins as capturing');
     end if;
+    if new.forgotten_predecessor is not null then
+        perform lockstep.refuse('batches_begin_behind', 'a batch begins after one that is there');
+    end if;
     new.follows := new.predecessor;
     if new.start_decision is not null then
         select * into decision from lockstep.decisions d
@@ -375,58 +378,6 @@ $$;
 
 create trigger batches_begin before insert on lockstep.batches
     for each row execute function lockstep.batches_begin();
-
-create function lockstep.refuse_forgotten_predecessor() returns trigger language plpgsql as $$
-begin
-    perform lockstep.refuse('batches_begin_behind', 'a batch begins behind one that is there');
-    return null;
-end
-$$;
-
-create trigger batches_begin_behind before insert on lockstep.batches
-    for each row when (new.forgotten_predecessor is not null)
-    execute function lockstep.refuse_forgotten_predecessor();
-
--- A batch goes from capturing to captured, merged and acknowledged, or is abandoned before it is
--- merged. Its start never changes, and its end only while it is capturing. Four functions judge the
--- step that it takes.
-create function lockstep.batches_move() returns trigger language plpgsql as $$
-begin
-    if (new.id, new.source, new.predecessor, new.start_decision, new.base, new.token, new.created_at,
-        new.start_base, new.start_number, new.start_offset, new.start_gtid_set, new.start_server_uuid,
-        new.start_committed_at)
-        is distinct from
-       (old.id, old.source, old.predecessor, old.start_decision, old.base, old.token, old.created_at,
-        old.start_base, old.start_number, old.start_offset, old.start_gtid_set, old.start_server_uuid,
-        old.start_committed_at) then
-        perform lockstep.refuse('batches_start_stays', 'a batch keeps its start');
-    end if;
-    if old.state <> 'capturing' and
-       (new.end_base, new.end_number, new.end_offset, new.end_gtid_set, new.end_server_uuid,
-        new.end_committed_at, new.witness_offset, new.witness_length, new.witness_crc32,
-        new.witness_gtid, new.witness_file_created, new.changes, new.transactions, new.log_bytes,
-        new.captured_at)
-        is distinct from
-       (old.end_base, old.end_number, old.end_offset, old.end_gtid_set, old.end_server_uuid,
-        old.end_committed_at, old.witness_offset, old.witness_length, old.witness_crc32,
-        old.witness_gtid, old.witness_file_created, old.changes, old.transactions, old.log_bytes,
-        old.captured_at) then
-        perform lockstep.refuse('batches_end_stays', 'a captured batch keeps its end');
-    end if;
-    if (old.state, new.state) not in (
-        ('capturing', 'captured'), ('capturing', 'abandoned'), ('captured', 'abandoned'),
-        ('captured', 'merged'), ('merged', 'acknowledged')) then
-        perform lockstep.refuse('batches_move_forward', 'no batch moves from ' || old.state || ' to ' || new.state);
-    end if;
-    case new.state
-        when 'captured' then perform lockstep.batches_may_be_captured(new);
-        when 'merged' then perform lockstep.batches_may_be_merged(new);
-        when 'acknowledged' then perform lockstep.batches_may_be_acknowledged(new);
-        else perform lockstep.batches_may_be_abandoned(old);
-    end case;
-    return new;
-end
-$$;
 
 -- Whatever a captured batch says of sequences lies among its own changes. Rows that a load read
 -- while earlier batches were captured belong after a change of one of those.
@@ -470,7 +421,7 @@ create function lockstep.batches_may_be_abandoned(a_batch lockstep.batches) retu
 language plpgsql as $$
 begin
     if exists (select from lockstep.batches b where b.follows = a_batch.id and b.state <> 'abandoned') then
-        perform lockstep.refuse('batches_abandoned_newest_first', 'a later batch goes on behind it');
+        perform lockstep.refuse('batches_abandoned_newest_first', 'a later batch follows it');
     end if;
     if exists (select from lockstep.touched s
                join lockstep.writes w using (source, database, name)
@@ -496,35 +447,58 @@ begin
             select max(b.id) from lockstep.batches b
             where b.source = old.source and b.id < old.id and b.state <> 'abandoned') then
         perform lockstep.refuse('batches_relinked',
-            'only what a batch goes on behind changes, and only once its predecessor is gone');
+            'only which batch it follows changes, and only once its predecessor was deleted');
     end if;
 end
 $$;
 
-create function lockstep.batches_keep() returns trigger language plpgsql as $$
+-- A batch goes from capturing to captured, merged and acknowledged, or is abandoned before it is
+-- merged. Its start never changes, and its end only while it is capturing. The
+-- functions above judge the step that it takes.
+create function lockstep.batches_move() returns trigger language plpgsql as $$
 begin
     if current_setting('lockstep.pruning', true) = 'on' then
         perform lockstep.batches_may_be_relinked(old, new);
         return new;
     end if;
-    if (new.follows, new.kind, new.forgotten_predecessor)
-            is distinct from (old.follows, old.kind, old.forgotten_predecessor) then
-        perform lockstep.refuse('batches_start_stays', 'a batch keeps what it follows and what it is');
+    if (new.id, new.source, new.kind, new.predecessor, new.start_decision, new.forgotten_predecessor,
+        new.follows, new.base, new.token, new.created_at, new.start_base, new.start_number,
+        new.start_offset, new.start_gtid_set, new.start_server_uuid, new.start_committed_at)
+        is distinct from
+       (old.id, old.source, old.kind, old.predecessor, old.start_decision, old.forgotten_predecessor,
+        old.follows, old.base, old.token, old.created_at, old.start_base, old.start_number,
+        old.start_offset, old.start_gtid_set, old.start_server_uuid, old.start_committed_at) then
+        perform lockstep.refuse('batches_start_stays', 'a batch keeps what it is and its start');
     end if;
-    if old.state <> 'capturing' and (new.by_gtid, new.server_started_at, new.server_resets)
-            is distinct from (old.by_gtid, old.server_started_at, old.server_resets) then
+    if old.state <> 'capturing' and
+       (new.end_base, new.end_number, new.end_offset, new.end_gtid_set, new.end_server_uuid,
+        new.end_committed_at, new.witness_offset, new.witness_length, new.witness_crc32,
+        new.witness_gtid, new.witness_file_created, new.by_gtid, new.server_started_at,
+        new.server_resets, new.changes, new.transactions, new.log_bytes, new.captured_at)
+        is distinct from
+       (old.end_base, old.end_number, old.end_offset, old.end_gtid_set, old.end_server_uuid,
+        old.end_committed_at, old.witness_offset, old.witness_length, old.witness_crc32,
+        old.witness_gtid, old.witness_file_created, old.by_gtid, old.server_started_at,
+        old.server_resets, old.changes, old.transactions, old.log_bytes, old.captured_at) then
         perform lockstep.refuse('batches_end_stays', 'a captured batch keeps its end');
     end if;
+    if (old.state, new.state) not in (
+        ('capturing', 'captured'), ('capturing', 'abandoned'), ('captured', 'abandoned'),
+        ('captured', 'merged'), ('merged', 'acknowledged')) then
+        perform lockstep.refuse('batches_move_forward', 'no batch moves from ' || old.state || ' to ' || new.state);
+    end if;
+    case new.state
+        when 'captured' then perform lockstep.batches_may_be_captured(new);
+        when 'merged' then perform lockstep.batches_may_be_merged(new);
+        when 'acknowledged' then perform lockstep.batches_may_be_acknowledged(new);
+        else perform lockstep.batches_may_be_abandoned(old);
+    end case;
     return new;
 end
 $$;
 
-create trigger batches_keep before update on lockstep.batches
-    for each row execute function lockstep.batches_keep();
-
 create trigger batches_move before update on lockstep.batches
-    for each row when (current_setting('lockstep.pruning', true) is distinct from 'on')
-    execute function lockstep.batches_move();
+    for each row execute function lockstep.batches_move();
 
 -- What an abandoned batch did is undone: its prepared transactions are abandoned, those that it
 -- ended are open again, orders that it carried out are open again, and loads are no longer joined
@@ -813,7 +787,6 @@ create table lockstep.table_versions (
     origin text not null constraint table_versions_origin_known check (
         origin in ('baseline', 'statement', 'table map', 'carried', 'person')
     ),
-    structure jsonb,
     schema json,
     fingerprint text,
     columns_from text[],
@@ -826,7 +799,7 @@ create table lockstep.table_versions (
     constraint table_versions_statement foreign key (source, statement)
         references lockstep.schema_statements (source, id),
     constraint table_versions_schema_told check (
-        num_nonnulls(schema, structure) = case knowledge when 'known' then 1 else 0 end
+        (knowledge = 'known') = (schema is not null)
         and (schema is null) = (fingerprint is null)
     ),
     constraint table_versions_columns_told check (knowledge = 'known' or columns_from is null),
@@ -856,20 +829,19 @@ create table lockstep.table_life (
     database text not null,
     name text not null,
     event text not null constraint table_life_event_known check (event in (
-        'recorded', 'followed', 'load begun', 'loaded', 'dropped', 'quarantined', 'paused',
-        'reloaded', 'rejoined', 'mirror written', 'mirror handed over', 'mirror replaced',
-        'mirror removed', 'lake restarted', 'batch abandoned'
+        'followed', 'load begun', 'loaded', 'dropped', 'quarantined', 'paused', 'reloaded',
+        'rejoined', 'mirror written', 'mirror handed over', 'mirror replaced', 'mirror removed',
+        'lake restarted', 'batch abandoned'
     )),
     life text not null constraint table_life_known check (
         life in ('active', 'loading', 'quarantined', 'paused', 'dropped')
     ),
     batch bigint,
-    token bigint,
+    token bigint not null,
     told jsonb not null,
     at timestamptz not null default clock_timestamp(),
     constraint table_life_batch foreign key (source, batch) references lockstep.batches (source, id),
-    constraint table_life_lease foreign key (source, token) references lockstep.leases (source, token),
-    constraint table_life_told check (event = 'recorded' or token is not null)
+    constraint table_life_lease foreign key (source, token) references lockstep.leases (source, token)
 );
 
 create index table_life_of_table on lockstep.table_life (source, database, name, id);
@@ -877,7 +849,7 @@ create index table_life_of_batch on lockstep.table_life (batch) where batch is n
 create index table_life_by_stop on lockstep.table_life (
     source, ((told ->> 'stopped_batch')::bigint)
 );
-create index table_life_by_token on lockstep.table_life (source, token) where token is not null;
+create index table_life_by_token on lockstep.table_life (source, token);
 
 create function lockstep.table_life_begin() returns trigger language plpgsql as $$
 begin
@@ -1104,7 +1076,7 @@ create table lockstep.table_events (
 create trigger table_events_begin before insert on lockstep.table_events
     for each row execute function lockstep.while_capturing('table_events_while_capturing');
 
-create function lockstep.table_events_begin() returns trigger language plpgsql as $$
+create function lockstep.table_events_order() returns trigger language plpgsql as $$
 begin
     if exists (select from lockstep.table_events e
                where (e.batch, e.database, e.name) = (new.batch, new.database, new.name)
@@ -1117,7 +1089,7 @@ end
 $$;
 
 create trigger table_events_order before insert on lockstep.table_events
-    for each row execute function lockstep.table_events_begin();
+    for each row execute function lockstep.table_events_order();
 create trigger table_events_stay before update or delete on lockstep.table_events
     for each row execute function lockstep.stays('table_events_stay');
 
@@ -1870,24 +1842,15 @@ begin
                and b.state <> 'acknowledged') then
         perform lockstep.refuse('consumers_start_acknowledged', 'the batch is not acknowledged');
     end if;
+    if coalesce(new.start_batch, 0) < lockstep.forgotten_through(new.source) then
+        perform lockstep.refuse('consumers_start_kept', 'changes after that batch were deleted');
+    end if;
     return new;
 end
 $$;
 
 create trigger consumers_begin before insert on lockstep.consumers
     for each row execute function lockstep.consumers_begin();
-
-create function lockstep.consumers_begin_kept() returns trigger language plpgsql as $$
-begin
-    if coalesce(new.start_batch, 0) < lockstep.forgotten_through(new.source) then
-        perform lockstep.refuse('consumers_start_kept', 'changes behind that batch are gone');
-    end if;
-    return new;
-end
-$$;
-
-create trigger consumers_begin_kept before insert on lockstep.consumers
-    for each row execute function lockstep.consumers_begin_kept();
 
 create function lockstep.consumers_move() returns trigger language plpgsql as $$
 begin
