@@ -50,7 +50,7 @@ class Claim:
     something may be in its tables, with that batch's end and the moment of its capture. `void`:
     the batches that it went back from, of whichever ledger: what its tables still show of them no
     longer counts, and no batch gets one of these numbers again. `complete`: none of them is missing
-    there; False if the claim was lost at some time, or an older version wrote it."""
+    there; False if the claim was lost at some time."""
 
     source: str
     ledger: str

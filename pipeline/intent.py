@@ -51,7 +51,7 @@ class VersionSetEntry:
     """Read `mirror` (a path in the lake) at `delta_version` for the batch's position.
 
     `table_id`: the `metaData.id` of the Delta table that was written: a version of another one
-    in that folder shows something else. None for writes of before Lockstep kept it.
+    in that folder shows something else. None if the lake did not tell it.
     """
 
     table: TableName

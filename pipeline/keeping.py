@@ -52,8 +52,7 @@ class Retention:
         return {FILES: _text(self.files), LOG: _text(self.log)}
 
     def holds(self, keep: timedelta) -> bool:
-        """Whether versions stay as long as that: the log of mirrors that an older Lockstep made
-        is kept as long as their files."""
+        """Return whether versions stay readable as long as that."""
         return min(self.files, self.log) >= keep
 
 

@@ -21,16 +21,11 @@ from pipeline.schema.model_json import schema_from_json, schema_to_json
 APPLICATION: Final = "lockstep/"
 """How the Delta application ids of all our writes begin."""
 
-FORMAT: Final = 2
-"""Of what a commit says of itself. Format 1, which had no number, tells neither what kind of write
-it is nor the cursor, and of an ALTER nothing but its step."""
+FORMAT: Final = 1
+"""The format of what a commit says of itself."""
 
 _SAME: Final = ("ledger", "source", "table", "batches", "position", "files")
 """What two tries of one write say alike. All else may have become different between them."""
-
-_TOLD_LATER: Final = ("ledger", "files")
-"""What commits of versions before this one do not say."""
-
 
 STATISTICS: Final = "COMPUTE STATS"
 """Spark's operation that adds files a second time, with other statistics."""
@@ -147,16 +142,12 @@ def said_of(user_metadata: str | None) -> Mapping[str, Any] | None:
 
 
 def same_write(user_metadata: str | None, told: str) -> bool:
-    """Whether a commit says what a write of ours would say. Commits of before say less."""
+    """Whether a commit says what a write of ours would say."""
     ours = said_of(told)
     found = said_of(user_metadata)
     if ours is None or found is None:
         return user_metadata == told
-    return all(
-        found.get(name) == ours[name]
-        for name in _SAME
-        if name in ours and (name in found or name not in _TOLD_LATER)
-    )
+    return all(found.get(name) == ours[name] for name in _SAME if name in ours)
 
 
 def restamped(user_metadata: str, kind: WriteKind, **more: Any) -> str:

@@ -172,9 +172,9 @@ class TableOrder:
     """A person's order about one table; open until a batch that is not abandoned carried
     it out.
 
-    `stopped`: where to begin catching up; None where nobody recorded it. `schema`: the
-    structure the table has from there on, given with a release, and `renames` which of its
-    columns were called what before. A table's newest order counts; a pause is never open.
+    `stopped`: where to begin catching up; None if nothing was captured before it stopped.
+    `schema`: the structure the table has from there on, given with a release, and `renames` which
+    of its columns were called what before. A table's newest order counts; a pause is never open.
     """
 
     id: int

@@ -147,15 +147,10 @@ def _points(facts: LakeFacts) -> list[Told]:
 
 def _more(known: Told, told: Told) -> bool:
     """Whether the second tells more than the first."""
-    return (told.whole, _gtids(told), told.cursor is not None) > (
+    return (told.whole, told.cursor.gtids is not None) > (
         known.whole,
-        _gtids(known),
-        known.cursor is not None,
+        known.cursor.gtids is not None,
     )
-
-
-def _gtids(told: Told) -> bool:
-    return told.cursor is not None and told.cursor.gtids is not None
 
 
 def _as_of(facts: LakeFacts, told: Told) -> _At:
@@ -214,12 +209,7 @@ def _numbers(facts: LakeFacts) -> Iterator[int]:
 
 
 def _doubts(facts: LakeFacts, told: Told) -> Iterator[str]:
-    if told.cursor is None:
-        yield (
-            "an older version wrote these commits: nothing proves that the server's log is the one "
-            "that was read, and nothing says which tables had been quarantined or were partial"
-        )
-    elif not told.whole:
+    if not told.whole:
         yield (
             "no commit to _transactions describes this batch: nothing says which tables had been "
             "quarantined or were partial"

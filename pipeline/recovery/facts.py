@@ -35,12 +35,12 @@ class Told:
     one of its publishing; only that one knows which tables the batch `touched`, which of them
     stood `still` behind it (and how), which were `partial` (and from where), how many XA
     transactions were `prepared`, and under which key the `structures` are that it recorded.
-    `cursor` None: a version of before wrote it."""
+    """
 
     batch: int
     ledger: str
     at: Coordinates
-    cursor: CursorSaid | None = None
+    cursor: CursorSaid
     whole: bool = False
     touched: frozenset[TableName] = frozenset()
     still: Mapping[TableName, str] = field(default_factory=lambda: MappingProxyType({}))

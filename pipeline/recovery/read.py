@@ -34,10 +34,10 @@ def told_of(commit: LakeCommit, *, whole: bool = False) -> Told | None:
             batch=int(said["batches"][1]),
             ledger=str(said["ledger"]),
             at=Coordinates.parse(said["position"]),
-            cursor=_cursor(said.get("cursor")),
-            whole=whole and said.get("kind", "publish") == WriteKind.PUBLISH,
+            cursor=_cursor(said["cursor"]),
+            whole=whole and said["kind"] == WriteKind.PUBLISH,
         )
-        if not told.whole or "touched" not in said:
+        if not told.whole:
             return told
         return replace(
             told,
@@ -63,9 +63,7 @@ def forgotten_of(commits: Iterable[LakeCommit]) -> int:
     return found
 
 
-def _cursor(said: Mapping[str, Any] | None) -> CursorSaid | None:
-    if not said:
-        return None
+def _cursor(said: Mapping[str, Any]) -> CursorSaid:
     return CursorSaid(
         server=str(said["server"]),
         gtids=None if said["gtids"] is None else GtidSet.parse(said["gtids"]),
@@ -158,12 +156,9 @@ def _writes_mirror(name: str) -> bool:
 
 
 def table_named(said: Mapping[str, Any]) -> TableName:
-    """Whose table a commit is of. Format 1 tells the two names as one."""
-    if "name" in said:
-        database, name = said["name"]
-        return TableName(str(database), str(name))
-    database, _, name = str(said["table"]).partition(".")
-    return TableName(database, name)
+    """Whose table a commit is of."""
+    database, name = said["name"]
+    return TableName(str(database), str(name))
 
 
 def mirror_facts(folder: str, newest_first: Sequence[LakeCommit]) -> MirrorFacts | None:

@@ -101,7 +101,6 @@ class _Publishing:
             errors.append(error)
         files = [file for segment in together for file in segment.segment.files]
         try:
-            # TableError for a structure that was captured by rules of before, and is refused now.
             schema = all_columns(
                 published_schema(segment.version.structure, segment.segment.files)
                 for segment in together

@@ -5,8 +5,6 @@ records no transaction for an ALTER, so its userMetadata is the record: applicat
 transaction, number of the step and what it does, as values, besides what the write says that it
 belongs to. Fills and rewrites record a transaction of their own besides, which Delta skips at a
 second try.
-
-Commits of format 1 say in words what they did; they are compared with the words of today.
 """
 
 from __future__ import annotations
@@ -66,7 +64,7 @@ def recorded_steps(
         if record.get("app_id") == app_id and record.get("txn_version") == txn_version:
             found[int(record["step"])] = (MirrorCommit(version, metadata), record)
     for number, (commit, record) in found.items():
-        if number > len(steps) or not _does(record, steps[number - 1]):
+        if number > len(steps) or record["values"] != step_values(steps[number - 1]):
             raise ForeignCommit(
                 f"version {commit.delta_version} of {table} is step {number} of {txn_version} of "
                 f"{app_id}, but did something else: {record['does']}",
@@ -119,13 +117,6 @@ def _field(field: pa.Field) -> list[str]:
 
 def _origin(column: PartColumn) -> list[str | None]:
     return [column.source, None if column.value is None else str(column.value)]
-
-
-def _does(record: Mapping[str, Any], step: MirrorStep) -> bool:
-    """Whether a commit's record is that of this step."""
-    if "format" not in record:
-        return bool(record["does"] == str(step))
-    return bool(record["values"] == step_values(step))
 
 
 def _record(metadata: str) -> Mapping[str, Any]:

@@ -61,8 +61,8 @@ class FileClaims:
                 batch=found["batch"],
                 position=found["position"],
                 captured_at=None if captured is None else datetime.fromisoformat(captured),
-                void=tuple(BatchSpan(*map(int, span)) for span in found.get("void", ())),
-                complete=bool(found.get("void_complete", False)),
+                void=tuple(BatchSpan(*map(int, span)) for span in found["void"]),
+                complete=bool(found["void_complete"]),
             )
         except (ValueError, KeyError, TypeError) as error:
             raise ForeignCommit(

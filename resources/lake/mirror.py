@@ -46,7 +46,7 @@ from resources.lake.altering import (
 )
 from resources.lake.columns import refuse_other_columns, spelling
 from resources.lake.direct import commit_rows
-from resources.lake.folders import remove_folder, remove_table
+from resources.lake.folders import remove_table
 from resources.lake.mirror_rows import MirrorRows
 from resources.lake.paths import LakePath
 from resources.lake.pin import Head, behind, head_of
@@ -213,10 +213,7 @@ class SparkMirrors(MirrorRows):
 
     def remove(self, mirror: str, held: Held = unasked) -> None:
         folder = self._lake / mirror
-        source = mirror.partition("/")[0]
         with lake_errors(folder):
-            # Where versions before this one put what was on its way out.
-            remove_folder(self._lake / source / "_removed")
             remove_table(folder, held)
 
     def _apply(self, session: SparkSession, write: MirrorWrite, head: Head, chosen: Scale) -> None:

@@ -10,7 +10,6 @@ from random import Random
 import pytest
 
 from pipeline.errors import ForeignCommit, PositionPurged, VersionSetUnknown
-from pipeline.lake_commit import said_of, stamp
 from pipeline.table import TableName
 from tests.chance import by_chance, seed_of
 from tests.e2e.test_recovery import Writer
@@ -324,49 +323,3 @@ def test_a_log_that_was_rewritten_is_refused(history: History) -> None:
     follower = without_ledger(history, -1)
     with pytest.raises(PositionPurged, match="reaches no batch"):
         foresee(follower.work())
-
-
-# -- lakes of versions before ------------------------------------------------------------------
-
-FORMAT_1 = ("batches", "files", "ledger", "position", "restated", "source", "step", "table")
-"""What commits said then."""
-
-
-def of_before(follower: Follower) -> None:
-    """The lake as a version wrote it whose commits said less, and kept no structures."""
-    follower.lake.structures.clear()
-    for name, commits in follower.lake.tables.items():
-        follower.lake.tables[name] = [
-            replace(one, user_metadata=stamp({k: v for k, v in said.items() if k in FORMAT_1}))
-            if (said := said_of(one.user_metadata)) is not None
-            else one
-            for one in commits
-        ]
-
-
-def of_before_tried(history: History, moment: int) -> None:
-    history = history.branched()
-    follower = without_ledger(history, moment)
-    of_before(follower)
-    there = mirrors(follower)
-    if not there:
-        return
-    done = recovered(follower)
-    assert done.plan is not None
-    assert not there & {table for table, _ in done.reloads}
-    assert "an older version wrote these commits" in done.plan.doubts[0]
-    history.write()
-    follower.run()
-    require_equal(history, follower)
-
-
-@pytest.mark.parametrize("drawn", [DRAWN, pytest.param(None, marks=pytest.mark.soak)])
-def test_a_lake_of_a_version_before_is_gone_on_with(
-    history: History, real: History, drawn: int | None
-) -> None:
-    """From a moment by chance, also of a real server, and the lake equals the source then; from
-    every one in `make soak`. What such a lake cannot tell is said."""
-    for one, most in (history, 2 * DRAWN), (real, DRAWN):
-        moments = range(len(one.moments))
-        for moment in by_chance().sample(moments, most if drawn else len(moments)):
-            of_before_tried(one, moment)

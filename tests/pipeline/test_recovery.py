@@ -6,21 +6,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.claim import BatchSpan, Claim
 from pipeline.lake_commit import LakeCommit, stamp
-from pipeline.position import Coordinates, LogFile
+from pipeline.position import Coordinates, LogFile, Witness
 from pipeline.recovery.decide import NEAR, decide
-from pipeline.recovery.facts import LakeFacts, MirrorFacts, ShownBatch, Told
+from pipeline.recovery.facts import CursorSaid, LakeFacts, MirrorFacts, ShownBatch, Told
 from pipeline.recovery.read import mirror_facts
 from pipeline.table import TableName
 
 TABLES = tuple(TableName("shop", name) for name in "abc")
 OWN, OTHER = "own", "other"
 MOMENT = datetime(2026, 1, 1, tzinfo=UTC)
+WITNESS = Witness(offset=1, length=1, crc32=1, gtid="", file_created=1)
 
 
 def place(batch: int) -> Coordinates:
@@ -54,6 +56,11 @@ class Mirror:
             self.versions.append(frozenset({-1}))
 
 
+def told_of(batch: int, ledger: str, at: Coordinates, **more: Any) -> Told:
+    """What commits tell of a batch of a server that is read by its places."""
+    return Told(batch, ledger, at, CursorSaid("server", None, False, WITNESS, batch), **more)
+
+
 @st.composite
 def lakes(draw: st.DrawFn) -> tuple[LakeFacts, dict[TableName, Mirror]]:
     """Batches that touch tables, which are written each by itself, some of them late; a run that
@@ -66,7 +73,7 @@ def lakes(draw: st.DrawFn) -> tuple[LakeFacts, dict[TableName, Mirror]]:
             mirrors[table].pending.append(batch)
             if draw(st.booleans()):
                 mirrors[table].published.add(batch)
-        told.append(Told(batch, OWN, place(batch), whole=True, touched=frozenset(touched)))
+        told.append(told_of(batch, OWN, place(batch), whole=True, touched=frozenset(touched)))
         for table in draw(st.sets(st.sampled_from(TABLES))) if batch > 1 else TABLES:
             mirrors[table].write()
             if draw(st.integers(0, 9)) == 0:
@@ -124,14 +131,14 @@ def test_a_table_that_stood_still_is_read_again() -> None:
     mirror = MirrorFacts(table, "a", 0, (ShownBatch(0, 1, OWN),), frozenset({1}), frozenset({1}))
     still = {table: "quarantined"}
     told = (
-        Told(1, OWN, place(1), whole=True, touched=frozenset({table})),
-        Told(2, OWN, place(2), whole=True, still=still),
-        Told(3, OWN, place(3)),
+        told_of(1, OWN, place(1), whole=True, touched=frozenset({table})),
+        told_of(2, OWN, place(2), whole=True, still=still),
+        told_of(3, OWN, place(3)),
     )
     plan = decide(LakeFacts(OWN, told, (mirror,)), lambda one: one.batch > 1)
     assert plan is not None
     assert [read for read, _ in plan.reloads] == [table]
-    dropped = (told[0], Told(2, OWN, place(2), whole=True, still={table: "dropped"}))
+    dropped = (told[0], told_of(2, OWN, place(2), whole=True, still={table: "dropped"}))
     plan = decide(LakeFacts(OWN, dropped, (mirror,)), lambda _: True)
     assert plan is not None
     assert [one.table for one in plan.left] == [table]
@@ -144,7 +151,7 @@ def test_a_second_ledger_shows_nothing_that_counts() -> None:
     shown = (ShownBatch(2, 3, OTHER), ShownBatch(1, 2, OWN), ShownBatch(0, 1, OWN))
     mirror = MirrorFacts(table, "a", 2, shown, frozenset({1, 2, 3}))
     told = tuple(
-        Told(number, ledger, place(number), whole=True)
+        told_of(number, ledger, place(number), whole=True)
         for number, ledger in ((1, OWN), (2, OWN), (2, OTHER), (3, OTHER))
     )
     plan = decide(LakeFacts(OWN, told, (mirror,)), lambda _: True)
@@ -154,7 +161,7 @@ def test_a_second_ledger_shows_nothing_that_counts() -> None:
     assert [OTHER in doubt for doubt in plan.doubts] == [True, False][: len(plan.doubts)]
     earlier = (ShownBatch(1, 5, OWN), ShownBatch(0, 1, OTHER))
     followed = MirrorFacts(table, "a", 1, earlier, frozenset({1, 5}))
-    told = (Told(1, OTHER, place(1), whole=True), Told(5, OWN, place(5), whole=True))
+    told = (told_of(1, OTHER, place(1), whole=True), told_of(5, OWN, place(5), whole=True))
     plan = decide(LakeFacts(OWN, told, (followed,)), lambda one: one.batch == 1)
     assert plan is not None
     assert [one.version for one in plan.adopted] == [0]
@@ -164,8 +171,8 @@ def test_batches_that_are_void_do_not_count() -> None:
     """A ledger went on that did not know them: what a mirror had of them is no place to go on."""
     table = TABLES[0]
     shown = (ShownBatch(1, 2, OWN), ShownBatch(0, 1, OWN))
-    mirror = MirrorFacts(table, "a", 1, shown, frozenset({1, 2}), told=(Told(2, OWN, place(2)),))
-    told = (Told(1, OWN, place(1), whole=True),)
+    mirror = MirrorFacts(table, "a", 1, shown, frozenset({1, 2}), told=(told_of(2, OWN, place(2)),))
+    told = (told_of(1, OWN, place(1), whole=True),)
     facts = LakeFacts(OWN, told, (mirror,), void=(BatchSpan(1, 4),))
     plan = decide(facts, lambda _: True)
     assert plan is not None
@@ -177,8 +184,8 @@ def test_a_folder_that_may_have_gone_back_is_believed_where_all_tables_are_descr
     """Its claim is lost: what a mirror alone shows may be void."""
     table = TABLES[0]
     shown = (ShownBatch(1, 2, OWN), ShownBatch(0, 1, OWN))
-    mirror = MirrorFacts(table, "a", 1, shown, frozenset({1, 2}), told=(Told(2, OWN, place(2)),))
-    told = (Told(1, OWN, place(1), whole=True),)
+    mirror = MirrorFacts(table, "a", 1, shown, frozenset({1, 2}), told=(told_of(2, OWN, place(2)),))
+    told = (told_of(1, OWN, place(1), whole=True),)
     for complete, batch in ((True, 2), (False, 1)):
         plan = decide(LakeFacts(OWN, told, (mirror,), complete=complete), lambda _: True)
         assert plan is not None
@@ -191,12 +198,18 @@ def test_a_folder_that_may_have_gone_back_is_believed_where_all_tables_are_descr
 def commit(version: int, **said: object) -> LakeCommit:
     """A write to the mirror of `shop.a`."""
     words = {
-        "format": 2,
         "kind": "merge",
         "ledger": OWN,
         "name": ["shop", "a"],
         "batches": [version + 1, version + 1],
         "position": str(place(version + 1)),
+        "cursor": {
+            "server": "server",
+            "gtids": None,
+            "by_gtid": False,
+            "witness": [1, 1, 1, "", 1],
+            "sequence": version,
+        },
         **said,
     }
     number = {"lockstep/s/shop.a/mirror/1": version}

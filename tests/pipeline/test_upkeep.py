@@ -22,7 +22,7 @@ SIZES = st.lists(st.integers(1, 1 << 31), max_size=60).map(tuple)
 
 
 SAID = {
-    "format": 2,
+    "format": 1,
     "kind": "merge",
     "ledger": "l",
     "source": "s",
@@ -30,6 +30,13 @@ SAID = {
     "name": ["a", "b"],
     "batches": [3, 4],
     "position": "binlog.000001:90",
+    "cursor": {
+        "server": "server",
+        "gtids": None,
+        "by_gtid": False,
+        "witness": [1, 1, 1, "", 1],
+        "sequence": 9,
+    },
 }
 APP = "lockstep/s/a.b/mirror/2"
 

@@ -236,7 +236,7 @@ def _versions(
     numbers = [version.version for version in history]
     first = plan.first
     if first is None and after >= 0:
-        # Ledgers of before kept no such number: their tables never changed.
+        # Whose structure nothing recorded has the first: no statement changed it.
         first = state.mirror_version or numbers[0]
     elif first is None:
         first = min(plan.versions, default=plan.final)

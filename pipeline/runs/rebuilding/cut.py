@@ -150,7 +150,7 @@ def _transactions(work: Workplace, batch: Batch) -> pa.Table:
     ]
     wrong = next(iter(work.segments.damaged(folder, files)), None)
     if not files or wrong is not None:
-        why = wrong or "it was captured by a version that did not keep them"
+        why = wrong or "the ledger has no file of them"
         raise PastRefused(
             f"the place lies inside batch {batch.id}, and it is not known where its transactions "
             f"end: {why}",

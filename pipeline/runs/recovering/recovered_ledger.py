@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-import pyarrow.compute as pc
-
 from pipeline.batch import CaptureRecord
 from pipeline.changes.layout import changelog_path
 from pipeline.decisions import Decision, Lease
@@ -21,7 +19,6 @@ from pipeline.runs.recovering.lake_facts import GatheredLake
 from pipeline.runs.recovering.recovered_structures import Structures
 from pipeline.runs.recovering.recovery_place import PlacedRecovery
 from pipeline.schema.history import History
-from pipeline.segment import SourceTable
 from pipeline.table_state import Extent, Handover, TableCondition, TableState
 
 RULE = "recovered"
@@ -36,22 +33,6 @@ class RecoveryBasis:
     plan: RecoveryPlan
     placed: PlacedRecovery
     structures: Structures
-
-
-def _sequence(work: Workplace, basis: RecoveryBasis) -> int:
-    """The number of the last change up to there; commits of before do not tell, the changelogs
-    do."""
-    told = basis.plan.told
-    if told.cursor is not None:
-        return told.cursor.sequence
-    highest = 0
-    for changelog in basis.gathered.listed:
-        version = work.mirrors.version(changelog.folder)
-        if isinstance(changelog.table, SourceTable) or version is None:
-            continue
-        for rows in work.mirrors.rows(changelog.folder, ["_sequence"], version):
-            highest = max(highest, pc.max(rows.column(0)).as_py() or 0)
-    return highest
 
 
 def record(
@@ -86,7 +67,7 @@ def record(
     record = CaptureRecord(
         end=start,
         witness=placed.witness,
-        changes=_sequence(work, basis),
+        changes=plan.told.cursor.sequence,
         transactions=0,
         log_bytes=0,
         segments=(),

@@ -7,7 +7,6 @@ Belongs here: whether the log reaches it and is the one that was read. Does not:
 |---|---|
 | is the one that was read, and lists the file | the event before it, its witness |
 | is another, or has purged the file | its GTIDs: all executed, none purged that is not among them |
-| is not told, by a version of before | that a transaction ends there |
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from pipeline.errors import HistoryRewritten, LockstepError, Recovery, StartUnre
 from pipeline.gtid import GtidSet
 from pipeline.ports.source import ServerFacts
 from pipeline.position import Position, Witness
-from pipeline.recovery.facts import CursorSaid, Told
+from pipeline.recovery.facts import Told
 from pipeline.runs.begin import RunStart
 from pipeline.runs.context import Workplace
 from pipeline.runs.find_place import ProvenPosition, find_place
@@ -63,10 +62,9 @@ class Places:
 
 def _placed(work: Workplace, told: Told, facts: ServerFacts) -> PlacedRecovery:
     cursor = told.cursor
-    here = cursor is None or cursor.server == facts.server_uuid
-    if here and facts.lists(told.at.file):
+    if cursor.server == facts.server_uuid and facts.lists(told.at.file):
         return _at_place(work, told, facts)
-    if cursor is None or not cursor.by_gtid or not cursor.gtids or facts.gtid_mode != "ON":
+    if not cursor.by_gtid or not cursor.gtids or facts.gtid_mode != "ON":
         raise StartUnreachable(
             "the server does not list that file, and no GTIDs tell where to go on",
             hint="`lockstep check`",
@@ -85,23 +83,15 @@ def _at_place(work: Workplace, told: Told, facts: ServerFacts) -> PlacedRecovery
     cursor, witness = told.cursor, proven.witness
     if proven.at != told.at or witness is None:
         raise StartUnreachable("no transaction ends there", hint="`lockstep check`")
-    if cursor is not None:
-        if compare_witness(cursor.witness, witness) is WitnessReading.DIFFERENT:
-            raise HistoryRewritten(
-                "the log shows another event there than the one that was read",
-                hint="`lockstep check`",
-            )
-        witness = cursor.witness
-    gtids = proven.gtid_set if cursor is None or cursor.gtids is None else cursor.gtids
+    if compare_witness(cursor.witness, witness) is WitnessReading.DIFFERENT:
+        raise HistoryRewritten(
+            "the log shows another event there than the one that was read",
+            hint="`lockstep check`",
+        )
+    gtids = proven.gtid_set if cursor.gtids is None else cursor.gtids
     position = Position(told.at, gtids, facts.server_uuid)
-    return PlacedRecovery(
-        told, position, witness, _by_gtid(cursor, facts), _begun(told, proven, facts)
-    )
-
-
-def _by_gtid(cursor: CursorSaid | None, facts: ServerFacts) -> bool:
-    trusted = cursor is None or cursor.by_gtid
-    return trusted and facts.gtid_mode == "ON"
+    by_gtid = cursor.by_gtid and facts.gtid_mode == "ON"
+    return PlacedRecovery(told, position, cursor.witness, by_gtid, _begun(told, proven, facts))
 
 
 def _begun(told: Told, proven: ProvenPosition, facts: ServerFacts) -> RunStart:

@@ -145,7 +145,7 @@ def _reach(
 ) -> LogReach:
     """What the log has to bring of a table, and can."""
     if order.stopped is None or cursor is None:
-        return LogUnavailable("nobody recorded where in the log it stopped")
+        return LogUnavailable("nothing says where in the log it stopped")
     low, end = order.stopped.at, cursor.position
     batch = None
     if low.file.base == end.at.file.base:
