@@ -30,16 +30,23 @@ def differences(schema: TableSchema, other: TableSchema) -> tuple[str, ...]:
 
 
 def aligned(table: TableSchema, other: TableSchema) -> TableSchema:
-    """The table with the defaults of another one where either has a constant whose value it does
-    not know; MariaDB makes expressions of some."""
+    """Return the table with the properties of another one that a log may not tell: defaults, where
+    either has a constant whose value it does not know (MariaDB makes expressions of some), and ON
+    UPDATE of a TIMESTAMP without a default. MySQL gives that to a table's first TIMESTAMP in any
+    ALTER under `explicit_defaults_for_timestamp = 0`, and logs the variable only with statements
+    that define a TIMESTAMP."""
     return replace(table, columns=tuple(_aligned(column, other) for column in table.columns))
 
 
 def _aligned(column: ColumnSchema, other: TableSchema) -> ColumnSchema:
     same = other.column(column.name)
-    defaults = (column.default, None if same is None else same.default)
+    if same is None:
+        return column
+    defaults = (column.default, same.default)
     if None not in defaults and any(isinstance(default, WrittenDefault) for default in defaults):
-        return replace(column, default=defaults[1])
+        return replace(column, default=same.default)
+    if column.type == same.type == "timestamp" and defaults == (None, None):
+        return replace(column, on_update=same.on_update)
     return column
 
 

@@ -250,6 +250,9 @@ def converted_text(made: ColumnSchema, before: ColumnSchema) -> ColumnSchema:
     elif before.members:
         lengths = [len(member) for member in before.members]
         size = max(lengths) if before.type == "enum" else sum(lengths) + len(lengths) - 1
+    elif before.type == "decimal" and before.precision is not None:
+        # The digits, a point and a sign (`my_decimal_precision_to_length` in decimal.h).
+        size = before.precision + bool(before.scale) + (not before.unsigned)
     else:
         size = before.length if before.type in _STRINGS else _PRINTED.get(before.type)
     if size is None:

@@ -147,6 +147,10 @@ set sql_mode = '';
 create table a (id int primary key, b tinyblob, v varchar(300), e enum('a','bb'), s set('a','b')) charset latin1;
 alter table a modify b mediumblob, modify v varchar(20000) charset latin1, modify e text charset latin1, modify s mediumtext, convert to charset utf8mb4;
 
+-- case: a DECIMAL made a TEXT beside CONVERT TO [mysql]
+create table a (id int primary key, d decimal(20,0) unsigned, e decimal(65,30), f decimal(63,0), g decimal(63,0) unsigned, h decimal(64,1) zerofill) charset latin1;
+alter table a modify d text, modify e text, modify f mediumtext, modify g text, modify h text, convert to charset utf8mb4;
+
 -- case: a TEXT that is made beside CONVERT TO
 create table a (id int primary key, v varchar(20), t text, y tinytext, c char(9), l longtext) charset latin1;
 alter table a modify v text, modify t text, modify y mediumtext, modify c longtext, modify l text(90), convert to charset utf8mb4;

@@ -143,3 +143,9 @@ alter table a modify e datetime on update current_timestamp first, alter e set d
 -- case: a moment with an offset [mysql]
 create table a (t timestamp null default '2020-01-02 03:04:05+02:00', d datetime default '2020-01-02 03:04:05-11:30');
 alter table a add e timestamp(2) null default '2020-01-02 03:04:05.678+02:00';
+
+-- case: the first TIMESTAMP under variables that the log does not have [mysql]
+set explicit_defaults_for_timestamp = 1;
+create table a (id int primary key, ts timestamp not null);
+set explicit_defaults_for_timestamp = 0;
+alter table a add b bit;
