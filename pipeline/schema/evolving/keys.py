@@ -26,6 +26,8 @@ from pipeline.schema.model import ColumnSchema, KeyPart, KeySchema
 from pipeline.schema.statements.written import WrittenKey, WrittenPeriod
 
 _WITHOUT_PARTS: Final = frozenset({"fulltext", "spatial"})
+_POINT: Final = 25
+"""Bytes of a POINT: SRID, byte order, kind and two doubles."""
 
 
 def resolve_keys(
@@ -51,7 +53,7 @@ def resolve_keys(
         found = KeySchema(name, key.kind, parts, key.invisible, key.generated)
         if facts.mariadb:
             found = _with_row_end(fitted_key(found, by_name, engine, hashed=key.hash), columns)
-        elif _is_spatial(found, by_name):
+        elif facts.mysql_8 and _is_spatial(found, by_name):
             found = replace(found, kind="spatial")
         else:
             found = shortened_key(found, by_name, engine, row_format)
@@ -80,7 +82,7 @@ def _over_texts(key: WrittenKey, columns: Mapping[str, ColumnSchema]) -> bool:
 
 
 def _is_spatial(key: KeySchema, columns: Mapping[str, ColumnSchema]) -> bool:
-    """MySQL makes a key over a shape a SPATIAL one."""
+    """MySQL 8.0 makes a key over a shape a SPATIAL one."""
     first = columns.get((key.parts[0].column or "").lower())
     return key.kind == "index" and first is not None and first.type in GEOMETRIES
 
@@ -135,6 +137,8 @@ def _part(
     if column is None:
         raise CannotFollow(f"a key names the column {part.column}, which is not there")
     part = replace(part, column=column.name)
+    if column.type == "point" and key.kind not in _WITHOUT_PARTS and _keeps_points(facts):
+        return replace(part, prefix=part.prefix or _POINT)
     if key.kind in _WITHOUT_PARTS or column.type not in WITH_PREFIX:
         return replace(part, prefix=None)
     if part.prefix is not None and column.length is not None and part.prefix >= column.length:
@@ -144,6 +148,11 @@ def _part(
         width = 1 if facts.mariadb or column.charset is None else widest(column.charset)
         return replace(part, prefix=min(part.prefix, TEXTS[column.type] // width))
     return part
+
+
+def _keeps_points(facts: ServerDialect) -> bool:
+    """Return whether an ordinary key over a POINT is possible, as in MySQL 5.7."""
+    return not (facts.mariadb or facts.mysql_8)
 
 
 def _free_name(parts: Sequence[KeyPart], made: set[str], named: set[str]) -> str:

@@ -183,3 +183,7 @@ create table a (id int primary key, x int invisible visible, y int visible invis
 -- case: PARTITION BY KEY without a column
 create table a (id int primary key, b int) partition by key() partitions 2;
 alter table a partition by key();
+
+-- case: an index over a POINT [mysql]
+create table a (id int primary key, p point not null, q point not null, key (p), spatial key (q));
+create index b on a (q);
