@@ -10,10 +10,10 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from assets.dead_runs import GRACE, RunUnderWay, why_dead
+from assets.dead_runs import GRACE, RunUnderWay, take_over, why_dead
 from assets.names import CLI_TAG, SOURCE_TAG, job_name, lease_tag
 from assets.sensors.schedules import why_busy
-from pipeline.decisions import LeaseView
+from pipeline.decisions import Lease, LeaseView
 from resources.config.lineage import LineageSection
 from resources.openlineage.events import run_id
 from tests.dagster.place import Stand, settings_for, stand_for
@@ -115,6 +115,20 @@ def test_the_sensor_reports_the_dead_and_spares_the_living(tmp_path: Path) -> No
     assert [(one["eventType"], one["run"]["runId"]) for one in sent] == [
         ("ABORT", run_id("shop", run)) for run in (dead, alive)
     ]
+
+
+def test_whoever_takes_the_lock_reports_the_run_that_had_it(tmp_path: Path) -> None:
+    """Also one that hung, and looked alive a moment before its connection was ended; the run of
+    whoever took it stays."""
+    with stand_for(settings_for(tmp_path, "shop"), None) as stand:
+        hung, taker = started(stand, 7), started(stand, None)
+        seen = replace(LIVE, dagster_run=hung)
+        lease = Lease("shop", 8, "host, process 2", taker)
+        assert take_over(stand.instance, lease, seen, NOW) == [hung]
+        assert (status(stand, hung), status(stand, taker)) == (
+            dg.DagsterRunStatus.FAILURE,
+            dg.DagsterRunStatus.STARTED,
+        )
 
 
 def test_the_schedule_asks_the_ledger(tmp_path: Path) -> None:

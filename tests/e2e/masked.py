@@ -29,8 +29,8 @@ _OTHERS: Final = (
     (re.compile(r"\bin \d+(\.\d+)? s\b"), "in <seconds>"),
 )
 _MASKED: Final = ("seconds", "bytes")
-_HIDDEN: Final = ("java", "compiled", "port")
-"""Keys of an answer whose value says something of this machine alone."""
+_HIDDEN: Final = ("java", "compiled", "port", "estimated_rows")
+"""Keys of an answer whose value is this machine's, or an estimate."""
 
 
 @dataclass
@@ -74,10 +74,13 @@ class Marks:
                 return value
 
     def _placed(self, value: Mapping[str, Any]) -> Mapping[str, Any]:
-        """A position says its offset by the name of its place."""
-        if not {"file", "offset"} <= value.keys():
-            return value
-        return {**value, "offset": self._place(f"{value['file']}:{value['offset']}")}
+        """A position says its offset by the name of its place. How many rows a table has at the
+        source, InnoDB estimates."""
+        if {"rows", "engine"} <= value.keys():
+            return {**value, "rows": "<estimate>"}
+        if {"file", "offset"} <= value.keys():
+            return {**value, "offset": self._place(f"{value['file']}:{value['offset']}")}
+        return value
 
     def _entry(self, key: str, value: Any, named: Callable[[str], str]) -> Any:
         if key in _HIDDEN:

@@ -171,6 +171,10 @@ def stops(recording: Recording, project: Project, first: str) -> None:
     ask("quarantined-run", project, "run", expect=6)
     for command, code in (("status", 6), ("tables", 0), ("plan", 6), ("check", 0)):
         ask(f"quarantined-{command}", project, command, expect=code)
+    recording.secretly(f"update {ORDERS} set price = 0 where id = 1")
+    ask("quarantined-verify-differs", project, "verify", expect=4)
+    recording.secretly(f"update {ORDERS} set price = 1.25 where id = 1")
+    ask("quarantined-verify", project, "verify", expect=6)
     ask("release-dry-run", project, "release", NOTES, *BECAUSE, "--dry-run")
     ask("release-not-quarantined", project, "release", ORDERS, *BECAUSE, expect=5)
     ask("release", project, "release", NOTES, *BECAUSE)

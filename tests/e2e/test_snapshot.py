@@ -86,7 +86,7 @@ def test_killed_while_it_reads(project: Project, mysql: MySqlStand, drawn: int) 
     others = by_chance().sample([one for one in KILLS if one != TOLD], drawn)
     for number, kill in enumerate(one for one in KILLS if one == TOLD or one in others):
         place, nth, connections = kill
-        print("killed after", place)
+        print("killed after", place.name)
         config.write_text(f"{kept}connections = {connections}\n")
         project.killed(place, "after", nth)
         if kill == TOLD:
@@ -95,7 +95,7 @@ def test_killed_while_it_reads(project: Project, mysql: MySqlStand, drawn: int) 
             assert re.search(rf"{read}, about \d+ s left$", said, re.M)
         mysql.execute(
             f"delete from {DATABASE}.customers where id % 100 = {number}",
-            f"update {DATABASE}.lines set v = '{place}' where b < 50",
+            f"update {DATABASE}.lines set v = '{place.name.lower()}' where b < 50",
             f"insert into {DATABASE}.notes values ('two')",
         )
     project.run("run")

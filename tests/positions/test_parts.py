@@ -96,6 +96,18 @@ def test_what_the_log_never_told_is_healed(shop: Shop) -> None:
     require_equal(shop)
 
 
+def test_only_the_row_that_is_gone_goes_of_thousands_that_are_asked_for(shop: Shop) -> None:
+    """The condition holds for none of them at the source any more: all are asked for by their keys,
+    in several statements."""
+    values = ", ".join(f"({number}, 0, null)" for number in range(1_000, 3_500))
+    shop.do(f"insert into a values {values}")
+    shop.run()
+    secretly(shop, "update a set v = 1 where v = 0", "delete from a where id = 2500")
+    assert refresh(shop, "v = 0") == Refreshed(shop.table("a"), rows=0, gone=1, left=0)
+    shown = {row["id"] for row in shop.follower.mirror(f"{shop.name}.a")}
+    assert shown == {id_ for (id_,) in shop.stand.rows("select id from a", shop.name)}
+
+
 BOUNDED = {"id between 50 and 59": 1, "v > 20 and id in (50, 59)": 1, "abs(id) = 5": 2}
 
 
