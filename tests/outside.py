@@ -33,6 +33,7 @@ from pipeline.runs.recovering.adopt_tables import compare_tables as compare_tabl
 from pipeline.runs.recovering.recover import RecoveryOutcome as RecoveryOutcome
 from pipeline.runs.recovering.recover import foresee as foresee
 from pipeline.runs.recovering.recover import recover as recover
+from pipeline.runs.rejoining.rejoin import ReadAgain, Rebuild
 from pipeline.runs.replaying.replay import replay as replay
 from pipeline.runs.replaying.report import ReplayReport as ReplayReport
 from pipeline.runs.reports import NotCompared as NotCompared
@@ -40,3 +41,11 @@ from pipeline.runs.reports import TableDifference as TableDifference
 from pipeline.runs.reports import VerifyReport as VerifyReport
 from pipeline.runs.upkeeping.changes import let_go as let_go
 from pipeline.runs.upkeeping.changes import plan_changes as plan_changes
+from pipeline.table import TableName
+
+
+def coming_back(work: Workplace) -> tuple[list[TableName], dict[TableName, str]]:
+    """The stopped tables that the next run makes from their changelogs, and those that it reads
+    from the source, with the reason."""
+    returns = make_plan(work).returns
+    return list(returns.wanting(Rebuild)), dict(returns.wanting(ReadAgain))

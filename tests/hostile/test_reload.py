@@ -9,10 +9,9 @@ import pytest
 
 from pipeline.errors import ForeignCommit
 from pipeline.policies import LakePolicies, Readers
-from pipeline.runs.rejoining.rejoin import ReadAgain, Rebuild
 from pipeline.table_state import OrderKind, TableCondition, TableEventKind
 from tests.fix_mysql import MySqlStand
-from tests.outside import astray, capture, make_plan, merge
+from tests.outside import astray, capture, coming_back, merge
 from tests.positions.follower import SOURCE
 from tests.positions.interrupted import Crash, mortal
 from tests.positions.paused import Shop, open_shop
@@ -83,9 +82,7 @@ def test_a_lost_mirror_is_made_whole(shop: Shop, state: str) -> None:
         assert f"lockstep reload {shop.name}.a --reason" in (shop.state("a").hint or "")
     write(shop, 3)
     reload(shop, "a")
-    told = make_plan(shop.follower.work()).returns
-    assert list(told.wanting(Rebuild)) == [shop.table("a")]
-    assert told.wanting(ReadAgain) == {}
+    assert coming_back(shop.follower.work()) == ([shop.table("a")], {})
     shop.run()
     shop.require_whole("a")
     shop.require_whole("b")
@@ -109,7 +106,8 @@ def test_a_damaged_changelog_is_told_of(shop: Shop) -> None:
     shop.run()
     shop.require_whole("a")
     reload(shop, "a")
-    (why,) = make_plan(shop.follower.work()).returns.wanting(ReadAgain).values()
+    _, read = coming_back(shop.follower.work())
+    (why,) = read.values()
     assert f"its changelog is damaged: {lost} is missing" in why
     shop.run()
     shop.require_whole("a", rereads=1)
