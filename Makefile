@@ -17,7 +17,8 @@ help:  ## this list
 setup: $(READY)  ## virtual environment, pinned dependencies, Delta's jars; Java is checked
 	@echo "Ready. Next: make demo, make test, make ui"
 
-# The stamp is touched last: an interrupted set-up is taken up again.
+# The stamp is touched last: an interrupted set-up is taken up again. An environment that is there
+# keeps its Python: what is installed in it was built for that.
 $(READY): requirements-dev.lock pyproject.toml resources/lake/lockstep-log-store.jar
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
 	  echo "Lockstep needs Python 3.11 or newer, which \`$(PYTHON)\` is not. Another one: make setup PYTHON=/path/to/python3.12" >&2; \
@@ -25,7 +26,7 @@ $(READY): requirements-dev.lock pyproject.toml resources/lake/lockstep-log-store
 	@test -n "$$JAVA_HOME" || command -v java >/dev/null || { \
 	  echo "Spark needs Java 17 or newer. On Debian or Ubuntu: apt-get install openjdk-17-jre-headless" >&2; \
 	  exit 2; }
-	@$(PYTHON) -m venv $(VENV) || { \
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || { \
 	  echo "Python's venv module is missing. On Debian or Ubuntu: apt-get install python3-venv" >&2; \
 	  exit 2; }
 	@echo "Installing the pinned dependencies into $(VENV) (once; a few minutes)"

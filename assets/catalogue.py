@@ -15,9 +15,11 @@ import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from pipeline.table import TableName
+from pipeline.table_state import TableCondition, TableState
 from resources.file_lock import alone
 from resources.private import make_private
 
@@ -57,6 +59,24 @@ def fingerprint(catalogue: Mapping[str, Sequence[CatalogueEntry]]) -> str:
         for source in sorted(catalogue)
     }
     return hashlib.sha256(json.dumps(declared).encode()).hexdigest()[:16]
+
+
+def entries_of(
+    states: Mapping[TableName, TableState], told: Mapping[TableName, str] = MappingProxyType({})
+) -> list[CatalogueEntry]:
+    """The tables of a ledger; `told`: what Dagster was last told of each."""
+    return [
+        CatalogueEntry(
+            table.database,
+            table.name,
+            state.mirror,
+            state.changelog,
+            dropped=state.condition is TableCondition.DROPPED,
+            ended=state.mirror_ended,
+            told=told.get(table, ""),
+        )
+        for table, state in states.items()
+    ]
 
 
 def joined(

@@ -10,14 +10,14 @@ of them, and while it is at another project's steps, such a run is nobody's here
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 import dagster as dg
 
-from assets.names import RELEASED, SOURCE_TAG, WAITS_TAG, lease_tag
+from assets.names import RELEASED, SOURCE_TAG, WAITS_TAG, job_name, lease_tag
 from pipeline.decisions import Lease, LeaseView
 
 GRACE = timedelta(minutes=10)
@@ -107,6 +107,14 @@ def take_over(
         before.token, before.holder, before.dagster_run, before.taken_at, live=False
     )
     return report_dead(instance, others, gone, now)
+
+
+def own_runs(instance: dg.DagsterInstance, source: str, runs: Collection[str]) -> list[str]:
+    """Those of the source's own job: runs of others tell no backend of themselves."""
+    if not runs:
+        return []
+    records = instance.get_runs(dg.RunsFilter(run_ids=list(runs), job_name=job_name(source)))
+    return [run.run_id for run in records]
 
 
 def let_go(instance: dg.DagsterInstance, lease: Lease) -> None:

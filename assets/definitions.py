@@ -27,11 +27,11 @@ from assets.sensors.dead_runs import dead_run_sensor
 from assets.sensors.new_tables import new_table_sensor
 from assets.sensors.schedules import OpenSite, source_schedule
 from assets.sensors.traffic import traffic_sensor
-from assets.sessions import RunRecord
 from assets.tables import mirror_assets
 from assets.translator import LockstepTranslator
 from assets.upkeep import OpenUpkeep, upkeep_job, upkeep_schedule
 from pipeline.errors import LockstepError
+from pipeline.runs.run import RunRecord
 from resources.adapters import Adapters
 from resources.config import Settings, load_settings
 

@@ -15,14 +15,13 @@ from typing import Final
 
 import dagster as dg
 
-from assets.event_batch import at_once
 from assets.names import SourceNames
 from assets.pages.tables import MergedTable, materialization
-from assets.sessions import RunSession
 from pipeline.errors import LockstepError
 from pipeline.position import Position
 from pipeline.runs.context import Workplace
 from pipeline.runs.reports import TableMerge
+from pipeline.runs.run import RunSession
 from pipeline.table import TableName
 from resources.config import Settings
 
@@ -69,10 +68,9 @@ class MergeNews:
         lake, work = self.settings.lake_path(), self.session.workplace()
         now = work.clock()
         comments = _comments(work, {done.table for done in waiting})
-        with at_once(self.context.instance):
-            for done in sorted(waiting, key=lambda one: (one.table, one.first_batch)):
-                merged = self._merged(work, done, comments.get(done.table, {}))
-                self.context.log_event(materialization(self.names, merged, lake, now))
+        for done in sorted(waiting, key=lambda one: (one.table, one.first_batch)):
+            merged = self._merged(work, done, comments.get(done.table, {}))
+            self.context.log_event(materialization(self.names, merged, lake, now))
         self._told += len(waiting)
         self._last = monotonic()
 

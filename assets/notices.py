@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Final
 
 from assets.catalogue import replace_file
-from assets.sessions import Site
 from pipeline.errors import LockstepError, Recovery
 from pipeline.preflight import pause_from_now
 from pipeline.runs.context import Unwatched
 from pipeline.runs.inspecting.status import stand
+from pipeline.runs.run import Site
 from pipeline.standing.verdict import State, Verdict, verdict
 from resources.config import Settings
 from resources.config.source_settings import SourceSettings

@@ -14,13 +14,11 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
-import dagster as dg
-
-from assets.names import job_name
-from assets.sessions import RunRecord
+from pipeline.decisions import LeaseView
 from pipeline.errors import LeaseLost, LockstepError, SourceBusy
 from pipeline.runs.context import Workplace
 from pipeline.runs.inspecting.table_news import RunNews, run_news
+from pipeline.runs.run import RunRecord
 from resources.config import Settings
 from resources.lake.paths import ObjectPath
 from resources.openlineage.sending import Sending, require_client
@@ -61,12 +59,18 @@ class RunEvents:
         if report is not None and report.batch is not None:
             self._start()
 
-    def dead(self, instance: dg.DagsterInstance, runs: Collection[str]) -> None:
-        """Runs that were found dead; those of other jobs had told of nothing."""
+    def dead(self, runs: Collection[str]) -> None:
+        """Runs of this source that were found dead."""
         for run in runs:
-            found = instance.get_run_by_id(run)
-            if found is not None and found.job_name == job_name(self._record.source):
-                self._send("ABORT", run=run, why=_DEAD)
+            self._send("ABORT", run=run, why=_DEAD)
+
+    def taken_over(self, before: LeaseView | None) -> None:
+        """The run that had the lease before was killed, and is none of Dagster's, which finds its
+        own dead runs itself."""
+        if before is None or before.live or before.ended or before.in_dagster:
+            return
+        if before.dagster_run is not None:
+            self.dead([before.dagster_run])
 
     def close(self) -> None:
         """What was not sent is told of."""
@@ -132,11 +136,7 @@ class RunEvents:
 
 
 def tell_of_dead(
-    settings: Settings,
-    instance: dg.DagsterInstance,
-    source: str,
-    runs: Collection[str],
-    note: Callable[[str], None],
+    settings: Settings, source: str, runs: Collection[str], note: Callable[[str], None]
 ) -> None:
     """For who finds dead runs without being one."""
     if settings.lineage is None or not runs:
@@ -146,7 +146,7 @@ def tell_of_dead(
     except LockstepError as error:
         note(f"{error.message}; {error.hint}")
         return
-    events.dead(instance, runs)
+    events.dead(runs)
     events.close()
 
 
@@ -163,10 +163,10 @@ def outcome(record: RunRecord) -> tuple[str, str | None] | None:
         return "ABORT", f"{error.message} {error.hint}"
     if error is not None:
         return "FAIL", f"{error.message} {error.hint}"
-    if isinstance(record.defect, KeyboardInterrupt | dg.DagsterExecutionInterruptedError):
-        return "ABORT", _STOPPED
-    if record.defect is not None:
+    if isinstance(record.defect, Exception):
         return "FAIL", f"A defect of Lockstep: {type(record.defect).__name__}"
+    if record.defect is not None:  # Ctrl-C, or however else the process was asked to end
+        return "ABORT", _STOPPED
     return ("ABORT", _STOPPED) if record.began is not None else None
 
 

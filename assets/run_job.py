@@ -1,57 +1,40 @@
 """The job of a source, and what its runs work through: all that one run needs of Dagster.
 
 Belongs here: the job, and its resource, which opens the sessions. Does not: what else Dagster shows
-of a source (`definitions`), the steps (`runs`), executing the job without Dagster (`execute`).
+of a source (`definitions`), the steps (`runs`), a run without Dagster (`pipeline.runs.run`).
 """
 
 from __future__ import annotations
 
 import os
 import socket
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import dagster as dg
 
-from assets.checks.source import source_checks
-from assets.dead_runs import let_go, take_over
+from assets.dead_runs import let_go, own_runs, take_over
 from assets.declared import Declaration
 from assets.failures import failure
 from assets.hints import evaluated
 from assets.names import SOURCE_TAG, UNTIL_TAG, WAITS_TAG, is_own_job, job_name
 from assets.progress import LoggedProgress
-from assets.runs import SESSIONS, run_assets
+from assets.runs import RunSessions
 from assets.sensors.schedules import OpenSite
-from assets.sessions import RunRecord, RunSession, RunSessions
 from pipeline.decisions import Lease, LeaseView
 from pipeline.errors import ConfigurationError, LockstepError
 from pipeline.places import Place, parse_end
-from pipeline.runs.context import Progress
+from pipeline.runs.run import RunRecord, RunSession
 from resources.config import Settings
+from resources.full_disk import disk_full
 
 if TYPE_CHECKING:
     from assets.run_events import RunEvents
-
-
-def resolved_job(
-    settings: Settings,
-    source: str,
-    open_site: OpenSite,
-    *,
-    record: Callable[[str], RunRecord],
-    watcher: Progress | None,
-) -> dg.JobDefinition:
-    """The job by itself, as it is among all definitions: what it costs to make does not grow with
-    the number of other sources. `watcher` sees the progress as well as Dagster's log does."""
-    return dg.Definitions(
-        assets=run_assets(settings, Declaration.as_loaded(settings, source)),
-        asset_checks=[source_checks(settings, source)],
-        jobs=[run_job(settings, source)],
-        resources={SESSIONS: sessions_resource(settings, open_site, record, watcher)},
-    ).resolve_job_def(job_name(source))
 
 
 def run_job(settings: Settings, source: str) -> dg.UnresolvedAssetJobDefinition:
@@ -70,7 +53,6 @@ def sessions_resource(
     settings: Settings,
     open_site: OpenSite,
     record: Callable[[str], RunRecord],
-    watcher: Progress | None = None,
 ) -> dg.ResourceDefinition:
     """One site per Dagster run, which opens what the steps ask for, and one session per
     source; both end with the run, however it ends."""
@@ -81,14 +63,15 @@ def sessions_resource(
         instance, run = context.instance, context.run
         if instance is None or run is None or context.log is None:
             raise dg.DagsterInvariantViolationError("sessions are for Dagster runs only")
-        progress = LoggedProgress(context.log, time.monotonic, watcher)
+        progress = LoggedProgress(context.log, time.monotonic)
 
         def on_lease(lease: Lease, before: LeaseView | None) -> None:
             found = take_over(instance, lease, before, datetime.now(UTC))
             for dead in found:
                 progress.note(f"Run {dead} had died; it is reported as failed.")
             if lease.source in told:
-                told[lease.source].dead(instance, found)
+                told[lease.source].dead(own_runs(instance, lease.source, found))
+                told[lease.source].taken_over(before)
 
         def on_wait() -> None:
             instance.add_run_tags(run.run_id, {WAITS_TAG: datetime.now(UTC).isoformat()})
@@ -122,6 +105,8 @@ def sessions_resource(
                 on_lease=on_lease,
                 record=kept,
                 until=_until(run.tags),
+                in_dagster=True,
+                refusal=lambda error: disk_full(error, [Path(tempfile.gettempdir())]),
                 on_wait=on_wait,
                 on_release=on_release,
                 on_captured=events_of(kept),

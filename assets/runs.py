@@ -13,16 +13,15 @@ annotations.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from contextlib import ExitStack
+from dataclasses import dataclass, field
 from datetime import timedelta
-from random import SystemRandom
 from typing import Any
 
 import dagster as dg
 
 from assets.coverage import note_coverage
 from assets.declared import Declaration
-from assets.event_batch import at_once
 from assets.failures import failure
 from assets.hints import evaluated
 from assets.merge_news import MergeNews
@@ -37,20 +36,20 @@ from assets.pages.steps import (
     registered_metadata,
     requests_metadata,
 )
-from assets.report_news import note_page
-from assets.sessions import RunSession, RunSessions
+from assets.report.kept import keep_page_of_run
 from assets.table_news import check_keys, note_tables, structure_news
-from pipeline.decisions import Lease
 from pipeline.errors import LockstepError
 from pipeline.preflight import pause_from_now
-from pipeline.runs.acknowledge import acknowledge
-from pipeline.runs.capture import capture
-from pipeline.runs.comparing.verify_outcome import prove_sample
 from pipeline.runs.context import Workplace
 from pipeline.runs.inspecting.status import log_seen
-from pipeline.runs.merge import merge
-from pipeline.runs.registering.register import register_after
 from pipeline.runs.reports import MergeReport
+from pipeline.runs.run import (
+    RunSession,
+    acknowledge_step,
+    capture_step,
+    merge_step,
+    require_no_stop,
+)
 from pipeline.table import TableName
 from resources.config import Settings
 
@@ -61,6 +60,25 @@ _LATE, _FAILED = 2, 3
 """Intervals of the schedule after which a source that did not acknowledge is late, has failed."""
 
 Step = Callable[[dg.AssetExecutionContext], dg.MaterializeResult[Any]]
+
+
+@dataclass(slots=True)
+class RunSessions:
+    """The sessions of one Dagster run, one for each source that it touches."""
+
+    make: Callable[[str], RunSession]
+    _open: dict[str, RunSession] = field(default_factory=dict)
+
+    def of(self, source: str) -> RunSession:
+        if source not in self._open:
+            self._open[source] = self.make(source)
+        return self._open[source]
+
+    def close(self) -> None:
+        with ExitStack() as stack:
+            for session in self._open.values():
+                stack.callback(session.close)
+            self._open.clear()
 
 
 def session_of(
@@ -96,18 +114,15 @@ def _captured(settings: Settings, declared: Declaration) -> dg.AssetsDefinition:
     def captured(context: dg.AssetExecutionContext) -> dg.MaterializeResult[Any]:
         session = session_of(context, names.source)
         try:
-            session.record.began = began = session.workplace().clock()
-            report = session.run(capture)
+            report = capture_step(session)
         except LockstepError as error:
             raise failure(error) from error
-        session.record.captured = report
-        session.on_captured()
-        work = session.workplace()
-        with at_once(context.instance):
-            if report.batch is not None:
-                for event in structure_news(names, work, report.batch):
-                    context.log_event(event)
-            note_tables(context, settings, names, work)
+        work, began = session.workplace(), session.record.began
+        assert began is not None, "the step says when it began"
+        if report.batch is not None:
+            for event in structure_news(names, work, report.batch):
+                context.log_event(event)
+        note_tables(context, settings, names, work)
         told = captured_metadata(report, began) | requests_metadata(session.requests())
         return dg.MaterializeResult(metadata=told)
 
@@ -126,11 +141,9 @@ def _merged(settings: Settings, declared: Declaration) -> dg.AssetsDefinition:
     def merged(context: dg.AssetExecutionContext) -> dg.MaterializeResult[Any]:
         session = session_of(context, names.source)
         report = merge_and_log(context, settings, names, session, only=None)
-        session.record.merged = report
         changed = {done.table for done in report.merged}
-        with at_once(context.instance):
-            note_tables(context, settings, names, session.workplace(), changed)
-            check_keys(context, names, session.workplace(), report)
+        note_tables(context, settings, names, session.workplace(), changed)
+        check_keys(context, names, session.workplace(), report)
         told = merged_metadata(report) | requests_metadata(session.requests())
         return dg.MaterializeResult(metadata=told)
 
@@ -150,31 +163,31 @@ def _acknowledged(settings: Settings, declared: Declaration) -> dg.AssetsDefinit
     def acknowledged(context: dg.AssetExecutionContext) -> dg.MaterializeResult[Any]:
         session = session_of(context, names.source)
         try:
-            report = session.run(acknowledge)
+            report = acknowledge_step(session)
         except LockstepError as error:
             raise failure(error) from error
         work = session.workplace()
-        report = replace(report, sampled=prove_sample(work, SystemRandom()))
-        session.record.acknowledged = report
-        session.record.registered = session.run(register_after)
         if report.held:
             context.log.warning(f"not acknowledged: {held_sentence(report.held)}")
         now = work.clock()
         facts, lag, room = log_seen(work, now)
-        with at_once(context.instance):
-            if facts is not None:
-                context.log_event(log_observation(names.log, facts, lag, room))
-            if report.acknowledged:
-                note_tables(context, settings, names, work)
-            if not report.held:
-                note_coverage(context, settings, work, session.record.covered)
+        if facts is not None:
+            context.log_event(log_observation(names.log, facts, lag, room))
+        if report.acknowledged:
+            note_tables(context, settings, names, work)
+        if not report.held:
+            note_coverage(context, settings, work, session.record.covered)
         told = acknowledged_metadata(report, now, session.record.merged)
         if session.record.registered is not None:
             told |= registered_metadata(session.record.registered)
         if report.acknowledged:
-            told |= note_page(context, settings, work, session.run_id)
+            page = keep_page_of_run(settings, work, session.run_id)
+            told |= {} if page is None else {"report": dg.MetadataValue.path(page)}
         told |= distance_metadata(lag, room) | requests_metadata(session.requests())
-        _require_no_stop(session)
+        try:
+            require_no_stop(session)
+        except LockstepError as stopped:
+            raise failure(stopped) from stopped
         return dg.MaterializeResult(metadata=told, data_version=_version_set(work))
 
     interval = pause_from_now(settings.source(names.source).schedule)
@@ -186,22 +199,6 @@ def _acknowledged(settings: Settings, declared: Declaration) -> dg.AssetsDefinit
         "merged, and records which Delta versions belong together.",
     )
     return _step(acknowledged, names.op("acknowledged"), spec)
-
-
-def _require_no_stop(session: RunSession) -> None:
-    """All before a place that lets no run by is acknowledged; `LogStops` for the place itself.
-    Where steps are processes, the next run is the one that ends with it."""
-    report = session.record.captured
-    if report is None or (error := report.stopped) is None:
-        return
-
-    def stop(work: Workplace, lease: Lease) -> None:
-        raise error
-
-    try:
-        session.run(stop)
-    except LockstepError as stopped:
-        raise failure(stopped) from stopped
 
 
 def _version_set(work: Workplace) -> dg.DataVersion:
@@ -238,12 +235,8 @@ def merge_and_log(
     """Merge all tables or those of `only`, and log each as it is committed."""
 
     news = MergeNews(context, settings, names, session)
-
-    def step(work: Workplace, lease: Lease) -> MergeReport:
-        return merge(work, lease, only, news.take)
-
     try:
-        return session.run(step)
+        return merge_step(session, news.take, only)
     except LockstepError as error:
         raise failure(error) from error
     finally:

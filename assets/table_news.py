@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterator, Mapping
 
 import dagster as dg
 
-from assets.catalogue import CatalogueEntry, read_catalogue, update_catalogue
+from assets.catalogue import entries_of, read_catalogue, update_catalogue
 from assets.names import SourceNames
 from assets.pages.tables import check_evaluation, keys_evaluation, structure_observation
 from pipeline.errors import LockstepError
@@ -23,7 +23,7 @@ from pipeline.runs.inspecting.repeated_keys import count_keys
 from pipeline.runs.reports import MergeReport
 from pipeline.standing.tables import KnownOfTables, TableStanding, table_standings
 from pipeline.table import TableName
-from pipeline.table_state import TableCondition, TableEventKind
+from pipeline.table_state import TableEventKind
 from resources.config import Settings
 
 _BY_STATEMENT = (TableEventKind.CREATED, TableEventKind.CHANGED, TableEventKind.DROPPED)
@@ -62,21 +62,15 @@ def note_tables(
     standings = standings_of(work)
     known = {entry.table: entry.told for entry in read_catalogue(settings.state_folder, source)}
     prints = {table: _print(standing) for table, standing in standings.items()}
-    news, entries = news_of(standings, prints, known, changed), []
-    for table, state in work.ledger.table_states(source).items():
-        entry = CatalogueEntry(
-            table.database,
-            table.name,
-            state.mirror,
-            state.changelog,
-            dropped=state.condition is TableCondition.DROPPED,
-            ended=state.mirror_ended,
-            told=prints[table] if table in news else known.get(table, ""),
-        )
-        entries.append(entry)
+    news = news_of(standings, prints, known, changed)
+    told = {table: prints[table] if table in news else known.get(table, "") for table in standings}
+    states = work.ledger.table_states(source)
+    for table in states:
         if table in news:
             context.log_event(check_evaluation(names, standings[table]))
-    others = update_catalogue(settings.state_folder, source, entries, complete=False)
+    others = update_catalogue(
+        settings.state_folder, source, entries_of(states, told), complete=False
+    )
     if others and settings.webserver() is None:
         context.log.info("Tables came or went: reload definitions to see them on the page.")
 

@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime, timedelta
+from typing import Protocol
 
 import dagster as dg
 
@@ -22,10 +23,20 @@ from assets.failures import failure
 from assets.hints import evaluated
 from assets.names import SOURCE_TAG, job_name, replay_job_name, upkeep_job_name
 from assets.progress import LoggedProgress
-from assets.sessions import UpkeepSite
 from pipeline.errors import LockstepError
+from pipeline.ports.upkeep import MirrorUpkeep
+from pipeline.runs.context import Progress, Workplace
 from pipeline.runs.upkeeping.upkeep import UpkeepReport, upkeep
 from resources.config import Settings
+
+
+class UpkeepSite(Protocol):
+    """What upkeep needs of the outside."""
+
+    def workplace(self, source: str, progress: Progress) -> Workplace: ...
+
+    def upkeep(self) -> MirrorUpkeep: ...
+
 
 OpenUpkeep = Callable[[], AbstractContextManager[UpkeepSite]]
 
@@ -38,7 +49,7 @@ def upkeep_job(settings: Settings, source: str, open_site: OpenUpkeep) -> dg.Job
     keep = settings.file.upkeep.dagster_runs
 
     def kept(context: dg.OpExecutionContext) -> None:
-        progress = LoggedProgress(context.log, time.monotonic, None)
+        progress = LoggedProgress(context.log, time.monotonic)
         holder = f"{socket.gethostname()}, process {os.getpid()} (upkeep)"
         try:
             with open_site() as adapters:

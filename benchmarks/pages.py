@@ -103,12 +103,10 @@ def _load(tables: int) -> float:
 def _tell(tables: int) -> float:
     """A run of one step that logs a materialization for each table, and an evaluation for as many
     as a run tells of when it knows a source for the first time."""
-    from assets.event_batch import at_once
     from assets.hints import evaluated
-    from assets.home import dagster_home, open_instance
+    from assets.home import dagster_home
     from assets.names import SourceNames
     from assets.pages.tables import MergedTable, check_evaluation, materialization
-    from assets.timeline import run_in_process
 
     names, now, lake = SourceNames("shop"), datetime.now(UTC), Path("/lake")
     place = Position(Coordinates(LogFile("binlog", 7), 4711), GtidSet(), "3e11fa47", now)
@@ -117,13 +115,12 @@ def _tell(tables: int) -> float:
     @evaluated
     def step(context: dg.OpExecutionContext) -> None:
         log: Callable[[Any], None] = context.log_event  # which takes more than its hint says
-        with at_once(context.instance):
-            for number in range(tables):
-                merge = _merge(number)
-                log(materialization(names, MergedTable(merge, place, 900, None), lake, now))
-                if number < 3 * _FEW:  # by each step
-                    stands = TableStanding(merge.table, TableHealth.FOLLOWING, "it follows")
-                    log(check_evaluation(names, stands))
+        for number in range(tables):
+            merge = _merge(number)
+            log(materialization(names, MergedTable(merge, place, 900, None), lake, now))
+            if number < 3 * _FEW:  # by each step
+                stands = TableStanding(merge.table, TableHealth.FOLLOWING, "it follows")
+                log(check_evaluation(names, stands))
 
     @dg.job(executor_def=dg.in_process_executor)
     def run() -> None:
@@ -131,10 +128,10 @@ def _tell(tables: int) -> float:
 
     with (
         tempfile.TemporaryDirectory(prefix="lockstep-bench-") as folder,
-        open_instance(dagster_home(Path(folder))) as instance,
+        dg.DagsterInstance.from_config(str(dagster_home(Path(folder)))) as instance,
     ):
         begun = process_time()
-        done = run_in_process(run, instance, location="lockstep", tags={})
+        done = run.execute_in_process(instance=instance, raise_on_error=False)
         took = process_time() - begun
     if not done.success:
         raise SystemExit(str([event.message for event in done.all_events if event.is_failure]))

@@ -12,21 +12,21 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from time import perf_counter, sleep
 from typing import TYPE_CHECKING
 
 from demo import rebuilding, shop
+from demo.dagster_dev import dagster_dev, launch
 from demo.mysql_search import find_mysql
 from demo.mysqld import RunningMySql, mysql_server
-from pipeline.errors import LockstepError
 from pipeline.runs.context import Unwatched
+from pipeline.runs.inspecting.span_report import SpanReport, report_of_run
 from pipeline.runs.reports import VerifyReport
-from pipeline.segment import RowCounts
 from resources.mysql.connection import ConnectionSettings, open_connection
 
 if TYPE_CHECKING:
-    from assets.sessions import RunRecord
     from resources.config import Settings
 
 RUNS_UNDER_TRAFFIC = 3
@@ -48,16 +48,14 @@ _ACCOUNT = (
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """One run of the demo: seconds it took, and transactions the shop had made by then."""
+    """One run of the demo, as the ledger tells it, and the seconds it took."""
 
-    record: RunRecord
+    report: SpanReport
     seconds: float
-    shop_transactions: int
 
     @property
-    def rows(self) -> RowCounts:
-        captured = self.record.captured
-        return sum(captured.counts.values(), RowCounts()) if captured else RowCounts()
+    def transactions(self) -> int:
+        return sum(batch.transactions for batch in self.report.batches)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,26 +132,28 @@ def perform(
     say: Callable[[str], None],
     show: Callable[[Ran], None],
 ) -> Told:
-    """Three runs while the shop writes and is rebuilt, then the comparison, while it goes on."""
-    import logging
-
-    from assets.execute import execute
-    from assets.home import dagster_home, open_instance
+    """Three runs of Dagster's while the shop writes and is rebuilt, then the comparison, while it
+    goes on."""
+    from assets.home import dagster_home
+    from assets.names import job_name
     from pipeline.runs.comparing.verify_rows import verify
     from resources.adapters import Adapters
 
-    logging.getLogger("dagster").setLevel(logging.CRITICAL)
-
     connect = _connector(server)
     runs: list[Ran] = []
+    say("starting Dagster, whose page will show the runs")
     home = dagster_home(settings.state_folder)
-    with Adapters(settings, on_warning=say) as adapters, open_instance(home) as instance:
+    with (
+        dagster_dev(settings.path, home) as dagster,
+        Adapters(settings, on_warning=say) as adapters,
+    ):
 
-        def run(transactions: int) -> None:
+        def run() -> None:
             clock = perf_counter()
-            record = execute(settings, SOURCE, adapters=adapters, instance=instance, watcher=None)
-            _require(record)
-            runs.append(Ran(record, perf_counter() - clock, transactions))
+            run_id = launch(dagster, job_name(SOURCE))
+            seconds = perf_counter() - clock
+            report = report_of_run(adapters.ledger(), SOURCE, run_id, datetime.now(UTC))
+            runs.append(Ran(report, seconds))
             show(runs[-1])
 
         say(f"opening the shop: {WORKERS} people buy, pay, change their minds")
@@ -164,7 +164,7 @@ def perform(
                     say(f"meanwhile: {statement}")
                 sleep(SECONDS_OF_TRAFFIC / 2)
                 traffic.check()
-                run(traffic.counts.committed)
+                run()
             say("MySQL and the lake are compared while the shop is open")
             verified = verify(adapters.workplace(SOURCE, Unwatched()))
         return Told(tuple(runs), verified, traffic.counts, settings.path)
@@ -176,9 +176,3 @@ def _rebuild(connect: Callable[[], shop.Connection], portion: int) -> tuple[str,
         done = rebuilding.rebuild(cursor, portion)
         connection.commit()
         return done
-
-
-def _require(record: RunRecord) -> None:
-    error: LockstepError | BaseException | None = record.error or record.defect
-    if error is not None:
-        raise error

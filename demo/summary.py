@@ -8,27 +8,25 @@ from rich.console import Console
 from rich.table import Table
 
 from demo.guide import Ran, Told
-from pipeline.runs.reports import CaptureReport
+from pipeline.runs.inspecting.span_report import SpanReport
 
 
 def run_line(ran: Ran, number: int) -> str:
     """One run in a line."""
-    captured, merged = ran.record.captured, ran.record.merged
-    if captured is None or merged is None:
-        return f"  run {number}: nothing to say"
-    rows = ran.rows
+    report, rows = ran.report, ran.report.counts
+    read = sum(total.read for total in report.totals)
+    tables = {write.intent.table for write in report.writes}
     return (
-        f"  run {number}  {captured.transactions:>6,} transactions  "
+        f"  run {number}  {ran.transactions:>6,} transactions  "
         f"[green]+{rows.inserted:,}[/] [yellow]~{rows.updated:,}[/] [red]-{rows.deleted:,}[/] rows"
-        f"{_read(captured)}  into {len(merged.merged)} tables  in {ran.seconds:.1f} s"
-        f" [dim](capture {captured.capture_seconds:.1f}, merge {merged.merge_seconds:.1f})[/]"
-        f"  [dim]up to {captured.end.at}[/]"
+        f"{f'  and [green]{read:,}[/] rows from the tables' if read else ''}"
+        f"  into {len(tables)} tables  in {ran.seconds:.1f} s  [dim]up to {_end(report)}[/]"
     )
 
 
-def _read(captured: CaptureReport) -> str:
-    rows = sum(one.done for one in captured.loaded)
-    return f"  and [green]{rows:,}[/] rows from the tables" if captured.loaded else ""
+def _end(report: SpanReport) -> str:
+    last = report.batches[-1]
+    return str((last.end or last.start).at)
 
 
 def tell(console: Console, told: Told, makefile_folder: Path) -> None:
@@ -46,7 +44,7 @@ def tell(console: Console, told: Told, makefile_folder: Path) -> None:
         table.add_row(str(missing.table), "", "[yellow]not proven[/]", missing.reason)
     console.print()
     console.print(table)
-    transactions = sum(r.record.captured.transactions for r in told.runs if r.record.captured)
+    transactions = sum(ran.transactions for ran in told.runs)
     console.print(
         f"\n{transactions:,} transactions came through whole, in {len(told.runs)} runs, while"
         f" people shopped. [dim]{told.traffic.rolled_back:,} were rolled back and are nowhere.[/]\n"

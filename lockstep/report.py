@@ -19,8 +19,8 @@ from pipeline.snapshot.progress import LoadProgress
 from pipeline.table_state import Extent, Quarantine
 
 if TYPE_CHECKING:
-    from assets.sessions import RunRecord
     from pipeline.runs.reports import MergeReport, Refreshed
+    from pipeline.runs.run import RunRecord
 
 
 def error_json(error: LockstepError) -> dict[str, Any]:

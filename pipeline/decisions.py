@@ -126,7 +126,8 @@ class Lease:
 @dataclass(frozen=True, slots=True)
 class LeaseView:
     """What others see of a lease: who, since when, whether its lock is held now, and the
-    holder's last sign of life."""
+    holder's last sign of life. `in_dagster`: Dagster records what is done under it; `ended`: it was
+    given back, so that its holder was not killed."""
 
     token: int
     holder: str
@@ -134,3 +135,5 @@ class LeaseView:
     taken_at: datetime
     live: bool
     beat_at: datetime | None = None
+    in_dagster: bool = False
+    ended: bool = False

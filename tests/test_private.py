@@ -19,7 +19,7 @@ import pytest
 
 from assets.catalogue import CatalogueEntry, update_catalogue
 from assets.coverage import Coverage, write_coverage
-from assets.home import dagster_home, open_instance
+from assets.home import dagster_home
 from assets.report.kept import keep_page, page_path
 from lockstep.defect import write_report
 from pipeline.errors import LockstepError, Recovery
@@ -43,7 +43,7 @@ def a_ledger(state: Path) -> None:
 
 
 def a_run_of_dagster(state: Path) -> None:
-    with open_instance(dagster_home(state)) as instance:
+    with dg.DagsterInstance.from_config(str(dagster_home(state))) as instance:
         assert nothing.execute_in_process(instance=instance).success
 
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import dagster as dg
 
-from assets.dead_runs import report_dead, runs_under_way
+from assets.dead_runs import own_runs, report_dead, runs_under_way
 from assets.hints import evaluated
 from assets.run_events import tell_of_dead
 from assets.sensors.schedules import OpenSite
@@ -37,7 +37,8 @@ def dead_run_sensor(settings: Settings, open_site: OpenSite) -> dg.SensorDefinit
                 for source, runs in runs_of_sources.items():
                     lease = adapters.ledger().lease(source)
                     dead = report_dead(context.instance, runs, lease, datetime.now(UTC))
-                    tell_of_dead(settings, context.instance, source, dead, context.log.warning)
+                    own = own_runs(context.instance, source, dead)
+                    tell_of_dead(settings, source, own, context.log.warning)
                     reported += dead
         except LockstepError as error:
             return dg.SkipReason(f"{error.message} hint: {error.hint}")

@@ -13,9 +13,9 @@ import dagster as dg
 
 from assets.hints import evaluated
 from assets.names import SOURCE_TAG, job_name
-from assets.sessions import Site
 from pipeline.decisions import LeaseView
 from pipeline.errors import LockstepError
+from pipeline.runs.run import Site
 
 OpenSite = Callable[[], AbstractContextManager[Site]]
 
@@ -43,7 +43,7 @@ def why_busy(source: str, lease: LeaseView | None) -> str | None:
     """Who works on the source now, in one sentence; None when nobody does."""
     if lease is None or not lease.live:
         return None
-    run = f", Dagster run {lease.dagster_run}" if lease.dagster_run else ""
+    run = f", run {lease.dagster_run}" if lease.dagster_run else ""
     return (
         f"{source} is being worked on by {lease.holder}{run}, since "
         f"{lease.taken_at:%Y-%m-%d %H:%M:%S} UTC; the next tick tries again."

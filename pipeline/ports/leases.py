@@ -15,10 +15,12 @@ class Leases(Protocol):
     """A source's lock, and the leases that were taken under it."""
 
     def lock(
-        self, source: str, holder: str, dagster_run: str | None
+        self, source: str, holder: str, dagster_run: str | None, *, in_dagster: bool = False
     ) -> AbstractContextManager[Lease]:
-        """Take the source's advisory lock and a new lease, or raise `SourceBusy` at
-        once. The lock goes with the connection; leaving the context releases both."""
+        """Take the source's advisory lock and a new lease, or raise `SourceBusy` at once.
+        `dagster_run`: the id of the run, if it is one; `in_dagster`: Dagster gave it that, and
+        records what it does. The lock goes with the connection; leaving the context releases
+        both."""
 
     def require_held(self, lease: Lease) -> None:
         """`LeaseLost` if another run took over since, or the lock is known to be lost; records

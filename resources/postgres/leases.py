@@ -6,7 +6,7 @@ silent. Does not: the signs of life it gives (`heartbeat`), the fence of a step 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 
 import psycopg2
@@ -27,14 +27,17 @@ class PostgresLeases(Books):
     """Each lock has a connection of its own, and lasts as long as that does."""
 
     @contextmanager
-    def lock(self, source: str, holder: str, dagster_run: str | None) -> Iterator[Lease]:
+    def lock(
+        self, source: str, holder: str, dagster_run: str | None, *, in_dagster: bool = False
+    ) -> Iterator[Lease]:
         target = self._session.target
+        values = {"holder": holder, "dagster_run": dagster_run, "in_dagster": in_dagster}
         connection = connect(target)
         try:
             with translated(target):
-                key, token = _take(connection, source, holder, dagster_run)
+                key, token = _take(connection, source, values)
                 if token is None and _end_silent(connection, source):
-                    key, token = _take(connection, source, holder, dagster_run, wait=True)
+                    key, token = _take(connection, source, values, wait=True)
             if token is None:
                 raise self._busy(source)
             lease = Lease(source, token, holder, dagster_run)
@@ -47,6 +50,8 @@ class PostgresLeases(Books):
             finally:
                 # A closed connection's lock goes a moment later, this one at once.
                 with suppress(psycopg2.Error), connection.cursor() as cursor:
+                    cursor.execute(query("end_lease"), {"source": source, "token": token})
+                    connection.commit()
                     cursor.execute(query("unlock"), {"namespace": LOCK_NAMESPACE, "key": key})
         finally:
             with suppress(psycopg2.Error):
@@ -56,7 +61,7 @@ class PostgresLeases(Books):
         lease = self.lease(source)
         who = "another run"
         if lease is not None and lease.live:
-            run = f", Dagster run {lease.dagster_run}" if lease.dagster_run else ""
+            run = f", run {lease.dagster_run}" if lease.dagster_run else ""
             who = f"{lease.holder}{run}, since {lease.taken_at:%Y-%m-%d %H:%M:%S} UTC"
         return SourceBusy(
             f"The source {source!r} is busy: {who}.",
@@ -82,13 +87,12 @@ class PostgresLeases(Books):
 def _take(
     connection: Connection,
     source: str,
-    holder: str,
-    dagster_run: str | None,
+    values: Mapping[str, str | bool | None],
     *,
     wait: bool = False,
 ) -> tuple[int, int | None]:
-    """The lock's key and the new lease's token; None while another holds the lock.
-    `wait` a little, for one whose connection is being ended."""
+    """The lock's key and the new lease's token, which has those values; None while another holds
+    the lock. `wait` a little, for one whose connection is being ended."""
     with connection.cursor() as cursor:
         cursor.execute(query("source_key"), {"source": source})
         (key,) = cursor.fetchall()[0]
@@ -100,8 +104,7 @@ def _take(
             connection.commit()
         else:
             return key, None
-        values = {"source": source, "holder": holder, "dagster_run": dagster_run}
-        cursor.execute(query("take_lease"), values)
+        cursor.execute(query("take_lease"), {"source": source, **values})
         (token,) = cursor.fetchall()[0]
         connection.commit()
         return key, token

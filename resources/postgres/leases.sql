@@ -18,12 +18,17 @@ with taken as (
     where name = %(source)s
     returning name, token
 )
-insert into lockstep.leases (source, token, holder, dagster_run, backend_pid)
-select name, token, %(holder)s, %(dagster_run)s, pg_backend_pid() from taken
+insert into lockstep.leases (source, token, holder, dagster_run, in_dagster, backend_pid)
+select name, token, %(holder)s, %(dagster_run)s, %(in_dagster)s, pg_backend_pid() from taken
 returning token
 
+-- name: end_lease
+update lockstep.sources set ended_token = token
+where name = %(source)s and token = %(token)s
+
 -- name: lease
-select l.token, l.holder, l.dagster_run, l.taken_at, s.beat_at, exists (
+select l.token, l.holder, l.dagster_run, l.in_dagster, l.taken_at, s.beat_at,
+    s.ended_token is not distinct from l.token as ended, exists (
     select from pg_locks k
     where k.locktype = 'advisory' and k.granted and k.objsubid = 2
       and k.database = (select oid from pg_database where datname = current_database())

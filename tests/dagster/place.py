@@ -13,15 +13,13 @@ import dagster as dg
 from assets.catalogue import CatalogueEntry
 from assets.coverage import Coverage, read_coverage
 from assets.definitions import build
-from assets.home import open_instance
 from assets.names import job_name
-from assets.sessions import RunRecord, Site
-from assets.storage import make_storage_cheap
 from assets.translator import LockstepTranslator
 from pipeline.ports.consumers import Consumers
 from pipeline.ports.ledger import Ledger
 from pipeline.ports.source import SourceServer
 from pipeline.runs.context import Progress, Workplace
+from pipeline.runs.run import RunRecord, Site
 from resources.config import Settings
 from resources.config.load import parse_settings
 from tests.twins.changelog import MemoryChangelog
@@ -54,7 +52,7 @@ def now() -> datetime:
 
 @dataclass
 class MemorySite:
-    """`assets.sessions.Site` with memory's ledger and lake, which outlive runs."""
+    """`pipeline.runs.run.Site` with memory's ledger and lake, which outlive runs."""
 
     settings: Settings
     server: SourceServer | None = None
@@ -147,8 +145,11 @@ def stand_for(
     settings: Settings, server: SourceServer | None, home: Path | None = None
 ) -> Iterator[Stand]:
     """With Dagster's storage in memory too, unless there is a home for it."""
-    make_storage_cheap()
-    opened = dg.DagsterInstance.ephemeral() if home is None else open_instance(home)
+    opened = (
+        dg.DagsterInstance.ephemeral()
+        if home is None
+        else dg.DagsterInstance.from_config(str(home))
+    )
     with opened as instance:
         yield Stand(MemorySite(settings, server), instance)
 

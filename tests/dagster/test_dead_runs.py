@@ -63,7 +63,7 @@ def test_a_lease_given_back_tells_of_no_death(
 def test_a_schedule_skips_with_a_sentence() -> None:
     """Who holds the source, since when; nothing when nobody does."""
     assert why_busy("shop", LIVE) == (
-        "shop is being worked on by host, process 1, Dagster run run-7, since "
+        "shop is being worked on by host, process 1, run run-7, since "
         "2026-11-01 06:00:00 UTC; the next tick tries again."
     )
     assert why_busy("shop", FREE) is None

@@ -11,10 +11,7 @@ import pytest
 from dagster._core.remote_origin import ManagedGrpcPythonEnvCodeLocationOrigin
 from dagster._core.workspace.load_target import WorkspaceFileTarget
 from psycopg2.extensions import parse_dsn
-from sqlalchemy import text
 
-from assets.home import open_instance
-from pipeline.errors import ConfigurationError
 from pipeline.ports.source import SourceServer
 from tests.dagster.place import settings_for, stand_for
 from tests.ledger.servers import embedded_server
@@ -52,12 +49,6 @@ def test_dagsters_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             (run,) = instance.get_runs()
             assert run.is_success
             assert len(instance.all_logs(run.run_id)) > 10
-        with (
-            pytest.raises(ConfigurationError, match="UndefinedTable"),
-            open_instance(tmp_path) as lost,
-            lost.run_storage.connect() as connection,  # type: ignore[attr-defined]
-        ):
-            connection.execute(text("select * from nowhere"))
 
 
 def test_the_location() -> None:

@@ -16,7 +16,6 @@ from dagster._core.definitions.data_version import CachingStaleStatusResolver, S
 from dagster._core.loader import LoadingContextForTest
 
 from assets.catalogue import CatalogueEntry, read_catalogue
-from assets.execute import execute
 from assets.names import SourceNames
 from assets.pages.tables import CHECK
 from assets.table_news import news_of
@@ -75,16 +74,10 @@ def known(stand: Stand) -> tuple[CatalogueEntry, ...]:
 
 
 def run(stand: Stand) -> str:
-    """As the command line does it; the run's id."""
-    record = execute(
-        stand.adapters.settings,
-        "shop",
-        adapters=stand.adapters,
-        instance=stand.instance,
-        watcher=None,
-    )
-    assert (record.error, record.defect) == (None, None)
-    return stand.instance.get_runs(limit=1)[0].run_id
+    """The run's id."""
+    done = stand.run()
+    assert done.success
+    return done.run_id
 
 
 def evaluations(stand: Stand, run_id: str) -> dict[str, dg.AssetCheckEvaluation]:
@@ -217,18 +210,6 @@ def test_a_structure_that_changed_is_observed(
     assert shown["statement"].startswith("alter table a add w varchar(")
     assert "secret" not in str(shown)
     assert "w" in shown["effect"]
-
-
-def test_a_run_of_the_command_line_is_on_the_timeline(ran: Ran) -> None:
-    """It belongs to the configured location and its job; nobody relaunches it."""
-    found = ran.stand.instance.get_run_by_id(ran.run_id)
-    assert found is not None
-    origin = found.remote_job_origin
-    assert origin is not None
-    assert (origin.location_name, origin.job_name) == ("lockstep", "lockstep_shop")
-    assert origin.repository_origin.repository_name == "__repository__"
-    assert found.tags["dagster/max_retries"] == "0"
-    assert found.is_success
 
 
 def test_a_mirror_that_was_removed_leaves_the_catalogue(ran: Ran) -> None:

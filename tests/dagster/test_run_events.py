@@ -13,7 +13,6 @@ from dagster._core.storage.tags import SCHEDULED_EXECUTION_TIME_TAG
 from openlineage.client.serde import Serde
 
 from assets.run_events import SCHEDULED, outcome
-from assets.sessions import RunRecord
 from pipeline.errors import (
     ConfigurationError,
     LeaseLost,
@@ -23,6 +22,7 @@ from pipeline.errors import (
 )
 from pipeline.runs.inspecting.table_news import DESCRIBED, NAMED, RunNews, TableNews, renamed
 from pipeline.runs.reports import AcknowledgeReport, MergeReport, TableMerge
+from pipeline.runs.run import RunRecord
 from pipeline.schema.model import ColumnSchema, TableSchema
 from pipeline.schema.statements.changes import RenameTables
 from pipeline.segment import RowCounts

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from assets.sessions import RunRecord, RunSession
 from pipeline.batch import Requests
 from pipeline.decisions import AttemptOutcome, Lease, LeaseView
 from pipeline.errors import (
@@ -22,6 +21,7 @@ from pipeline.errors import (
 )
 from pipeline.retries import STEP
 from pipeline.runs.context import Progress, Workplace
+from pipeline.runs.run import RunRecord, RunSession
 from resources.mysql.connection import ConnectionSettings
 from resources.mysql.server import MySqlServer
 from tests.dagster.place import MemorySite, settings_for

@@ -6,8 +6,7 @@ Belongs here: one child at a time, told of in lines of JSON: its `pid`, that it 
 `ended`; and a twin, which has a socket, a folder and children of its own. A child is as good as a
 process of its own: its folder, its environment, its standard streams and its session are, and it
 may be killed. What it does not do is import and start Java, which is nine tenths of a short run,
-collect garbage, nor wait for the disk. Does not: the Java that it is lent (`lent_java`), where its
-runs are recorded (`run_history`), and what was done once for all of them (`practice`).
+collect garbage, nor wait for the disk. Does not: the Java that it is lent (`lent_java`).
 """
 
 from __future__ import annotations
@@ -26,12 +25,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
 
-import dagster as dg
-
-from assets.storage import make_storage_cheap
+from assets.report import page
 from pipeline.errors import JavaMissing
 from resources.lake.java import java_or_refuse
-from tests.e2e import lent_java, practice, run_history
+from tests.e2e import lent_java
 
 PACKAGES = ("pipeline", "resources", "assets", "lockstep")
 IMPORTED = "imported"
@@ -47,6 +44,7 @@ def import_everything() -> None:
                 importlib.import_module(found.name)
     importlib.import_module("resources.mysql.rehearsal").rehearse()
     importlib.import_module("lockstep.grammar").make_parser()
+    page._template()
     with suppress(JavaMissing):
         java_or_refuse(os.environ)  # which asks a Java for its version, once a process
 
@@ -74,9 +72,7 @@ def wait_for_no_disk() -> None:
     vars(os)["fsync"] = lambda _: None
 
 
-def perform(
-    asked: dict[str, Any], streams: list[int], folder: Path, runs: dg.DagsterInstance
-) -> None:
+def perform(asked: dict[str, Any], streams: list[int], folder: Path) -> None:
     """In the child: become the command, and end with it."""
     os.setsid()
     gc.disable()  # a third of what a short run takes; it ends before anything grows
@@ -93,7 +89,6 @@ def perform(
     if asked["lend"]:
         lent_java.lend(folder)
     wait_for_no_disk()
-    run_history.keep_in_memory(runs)
     before, code = set(sys.modules), cast("Any", 1)
     try:
         code = importlib.import_module(asked["module"]).main()
@@ -133,7 +128,7 @@ def tell(channel: socket.socket, **told: int) -> None:
     channel.send(json.dumps(told).encode())
 
 
-def serve(channel: socket.socket, folder: Path, runs: dg.DagsterInstance) -> None:
+def serve(channel: socket.socket, folder: Path) -> None:
     """Commands from the socket until it closes."""
     with lent_java.kept(folder):
         while True:
@@ -146,9 +141,9 @@ def serve(channel: socket.socket, folder: Path, runs: dg.DagsterInstance) -> Non
             if not child:
                 channel.close()
                 if "twin" in asked:
-                    serve(socket.socket(fileno=streams[0]), Path(asked["twin"]), runs)
+                    serve(socket.socket(fileno=streams[0]), Path(asked["twin"]))
                     os._exit(0)
-                perform(asked, streams, folder, runs)
+                perform(asked, streams, folder)
             for descriptor in streams:
                 os.close(descriptor)
             if "twin" not in asked:
@@ -159,10 +154,8 @@ def main() -> None:
     """Prepare, then serve."""
     channel, folder = socket.socket(fileno=int(sys.argv[1])), Path(sys.argv[2])
     import_everything()
-    make_storage_cheap()
-    runs = practice.practised()
     gc.freeze()  # else each child copies what it only looks at
-    serve(channel, folder, runs)
+    serve(channel, folder)
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ from deltalake import DeltaTable, QueryBuilder
 from resources.postgres.embedded import EmbeddedServer
 from resources.postgres.ledger import open_ledger
 from tests.e2e.killer import KILLED, died_at
-from tests.e2e.warm import HISTORY, REPOSITORY, TIMEOUT, StartedProcess, WarmProcess
+from tests.e2e.warm import REPOSITORY, TIMEOUT, StartedProcess, WarmProcess
 from tests.fix_mysql import MySqlStand
 from tests.ledger.servers import run
 
@@ -92,11 +92,6 @@ class Project:
             f"tables = {json.dumps(tables)}\n{chosen}{extra}"
         )
         return cls(folder, warm)
-
-    def with_history(self) -> Project:
-        """The same, and Dagster keeps its runs in files, as ever (`run_history`)."""
-        (self.folder / ".lockstep" / "dagster" / HISTORY).mkdir(parents=True)
-        return self
 
     def copied(self, folder: Path) -> Project:
         """The same project as it stands now, in another folder."""

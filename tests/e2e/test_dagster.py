@@ -15,12 +15,10 @@ import pytest
 
 from assets.catalogue import read_catalogue
 from assets.definitions import build
-from assets.execute import execute
-from assets.home import dagster_home, open_instance
-from assets.names import SourceNames
-from assets.sessions import RunRecord
+from assets.names import SourceNames, job_name
 from pipeline.runs.comparing.verify_rows import verify
 from pipeline.runs.context import Unwatched
+from pipeline.runs.run import RunRecord
 from pipeline.table import TableName
 from resources.adapters import Adapters
 from resources.config import Settings, load_settings
@@ -51,9 +49,10 @@ class Place:
     instance: dg.DagsterInstance
 
     def run(self) -> RunRecord:
-        return execute(
-            self.settings, "shop", adapters=self.adapters, instance=self.instance, watcher=None
-        )
+        record = RunRecord("shop")
+        job = self._definitions(record).resolve_job_def(job_name("shop"))
+        job.execute_in_process(instance=self.instance, raise_on_error=False)
+        return record
 
     def tables(self) -> set[dg.AssetKey]:
         """Those that the newest run materialized."""
@@ -69,6 +68,14 @@ class Place:
 
     def click(self, *tables: str) -> bool:
         """Materialize chosen mirrors as the page would; whether the run succeeded."""
+        job = self._definitions(RunRecord("shop")).resolve_implicit_global_asset_job_def()
+        return job.execute_in_process(
+            instance=self.instance,
+            asset_selection=[_key(table) for table in tables],
+            raise_on_error=False,
+        ).success
+
+    def _definitions(self, record: RunRecord) -> dg.Definitions:
         catalogue = {"shop": read_catalogue(self.settings.state_folder, "shop")}
         adapters = self.adapters
 
@@ -79,13 +86,7 @@ class Place:
             def __exit__(self, *_: object) -> None:
                 return None
 
-        definitions = build(self.settings, catalogue, Kept)
-        job = definitions.resolve_implicit_global_asset_job_def()
-        return job.execute_in_process(
-            instance=self.instance,
-            asset_selection=[_key(table) for table in tables],
-            raise_on_error=False,
-        ).success
+        return build(self.settings, catalogue, Kept, record=lambda _: record)
 
 
 @pytest.fixture
@@ -99,12 +100,13 @@ def place(
     folder = tmp_path / "project"
     Project.made(folder, port=mysql.port, tables=[f"{DATABASE}.*"], start=start)
     monkeypatch.setenv("LOCKSTEP_TEST_PASSWORD", mysql.server.password)
-    monkeypatch.delenv("DAGSTER_HOME", raising=False)
     monkeypatch.setattr(room, "SparkProcess", lambda *_, **__: spark)
     monkeypatch.setattr(spark, "stop", lambda: None)
     settings = load_settings(folder / "lockstep.toml")
-    home = dagster_home(settings.state_folder)
-    with Adapters(settings, on_warning=print) as adapters, open_instance(home) as instance:
+    with (
+        Adapters(settings, on_warning=print) as adapters,
+        dg.DagsterInstance.ephemeral() as instance,
+    ):
         yield Place(settings, adapters, instance)
 
 

@@ -162,7 +162,7 @@ def test_what_runs_did_can_be_read_as_events(
     assert (made["d"], made["x"], made["c"]) == ("CREATE", "DROP", "TRUNCATE")
 
     mysql.execute(f"delete from {database}.d")
-    project.with_history().killed(Point.BATCH_ACKNOWLEDGED, "before")
+    project.killed(Point.BATCH_ACKNOWLEDGED, "before")
     mysql.execute(f"delete from {database}.a")
     found = [one for one in events("run") if one["eventType"] != "START"]
     assert [one["eventType"] for one in found] == ["ABORT", "COMPLETE"]

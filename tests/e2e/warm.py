@@ -24,8 +24,6 @@ from tests.e2e.held_ledgers import HeldLedgers
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 TIMEOUT = 240
-HISTORY = "history"
-"""What Dagster calls the folder of its runs, below its home."""
 
 
 class WarmProcess:

@@ -19,7 +19,6 @@ import psycopg2
 import pytest
 from psycopg2.extensions import connection as Connection
 
-from assets.sessions import RunRecord, RunSession
 from pipeline.batch import BatchState
 from pipeline.errors import LedgerUnavailable, LockstepError
 from pipeline.ports.consumers import Consumers
@@ -30,6 +29,7 @@ from pipeline.runs.acknowledge import acknowledge
 from pipeline.runs.capture import capture
 from pipeline.runs.context import Progress, Unwatched, Workplace
 from pipeline.runs.merge import merge
+from pipeline.runs.run import RunRecord, RunSession
 from resources.postgres.ledger import PostgresLedger, open_ledger
 from tests.chance import by_chance
 from tests.positions.fake import FakeServer

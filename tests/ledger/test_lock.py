@@ -28,19 +28,20 @@ def test_tokens_grow_by_one(ledger: Ledger, source: str) -> None:
 
 
 def test_others_see_a_lease_and_whether_it_is_live(stand: Stand, source: str) -> None:
-    """A lease is live exactly while its lock is held."""
-    with stand.ledger.lock(source, "the holder", "run-1"):
+    """A lease is live exactly while its lock is held; it ended where it was given back, and not
+    where the lock was lost. It says whether Dagster records the run."""
+    with stand.ledger.lock(source, "the holder", "run-1", in_dagster=True):
         held = stand.other.lease(source)
     left = stand.other.lease(source)
     assert held is not None
     assert held.beat_at is not None
-    expected = LeaseView(1, "the holder", "run-1", held.taken_at, live=True, beat_at=held.beat_at)
+    expected = LeaseView(1, "the holder", "run-1", held.taken_at, True, held.beat_at, True)
     assert held == expected
-    assert left == replace(expected, live=False)
+    assert left == replace(expected, live=False, ended=True)
 
 
 def test_a_held_source_is_busy_at_once(stand: Stand, source: str) -> None:
-    """The refusal names who holds the source, the Dagster run, and since when."""
+    """The refusal names who holds the source, its run, and since when."""
     with stand.ledger.lock(source, "the holder", "run-1"):
         lease = stand.other.lease(source)
         with pytest.raises(SourceBusy) as refused, stand.other.lock(source, "another", None):
@@ -48,7 +49,7 @@ def test_a_held_source_is_busy_at_once(stand: Stand, source: str) -> None:
     assert lease is not None
     since = f"{lease.taken_at:%Y-%m-%d %H:%M:%S} UTC"
     assert refused.value.message == (
-        f"The source '{source}' is busy: the holder, Dagster run run-1, since {since}."
+        f"The source '{source}' is busy: the holder, run run-1, since {since}."
     )
 
 

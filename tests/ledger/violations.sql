@@ -7,6 +7,8 @@
 update lockstep.sources set token = token - 1 where name = %(s)s
 -- rule: sources_token_counts
 insert into lockstep.sources (name, token) values ('new', -1)
+-- rule: sources_ended_token_counts
+update lockstep.sources set ended_token = token + 1 where name = %(s)s
 -- rule: sources_lock_key
 insert into lockstep.sources (name, lock_key) overriding system value
 select 'new', lock_key from lockstep.sources where name = %(s)s

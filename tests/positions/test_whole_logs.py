@@ -9,7 +9,6 @@ from typing import Any, cast
 
 import pytest
 
-from assets.sessions import RunRecord, RunSession
 from pipeline.batch import BatchState
 from pipeline.errors import (
     StreamEndedEarly,
@@ -22,6 +21,7 @@ from pipeline.position import Coordinates
 from pipeline.retries import STEP
 from pipeline.runs.capture import capture
 from pipeline.runs.context import Progress, Unwatched, Workplace
+from pipeline.runs.run import RunRecord, RunSession
 from tests.fix_mysql import MySqlStand
 from tests.pipeline.made import received
 from tests.positions.follower import SOURCE, Follower

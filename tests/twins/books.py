@@ -98,6 +98,8 @@ class MemoryBooks:
     """One ledger's content, shared by the `MemoryLedger`s that are opened on it."""
 
     leases: dict[str, LeaseView] = field(default_factory=dict)
+    runs: dict[tuple[str, int], bool] = field(default_factory=dict)
+    """Of each lease, by its source and token, whether Dagster records it."""
     gtids_off: dict[str, datetime] = field(default_factory=dict)
     decisions: list[tuple[str, RecordedDecision]] = field(default_factory=list)
     overrides: dict[int, tuple[str, Override]] = field(default_factory=dict)

@@ -14,11 +14,13 @@ from tests.twins.books import MemorySubject
 
 class MemoryLeases(MemorySubject):
     @contextmanager
-    def lock(self, source: str, holder: str, dagster_run: str | None) -> Iterator[Lease]:
+    def lock(
+        self, source: str, holder: str, dagster_run: str | None, *, in_dagster: bool = False
+    ) -> Iterator[Lease]:
         with self.books.transaction():
             last = self.books.leases.get(source)
             if last is not None and last.live:
-                run = f", Dagster run {last.dagster_run}" if last.dagster_run else ""
+                run = f", run {last.dagster_run}" if last.dagster_run else ""
                 raise SourceBusy(
                     f"The source {source!r} is busy: {last.holder}{run}, since "
                     f"{last.taken_at:%Y-%m-%d %H:%M:%S} UTC.",
@@ -26,8 +28,9 @@ class MemoryLeases(MemorySubject):
                 )
             token = last.token + 1 if last is not None else 1
             now = self._clock()
-            view = LeaseView(token, holder, dagster_run, now, live=True, beat_at=now)
+            view = LeaseView(token, holder, dagster_run, now, True, now, in_dagster)
             self.books.leases[source] = view
+            self.books.runs[source, token] = in_dagster
         lease = Lease(source, token, holder, dagster_run)
         try:
             with overtaken_first(lambda: self.require_held(lease)):
@@ -35,11 +38,11 @@ class MemoryLeases(MemorySubject):
         finally:
             with self.books.transaction():
                 if self.books.leases[source].token == token:
-                    self.lose_lock(source)
+                    self.lose_lock(source, ended=self.books.leases[source].live)
 
-    def lose_lock(self, source: str) -> None:
+    def lose_lock(self, source: str, *, ended: bool = False) -> None:
         """What the end of the holder's connection does."""
-        self.books.leases[source] = replace(self.books.leases[source], live=False)
+        self.books.leases[source] = replace(self.books.leases[source], live=False, ended=ended)
 
     def require_held(self, lease: Lease) -> None:
         with self._step(lease):

@@ -6,7 +6,8 @@ Belongs here: the waiting, and telling of it. Does not: the lock (`ports.leases`
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from functools import partial
 
 from pipeline.decisions import Lease
 from pipeline.errors import SourceBusy
@@ -25,25 +26,23 @@ def lock_when_free(
     tell: Callable[[str], None],
     *,
     run: str | None = None,
+    in_dagster: bool = False,
 ) -> Iterator[Lease]:
-    """The source's lock, for the Dagster run `run` if that is who asks, however long it takes;
-    `tell` says whose end is waited for, again and again. Whoever interrupts the waiting leaves
-    nothing behind."""
+    """The source's lock, for `run` if that is who asks, however long it takes; `tell` says whose
+    end is waited for, again and again. Whoever interrupts the waiting leaves nothing behind."""
     with ExitStack() as held:
-        yield _taken(held, ledger, source, holder, tell, run)
+        lock = partial(ledger.lock, source, holder, run, in_dagster=in_dagster)
+        yield _taken(held, lock, tell)
 
 
 def _taken(
     held: ExitStack,
-    ledger: Leases,
-    source: str,
-    holder: str,
+    lock: Callable[[], AbstractContextManager[Lease]],
     tell: Callable[[str], None],
-    run: str | None,
 ) -> Lease:
     for number, _ in enumerate(REPLAY_LOCK.tries()):
         try:
-            return held.enter_context(ledger.lock(source, holder, run))
+            return held.enter_context(lock())
         except SourceBusy as error:
             if number % _TELL_EVERY == 0:
                 tell(f"{error.message} Waiting for it.")

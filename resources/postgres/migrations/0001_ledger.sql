@@ -63,13 +63,16 @@ create trigger ledger_stays before update or delete on lockstep.ledger
 -- that a holder takes; `token` is that of the newest lease and never falls, so that a holder which
 -- was taken over is refused whatever it still writes. `beat_at` is the holder's last sign of life.
 -- `gtids_off_at`: a GTID set captured before this moment is not resumed by, for GTIDs were off then.
+-- `ended_token` is that of the last lease that was given back: the holder of one that was not, and
+-- is not held, was killed.
 create table lockstep.sources (
     name text not null constraint sources_pk primary key,
     lock_key integer not null generated always as identity constraint sources_lock_key unique,
     token bigint not null default 0 constraint sources_token_counts check (token >= 0),
     first_seen timestamptz not null default now(),
     beat_at timestamptz,
-    gtids_off_at timestamptz
+    gtids_off_at timestamptz,
+    ended_token bigint constraint sources_ended_token_counts check (ended_token between 1 and token)
 );
 
 create function lockstep.sources_move() returns trigger language plpgsql as $$
@@ -85,7 +88,9 @@ create trigger sources_move before update on lockstep.sources
     for each row execute function lockstep.sources_move();
 
 -- A lease: one process was the only one that may write for a source. A row of another table that
--- has a token was written under that lease.
+-- has a token was written under that lease. `dagster_run` is the id of the run, if it was one;
+-- `in_dagster`: Dagster gave it that id, and records what was done. What other runs did, such as one
+-- that a timer started, Dagster asks the ledger for.
 create table lockstep.leases (
     source text not null constraint leases_source references lockstep.sources,
     token bigint not null constraint leases_token_counts check (token > 0),
@@ -93,6 +98,7 @@ create table lockstep.leases (
     dagster_run text,
     backend_pid integer not null,
     taken_at timestamptz not null default clock_timestamp(),
+    in_dagster boolean not null default false,
     constraint leases_pk primary key (source, token)
 );
 

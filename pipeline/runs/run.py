@@ -1,19 +1,18 @@
-"""The source's lock over a whole Dagster run, and the shell around each step.
+"""A run of a source: capture, publish, merge, acknowledge, under one lease.
 
-Belongs here: taking the lease at a run's first step and keeping it to the end, trying
-again what may be tried again, and keeping the steps' reports for who started the run.
-Does not: the steps, Dagster's events, exit codes.
+Belongs here: the run as one function, its three steps, which Dagster's assets call one by one, the
+lease that is taken at the first of them and kept to the end, and what is tried again. Does not:
+what a step does (`capture`, `merge`, `acknowledge`), who starts a run and what people are told.
 """
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
-from pathlib import Path
+from random import SystemRandom
 from typing import Protocol, TypeVar
 
 from pipeline.batch import Requests
@@ -23,16 +22,19 @@ from pipeline.places import Place
 from pipeline.ports.consumers import Consumers
 from pipeline.ports.held import Held, overtaken_first
 from pipeline.ports.ledger import Ledger
-from pipeline.ports.upkeep import MirrorUpkeep
 from pipeline.retries import STEP
+from pipeline.runs.acknowledge import acknowledge
+from pipeline.runs.capture import capture
+from pipeline.runs.comparing.verify_outcome import prove_sample
 from pipeline.runs.context import Progress, Workplace
+from pipeline.runs.merge import merge
 from pipeline.runs.registering.outcome import CatalogReport
+from pipeline.runs.registering.register import register_after
 from pipeline.runs.replaying.waiting import lock_when_free
-from pipeline.runs.reports import AcknowledgeReport, CaptureReport, MergeReport
+from pipeline.runs.reports import AcknowledgeReport, CaptureReport, MergeReport, TableMerge
 from pipeline.snapshot.progress import LoadProgress
 from pipeline.source_plan import PartOrder
 from pipeline.table import TableName
-from resources.full_disk import disk_full
 
 Result = TypeVar("Result")
 
@@ -47,14 +49,6 @@ class Site(Protocol):
     def reopen_ledger(self) -> None: ...
 
     def workplace(self, source: str, progress: Progress) -> Workplace: ...
-
-
-class UpkeepSite(Protocol):
-    """What upkeep needs of the outside."""
-
-    def workplace(self, source: str, progress: Progress) -> Workplace: ...
-
-    def upkeep(self) -> MirrorUpkeep: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,12 +96,14 @@ class RunRecord:
 
 @dataclass(slots=True)
 class RunSession:
-    """One source within one Dagster run. The lease is taken by the first step.
+    """One source within one run. The lease is taken by the first step.
 
-    `on_lease` is told each new lease and the one before it, `on_wait` that another's is waited
-    for, `on_captured` that the record has what was captured, `on_release` a lease that is given
-    back in order, before it is: where steps are processes, the next one takes another. `pause`
-    waits seconds. `until`: where the run ends, if not at the log's head.
+    `run_id` names the run in the ledger; `in_dagster`: Dagster gave it that id, and shows it.
+    `refusal` makes a refusal of an error that is not a defect, if it is one. `on_lease` is told
+    each new lease and the one before it, `on_wait` that another's is waited for, `on_captured` that
+    the record has what was captured, `on_release` a lease that is given back in order, before it
+    is: where steps are processes, the next one takes another. `pause` waits seconds. `until`: where
+    the run ends, if not at the log's head.
     """
 
     adapters: Site
@@ -119,6 +115,8 @@ class RunSession:
     on_lease: Callable[[Lease, LeaseView | None], None]
     record: RunRecord
     until: Place | None = None
+    in_dagster: bool = False
+    refusal: Callable[[BaseException], LockstepError | None] = lambda _: None
     on_wait: Callable[[], None] = lambda: None
     on_release: Callable[[Lease], None] = lambda _: None
     on_captured: Callable[[], None] = lambda: None
@@ -148,10 +146,10 @@ class RunSession:
                 said = error.message.removesuffix(".")
                 self.progress.note(f"{said}. Trying again in {wait:g} s.")
             except BaseException as error:
-                full = disk_full(error, [Path(tempfile.gettempdir())])
-                if full is not None:
-                    self.record.error = full
-                    raise full from error
+                refused = self.refusal(error)
+                if refused is not None:
+                    self.record.error = refused
+                    raise refused from error
                 self.record.defect = error
                 raise
         raise AssertionError("the last try returns or raises")
@@ -222,12 +220,16 @@ class RunSession:
     def _take(self, ledger: Ledger, patient: bool) -> Lease:
         asks = (self.source, self.holder)
         try:
-            return self._held.enter_context(ledger.lock(*asks, self.run_id))
+            return self._held.enter_context(
+                ledger.lock(*asks, self.run_id, in_dagster=self.in_dagster)
+            )
         except SourceBusy:
             holds = ledger.lease(self.source)
             if not patient and (holds is None or holds.dagster_run != self.run_id):
                 raise
-        waiting = lock_when_free(ledger, *asks, self._waits, run=self.run_id)
+        waiting = lock_when_free(
+            ledger, *asks, self._waits, run=self.run_id, in_dagster=self.in_dagster
+        )
         return self._held.enter_context(waiting)
 
     def _waits(self, sentence: str) -> None:
@@ -283,20 +285,65 @@ def may_be_retried(error: LockstepError) -> bool:
     return error.recovery is Recovery.RETRY and not isinstance(error, SourceBusy | LeaseLost)
 
 
-@dataclass(slots=True)
-class RunSessions:
-    """The sessions of one Dagster run, one per source it touches."""
+def run(session: RunSession) -> RunRecord:
+    """One bounded run of a source, to its end or the log's head. A refusal is in the record, not
+    raised; the source's lock is free afterwards."""
+    with closing(session):
+        try:
+            capture_step(session)
+            merge_step(session)
+            acknowledge_step(session)
+            session.requests()
+            require_no_stop(session)
+        except LockstepError as error:
+            session.record.error = error
+    return session.record
 
-    make: Callable[[str], RunSession]
-    _open: dict[str, RunSession] = field(default_factory=dict)
 
-    def of(self, source: str) -> RunSession:
-        if source not in self._open:
-            self._open[source] = self.make(source)
-        return self._open[source]
+def capture_step(session: RunSession) -> CaptureReport:
+    """Read the log up to where it ends now, and record what it has."""
+    session.record.began = session.workplace().clock()
+    report = session.run(capture)
+    session.record.captured = report
+    session.on_captured()
+    return report
 
-    def close(self) -> None:
-        with ExitStack() as stack:
-            for session in self._open.values():
-                stack.callback(session.close)
-            self._open.clear()
+
+def merge_step(
+    session: RunSession,
+    on_merged: Callable[[TableMerge], None] = lambda _: None,
+    only: frozenset[TableName] | None = None,
+) -> MergeReport:
+    """Publish what was captured to the changelogs, and merge it into all mirrors, or those of
+    `only`."""
+
+    def step(work: Workplace, lease: Lease) -> MergeReport:
+        return merge(work, lease, only, on_merged)
+
+    report = session.run(step)
+    if only is None:
+        session.record.merged = report
+    return report
+
+
+def acknowledge_step(session: RunSession) -> AcknowledgeReport:
+    """Move the position over what is merged, compare a sample of it with the source, and register
+    mirrors in the catalog."""
+    report = session.run(acknowledge)
+    report = replace(report, sampled=prove_sample(session.workplace(), SystemRandom()))
+    session.record.acknowledged = report
+    session.record.registered = session.run(register_after)
+    return report
+
+
+def require_no_stop(session: RunSession) -> None:
+    """`LogStops` where the log has a place that lets no run by: all before it is acknowledged.
+    Where steps are processes, the next run is the one that ends with it."""
+    report = session.record.captured
+    if report is None or (error := report.stopped) is None:
+        return
+
+    def stop(work: Workplace, lease: Lease) -> None:
+        raise error
+
+    session.run(stop)

@@ -1,0 +1,87 @@
+"""Dagster beside the demo: its page and its daemon, which start the demo's runs.
+
+Belongs here: `dagster dev` as a process, and asking it for a run. Does not: what a run did, which
+the ledger tells (`guide`).
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from time import sleep
+from typing import TYPE_CHECKING, Final
+from urllib.request import urlopen
+
+from demo.tcp import free_port
+from pipeline.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from dagster_graphql import DagsterGraphQLClient
+
+WORKSPACE: Final = Path(__file__).with_name("workspace.yaml")
+LOCATION: Final = "lockstep"
+_REPOSITORY: Final = "__repository__"
+"""What Dagster calls the repository of a location that is one `Definitions`."""
+
+_PATIENCE: Final = 120
+"""Seconds until the page answers."""
+
+_PAUSE: Final = 0.2
+
+
+@contextmanager
+def dagster_dev(config: Path, home: Path) -> Iterator[DagsterGraphQLClient]:
+    """`dagster dev` for this configuration, as long as it is used; what it says is in a file in its
+    home."""
+    port, log = free_port(), home / "dev.log"
+    command = [sys.executable, "-m", "dagster", "dev", "--host", "127.0.0.1"]
+    command += ["--port", str(port), "--workspace", str(WORKSPACE)]
+    with log.open("wb") as said:
+        process = subprocess.Popen(
+            command,
+            cwd=WORKSPACE.parents[1],
+            env={**os.environ, "LOCKSTEP_CONFIG": str(config), "DAGSTER_HOME": str(home)},
+            stdin=subprocess.DEVNULL,
+            stdout=said,
+            stderr=said,
+            process_group=0,  # Ctrl-C ends the demo, which ends it
+        )
+    try:
+        yield _answering(process, port, log)
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.wait()
+
+
+def _answering(process: subprocess.Popen[bytes], port: int, log: Path) -> DagsterGraphQLClient:
+    from dagster_graphql import DagsterGraphQLClient
+
+    address = f"http://127.0.0.1:{port}/server_info"
+    for _ in range(int(_PATIENCE / _PAUSE)):
+        if process.poll() is not None:
+            break
+        with suppress(OSError), urlopen(address, timeout=5):
+            return DagsterGraphQLClient("127.0.0.1", port_number=port)
+        sleep(_PAUSE)
+    raise ConfigurationError("`dagster dev` does not answer", hint=f"see {log}")
+
+
+def launch(client: DagsterGraphQLClient, job: str) -> str:
+    """A run of a job, to its end; its id. `ConfigurationError` where it did not succeed."""
+    run = client.submit_job_execution(
+        job, repository_location_name=LOCATION, repository_name=_REPOSITORY
+    )
+    while True:
+        status = client.get_run_status(run).value
+        if status == "SUCCESS":
+            return run
+        if status in ("FAILURE", "CANCELED"):
+            raise ConfigurationError(
+                f"Dagster's run {run} did not succeed", hint="`lockstep status` says why"
+            )
+        sleep(_PAUSE)
