@@ -64,7 +64,7 @@ def fingerprint(catalogue: Mapping[str, Sequence[CatalogueEntry]]) -> str:
 def entries_of(
     states: Mapping[TableName, TableState], told: Mapping[TableName, str] = MappingProxyType({})
 ) -> list[CatalogueEntry]:
-    """The tables of a ledger; `told`: what Dagster was last told of each."""
+    """The tables of a ledger; `told`: what Dagster last heard about each."""
     return [
         CatalogueEntry(
             table.database,

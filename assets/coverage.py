@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 
 from assets.catalogue import replace_file
 from assets.declared import Declaration
+from assets.table_news import Events
 from pipeline.batch import Batch
 from pipeline.changes.source_tables import source_table_path
 from pipeline.replay.partitions import Partitions
@@ -91,7 +92,7 @@ def write_coverage(folder: Path, source: str, coverage: Coverage) -> None:
 
 
 def note_coverage(
-    context: dg.AssetExecutionContext,
+    into: Events,
     settings: Settings,
     work: Workplace,
     began: datetime | None,
@@ -112,7 +113,7 @@ def note_coverage(
     told = known.until
     for begin in known.closed(until, partitions, _AT_ONCE):
         key = begin.strftime(partitions.key_format)
-        context.log_event(dg.AssetMaterialization(names.replayed, partition=key))
+        into.log_event(dg.AssetMaterialization(names.replayed, partition=key))
         told = begin + partitions.length
     write_coverage(folder, source, replace(known, until=told))
 

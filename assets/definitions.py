@@ -25,6 +25,7 @@ from assets.runs import SESSIONS, run_assets
 from assets.sensors.attention import Notify, attention_sensor
 from assets.sensors.dead_runs import dead_run_sensor
 from assets.sensors.new_tables import new_table_sensor
+from assets.sensors.other_runs import other_runs_sensor
 from assets.sensors.schedules import OpenSite, source_schedule
 from assets.sensors.traffic import traffic_sensor
 from assets.tables import mirror_assets
@@ -156,6 +157,7 @@ def build(
             dead_run_sensor(settings, open_site),
             new_table_sensor(settings, fingerprint({n: catalogue.get(n, ()) for n in names})),
             attention_sensor(settings, open_site, notify),
+            other_runs_sensor(settings, declared, open_site),
             *(traffic_sensor(source, open_site) for source in triggers),
         ],
         resources={SESSIONS: sessions_resource(settings, open_site, record)},

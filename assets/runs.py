@@ -143,7 +143,7 @@ def _merged(settings: Settings, declared: Declaration) -> dg.AssetsDefinition:
         report = merge_and_log(context, settings, names, session, only=None)
         changed = {done.table for done in report.merged}
         note_tables(context, settings, names, session.workplace(), changed)
-        check_keys(context, names, session.workplace(), report)
+        check_keys(context, names, session.workplace(), report.merged)
         told = merged_metadata(report) | requests_metadata(session.requests())
         return dg.MaterializeResult(metadata=told)
 

@@ -10,7 +10,8 @@ was told last is in the catalogue; where that is lost, it is told again.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Any, Protocol
 
 import dagster as dg
 
@@ -20,11 +21,27 @@ from assets.pages.tables import check_evaluation, keys_evaluation, structure_obs
 from pipeline.errors import LockstepError
 from pipeline.runs.context import Workplace
 from pipeline.runs.inspecting.repeated_keys import count_keys
-from pipeline.runs.reports import MergeReport
+from pipeline.runs.reports import TableMerge
 from pipeline.standing.tables import KnownOfTables, TableStanding, table_standings
 from pipeline.table import TableName
 from pipeline.table_state import TableEventKind
 from resources.config import Settings
+
+
+class Log(Protocol):
+    """Where sentences go."""
+
+    def info(self, msg: object) -> None: ...
+
+
+class Events(Protocol):
+    """Where events go: a step of a run, or what a sensor tells."""
+
+    @property
+    def log(self) -> Log: ...
+
+    def log_event(self, event: Any) -> None: ...
+
 
 _BY_STATEMENT = (TableEventKind.CREATED, TableEventKind.CHANGED, TableEventKind.DROPPED)
 
@@ -50,7 +67,7 @@ def standings_of(work: Workplace) -> dict[TableName, TableStanding]:
 
 
 def note_tables(
-    context: dg.AssetExecutionContext,
+    into: Events,
     settings: Settings,
     names: SourceNames,
     work: Workplace,
@@ -67,20 +84,20 @@ def note_tables(
     states = work.ledger.table_states(source)
     for table in states:
         if table in news:
-            context.log_event(check_evaluation(names, standings[table]))
+            into.log_event(check_evaluation(names, standings[table]))
     others = update_catalogue(
         settings.state_folder, source, entries_of(states, told), complete=False
     )
     if others and settings.webserver() is None:
-        context.log.info("Tables came or went: reload definitions to see them on the page.")
+        into.log.info("Tables came or went: reload definitions to see them on the page.")
 
 
 def check_keys(
-    context: dg.AssetExecutionContext, names: SourceNames, work: Workplace, report: MergeReport
+    into: Events, names: SourceNames, work: Workplace, merged: Iterable[TableMerge]
 ) -> None:
     """Count the keys of the small mirrors that were written, and log what came of it; a mirror
     whose keys cannot be counted now is left to the next write, or to a click."""
-    sizes = {done.table: done.size for done in report.merged}
+    sizes = {done.table: done.size for done in merged}
     small = [
         table
         for table, size in sorted(sizes.items())
@@ -91,10 +108,10 @@ def check_keys(
         try:
             count = count_keys(work, states[table])
         except LockstepError as error:
-            context.log.info(f"The keys of {table} were not counted: {error.message}")
+            into.log.info(f"The keys of {table} were not counted: {error.message}")
             continue
         if count.repeated is not None:
-            context.log_event(keys_evaluation(names, count))
+            into.log_event(keys_evaluation(names, count))
 
 
 def news_of(

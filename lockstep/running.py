@@ -1,8 +1,8 @@
-"""Bounded runs of sources, carried out in this process, and what their records tell a person.
+"""Bounded runs of sources in this process, and what a person reads about them.
 
-Belongs here: what `lockstep run` shares with commands that begin runs: the session of a run, and
-what is told beside it. Does not: the run itself (`pipeline.runs.run`), which sources are meant
-(`lockstep.commands`). Dagster is told by its sensor, which asks the ledger.
+Belongs here: what `lockstep run` shares with commands that begin runs: the session of a run, its
+page, its OpenLineage events. Does not: the run itself (`pipeline.runs.run`), the choice of sources
+(`lockstep.commands`). Dagster's sensor asks the ledger for these runs.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ def run_sources(
 def run_source(
     settings: Settings, source: str, site: Site, progress: Progress, until: Place | None = None
 ) -> RunRecord:
-    """One run. Then the pages of Dagster and of the run know of it, and OpenLineage's backend: the
-    last when the source's lock is free again, so that no backend can hold anything up."""
+    """Carry out one run, write its page, and send the last OpenLineage event when the source's lock
+    is free again, so that no backend can hold up a run."""
     from pipeline.runs.run import RunRecord, RunSession, run
     from resources.full_disk import disk_full
 
@@ -104,7 +104,7 @@ def run_source(
 def _note(
     settings: Settings, record: RunRecord, site: Site, run_id: str, progress: Progress
 ) -> None:
-    """Where the tables are, for Dagster's next load, and the run's page."""
+    """Keep the list of tables that Dagster's next load declares, and write the run's page."""
     from assets.catalogue import entries_of, update_catalogue
     from assets.report.kept import keep_page_of_run
 

@@ -135,6 +135,73 @@ def test_modules_say_what_belongs_in_them() -> None:
     assert mute == []
 
 
+OWN = ("assets", "benchmarks", "demo", "lockstep", "pipeline", "resources", "tests")
+
+
+def of_others(tree: ast.Module) -> set[str]:
+    """The names under which a module knows something of another library."""
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            imported = node.module or ""
+            names = {alias.asname or alias.name for alias in node.names}
+        elif isinstance(node, ast.Import):
+            imported = node.names[0].name
+            names = {alias.asname or alias.name.partition(".")[0] for alias in node.names}
+        else:
+            continue
+        if imported.partition(".")[0] not in OWN:
+            found |= names
+    return found
+
+
+def assigned(node: ast.AST) -> list[ast.expr]:
+    """What an assignment, or the end of a name, changes."""
+    if isinstance(node, ast.Assign | ast.Delete):
+        return list(node.targets)
+    return [node.target] if isinstance(node, ast.AnnAssign | ast.AugAssign) else []
+
+
+def meddles(text: str) -> bool:
+    """Whether a module changes what belongs to another library, or knows Dagster from inside."""
+    tree = ast.parse(text)
+    theirs = of_others(tree)
+    dagsters = {name for name in theirs if name in ("dg", "dagster")}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "setattr":
+            return True
+        if isinstance(node, ast.Attribute) and getattr(node.value, "id", None) in dagsters:
+            if node.attr.startswith("_"):
+                return True
+            continue
+        for target in assigned(node):
+            owner = target.value if isinstance(target, ast.Attribute) else None
+            if isinstance(target, ast.Subscript) and isinstance(target.value, ast.Call):
+                owner = target.value.args[0] if target.value.args else None  # vars(…)["name"]
+            while isinstance(owner, ast.Attribute):
+                owner = owner.value
+            if isinstance(owner, ast.Name) and owner.id in theirs:
+                return True
+    return re.search(r"dagster(_\w+)?\._|from dagster\S* import .*\b_\w", text) is not None
+
+
+def test_nothing_of_other_libraries_is_changed_or_known_from_inside() -> None:
+    """Dagster's public names alone are used, and what is imported stays as it is; each way to break
+    that is noticed."""
+    assert modules_that("", meddles) == set()
+    for offence in (
+        "from dagster._core import storage",
+        'module = "dagster._core.storage"',
+        "import dagster as dg\ndg._core",
+        "from pyspark import SparkContext\nSparkContext._gateway = None",
+        "import gc\nvars(gc)['collect'] = None",
+        "import logging\nlogging.Logger.handle: object = None",
+        "setattr(object, 'name', 1)",
+    ):
+        assert meddles(offence), offence
+    assert not meddles("import os\nos.environ['A'] = 'b'\nfound = os.environ\nfound.x = 1")
+
+
 # The command that shows what was decided.
 MAY_ASK_FOR_DECISIONS = {"lockstep/commands/status.py"}
 

@@ -35,7 +35,7 @@ Shown = dict[str, Any]
 CHECK = "follows_source"
 KEYS = "keys_are_unique"
 
-_DATA_VERSION = "dagster/data_version"
+DATA_VERSION = "dagster/data_version"
 """A tag of Dagster's."""
 
 _WORDS = 40
@@ -70,7 +70,7 @@ def materialization(
     """The version of the data is the place of the last change that it shows."""
     done = merged.done
     metadata: Shown = {**_written(merged, now), **_standard(names, merged, lake)}
-    version = {_DATA_VERSION: str(merged.position)} if merged.position else {}
+    version = {DATA_VERSION: str(merged.position)} if merged.position else {}
     return dg.AssetMaterialization(names.table(done.table), metadata=metadata, tags=version)
 
 

@@ -16,6 +16,7 @@ from pipeline.ports.lake_books import LakeBooks
 from pipeline.ports.leases import Leases
 from pipeline.ports.loads import Loads
 from pipeline.ports.orders import Orders
+from pipeline.ports.other_runs import OtherRuns
 from pipeline.ports.proofs import Proofs
 from pipeline.ports.registrations import Registrations
 from pipeline.ports.revisions import Revisions
@@ -39,6 +40,7 @@ class Ledger(
     Writes,
     LakeBooks,
     Proofs,
+    OtherRuns,
     Revisions,
     Spans,
     Upkept,

@@ -99,11 +99,11 @@ class RunSession:
     """One source within one run. The lease is taken by the first step.
 
     `run_id` names the run in the ledger; `in_dagster`: Dagster gave it that id, and shows it.
-    `refusal` makes a refusal of an error that is not a defect, if it is one. `on_lease` is told
-    each new lease and the one before it, `on_wait` that another's is waited for, `on_captured` that
-    the record has what was captured, `on_release` a lease that is given back in order, before it
-    is: where steps are processes, the next one takes another. `pause` waits seconds. `until`: where
-    the run ends, if not at the log's head.
+    `refusal` turns an error that is no defect of Lockstep, such as a full disk, into a refusal.
+    `on_lease` is called with each new lease and the one before it, `on_wait` while another's is
+    waited for, `on_captured` when the record has what was captured, `on_release` with a lease
+    before it is given back: where steps are processes, the next one takes another. `pause` waits
+    seconds. `until`: where the run ends, if not at the log's head.
     """
 
     adapters: Site

@@ -17,8 +17,8 @@ T = TypeVar("T")
 
 
 class Starting(Generic[T]):
-    """`launch` runs once, in a thread of its own, from `begin` on; `stop` ends what it started.
-    After `end` another `begin` starts again."""
+    """`launch` runs once, in a thread of its own that `begin` starts; `stop` ends what it started.
+    After `end`, `begin` starts again."""
 
     def __init__(self, launch: Callable[[], T], stop: Callable[[T], None]) -> None:
         self._launch = launch

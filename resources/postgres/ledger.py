@@ -21,6 +21,7 @@ from resources.postgres.leases import PostgresLeases
 from resources.postgres.loads import PostgresLoads
 from resources.postgres.migrate import migrate
 from resources.postgres.orders import PostgresOrders
+from resources.postgres.other_runs import PostgresOtherRuns
 from resources.postgres.proofs import PostgresProofs
 from resources.postgres.registrations import PostgresRegistrations
 from resources.postgres.revisions import PostgresRevisions
@@ -63,6 +64,7 @@ class PostgresLedger(
     PostgresWrites,
     PostgresLakeBooks,
     PostgresProofs,
+    PostgresOtherRuns,
     PostgresRevisions,
     PostgresSpans,
     PostgresUpkept,

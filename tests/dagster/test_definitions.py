@@ -73,6 +73,7 @@ def test_everything_loads_with_every_server_down(
         "lockstep_attention",
         "lockstep_dead_runs",
         "lockstep_new_tables",
+        "lockstep_other_runs",
     ]
     assert not (tmp_path / ".lockstep").exists()
     assert not (tmp_path / "lake").exists()

@@ -98,8 +98,10 @@ class MemoryBooks:
     """One ledger's content, shared by the `MemoryLedger`s that are opened on it."""
 
     leases: dict[str, LeaseView] = field(default_factory=dict)
-    runs: dict[tuple[str, int], bool] = field(default_factory=dict)
-    """Of each lease, by its source and token, whether Dagster records it."""
+    runs: dict[tuple[str, int], tuple[str | None, bool]] = field(default_factory=dict)
+    """Of each lease, by its source and token, its run, and whether Dagster records that."""
+    wrote: dict[int, int] = field(default_factory=dict)
+    """The token under which each intent was opened."""
     gtids_off: dict[str, datetime] = field(default_factory=dict)
     decisions: list[tuple[str, RecordedDecision]] = field(default_factory=list)
     overrides: dict[int, tuple[str, Override]] = field(default_factory=dict)

@@ -30,7 +30,7 @@ class MemoryLeases(MemorySubject):
             now = self._clock()
             view = LeaseView(token, holder, dagster_run, now, True, now, in_dagster)
             self.books.leases[source] = view
-            self.books.runs[source, token] = in_dagster
+            self.books.runs[source, token] = (dagster_run, in_dagster)
         lease = Lease(source, token, holder, dagster_run)
         try:
             with overtaken_first(lambda: self.require_held(lease)):

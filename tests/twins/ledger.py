@@ -15,6 +15,7 @@ from tests.twins.lake_books import MemoryLakeBooks
 from tests.twins.leases import MemoryLeases
 from tests.twins.loads import MemoryLoads
 from tests.twins.orders import MemoryOrders
+from tests.twins.other_runs import MemoryOtherRuns
 from tests.twins.proofs import MemoryProofs
 from tests.twins.registrations import MemoryRegistrations
 from tests.twins.revisions import MemoryRevisions
@@ -38,6 +39,7 @@ class MemoryLedger(
     MemoryWrites,
     MemoryLakeBooks,
     MemoryProofs,
+    MemoryOtherRuns,
     MemoryRevisions,
     MemorySpans,
     MemoryUpkept,

@@ -56,6 +56,7 @@ class MemoryWrites(MemorySubject):
             _may_intend(books, lease.source, intent)
             books.intents[number] = (lease.source, intent)
             books.intended_at[number] = self._clock()
+            books.wrote[number] = lease.token
             return intent
 
     def settle(

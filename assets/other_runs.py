@@ -1,0 +1,276 @@
+"""Runs that Dagster did not start, reported to Dagster: a timer's, a container's, a person's.
+
+Belongs here: the events that describe them, made from the ledger, and how far a source is reported.
+Does not: when that happens (`sensors.other_runs`), what an event shows (`pages`).
+
+Each table gets one materialization for everything that these runs did since the last report, and so
+does each step: the number of events grows with the number of tables, not with the number of runs.
+Tables come first, by name and some at a time. The steps follow after the last table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+import dagster as dg
+import pyarrow as pa
+
+from assets.checks.rules import CHECKS
+from assets.coverage import note_coverage
+from assets.declared import Declaration
+from assets.pages.steps import (
+    Metadata,
+    distance_metadata,
+    log_observation,
+    position_metadata,
+    rows_metadata,
+)
+from assets.pages.tables import DATA_VERSION, MergedTable, materialization
+from assets.report.kept import page_path
+from assets.source_facts import gather
+from assets.table_news import Log, check_keys, note_tables, structure_news
+from pipeline.batch import Batch
+from pipeline.decisions import AttemptOutcome, LeaseView
+from pipeline.errors import LockstepError
+from pipeline.ports.consumers import Consumers
+from pipeline.ports.mirrors import MirrorSize
+from pipeline.ports.other_runs import RunsElsewhere, WriteElsewhere
+from pipeline.preflight import pause_from_now
+from pipeline.runs.context import Workplace
+from pipeline.runs.inspecting.status import log_seen
+from pipeline.runs.reports import TableMerge
+from pipeline.segment import RowCounts
+from pipeline.table import TableName
+from pipeline.table_state import TableState
+from resources.config import Settings
+
+_BATCHES = 100
+"""Of more batches that were captured since the last time, the newest are summed up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reported:
+    """How far a source is reported. `token`: the last lease that is reported completely. `through`:
+    the last lease of the report that is under way; None if none is. `table`: the last table of that
+    report."""
+
+    token: int = 0
+    through: int | None = None
+    table: TableName | None = None
+
+    @classmethod
+    def of(cls, kept: Mapping[str, Any]) -> Reported:
+        """From the sensor's cursor."""
+        table = kept.get("table")
+        return cls(kept["token"], kept.get("through"), TableName(*table) if table else None)
+
+    def kept(self) -> dict[str, Any]:
+        table = [] if self.table is None else [self.table.database, self.table.name]
+        return {"token": self.token, "through": self.through, "table": table}
+
+    def up_to(self, newest: LeaseView) -> int:
+        """The last lease to report now: whoever holds one may still change something."""
+        return self.through or (newest.token - 1 if newest.live else newest.token)
+
+
+@dataclass(slots=True)
+class Gathered:
+    """Events of a sensor, which takes them as a step of a run does."""
+
+    log: Log
+    events: list[Any] = field(default_factory=list)
+
+    def log_event(self, event: Any) -> None:
+        self.events.append(event)
+
+
+def report(
+    into: Gathered,
+    settings: Settings,
+    declared: Declaration,
+    work: Workplace,
+    consumers: Consumers,
+    before: Reported,
+    most: int,
+) -> Reported:
+    """Add the events of at most `most` tables that are not reported yet; return how far the source
+    is reported with them."""
+    ledger, source = work.ledger, work.source.name
+    newest = ledger.lease(source)
+    if newest is None or (through := before.up_to(newest)) == before.token:
+        return before
+    writes = ledger.written_elsewhere(source, before.token, through, before.table, most)
+    merges = list(_merges(work, writes))
+    for merged in merges:
+        into.log_event(materialization(declared.names, merged, settings.lake_path(), work.clock()))
+    runs = ledger.runs_elsewhere(source, before.token, through)
+    if runs.runs or writes:
+        changed = {merged.done.table for merged in merges}
+        note_tables(into, settings, declared.names, work, changed)
+        check_keys(into, declared.names, work, [merged.done for merged in merges])
+    if len(writes) == most:
+        return Reported(before.token, through, writes[-1].last.intent.table)
+    if runs.runs:
+        _report_steps(into, settings, declared, work, consumers, runs)
+    return Reported(through)
+
+
+def _merges(work: Workplace, writes: Sequence[WriteElsewhere]) -> Iterator[MergedTable]:
+    source, states = work.source.name, work.ledger.table_states(work.source.name)
+    comments: Mapping[TableName, Mapping[str, str]] = {}
+    with suppress(LockstepError):
+        comments = work.server.comments([one.last.intent.table for one in writes])
+    ends: dict[int, Batch] = {}
+    for write in writes:
+        table, last = write.last.intent.table, write.last.intent.last_batch
+        for batch in () if last in ends else work.ledger.live_batches(source, last, last):
+            ends[last] = batch
+        if table in states:
+            end = ends[last].end if last in ends else None
+            done, size = _merge(work, write, states[table])
+            yield MergedTable(
+                done,
+                position=end,
+                change_bytes=size,
+                schema=work.ledger.schema_version(source, table, done.shows).schema,
+                comments=comments.get(table, {}),
+            )
+
+
+def _merge(work: Workplace, write: WriteElsewhere, state: TableState) -> tuple[TableMerge, int]:
+    """All writes of a table as one, and the bytes of its changes."""
+    last, table = write.last, write.last.intent.table
+    contents = work.ledger.contents(
+        work.source.name, table, write.first_batch, last.intent.last_batch
+    )
+    segments = [segment for one in contents for segment in one.segments]
+    files = [file for segment in segments for file in segment.files]
+    read = [file for one in contents if one.snapshot for file in one.snapshot.files]
+    columns: tuple[tuple[str, pa.DataType], ...] = ()
+    size: MirrorSize | None = None
+    with suppress(LockstepError):  # somebody may have deleted that version since
+        schema = work.mirrors.schema(state.mirror, last.delta_version)
+        columns = tuple((one.name, one.type) for one in schema)
+        size = work.mirrors.size(state.mirror, last.delta_version)
+    merge = TableMerge(
+        table=table,
+        counts=sum((segment.counts for segment in segments), RowCounts()),
+        delta_version=last.delta_version,
+        mirror=state.mirror,
+        changelog=state.changelog,
+        seconds=(last.settled_at - last.intended_at).total_seconds(),
+        first_batch=write.first_batch,
+        last_batch=last.intent.last_batch,
+        columns=columns,
+        shows=state.mirror_version or 1,
+        reason=last.reason or "",
+        read=sum(file.images for file in read),
+        size=size,
+    )
+    return merge, sum(file.size for file in (*files, *read))
+
+
+def _report_steps(
+    into: Gathered,
+    settings: Settings,
+    declared: Declaration,
+    work: Workplace,
+    consumers: Consumers,
+    runs: RunsElsewhere,
+) -> None:
+    ledger, source, names, now = work.ledger, work.source.name, declared.names, work.clock()
+    numbers = runs.batches[-_BATCHES:]
+    for number in numbers:
+        for event in structure_news(names, work, number):
+            into.log_event(event)
+    pause = pause_from_now(settings.source(source).schedule)
+    facts, lag, room = log_seen(work, now)
+    if facts is not None:
+        into.log_event(log_observation(names.log, facts, lag, room))
+    (newest, *_) = ledger.attempts(source, limit=1) or (None,)
+    idle = newest is not None and newest.outcome is AttemptOutcome.IDLE
+    if runs.batches or idle:
+        read = ledger.live_batches(source, numbers[0], numbers[-1]) if numbers else []
+        own = [batch for batch in read if batch.id in numbers]
+        captured, merged = _step_metadata(work, runs, own)
+        into.log_event(dg.AssetMaterialization(names.captured, metadata=captured))
+        into.log_event(dg.AssetMaterialization(names.merged, metadata=merged))
+        more = distance_metadata(lag, room) | _page(settings, source, own)
+        into.log_event(_acknowledged(declared, work, now, more))
+        note_coverage(into, settings, work, newest.ended_at if newest and idle else None)
+    for evaluation in _evaluations(declared, work, consumers, pause, settings.keep()):
+        into.log_event(evaluation)
+
+
+def _step_metadata(
+    work: Workplace, runs: RunsElsewhere, batches: Sequence[Batch]
+) -> tuple[Metadata, Metadata]:
+    """What was captured, and what was merged of it."""
+    first, last = (batches[0].id, batches[-1].id) if batches else (0, -1)
+    own = {batch.id for batch in batches}
+    rows = [
+        row for row in work.ledger.rows_within(work.source.name, first, last) if row.batch in own
+    ]
+    counts = sum((row.counts for row in rows), RowCounts())
+    merged: Metadata = {
+        "runs": dg.MetadataValue.int(runs.runs),
+        "rows": dg.MetadataValue.int(counts.total),
+        **rows_metadata(counts),
+    }
+    captured: Metadata = {
+        **merged,
+        "transactions": dg.MetadataValue.int(sum(batch.transactions for batch in batches)),
+        "log bytes": dg.MetadataValue.int(sum(batch.log_bytes for batch in batches)),
+        "tables": dg.MetadataValue.int(len({row.table for row in rows})),
+    }
+    if batches:
+        captured["start"] = dg.MetadataValue.text(str(batches[0].start))
+        captured["end"] = dg.MetadataValue.text(str(batches[-1].end or batches[-1].start))
+        captured["batch"] = dg.MetadataValue.int(batches[-1].id)
+    merged["tables changed"] = dg.MetadataValue.int(len({row.table for row in rows}))
+    return captured, merged
+
+
+def _acknowledged(
+    declared: Declaration, work: Workplace, now: datetime, more: Metadata
+) -> dg.AssetMaterialization:
+    """With the version set as its data version, as the step itself has it."""
+    cursor = work.ledger.acknowledged_cursor(work.source.name)
+    found = position_metadata(None if cursor is None else cursor.position, now) | more
+    version = "none" if cursor is None else str(cursor.batch)
+    return dg.AssetMaterialization(
+        declared.names.acknowledged, metadata=found, tags={DATA_VERSION: version}
+    )
+
+
+def _page(settings: Settings, source: str, batches: Sequence[Batch]) -> Metadata:
+    """The page of the last run, if it was left on this machine."""
+    if not batches or batches[-1].dagster_run is None:
+        return {}
+    path = page_path(settings.state_folder, source, f"run {batches[-1].dagster_run}")
+    return {"report": dg.MetadataValue.path(path)} if path.exists() else {}
+
+
+def _evaluations(
+    declared: Declaration,
+    work: Workplace,
+    consumers: Consumers,
+    pause: timedelta | None,
+    keep: timedelta,
+) -> Iterator[dg.AssetCheckEvaluation]:
+    """The checks of the source as a whole, as it stands now."""
+    checked = gather(work, consumers, pause, keep)
+    for check in CHECKS:
+        found = check.judge(checked)
+        yield dg.AssetCheckEvaluation(
+            asset_key=declared.names.acknowledged,
+            check_name=check.name,
+            passed=found.passed,
+            severity=found.severity,
+            description=found.description,
+            metadata=found.metadata,
+        )

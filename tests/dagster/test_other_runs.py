@@ -1,0 +1,143 @@
+"""Runs that Dagster did not start are shown by it, each once, whatever there is to tell."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, cast
+
+import dagster as dg
+import pytest
+
+from assets.names import SourceNames
+from assets.sensors import other_runs
+from lockstep.running import run_source
+from pipeline.ports.source import SourceServer
+from pipeline.runs.context import Unwatched
+from pipeline.table import TableName
+from resources.mysql.connection import ConnectionSettings
+from resources.mysql.server import MySqlServer
+from tests.dagster.place import Stand, settings_for, stand_for
+from tests.fix_mysql import MySqlStand
+from tests.mysql.logged import head
+
+NAMES = SourceNames("shop")
+
+
+@pytest.fixture
+def stand(mysql: MySqlStand, database: str, tmp_path: Path) -> Iterator[Stand]:
+    """A source with five tables, and changes of all."""
+    start = str(head(mysql))
+    for table in "abcde":
+        mysql.execute(
+            f"create table {table} (id int primary key)",
+            f"insert into {table} values (1), (2)",
+            database=database,
+        )
+    settings = settings_for(tmp_path, "shop", tables=f"{database}.*", start=start)
+    server = MySqlServer(
+        ConnectionSettings(mysql.host, mysql.port, mysql.account, mysql.password, tls="required")
+    )
+    with stand_for(settings, cast("SourceServer", server)) as made:
+        yield made
+
+
+def run(stand: Stand) -> None:
+    """As the command line does it."""
+    site = stand.adapters
+    record = run_source(site.settings, "shop", site, Unwatched())
+    assert (record.error, record.defect) == (None, None)
+
+
+class Ticks:
+    """A sensor that goes on from its cursor; what it tells is kept as the daemon keeps it."""
+
+    def __init__(self, stand: Stand) -> None:
+        self._sensor = stand.definitions().resolve_sensor_def("lockstep_other_runs")
+        self._instance = stand.instance
+        self._cursor: str | None = None
+
+    def tick(self) -> list[Any]:
+        context = dg.build_sensor_context(instance=self._instance, cursor=self._cursor)
+        told = self._sensor.evaluate_tick(context)
+        self._cursor = told.cursor
+        for event in told.asset_events:
+            self._instance.report_runless_asset_event(event)
+        return list(told.asset_events)
+
+
+def keys(events: list[Any], kind: type) -> Counter[dg.AssetKey]:
+    return Counter(event.asset_key for event in events if issubclass(type(event), kind))
+
+
+def test_a_run_of_the_command_line_is_told_once(
+    stand: Stand, mysql: MySqlStand, database: str
+) -> None:
+    """Its mirrors with their rows, its steps, how tables and the source stand; the next time, only
+    what came since. Of a run that Dagster started nothing is told twice."""
+    ticks = Ticks(stand)
+    assert ticks.tick() == []
+    run(stand)
+    told = ticks.tick()
+    tables = {NAMES.table(TableName(database, table)) for table in "abcde"}
+    assert keys(told, dg.AssetMaterialization) == Counter({*tables, *NAMES.steps})
+    checked = keys(told, dg.AssetCheckEvaluation)
+    assert checked.keys() == {*tables, NAMES.acknowledged}
+    assert all(one.passed for one in told if isinstance(one, dg.AssetCheckEvaluation))
+    assert NAMES.log in keys(told, dg.AssetObservation)
+    a = NAMES.table(TableName(database, "a"))
+    event = stand.instance.get_latest_materialization_event(a)
+    assert event is not None
+    assert event.asset_materialization is not None
+    shown = {name: one.value for name, one in event.asset_materialization.metadata.items()}
+    assert (shown["rows inserted"], shown["Delta version"]) == (2, 0)
+    assert ticks.tick() == []
+
+    for value in (3, 4):
+        mysql.execute(f"insert into a values ({value})", database=database)
+        run(stand)
+    run(stand)  # finds nothing
+    told = ticks.tick()
+    assert keys(told, dg.AssetMaterialization) == Counter({a, *NAMES.steps})
+    made = {one.asset_key: one for one in told if isinstance(one, dg.AssetMaterialization)}
+    assert made[a].metadata["rows inserted"].value == 2
+    cursor = stand.adapters.books.acknowledged_cursor("shop")
+    assert cursor is not None
+    assert (made[NAMES.acknowledged].tags or {})["dagster/data_version"] == str(cursor.batch)
+
+    mysql.execute("insert into b values (3)", database=database)
+    assert stand.run().success
+    assert ticks.tick() == []
+    run(stand)  # finds nothing, which keeps the step fresh
+    assert keys(ticks.tick(), dg.AssetMaterialization) == Counter(NAMES.steps)
+
+
+def test_many_tables_are_told_some_at_a_time(
+    stand: Stand, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each once, and the steps when all were; what another run did meanwhile is told afterwards."""
+    monkeypatch.setattr(other_runs, "MOST", 2)
+    ticks, told = Ticks(stand), list[Any]()
+    run(stand)
+    rounds = 0
+    while events := ticks.tick():
+        rounds += 1
+        told += events
+        if rounds == 1:
+            run(stand)
+    tables = {NAMES.table(TableName(database, table)) for table in "abcde"}
+    found = keys(told, dg.AssetMaterialization)
+    assert {key: found[key] for key in tables} == dict.fromkeys(tables, 1)
+    assert {found[key] for key in NAMES.steps} == {2}
+    assert rounds == 4
+
+
+def test_what_a_run_does_now_is_told_when_it_has_ended(stand: Stand) -> None:
+    """Until then it may change."""
+    run(stand)
+    ticks = Ticks(stand)
+    with stand.adapters.books.lock("shop", "a run", "run-1"):
+        assert keys(ticks.tick(), dg.AssetMaterialization)
+        assert ticks.tick() == []
+    assert ticks.tick()
