@@ -69,6 +69,10 @@ def other_runs_sensor(
         if not gathered.events:
             context.update_cursor(json.dumps(kept))
             return dg.SkipReason("\n".join(trouble) or "Dagster knows of every run.")
-        return dg.SensorResult(asset_events=gathered.events, cursor=json.dumps(kept))
+        return dg.SensorResult(
+            asset_events=gathered.events,
+            skip_reason=f"{len(gathered.events)} events of runs that Dagster did not start.",
+            cursor=json.dumps(kept),
+        )
 
     return look
