@@ -18,7 +18,6 @@ import dagster as dg
 from pipeline.table import TableName
 
 SOURCE_TAG = "lockstep/source"
-CLI_TAG = "lockstep/cli"
 LEASE_TAG = "lockstep/lease"
 UNTIL_TAG = "lockstep/until"
 WAITS_TAG = "lockstep/waits"

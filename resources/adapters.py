@@ -57,6 +57,10 @@ class Adapters:
         """Begin to open the ledger in the background, and Java where runs of these sources will
         write to mirrors, if a caller has other things to do first; whatever goes wrong is told
         to whoever asks for it."""
+        from resources.lake.session import settle_for
+
+        with suppress(LockstepError):
+            settle_for(self._settings.lake_path())
 
         def open_quietly() -> None:
             with suppress(LockstepError):

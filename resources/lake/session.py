@@ -71,7 +71,7 @@ class SparkProcess:
         self._archive = archive
         self._on_warning = on_warning
         self._start = Starting(self._launch, _end)
-        settle_environment(os.environ, self._last_jars())
+        settle_for(lake)
 
     def named(self) -> str:
         return f"Spark {self._start.wait().session.version} of this machine"
@@ -142,10 +142,13 @@ class SparkProcess:
         last = class_path(folder, S3) if isinstance(self._lake, ObjectPath) else ()
         return (*class_path(folder), log_store_jar()), last
 
-    def _last_jars(self) -> tuple[Path, ...]:
-        """Those that this lake needs besides, whether they are there or not."""
-        locked = locked_jars(S3) if isinstance(self._lake, ObjectPath) else ()
-        return tuple(jars_folder(sys.prefix) / jar.file_name for jar in locked)
+
+def settle_for(lake: LakePath | None) -> None:
+    """Define what a start of Spark for this lake reads and sets in the environment, before there is
+    a thread that reads it (`settle_environment`)."""
+    locked = locked_jars(S3) if isinstance(lake, ObjectPath) else ()
+    folder = jars_folder(sys.prefix)
+    settle_environment(os.environ, [folder / jar.file_name for jar in locked])
 
 
 def settings_in(

@@ -11,7 +11,7 @@ import dagster as dg
 import pytest
 
 from assets.dead_runs import GRACE, RunUnderWay, take_over, why_dead
-from assets.names import CLI_TAG, SOURCE_TAG, job_name, lease_tag
+from assets.names import SOURCE_TAG, job_name, lease_tag
 from assets.sensors.schedules import why_busy
 from pipeline.decisions import Lease, LeaseView
 from resources.config.lineage import LineageSection
@@ -73,7 +73,7 @@ def test_a_schedule_skips_with_a_sentence() -> None:
 def started(stand: Stand, token: int | None) -> str:
     """A run that Dagster takes for started; its process is nowhere."""
     job = stand.definitions().resolve_job_def(job_name("shop"))
-    tags = {SOURCE_TAG: "shop", CLI_TAG: "true"}
+    tags = {SOURCE_TAG: "shop"}
     if token is not None:
         tags[lease_tag("shop")] = str(token)
     run = stand.instance.create_run_for_job(job, status=dg.DagsterRunStatus.STARTED, tags=tags)

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from resources.adapters import Adapters
 from resources.lake.archive import archive_path
 from resources.lake.jars import S3, class_path, jars_folder
 from resources.lake.java import java_or_refuse
 from resources.lake.launch import settle_environment, spark_home
 from resources.lake.log_store import log_store_jar
 from resources.lake.session import SparkProcess
+from tests.dagster.place import settings_for
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="what a process maps is seen in /proc")
@@ -28,6 +31,22 @@ def test_java_uses_the_archive_of_classes_whatever_the_lake_is(spark: SparkProce
     paths = getattr(java.jvm, "java.lang.System").getProperty("java.class.path").split(":")
     assert paths[: len(jars)] == [str(jar) for jar in jars]
     assert paths[-len(class_path(folder, S3)) :] == [str(jar) for jar in class_path(folder, S3)]
+
+
+def test_no_thread_of_a_run_that_begins_changes_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What opens the lake in the background finds every variable defined."""
+    names = ("SPARK_HOME", "SPARK_AUTH_SOCKET_TIMEOUT", "SPARK_BUFFER_SIZE")
+    for name in names:
+        monkeypatch.delenv(name, raising=False)
+    settings = settings_for(tmp_path, "shop")
+    with Adapters(settings, on_warning=print) as adapters:
+        found = list[set[str]]()
+        monkeypatch.setattr(adapters, "ledger", lambda: found.append(set(os.environ)))
+        monkeypatch.setattr(threading.Thread, "start", lambda thread: thread.run())
+        adapters.warm([])
+    assert found[0].issuperset(names)
 
 
 def test_the_spark_of_pyspark_is_started_and_jars_are_named_once() -> None:
