@@ -17,6 +17,7 @@ import pytest
 from hypothesis import settings
 
 pytest_plugins = [
+    "tests.fix_ledger",
     "tests.fix_mysql",
     "tests.fix_mariadb",
     "tests.fix_objects",

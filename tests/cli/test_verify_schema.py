@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -14,6 +15,7 @@ from pipeline.runs.comparing.verify_schema import verify_schema
 from pipeline.schema.context import StatementContext
 from pipeline.schema.history import Knowledge, SchemaVersion
 from pipeline.schema.model import ColumnSchema
+from pipeline.schema.model_json import schema_to_json
 from pipeline.schema.refold import read_stored_context
 from pipeline.table import TableName
 from tests.fix_mysql import MySqlStand
@@ -184,14 +186,22 @@ def test_what_the_log_never_had_is_told(mysql: MySqlStand, database: str) -> Non
 
 @contextmanager
 def tampered(follower: Follower, table: TableName, change: SchemaVersion) -> Iterator[None]:
-    """The books with another version in place of the one with its number, meanwhile."""
-    versions, key = follower.ledger.books.versions, (SOURCE, table)
-    before = versions[key]
-    versions[key] = tuple(
-        change if version.version == change.version else version for version in before
-    )
-    yield
-    versions[key] = before
+    """The ledger with another version in place of the one with its number, meanwhile."""
+    before = follower.ledger.schema_version(SOURCE, table, change.version)
+    for version in (change, before):
+        schema = None if version.schema is None else json.dumps(schema_to_json(version.schema))
+        fingerprint = None if version.schema is None else version.fingerprint
+        columns = None if version.columns_from is None else list(version.columns_from)
+        follower.ledger.database.tell(
+            "update lockstep.table_versions set knowledge = %s, origin = %s, schema = %s,"
+            " fingerprint = %s, columns_from = %s, statement = %s, reason = %s, generation = %s"
+            " where (source, database, name, version) = (%s, %s, %s, %s)",
+            *(version.knowledge.value, version.origin.value, schema, fingerprint, columns),
+            *(version.statement, version.reason, version.generation),
+            *(SOURCE, table.database, table.name, version.version),
+        )
+        if version is change:
+            yield
 
 
 def test_a_version_that_no_statement_makes_is_told_once(follower: Follower, shop: str) -> None:

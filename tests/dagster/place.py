@@ -1,4 +1,4 @@
-"""A place where Dagster's runs can happen in a test: a real MySQL, the rest in memory."""
+"""A place where Dagster's runs can happen in a test: a real MySQL and ledger, a lake in memory."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from pipeline.runs.context import Progress, Workplace
 from pipeline.runs.run import RunRecord, Site
 from resources.config import Settings
 from resources.config.load import parse_settings
+from tests.fix_ledger import LedgerOfTest
 from tests.twins.changelog import MemoryChangelog
 from tests.twins.claims import MemoryClaims
 from tests.twins.lake import MemoryLake
-from tests.twins.ledger import MemoryLedger
 from tests.twins.mirrors import MemoryMirrors
 from tests.twins.segments import MemorySegments
 from tests.twins.spool import MemorySpool
@@ -56,7 +56,7 @@ class MemorySite:
 
     settings: Settings
     server: SourceServer | None = None
-    books: MemoryLedger = field(default_factory=lambda: MemoryLedger(now))
+    books: LedgerOfTest = field(default_factory=LedgerOfTest)
     lake: MemoryLake = field(default_factory=MemoryLake)
     spool: MemorySpool = field(default_factory=MemorySpool)
     later: timedelta = timedelta()
@@ -69,7 +69,7 @@ class MemorySite:
         return self.books.consumers
 
     def reopen_ledger(self) -> None:
-        self.books = MemoryLedger(now, self.books.books)
+        self.books = LedgerOfTest(self.books.database)
 
     def workplace(self, source: str, progress: Progress) -> Workplace:
         assert self.server is not None

@@ -71,7 +71,8 @@ def test_the_past_is_covered_and_replayed(stand: Stand, mysql: MySqlStand, datab
     one run that heals a wrong mirror, tells of each hour, and of nothing without a partition. Of
     two, the one that comes behind the other finds nothing."""
     assert stand.coverages() == {}, "nothing was captured: there is no past"
-    stand.adapters.books.books.skip_to("batch", 0, 7)  # batches of other sources
+    # Batches of other sources.
+    stand.adapters.books.database.tell("select setval('lockstep.batches_id_seq', 7)")
     before = datetime.now(UTC)
     mysql.execute("insert into a values (1, 1), (2, 2)", database=database)
     around = {Partitions.HOURLY.begin_of(moment) for moment in (before, datetime.now(UTC))}
@@ -110,22 +111,20 @@ def test_the_past_begins_with_the_first_transaction(
         mysql.execute(f"insert into a values ({number}, 1)", database=database)
         stand.run()
     begins = stand.coverages()["shop"].begins
-    books, lake = stand.adapters.books.books, stand.adapters.lake
-    [number, *_] = books.batches
-    batch = books.batches[number]
-    assert batch.witness is not None and batch.start.committed_at is None
-    long_ago = replace(batch.witness, file_created=0)
-    books.batches[number] = replace(batch, witness=long_ago)
-    parts = []
-    for part in books.source_parts[number]:
+    books, lake = stand.adapters.books, stand.adapters.lake
+    batch = books.first_batch("shop")
+    assert batch is not None and batch.start.committed_at is None
+    books.database.tell(
+        "update lockstep.batches set witness_file_created = 0 where id = %s", batch.id
+    )
+    for part in books.source_parts(batch.id):
         [file] = part.files
         path = lake.path(f"shop/{part.table}/{file.path}")
         rows = lake.files[path].to_pylist()
         moved = [{**row, "_committed_at": row["_committed_at"] - 5 * HOUR} for row in rows]
         lake.files[path] = pa.Table.from_pylist(moved, schema=lake.files[path].schema)
         size, digest = print_of(lake.files[path])
-        parts.append(replace(part, files=(replace(file, size=size, sha256=digest),)))
-    books.source_parts[number] = tuple(parts)
+        books.misrecord(batch.id, part.table, replace(file, size=size, sha256=digest))
     stand.run()
     assert stand.coverages()["shop"].begins == begins, "what was found once is kept"
     (stand.adapters.settings.state_folder / FILE).unlink()

@@ -39,6 +39,7 @@ from resources.lake.scan import mirror_schema
 from resources.lake.segments import ParquetSegments
 from resources.lake.session import SparkProcess
 from resources.lake.storage import sha256_of
+from tests.fix_ledger import LedgerOfTest
 from tests.hostile.test_foreign_commits import delta_as_it_comes
 from tests.outside import (
     Asked,
@@ -61,7 +62,6 @@ from tests.outside import (
 from tests.positions.fake import TABLE, FakeServer
 from tests.positions.follower import SOURCE, Follower
 from tests.positions.one_table import NOBODY
-from tests.twins.ledger import MemoryLedger
 from tests.twins.mirrors import MemoryMirrors
 
 CHANGELOG = changelog_path(SOURCE, TABLE)
@@ -131,7 +131,7 @@ class Source:
     def __post_init__(self) -> None:
         server: Any = self.fake
         self.follower = Follower(
-            server, ["shop.*"], start="earliest", ledger=MemoryLedger(self.clock)
+            server, ["shop.*"], start="earliest", ledger=LedgerOfTest(clock=self.clock)
         )
         files = self.follower.lake.files = Files()
         files.folder = self.folder

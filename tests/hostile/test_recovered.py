@@ -21,7 +21,7 @@ from tests.mysql.reading import server
 from tests.outside import RecoveryOutcome, foresee, recover
 from tests.positions.fake import FakeServer
 from tests.positions.follower import SOURCE, Follower
-from tests.positions.interrupted import interrupted
+from tests.positions.interrupted import Crash, mortal
 from tests.positions.one_table import NOBODY
 
 
@@ -255,10 +255,6 @@ def test_a_ledger_that_holds_the_source_is_not_made_anew(history: History) -> No
     assert "lockstep adopt --source shop --reason" in caught.value.hint
 
 
-class _CutOff(Exception):
-    """The process ends."""
-
-
 @pytest.mark.parametrize("call", ["record_capture", "note_looked", "mark_merged", "acknowledge"])
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_what_was_cut_off_is_done_by_the_next(history: History, call: str, when: str) -> None:
@@ -274,14 +270,10 @@ def test_what_was_cut_off_is_done_by_the_next(history: History, call: str, when:
 
 def cut_off(history: History, moment: int, behind: int | None, call: str, when: str) -> None:
     follower = without_ledger(history, moment)
-
-    def cut() -> None:
-        raise _CutOff
-
     with (
-        interrupted(follower, call, cut, after=when == "after"),
         follower.leased() as lease,
-        pytest.raises(_CutOff),
+        pytest.raises(Crash),
+        mortal(follower, call, after=when == "after"),
     ):
         recover(follower.work(), lease, author="somebody", behind=behind)
     recovered(follower, behind)

@@ -1,13 +1,11 @@
 """Stands, each made once; every test has a source of its own on them.
 
-The memory twin and an embedded Postgres try the contract with every change, a server of
-Debian's with the soak.
+An embedded Postgres tries the contract with every change, a server of Debian's with the soak.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack
 from itertools import count
 
 import pytest
@@ -20,22 +18,14 @@ from resources.postgres.embedded import programs
 from tests.ledger.consuming import NAME, acknowledged
 from tests.ledger.made import ORDERS, STOCK
 from tests.ledger.servers import (
+    EACH_POSTGRES,
     Stand,
     debian_programs,
     debian_server,
-    embedded_server,
-    memory_stand,
     postgres_stand,
 )
 
-SERVER = pytest.param("server", marks=pytest.mark.soak)
 _SOURCES = count(1)
-
-
-@pytest.fixture(scope="session")
-def embedded_dsn(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with embedded_server(tmp_path_factory.mktemp("ledger")) as dsn:
-        yield dsn
 
 
 @pytest.fixture(scope="session")
@@ -55,21 +45,10 @@ def tcp_dsn() -> Iterator[str]:
         yield dsn
 
 
-@pytest.fixture(scope="session")
-def embedded_stand(embedded_dsn: str) -> Iterator[Stand]:
-    with postgres_stand(embedded_dsn) as stand:
-        yield stand
-
-
-@pytest.fixture(scope="session", params=["memory", "embedded", SERVER])
+@pytest.fixture(scope="session", params=EACH_POSTGRES)
 def stand(request: pytest.FixtureRequest) -> Iterator[Stand]:
-    if request.param == "memory":
-        yield memory_stand()
-    elif request.param == "embedded":
-        yield request.getfixturevalue("embedded_stand")
-    else:
-        with ExitStack() as opened:
-            yield opened.enter_context(postgres_stand(request.getfixturevalue("server_dsn")))
+    with postgres_stand(request.getfixturevalue(request.param)) as stand:
+        yield stand
 
 
 @pytest.fixture

@@ -53,43 +53,18 @@ def _connected(dsn: str) -> Connection:
     return connection
 
 
-def _rows(ledger: PostgresLedger, source: str) -> list[object]:
+def _rows(ledger: Ledger, source: str) -> list[object]:
     """All that the database has of a source but who held it and what was said of it."""
+    assert isinstance(ledger, PostgresLedger)
     with _connected(ledger._session.target.dsn).cursor() as cursor:
         cursor.execute("execute books (%s)", [source])
         return list(cursor.fetchall())
 
 
-def _books(ledger: Ledger, source: str) -> list[object]:
-    if isinstance(ledger, PostgresLedger):
-        return _rows(ledger, source)
-    batches = ledger.batches(source)
-    return [
-        batches,
-        [ledger.segments(batch.id) for batch in batches],
-        [ledger.source_parts(batch.id) for batch in batches],
-        [ledger.settled(source, batch.id) for batch in batches],
-        [ledger.version_set(source, batch.id) for batch in batches],
-        ledger.table_states(source),
-        ledger.last_versions(source),
-        ledger.newest_schemas(source),
-        ledger.schema_statements(source),
-        ledger.databases(source),
-        [ledger.table_events(source, batch.id) for batch in batches],
-        [ledger.snapshots(source, batch.id) for batch in batches],
-        ledger.pending(source),
-        ledger.open_loads(source),
-        ledger.open_orders(source),
-        ledger.open_intents(source),
-        ledger.open_prepared(source),
-        ledger.open_revision(source),
-    ]
-
-
 @contextmanager
 def refused(ledger: Ledger, lease: Lease, rule: str) -> Iterator[None]:
     """The block is refused by this rule and the books are as before."""
-    before = _books(ledger, lease.source)
+    before = _rows(ledger, lease.source)
     with pytest.raises(LedgerRefused, match=rf"\({rule}\)"):
         yield
-    assert _books(ledger, lease.source) == before
+    assert _rows(ledger, lease.source) == before

@@ -1,4 +1,4 @@
-"""The ledgers that the contract is tried on: in memory, embedded, a server of Debian's."""
+"""The ledgers that the contract is tried on: embedded, a server of Debian's."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 
 import psycopg2
@@ -23,8 +22,6 @@ from pipeline.ports.consumers import Consumers
 from pipeline.ports.ledger import Ledger
 from resources.postgres.embedded import EmbeddedServer
 from resources.postgres.ledger import open_ledger
-from tests.twins.books import MemoryBooks
-from tests.twins.ledger import MemoryLedger
 
 PASSWORD = "a canary"
 
@@ -42,13 +39,7 @@ class Stand:
     consumers: Consumers
     other_consumers: Consumers
     lose_lock: Callable[[str], None]
-    dsn: str | None
-
-
-def memory_stand() -> Stand:
-    books = MemoryBooks()
-    one, other = (MemoryLedger(lambda: datetime.now(UTC), books) for _ in range(2))
-    return Stand(one, other, one.consumers, other.consumers, one.lose_lock, None)
+    dsn: str
 
 
 @contextmanager

@@ -11,7 +11,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol, cast
 
@@ -31,11 +30,11 @@ from pipeline.runs.context import Progress, Unwatched, Workplace
 from pipeline.runs.merge import merge
 from pipeline.runs.run import RunRecord, RunSession
 from resources.postgres.ledger import PostgresLedger, open_ledger
+from tests import fix_ledger
 from tests.chance import by_chance
+from tests.fix_ledger import LedgerOfTest
 from tests.positions.fake import FakeServer
 from tests.positions.follower import Follower
-from tests.twins.books import MemoryBooks
-from tests.twins.ledger import MemoryLedger
 
 UUID = "1aaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa"
 DATABASE = "lockstep_gone"
@@ -56,7 +55,7 @@ WRITES = frozenset(
 class Database(Protocol):
     """Where a ledger's books are, and what may happen to it."""
 
-    def open(self) -> MemoryLedger | PostgresLedger: ...
+    def open(self) -> PostgresLedger: ...
 
     def go(self) -> None: ...
 
@@ -66,19 +65,18 @@ class Database(Protocol):
 
 
 @dataclass
-class Memory:
-    """Books in memory that nobody may reach for a while."""
+class Away:
+    """One that nobody may reach for a while, in each call by itself."""
 
-    books: MemoryBooks = field(default_factory=MemoryBooks)
+    there: fix_ledger.Database = field(default_factory=fix_ledger.Database)
     gone: bool = False
 
-    def open(self) -> MemoryLedger:
-        return MemoryLedger(lambda: datetime.now(UTC), self.books)
+    def open(self) -> PostgresLedger:
+        return LedgerOfTest(self.there)
 
     def go(self) -> None:
         self.gone = True
-        for source in self.books.leases:
-            self.open().lose_lock(source)
+        LedgerOfTest(self.there).lose_lock("shop")
 
     def come_back(self) -> None:
         self.gone = False
@@ -172,7 +170,7 @@ class Site:
     due: int
     act: Act
     calls: list[str] = field(default_factory=list)
-    opened: MemoryLedger | PostgresLedger | None = None
+    opened: PostgresLedger | None = None
 
     def ledger(self) -> Ledger:
         if self.opened is None:
@@ -183,7 +181,7 @@ class Site:
         raise AssertionError("no step asks for them")
 
     def reopen_ledger(self) -> None:
-        if isinstance(self.opened, PostgresLedger):
+        if self.opened is not None:
             self.opened.close()
         self.opened = None
 
@@ -239,8 +237,7 @@ class Shop:
         assert len({gtid for gtid, *_ in marks}) == self.server.number
         ledger = self.database.open()
         states = {batch.state for batch in ledger.batches(self.source, limit=1000)}
-        if isinstance(ledger, PostgresLedger):
-            ledger.close()
+        ledger.close()
         assert states <= {BatchState.ACKNOWLEDGED, BatchState.ABANDONED}
 
     def write(self) -> None:
@@ -343,7 +340,7 @@ def test_the_ledger_is_gone_at_any_call(chosen: Chosen, behind: bool) -> None:
     """Tried three times, then exit code 3; once it is back the next run ends with all there,
     nothing doubled. Also where a call that writes is carried out and its answer is lost: nobody
     knows whether it was."""
-    shop = opened(Memory(), "shop")
+    shop = opened(Away(), "shop")
     for due in _calls(shop, chosen):
         _gone(shop, due, behind=behind)
 

@@ -1,6 +1,6 @@
 """Random histories whose old batches go: whatever is asked of the rest is answered as before.
 
-Belongs here: the ledger alone, in memory and in Postgres. Does not: up to which batch changes go,
+Belongs here: the ledger alone. Does not: up to which batch changes go,
 and runs, replays and rebuilds on what is left (`tests/positions/test_forgotten.py`).
 """
 
@@ -294,7 +294,7 @@ def test_what_is_kept_is_told_as_before(stand: Stand, source: str, seed: int, st
             n for n, one in kept.items() if one.start_decision and _live(one) and n < through
         } <= old
         assert past.prune(through, _END) == 0
-        assert stand.dsn is None or run(stand.dsn, _IDLE.format(source, through)) == [(0,)]
+        assert run(stand.dsn, _IDLE.format(source, through)) == [(0,)]
     assert len(past.ledger.unfinished_notes(source)) == 0
 
 

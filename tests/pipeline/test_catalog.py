@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from typing import Any, cast
 
 import pyarrow as pa
@@ -23,8 +22,8 @@ from pipeline.runs.registering.register import differences, register
 from pipeline.schema.history import SchemaStatement
 from pipeline.table import TableName
 from pipeline.table_state import TableCondition, TableState
+from tests.fix_ledger import LedgerOfTest
 from tests.twins.catalog import MemoryCatalog
-from tests.twins.ledger import MemoryLedger
 
 SOURCE = "shop"
 AT = Coordinates(LogFile("binlog", 1), 4)
@@ -188,11 +187,11 @@ class Source:
         self.statements.append(logged)
 
 
-class _Ledger(MemoryLedger):
+class _Ledger(LedgerOfTest):
     """Whose tables are those of the source."""
 
     def __init__(self, of: Source) -> None:
-        super().__init__(lambda: datetime.now(UTC))
+        super().__init__()
         self._of = of
 
     def table_states(self, source: str) -> dict[TableName, TableState]:

@@ -37,16 +37,12 @@ def shop(mysql: MySqlStand, database: str) -> Follower:
 
 
 def everything(follower: Follower) -> dict[str, object]:
-    """What the books, the lake and the spool hold; their values never change."""
-    books, lake = follower.ledger.books, follower.lake
-    held = {
-        field.name: getattr(of, field.name)
-        for of in (books, lake)
-        for field in fields(of)
-        if field.name not in ("turn", "lock")
-    }
+    """What the ledger, the lake and the spool hold; their values never change."""
+    lake = follower.lake
+    held = {one.name: getattr(lake, one.name) for one in fields(lake) if one.name != "lock"}
     return {
         **{name: copy.copy(content) for name, content in held.items()},
+        "ledger": follower.ledger.content(),
         "prepared files": dict(follower.spool.files),
         "scratch files": len(follower.spool.made),
     }

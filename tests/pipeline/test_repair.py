@@ -22,6 +22,7 @@ from pipeline.table_state import TableCondition
 from pipeline.tables import TablePatterns
 from resources.mysql.connection import ConnectionSettings
 from resources.mysql.server import MySqlServer
+from tests.fix_ledger import LedgerOfTest
 from tests.ledger.made import (
     ORDERS,
     STOCK,
@@ -36,7 +37,6 @@ from tests.ledger.made import (
 from tests.twins.changelog import MemoryChangelog
 from tests.twins.claims import MemoryClaims
 from tests.twins.lake import MemoryLake
-from tests.twins.ledger import MemoryLedger
 from tests.twins.mirrors import MemoryMirrors
 from tests.twins.segments import MemorySegments
 from tests.twins.spool import MemorySpool
@@ -46,10 +46,10 @@ SCHEMA = pa.schema([pa.field("id", pa.int64())])
 
 @dataclass
 class Stand:
-    """A source whose server is never asked; ledger and lake in memory."""
+    """A source whose server is never asked; its lake is in memory."""
 
     lease: Lease
-    ledger: MemoryLedger
+    ledger: LedgerOfTest
     lake: MemoryLake = field(default_factory=MemoryLake)
     spool: MemorySpool = field(default_factory=MemorySpool)
 
@@ -112,7 +112,7 @@ class Stand:
 
 @pytest.fixture
 def stand() -> Iterator[Stand]:
-    ledger = MemoryLedger(lambda: datetime.now(UTC))
+    ledger = LedgerOfTest()
     with ledger.lock("shop", "a test", None) as lease:
         yield Stand(lease, ledger)
 

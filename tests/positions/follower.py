@@ -1,4 +1,4 @@
-"""A source followed run by run: a real server, the books and the lake in memory.
+"""A source followed run by run: a real server, a ledger on Postgres, the lake in memory.
 
 Belongs here: a source's steps as a run performs them, and what the lake shows afterwards.
 Does not: servers (`servers`), what is to be true (the tests).
@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, TypeAlias
 
 from pipeline.batch import Batch, Cursor
 from pipeline.bounds import Budget
@@ -28,11 +28,10 @@ from pipeline.source_plan import SnapshotPlan, SourcePlan, StandbyPlan
 from pipeline.table import TableName
 from pipeline.table_state import Extent, TableState
 from pipeline.tables import NamePatterns, TablePatterns
-from tests.twins.books import MemoryBooks
+from tests.fix_ledger import Content, LedgerOfTest
 from tests.twins.changelog import MemoryChangelog
 from tests.twins.claims import MemoryClaims
 from tests.twins.lake import MemoryLake
-from tests.twins.ledger import MemoryLedger
 from tests.twins.mirrors import MemoryMirrors
 from tests.twins.segments import MemorySegments
 from tests.twins.spool import MemorySpool
@@ -41,6 +40,9 @@ SET_PAUSES = [1.0] * 30
 """How long a run waits for a server's set that never has what was read from it."""
 
 SOURCE = "shop"
+
+KeptLedger: TypeAlias = Content
+"""A copy of a ledger, to be put back."""
 
 
 class Noted(Unwatched):
@@ -64,7 +66,7 @@ class Follower:
     budget: Budget = field(default_factory=Budget)
     standby: StandbyPlan | None = None
     lake_policies: LakePolicies = field(default_factory=LakePolicies)
-    ledger: MemoryLedger = field(default_factory=lambda: MemoryLedger(lambda: datetime.now(UTC)))
+    ledger: LedgerOfTest = field(default_factory=LedgerOfTest)
     lake: MemoryLake = field(default_factory=MemoryLake)
     spool: MemorySpool = field(default_factory=MemorySpool)
     pauses: list[float] = field(default_factory=list)
@@ -124,30 +126,29 @@ class Follower:
 
     def lose_ledger(self) -> None:
         """There is an empty one in its place: `.lockstep` was deleted."""
-        self.ledger = MemoryLedger(self.ledger.clock, MemoryBooks())
+        self.ledger = LedgerOfTest(clock=self.ledger.told_clock)
 
     def kept_ledger(self) -> KeptLedger:
         """A copy of it as it is now."""
-        return KeptLedger(_copied(self.ledger.books))
+        return self.ledger.content()
 
     def restore_ledger(self, kept: KeptLedger) -> None:
         """The copy takes its place, and nobody holds the lock."""
-        books = _copied(kept.books)
-        books.leases.clear()
-        self.ledger = MemoryLedger(self.ledger.clock, books)
+        self.ledger = LedgerOfTest.of(kept, clock=self.ledger.told_clock)
 
     def recorded_segments(self) -> Mapping[int, tuple[Segment, ...]]:
         """The captured files that the ledger has on record, by batch."""
-        return self.ledger.books.segments
+        found: dict[int, tuple[Segment, ...]] = {}
+        for batch, segment in self.ledger.recorded(SOURCE):
+            found[batch] = (*found.get(batch, ()), segment)
+        return found
 
     def record_otherwise(self, batch: int, at: int, size: int, sha256: str) -> None:
         """Have the ledger believe another content of the only file of a segment, as if a defect had
         written that."""
-        segments = list(self.ledger.books.segments[batch])
-        [file] = segments[at].files
-        wrong = replace(file, size=size, sha256=sha256)
-        segments[at] = replace(segments[at], files=(wrong,))
-        self.ledger.books.segments[batch] = tuple(segments)
+        segment = self.recorded_segments()[batch][at]
+        [file] = segment.files
+        self.ledger.misrecord(batch, segment.table, replace(file, size=size, sha256=sha256))
 
     # What the ledger has: they ask it here.
 
@@ -189,24 +190,6 @@ class Follower:
 
     def last_rule(self) -> str:
         return self.ledger.decisions(SOURCE, limit=1)[0].decision.rule
-
-
-@dataclass(frozen=True, slots=True)
-class KeptLedger:
-    """A copy of a ledger, to be put back."""
-
-    books: MemoryBooks
-
-
-def _copied(books: MemoryBooks) -> MemoryBooks:
-    copied = {
-        one.name: getattr(books, one.name)
-        if one.name == "identity"
-        else getattr(books, one.name).copy()
-        for one in fields(books)
-        if one.name != "turn"
-    }
-    return MemoryBooks(**copied)
 
 
 def by_time(seconds: int) -> StartPolicies:

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from typing import Any, cast
 
 from tests.chance import by_chance
+from tests.fix_ledger import LedgerOfTest
 from tests.positions.follower import Follower
-from tests.twins.ledger import MemoryLedger
 
 
 class Crash(BaseException):
@@ -19,7 +19,7 @@ class Interrupted:
     """`act` happens before or after each call of `step`."""
 
     def __init__(
-        self, ledger: MemoryLedger, step: str, act: Callable[[], None], *, after: bool = False
+        self, ledger: LedgerOfTest, step: str, act: Callable[[], None], *, after: bool = False
     ) -> None:
         self._ledger = ledger
         self._step = step
@@ -48,7 +48,7 @@ def interrupted(
 ) -> Iterator[None]:
     """`act` happens in each call of a step by this follower."""
     ledger = follower.ledger
-    follower.ledger = cast("MemoryLedger", Interrupted(ledger, step, act, after=after))
+    follower.ledger = cast("LedgerOfTest", Interrupted(ledger, step, act, after=after))
     try:
         yield
     finally:

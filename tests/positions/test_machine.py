@@ -21,9 +21,9 @@ from pipeline.batch import Batch, BatchState
 from pipeline.decisions import Continuity
 from pipeline.errors import LockstepError
 from pipeline.ports.source import SourceServer
+from tests.fix_ledger import LedgerOfTest
 from tests.positions.fake import FakeServer
 from tests.positions.follower import SOURCE, Follower, by_time
-from tests.twins.ledger import MemoryLedger
 
 UUIDS = [f"{n}aaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa" for n in range(1, 4)]
 Writes = list[tuple[int, int | None]]
@@ -61,7 +61,7 @@ class Crash(BaseException):
 class Mortal:
     """A ledger whose process dies before or after one of its calls."""
 
-    def __init__(self, ledger: MemoryLedger, step: str, *, after: bool) -> None:
+    def __init__(self, ledger: LedgerOfTest, step: str, *, after: bool) -> None:
         self._ledger = ledger
         self._step = step
         self._after = after
@@ -169,7 +169,7 @@ class SourceMachine(RuleBasedStateMachine):
     def crash(self, writes: Writes, step: str, after: bool) -> None:
         self._write(writes)
         ledger = self.follower.ledger
-        self.follower.ledger = cast("MemoryLedger", Mortal(ledger, step, after=after))
+        self.follower.ledger = cast("LedgerOfTest", Mortal(ledger, step, after=after))
         try:
             self.follower.run()
         except (Crash, LockstepError):
@@ -190,13 +190,13 @@ class SourceMachine(RuleBasedStateMachine):
     def acknowledged_ranges_are_contiguous_or_explained(self) -> None:
         if not hasattr(self, "follower"):
             return
-        books = self.follower.ledger.books
-        done = books.of_source(SOURCE, BatchState.ACKNOWLEDGED)
+        batches = {one.id: one for one in self.follower.ledger.batches(SOURCE, limit=1000)[::-1]}
+        done = [one for one in batches.values() if one.state is BatchState.ACKNOWLEDGED]
         for batch in done:
             if batch.follows is None:
                 assert batch is done[0]
             else:
-                self._goes_on(books.batches[batch.follows], batch)
+                self._goes_on(batches[batch.follows], batch)
 
     def _goes_on(self, before: Batch, batch: Batch) -> None:
         assert before.state is BatchState.ACKNOWLEDGED
@@ -222,10 +222,12 @@ class SourceMachine(RuleBasedStateMachine):
     def nothing_is_acknowledged_before_it_is_merged(self) -> None:
         if not hasattr(self, "follower"):
             return
-        books = self.follower.ledger.books
-        for batch in books.of_source(SOURCE, BatchState.ACKNOWLEDGED):
-            assert batch.merged_at is not None
-            assert not books.waiting(batch)
+        ledger = self.follower.ledger
+        waiting = {batch for some in ledger.pending(SOURCE).values() for batch in some}
+        for batch in ledger.batches(SOURCE, limit=1000):
+            if batch.state is BatchState.ACKNOWLEDGED:
+                assert batch.merged_at is not None
+                assert batch.id not in waiting
 
     def _mirror(self) -> dict[int, int]:
         return {row["id"]: row["v"] for row in self.follower.mirror("shop.t")}

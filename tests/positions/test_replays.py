@@ -129,10 +129,9 @@ class Chance:
 
     def wrongly_recorded(self) -> set[str]:
         """Return the tables of which the ledger still has a miscaptured file."""
-        segments = [one for some in self.tried.ledger.books.segments.values() for one in some]
         return {
             segment.table.name
-            for segment in segments
+            for _, segment in self.tried.ledger.recorded(SOURCE)
             if any(file.sha256 in self.miscaptured for file in segment.files)
         }
 
@@ -195,12 +194,10 @@ class Chance:
     def miscapture(self) -> None:
         """A capture of before wrote other values than the log has, and the ledger and the lake
         both believe them."""
-        books, lake = self.tried.ledger.books, self.tried.lake
-        found = [(b, at) for b, some in sorted(books.segments.items()) for at in range(len(some))]
+        lake, found = self.tried.lake, self.tried.ledger.recorded(SOURCE)
         if not found or not self.acknowledged():
             return
-        batch, at = self.random.choice(found)
-        segment = books.segments[batch][at]
+        batch, segment = self.random.choice(found)
         [file] = segment.files
         version = self.tried.ledger.schema_version(SOURCE, segment.table, segment.schema_version)
         folder = changelog_path(SOURCE, segment.table, version.generation)
@@ -213,9 +210,8 @@ class Chance:
         size, digest = print_of(rows)
         lake.files[path] = rows
         self.miscaptured.add(digest)
-        wrongly = replace(segment, files=(replace(file, size=size, sha256=digest),))
-        segments = books.segments[batch]
-        books.segments[batch] = (*segments[:at], wrongly, *segments[at + 1 :])
+        wrongly = replace(file, size=size, sha256=digest)
+        self.tried.ledger.misrecord(batch, segment.table, wrongly)
 
     def damage_row(self) -> None:
         """A row of some mirror has another value, or is gone."""

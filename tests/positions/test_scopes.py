@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
-from pipeline.decisions import Decision, RecordedDecision
 from pipeline.table import TableName
 from pipeline.table_state import TableCondition
 from tests.fix_mysql import MySqlStand
@@ -12,6 +9,12 @@ from tests.mysql.reading import server
 from tests.positions.follower import SOURCE, Follower
 
 _IDLE_RUNS = 10_001
+_IDLE = """
+insert into lockstep.decisions (source, token, kind, rule, reason, facts, author)
+select source, token, 'idle', 'nothing-to-do', 'nothing was written', '{}', ''
+from (select source, max(token) as token from lockstep.leases group by source) newest,
+    generate_series(1, %s)
+"""
 
 
 def test_however_long_ago_that_was(mysql: MySqlStand, database: str) -> None:
@@ -26,11 +29,7 @@ def test_however_long_ago_that_was(mysql: MySqlStand, database: str) -> None:
         follower.run()
         mysql.execute(*(f"insert into {name} values ({row})" for name in "ab"), database=database)
         follower.run()
-        idle = Decision("idle", "nothing-to-do", "nothing was written")
-        follower.ledger.books.decisions += [
-            (SOURCE, RecordedDecision(10**6 + number, datetime.now(UTC), idle))
-            for number in range(_IDLE_RUNS)
-        ]
+        follower.ledger.database.tell(_IDLE, _IDLE_RUNS)
     states = follower.ledger.table_states(SOURCE)
     assert states[a].condition is TableCondition.QUARANTINED
     assert "left it out" in (states[a].reason or "")

@@ -1,0 +1,227 @@
+"""Ledgers for the tests: each a database of its own, on one Postgres of the process that does not
+wait for a disk, from the first test that needs one on.
+
+A database goes back to the others when its ledger and whoever keeps it are gone, and is emptied for
+the next test. What is in a ledger at a moment can be kept, and another one made of it.
+"""
+
+from __future__ import annotations
+
+import io
+import shutil
+import tempfile
+import weakref
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cache
+from itertools import count
+from pathlib import Path
+from typing import Any, Final
+
+import psycopg2
+import pytest
+from psycopg2.extensions import connection as Connection
+from psycopg2.extensions import make_dsn
+
+from pipeline.decisions import Lease
+from pipeline.segment import Segment, SegmentFile, SourceTable
+from pipeline.table import TableName
+from resources.postgres.connection import LedgerAddress
+from resources.postgres.embedded import EmbeddedServer
+from resources.postgres.ledger import PostgresLedger, open_ledger
+
+_OF_SOURCE: Final = """
+update lockstep.source_files set size = %s, sha256 = %s where path = %s and batch = %s and name = %s
+"""
+_OF_TABLE: Final = """
+update lockstep.{} f set size = %s, sha256 = %s
+from lockstep.segments s
+where f.segment = s.id and f.path = %s and s.batch = %s and (s.database, s.name) = (%s, %s)
+"""
+
+Clock = Callable[[], datetime]
+
+QUICKLY: Final = {"fsync": "off", "full_page_writes": "off", "max_connections": "200"}
+_STARTED: list[tuple[EmbeddedServer, Path]] = []
+_FREE: list[str] = []
+_NUMBERS = count(1)
+_TEMPLATE: Final = "template_ledger"
+_OPTIONS: Final = "-c search_path=clock,pg_catalog"
+_CLOCK: Final = """
+create schema clock;
+create table clock.moment (at timestamptz);
+insert into clock.moment values (null);
+create function clock.clock_timestamp() returns timestamptz language sql volatile as $$
+    select coalesce((select at from clock.moment), pg_catalog.clock_timestamp())
+$$;
+"""
+"""A clock that a test may set: it stands before Postgres' own on the search path."""
+
+_TABLES = """
+select c.relname from pg_class c
+where c.relnamespace = 'lockstep'::regnamespace and c.relkind = 'r'
+  and c.relname <> 'schema_migrations'
+order by c.relname
+"""
+_SEQUENCES = """
+select sequencename, last_value from pg_sequences where schemaname = 'lockstep' order by 1
+"""
+
+
+@cache
+def server_dsn() -> str:
+    """The server's own database; it has a ledger's as a template besides."""
+    folder = Path(tempfile.mkdtemp(prefix="ledgers-"))
+    server = EmbeddedServer(folder, QUICKLY)
+    _STARTED.append((server, folder))
+    with closing(_connected(server.dsn)) as connection, connection.cursor() as cursor:
+        cursor.execute(f"create database {_TEMPLATE}")
+    template = make_dsn(server.dsn, dbname=_TEMPLATE)
+    with closing(_connected(template)) as connection, connection.cursor() as cursor:
+        cursor.execute(_CLOCK)
+    open_ledger(make_dsn(template, options=_OPTIONS), Path()).close()
+    return server.dsn
+
+
+def pytest_unconfigure() -> None:
+    for server, folder in _STARTED:
+        server.close()
+        shutil.rmtree(folder)
+    _STARTED.clear()
+
+
+def _connected(dsn: str) -> Connection:
+    connection = psycopg2.connect(dsn)
+    connection.autocommit = True
+    return connection
+
+
+class Database:
+    """One for a ledger, empty at first; those who keep it share it."""
+
+    def __init__(self) -> None:
+        if _FREE:
+            name = _FREE.pop()
+            self.dsn = make_dsn(server_dsn(), dbname=name)
+            self._empty(name)
+        else:
+            name = f"ledger{next(_NUMBERS)}"
+            with closing(_connected(server_dsn())) as connection, connection.cursor() as cursor:
+                cursor.execute(f"create database {name} template {_TEMPLATE}")
+            self.dsn = make_dsn(server_dsn(), dbname=name)
+        weakref.finalize(self, _FREE.append, name)
+
+    def _empty(self, name: str) -> None:
+        """Whoever is still connected is of a test that is over."""
+        others = "from pg_stat_activity where datname = %s and pid <> pg_backend_pid()"
+        with closing(_connected(self.dsn)) as connection, connection.cursor() as cursor:
+            cursor.execute(f"select pg_terminate_backend(pid, 5000) {others}", [name])
+            cursor.execute(_SEQUENCES)
+            counted = [name for name, last in cursor.fetchall() if last is not None]
+            cursor.execute(_TABLES)
+            tables = [name for (name,) in cursor.fetchall()]
+            cursor.execute(
+                "set session_replication_role = replica;"
+                + "".join(f"delete from lockstep.{name};" for name in tables)
+                + "".join(f"select setval('lockstep.{name}', 1, false);" for name in counted)
+                + "update clock.moment set at = null;"
+                + "insert into lockstep.ledger (id) values (gen_random_uuid())"
+            )
+
+    def tell(self, statement: str, *values: object) -> list[Any]:
+        """Run a statement that no rule of the ledger looks at."""
+        with closing(_connected(self.dsn)) as connection, connection.cursor() as cursor:
+            cursor.execute("set session_replication_role = replica")
+            cursor.execute(statement, values)
+            return cursor.fetchall() if cursor.description else []
+
+
+@dataclass(frozen=True)
+class Content:
+    """All that a ledger has at a moment: the rows of each table, and the numbers given so far."""
+
+    rows: Mapping[str, str]
+    numbers: Mapping[str, int]
+
+
+class LedgerOfTest(PostgresLedger):
+    """A ledger on a database of its own, or on one that another ledger has too. `clock`: what its
+    moments are, set whenever a lease is taken; the machine's without one."""
+
+    def __init__(self, database: Database | None = None, clock: Clock | None = None) -> None:
+        self.database = Database() if database is None else database
+        self.told_clock = clock
+        dsn = make_dsn(self.database.dsn, options=_OPTIONS)
+        super().__init__(LedgerAddress(dsn, "a ledger of the tests"))
+
+    @contextmanager
+    def lock(
+        self, source: str, holder: str, dagster_run: str | None, *, in_dagster: bool = False
+    ) -> Iterator[Lease]:
+        self._set_clock()
+        with super().lock(source, holder, dagster_run, in_dagster=in_dagster) as lease:
+            yield lease
+
+    def clock(self) -> datetime:
+        self._set_clock()
+        return super().clock()
+
+    def _set_clock(self) -> None:
+        if self.told_clock is not None:
+            self.database.tell("update clock.moment set at = %s", self.told_clock())
+
+    @classmethod
+    def of(cls, content: Content, clock: Clock | None = None) -> LedgerOfTest:
+        """One that has what another one had; nobody holds its sources."""
+        ledger = cls(clock=clock)
+        with closing(_connected(ledger.database.dsn)) as connection, connection.cursor() as cursor:
+            cursor.execute("set session_replication_role = replica; delete from lockstep.ledger")
+            for table, rows in content.rows.items():
+                cursor.copy_expert(f"copy lockstep.{table} from stdin", io.StringIO(rows))
+            for name, last in content.numbers.items():
+                cursor.execute(f"select setval('lockstep.{name}', {last})")
+        return ledger
+
+    def content(self) -> Content:
+        rows = {}
+        with closing(_connected(self.database.dsn)) as connection, connection.cursor() as cursor:
+            cursor.execute(_TABLES)
+            for (table,) in cursor.fetchall():
+                copied = io.StringIO()
+                cursor.copy_expert(f"copy lockstep.{table} to stdout", copied)
+                if copied.tell():
+                    rows[table] = copied.getvalue()
+            cursor.execute(_SEQUENCES)
+            return Content(rows, {name: last for name, last in cursor.fetchall() if last})
+
+    def recorded(self, source: str) -> list[tuple[int, Segment]]:
+        """The segments of all batches, each with its batch's number."""
+        asked = "select distinct batch from lockstep.segments where source = %s order by 1"
+        batches = [batch for (batch,) in self.database.tell(asked, source)]
+        return [(batch, segment) for batch in batches for segment in self.segments(batch)]
+
+    def misrecord(self, batch: int, table: TableName | SourceTable, file: SegmentFile) -> None:
+        """Believe that the batch's file of that path, of a table, has this size and content."""
+        told = (file.size, file.sha256, file.path, batch)
+        if isinstance(table, SourceTable):
+            self.database.tell(_OF_SOURCE, *told, table.value)
+            return
+        for files in ("segment_files", "revised_files"):
+            of_table = _OF_TABLE.format(files)
+            self.database.tell(of_table, *told, table.database, table.name)
+
+    def lose_lock(self, source: str) -> None:
+        """What the end of the connection does that holds a source's lock."""
+        self.database.tell(
+            "select pg_terminate_backend(backend_pid, 5000) from lockstep.leases"
+            " where source = %s order by token desc limit 1",
+            source,
+        )
+
+
+@pytest.fixture(scope="session")
+def embedded_dsn() -> str:
+    """The Postgres of this process."""
+    return server_dsn()
