@@ -14,6 +14,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
 from pipeline.errors import ConfigurationError
+from pipeline.json_values import to_json
 
 if TYPE_CHECKING:
     from pipeline.snapshot.progress import LoadProgress
@@ -66,7 +67,7 @@ class JsonLog:
     def tell(self, level: str, message: str, **fields: Any) -> None:
         told = {"time": datetime.now(UTC).isoformat(timespec="milliseconds"), "level": level}
         told |= {name: value for name, value in fields.items() if value is not None}
-        line = json.dumps({**told, "message": message}, ensure_ascii=False, default=str)
+        line = json.dumps(to_json({**told, "message": message}), ensure_ascii=False)
         record = logging.makeLogRecord({"msg": line, "levelno": logging.INFO})
         for handler in self._handlers:
             handler.handle(record)
@@ -94,7 +95,8 @@ class ProgressLines:
 
     def load(self, tables: Sequence[LoadProgress]) -> None:
         for table in tables:
-            self._step("load", str(table.table), rows=table.done, estimated_rows=table.estimated)
+            rows = {"rows": table.rows, "estimated_rows": table.estimated_rows}
+            self._step("load", str(table.table), **rows)
 
     def merge(self, *, done: int, total: int, table: TableName | None) -> None:
         if table is not None:

@@ -1,7 +1,7 @@
 """How sources stand, as numbers for a monitoring system.
 
 Belongs here: which number stands for what. Does not: gathering them (`commands.metrics`), what a
-person reads (`status_report`). All are gauges, so that OpenMetrics and the older text format of
+person reads (`commands.status`). All are gauges, so that OpenMetrics and the older text format of
 Prometheus, which the node exporter's textfile collector reads, are the same text but for its last
 line. There is a line for each source, never one for each table: a source may have ten thousand.
 """

@@ -100,9 +100,9 @@ def _foresee(context: CommandContext, source: str, order: PartOrder, rows: int) 
 
 def _tell(context: CommandContext, order: PartOrder, told: dict[str, Any]) -> None:
     found = told["refreshed"].get(str(order.table))
-    stopped = {one["table"] for one in told["quarantined"]}
-    if found is not None and str(order.table) not in stopped:
+    stopped = {quarantine.table for quarantine in told["quarantined"]}
+    if found is not None and order.table not in stopped:
         context.say(
-            f"{order.table}: {counted(found['read'], 'row')} read again, "
-            f"{counted(found['gone'], 'row')} of the mirror gone at the source and deleted"
+            f"{order.table}: {counted(found.read, 'row')} read again, "
+            f"{counted(found.gone, 'row')} of the mirror gone at the source and deleted"
         )

@@ -8,9 +8,6 @@ from typing import Any, Final
 from lockstep.context import CommandContext
 from lockstep.report import (
     counted,
-    error_json,
-    position_json,
-    quarantined_json,
     show_quarantined,
     show_table,
 )
@@ -38,9 +35,9 @@ def plan_json(plan: RunPlan) -> dict[str, Any]:
         "start": _start_json(plan.start) if plan.start else None,
         "seconds": None if plan.seconds is None else round(plan.seconds, 1),
         **(_reading_json(plan.reading) if plan.reading else {"end": None}),
-        "already_quarantined": quarantined_json(plan.quarantined),
+        "already_quarantined": plan.quarantined,
         "busy": plan.busy.holder if plan.busy else None,
-        **({"error": error_json(plan.refusal)} if plan.refusal else {}),
+        **({"error": plan.refusal} if plan.refusal else {}),
     }
 
 
@@ -48,7 +45,7 @@ def _start_json(start: PlannedStart) -> dict[str, Any]:
     return {
         "rule": start.rule,
         "reason": start.reason,
-        "position": position_json(start.position),
+        "position": start.position,
         "continuity": start.continuity.value if start.continuity else None,
         "gap_tables": list(start.gap_tables),
     }
@@ -91,7 +88,7 @@ def _returns_json(returns: ReturnPlan) -> list[dict[str, Any]]:
 def _reading_json(reading: PlannedReading) -> dict[str, Any]:
     largest = reading.largest
     return {
-        "end": position_json(reading.end),
+        "end": reading.end,
         "ends_because": reading.why,
         "runs": reading.runs,
         "transactions": reading.transactions,
@@ -123,7 +120,7 @@ def _reading_json(reading: PlannedReading) -> dict[str, Any]:
         else {"position": str(largest.at), "bytes": largest.log_bytes, "rows": largest.rows},
         "passed_statements": list(reading.passed),
         "rereads": {str(table): why for table, why in reading.rereads.items()},
-        "quarantined": quarantined_json(reading.quarantined),
+        "quarantined": reading.quarantined,
     }
 
 

@@ -88,8 +88,8 @@ class LiveProgress:
         self._show("search", read_bytes, total_bytes, told)
 
     def load(self, tables: Sequence[LoadProgress]) -> None:
-        done = sum(table.done for table in tables)
-        total = sum(max(table.done, table.estimated or 0) for table in tables)
+        done = sum(table.rows for table in tables)
+        total = sum(max(table.rows, table.estimated_rows or 0) for table in tables)
         reading = [table for table in tables if not table.finished]
         told = reading[0].sentence() if len(reading) == 1 else f"{done:,} of about {total:,} rows"
         self._show("read tables", done, total, told)

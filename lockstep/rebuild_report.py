@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from lockstep.context import CommandContext
-from lockstep.report import counted, rounded
+from lockstep.report import counted
 from pipeline.runs.rebuilding.rebuild import RebuildReport
 
 
@@ -74,5 +74,5 @@ def rebuild_json(report: RebuildReport) -> dict[str, Any]:
         "into": report.into,
         "delta_version": report.delta_version,
         "rows": report.rows,
-        "seconds": rounded(report.seconds),
+        "seconds": report.seconds,
     }

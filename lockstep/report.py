@@ -5,133 +5,66 @@ Values in, text or JSON out; nothing here asks anybody anything.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from lockstep.context import CommandContext
-from pipeline.batch import Requests
-from pipeline.changes.extents import cure, told
 from pipeline.errors import LockstepError
-from pipeline.position import Position
+from pipeline.proof.proven import TableProof
 from pipeline.segment import RowCounts
 from pipeline.shown import NAMED, listed, shown
-from pipeline.snapshot.progress import LoadProgress
 from pipeline.table_state import Extent, Quarantine
 
 if TYPE_CHECKING:
-    from pipeline.runs.reports import MergeReport, Refreshed
+    from pipeline.runs.registering.outcome import CatalogReport
+    from pipeline.runs.reports import MergeReport
     from pipeline.runs.run import RunRecord
-
-
-def error_json(error: LockstepError) -> dict[str, Any]:
-    return {"kind": type(error).__name__, "message": error.message, "hint": error.hint}
 
 
 def refused(
     context: CommandContext, source: str, error: LockstepError
 ) -> tuple[int, dict[str, Any]]:
-    """A refusal of one source, told: the exit code, and the JSON of every command."""
+    """Tell a person of a refusal of one source; its exit code, and what `--json` says of it."""
     context.note(f"{source}: {error.message}\nhint: {error.hint}")
-    return error.recovery.exit_code, {"error": error_json(error)}
+    return error.recovery.exit_code, {"error": error}
 
 
-def position_json(position: Position | None) -> dict[str, Any] | None:
-    if position is None:
-        return None
-    committed = position.committed_at
-    return {
-        "file": str(position.at.file),
-        "offset": position.at.offset,
-        "gtid_set": str(position.gtid_set),
-        "committed_at": committed.isoformat() if committed else None,
-    }
-
-
-def quarantined_json(tables: Iterable[Quarantine]) -> list[dict[str, Any]]:
-    return [
-        {
-            "table": str(table.table),
-            "reason": table.reason,
-            "hint": table.hint,
-            "position": table.position,
-        }
-        for table in tables
-    ]
-
-
-def partial_json(tables: Iterable[Extent]) -> list[dict[str, Any]]:
-    return [
-        {"table": str(table.table), "begins": str(table.begins), "hint": cure(table.table)}
-        for table in tables
-    ]
-
-
-def loading_json(tables: Iterable[LoadProgress]) -> dict[str, dict[str, Any]]:
-    """Tables whose rows are being read from the source: rows so far, and what is left."""
-    return {
-        str(table.table): {
-            "rows": table.done,
-            "estimated_rows": table.estimated,
-            "percent": table.percent,
-            "remaining_seconds": rounded(table.remaining),
-        }
-        for table in tables
-    }
-
-
-def run_json(record: RunRecord, lake: str) -> dict[str, Any]:
-    """`run --json` of one source; parts that were not reached are null."""
+def run_values(record: RunRecord, lake: str) -> dict[str, Any]:
+    """What `run --json` says of one source; of steps that were not reached nothing, or null."""
     captured, merged, done = record.captured, record.merged, record.acknowledged
-    quarantined = done.quarantined if done else ()
-    held = done.held if done else {}
+    loading, loaded = (captured.loading, captured.loaded) if captured else ((), ())
+    refreshed = captured.refreshed if captured else None
     return {
         "batch": captured.batch if captured else None,
-        "start": position_json(captured.start) if captured else None,
-        "end": position_json(captured.end) if captured else None,
-        "acknowledged": position_json(done.position) if done else None,
+        "start": captured.start if captured else None,
+        "end": captured.end if captured else None,
+        "acknowledged": done.position if done else None,
         "transactions": captured.transactions if captured else 0,
         "rows": captured.rows if captured else 0,
         "bytes": captured.log_bytes if captured else 0,
         "passed_statements": captured.passed if captured else 0,
-        "requests": requests_json(record.requests),
-        "seconds": _seconds(record),
-        "tables": tables_json(merged, lake) if merged else {},
-        "quarantined": quarantined_json(quarantined),
-        "partial": partial_json(done.partial if done else ()),
-        "loading": loading_json(captured.loading if captured else ()),
-        "loaded": {str(progress.table): progress.done for progress in captured.loaded}
-        if captured
-        else {},
-        "refreshed": refreshed_json(captured.refreshed if captured else None),
-        "softened": dict(captured.softened) if captured else {},
-        "held": {str(batch): [str(t) for t in tables] for batch, tables in held.items()},
+        "requests": record.requests,
+        "seconds": {
+            "start": captured.start_seconds if captured else None,
+            "capture": captured.capture_seconds if captured else None,
+            "publish": merged.publish_seconds if merged else None,
+            "merge": merged.merge_seconds if merged else None,
+            "acknowledge": done.seconds if done else None,
+        },
+        "tables": merged_tables(merged, lake) if merged else {},
+        "quarantined": done.quarantined if done else (),
+        "partial": done.partial if done else (),
+        "loading": {str(progress.table): progress for progress in loading},
+        "loaded": {str(progress.table): progress.rows for progress in loaded},
+        "refreshed": {} if refreshed is None else {str(refreshed.table): refreshed},
+        "softened": captured.softened if captured else {},
+        "held": done.held if done else {},
     }
 
 
-def requests_json(asked: Requests | None) -> dict[str, int | None] | None:
-    """To an object store, by who asked; null for a lake in a folder."""
-    return None if asked is None else {"lockstep": asked.own, "spark": asked.spark}
-
-
-def refreshed_json(found: Refreshed | None) -> dict[str, Any]:
-    """Rows that were read again by a condition, by their table."""
-    if found is None:
-        return {}
-    return {str(found.table): {"read": found.rows, "gone": found.gone, "left": found.left}}
-
-
-def _seconds(record: RunRecord) -> dict[str, float | None]:
-    captured, merged, done = record.captured, record.merged, record.acknowledged
-    return {
-        "start": rounded(captured.start_seconds if captured else None),
-        "capture": rounded(captured.capture_seconds if captured else None),
-        "publish": rounded(merged.publish_seconds if merged else None),
-        "merge": rounded(merged.merge_seconds if merged else None),
-        "acknowledge": rounded(done.seconds if done else None),
-    }
-
-
-def tables_json(merged: MergeReport, lake: str) -> dict[str, dict[str, Any]]:
+def merged_tables(merged: MergeReport, lake: str) -> dict[str, dict[str, Any]]:
     """The tables that changed; a table merged more than once counts once."""
     found: dict[str, dict[str, Any]] = {}
     counts: dict[str, RowCounts] = {}
@@ -176,14 +109,14 @@ def show_run(context: CommandContext, record: RunRecord) -> None:
             name,
             *(f"{told.get(k, 0):,}" for k in ("inserted", "updated", "deleted", "delta_version")),
         )
-        for name, told in tables_json(merged, "").items()
+        for name, told in merged_tables(merged, "").items()
         if name not in loaded or any(told.get(k) for k in ("inserted", "updated", "deleted"))
     ]
     show_table(context, ("table", "inserted", "updated", "deleted", "version"), rows)
     for batch, tables in done.held.items():
         context.say(f"batch {batch} is not acknowledged: waits for {', '.join(map(str, tables))}")
     if len(captured.loaded) > NAMED:
-        number = sum(one.done for one in captured.loaded)
+        number = sum(one.rows for one in captured.loaded)
         context.say(
             f"all {number:,} rows of {len(captured.loaded)} tables were read from the source"
         )
@@ -194,6 +127,22 @@ def show_run(context: CommandContext, record: RunRecord) -> None:
     show_quarantined(context, done.quarantined)
     for line in partial_lines(done.partial):
         context.say(line)
+
+
+def catalog_lines(report: CatalogReport) -> Iterator[str]:
+    """What a run did in the catalog; of what it could not do, how to see why."""
+    deeds = Counter(one.deed.value for one in report.done)
+    if deeds:
+        told = ", ".join(f"{count:,} {deed}" for deed, count in sorted(deeds.items()))
+        yield f"  catalog: {told}"
+    if report.left:
+        tables = counted(len(report.left), "table")
+        yield f"  catalog: {tables} could not be registered: `lockstep catalog` says why"
+    if report.waiting:
+        yield f"  catalog: {counted(report.waiting, 'table')} more with the next run"
+    if report.trouble is not None:
+        yield f"  catalog: {report.trouble.message}"
+        yield f"    hint: {report.trouble.hint}"
 
 
 def _read_too(merged: MergeReport) -> str:
@@ -207,10 +156,10 @@ def partial_lines(tables: Sequence[Extent]) -> Iterator[str]:
     """Tables that the lake has a part of; those that begin together, together."""
     begins: dict[str, list[Extent]] = {}
     for table in tables:
-        begins.setdefault(told(table), []).append(table)
+        begins.setdefault(table.sentence, []).append(table)
     for sentence, those in begins.items():
         yield f"  {', '.join(str(extent.table) for extent in those)}: {sentence}"
-        yield f"    hint: {cure(those[0].table)}"
+        yield f"    hint: {those[0].hint}"
 
 
 def show_quarantined(context: CommandContext, tables: Sequence[Quarantine]) -> None:
@@ -227,6 +176,25 @@ def show_quarantined(context: CommandContext, tables: Sequence[Quarantine]) -> N
             hints[NAMED:] = [f"{len(hints) - NAMED} more such: `lockstep status` has them all"]
         for hint in hints:
             context.say(f"  hint: {hint}")
+
+
+def proof_values(proofs: Iterable[TableProof], now: datetime) -> list[dict[str, Any]]:
+    """What comparisons with MySQL found, by table; `age_seconds`: since it was last found equal."""
+    return [
+        {
+            "table": proof.table,
+            "whole": proof.whole,
+            "compared_at": proof.compared_at,
+            "differing": proof.differing,
+            "proven_at": proof.proven_at,
+            "age_seconds": proof.proven_at and now - proof.proven_at,
+            "proof": proof.proven and proof.proven.proof,
+            "rows": proof.proven and proof.proven.rows,
+            "position": proof.proven and proof.proven.at,
+            "gtid_set": proof.proven and proof.proven.gtid_set,
+        }
+        for proof in proofs
+    ]
 
 
 _BETWEEN = 3
@@ -259,16 +227,12 @@ def show_table(
     context.show(table, width=max(context.page.width, needed))
 
 
-def counted(count: int, thing: str) -> str:
-    """`1 row`, `2,000 rows`."""
-    return f"{count:,} {thing}{'' if count == 1 else 's'}"
+def counted(count: int, thing: str, things: str = "") -> str:
+    """`1 row`, `2,000 rows`; `things` where it is more than an s."""
+    return f"{count:,} {thing if count == 1 else things or f'{thing}s'}"
 
 
 def lines(pairs: Mapping[str, str]) -> str:
     """`name  value` lines with aligned values."""
     width = max(map(len, pairs), default=0)
     return "\n".join(f"  {name:<{width}}  {value}" for name, value in pairs.items())
-
-
-def rounded(seconds: float | None) -> float | None:
-    return None if seconds is None else round(seconds, 3)

@@ -122,11 +122,11 @@ def _note(
 
 def _told(record: RunRecord, context: CommandContext) -> tuple[int, dict[str, Any]]:
     """What a record means: exit code and JSON; people are told here too."""
-    from lockstep import catalog_report, report, verify_report
+    from lockstep import report, verify_report
 
     told = {
-        **report.run_json(record, str(context.settings.lake_path())),
-        "catalog": catalog_report.catalog_json(record.registered),
+        **report.run_values(record, str(context.settings.lake_path())),
+        "catalog": record.registered,
     }
     if record.error is not None:
         if record.acknowledged is not None:
@@ -135,7 +135,7 @@ def _told(record: RunRecord, context: CommandContext) -> tuple[int, dict[str, An
         return code, {**told, **refusal}
     report.show_run(context, record)
     if record.registered is not None:
-        for line in catalog_report.catalog_lines(record.registered):
+        for line in report.catalog_lines(record.registered):
             context.say(line)
     done = record.acknowledged
     quarantined = exits.QUARANTINED if done is not None and done.quarantined else exits.DONE
@@ -143,5 +143,5 @@ def _told(record: RunRecord, context: CommandContext) -> tuple[int, dict[str, An
         return quarantined, told
     verify_report.show_sampled(context, record.source, done.sampled)
     compared = exits.DIFFERENCES if done.sampled.differs else exits.DONE
-    told["compared"] = verify_report.verify_json(done.sampled)["tables"]
+    told["compared"] = {table.table: table for table in done.sampled.tables}
     return exits.most_serious([quarantined, compared]), told

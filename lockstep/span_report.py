@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from lockstep.proof_report import proofs_json
-from lockstep.report import counted, position_json, quarantined_json, requests_json
+from lockstep.report import counted, proof_values
 from lockstep.version_report import version_set_json
 from pipeline.batch import Batch
 from pipeline.intent import SettledWrite
@@ -27,8 +26,8 @@ def span_report_json(report: SpanReport, lake: LakePath) -> dict[str, Any]:
         "tables": {str(total.table): _total_json(total) for total in report.totals},
         "structures": [_change_json(change) for change in report.changes],
         "writes": [_write_json(write) for write in report.writes],
-        "quarantined": quarantined_json(report.stopped),
-        "proofs": proofs_json(report.proofs, report.made_at),
+        "quarantined": report.stopped,
+        "proofs": proof_values(report.proofs, report.made_at),
         "versions": None if report.shown is None else version_set_json(report.shown, lake),
     }
 
@@ -58,11 +57,11 @@ def _batch_json(batch: Batch, report: SpanReport) -> dict[str, Any]:
         "batch": batch.id,
         "run": batch.dagster_run,
         "state": batch.state.value,
-        "start": position_json(batch.start),
-        "end": position_json(batch.end),
+        "start": batch.start,
+        "end": batch.end,
         "transactions": batch.transactions,
         "bytes": batch.log_bytes,
-        "requests": requests_json(batch.requests),
+        "requests": batch.requests,
         "rows": sum(row.counts.total for row in rows),
         "read": sum(row.read for row in rows),
         **{name: at.isoformat() if at else None for name, at in moments.items()},

@@ -10,9 +10,6 @@ from typing import TYPE_CHECKING, Any, Final
 from lockstep import exits
 from lockstep.report import (
     counted,
-    position_json,
-    quarantined_json,
-    rounded,
     show_quarantined,
     show_table,
 )
@@ -42,12 +39,12 @@ def exit_code(report: VerifyReport) -> int:
 
 def verify_json(report: VerifyReport) -> dict[str, Any]:
     return {
-        "position": position_json(report.position),
-        "seconds": rounded(report.seconds),
+        "position": report.position,
+        "seconds": report.seconds,
         "tables": {str(table.table): _table_json(table) for table in report.tables},
         "not_compared": _reasons(report.not_compared),
         "not_proven": _reasons(report.not_proven),
-        "quarantined": quarantined_json(report.quarantined),
+        "quarantined": report.quarantined,
     }
 
 

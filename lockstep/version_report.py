@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from lockstep.report import lines, position_json
+from lockstep.report import lines
 from pipeline.gtid import GtidSet
 from pipeline.runs.inspecting.version_sets import ShownVersions
 from resources.lake.paths import LakePath
@@ -40,7 +40,7 @@ def _which(shown: ShownVersions) -> dict[str, Any]:
     return {
         "batch": shown.batch.id,
         "run": shown.batch.dagster_run,
-        "position": position_json(shown.position),
+        "position": shown.position,
     }
 
 

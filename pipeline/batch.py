@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from types import MappingProxyType
+from typing import ClassVar
 
 from pipeline.decisions import Continuity
 from pipeline.load import LoadFollowed, LoadJoined
@@ -111,8 +112,14 @@ class Requests:
     """What was asked of an object store: `own`, by the lake's own client; `spark`, by Spark's,
     None where that cannot be told. Those of delta-rs are in neither: it tells nobody."""
 
+    json_keys: ClassVar = ("lockstep", "spark")
+
     own: int
     spark: int | None
+
+    @property
+    def lockstep(self) -> int:
+        return self.own
 
     def __str__(self) -> str:
         spark = "those of Spark are not told" if self.spark is None else f"{self.spark:,} by Spark"
@@ -139,6 +146,8 @@ class Batch:
     `life`: the server's when it was read; None if the server does not tell it. `requests`: what
     the run that acknowledged it asked of an object store, of several batches each what was asked
     since the one before; None for a lake in a folder."""
+
+    json_keys: ClassVar = ("id", "state", "start", "end", "dagster_run", "created_at")
 
     id: int
     source: str

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from pipeline.errors import Recovery
 from pipeline.position import Coordinates
@@ -128,6 +128,8 @@ class LeaseView:
     """What others see of a lease: who, since when, whether its lock is held now, and the
     holder's last sign of life. `in_dagster`: Dagster records what is done under it; `ended`: it was
     given back, so that its holder was not killed."""
+
+    json_keys: ClassVar = ("holder", "dagster_run", "taken_at", "beat_at")
 
     token: int
     holder: str

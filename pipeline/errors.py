@@ -36,6 +36,8 @@ class LockstepError(Exception):
     already, as a decision that a run was refused by.
     """
 
+    json_keys: ClassVar = ("kind", "message", "hint")
+
     recovery: ClassVar[Recovery]
 
     def __init__(self, message: str, *, hint: str, listed: Iterable[str] = ()) -> None:
@@ -43,6 +45,10 @@ class LockstepError(Exception):
         self.hint = shown(hint, keep="\n")
         super().__init__(self.message)
         self.recorded = False
+
+    @property
+    def kind(self) -> str:
+        return type(self).__name__
 
     def __str__(self) -> str:
         return self.message

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import groupby
 from types import MappingProxyType
-from typing import Final
+from typing import ClassVar, Final
 
 from pipeline.gtid import GtidSet
 from pipeline.position import Position
@@ -55,10 +55,16 @@ class Closed:
     which name it went by then. `kind` None: a comparison found it equal then, and `batch` is the
     one behind the gap."""
 
+    json_keys: ClassVar = ("batch", "at", "by", "table")
+
     batch: int
     at: datetime
     kind: TableEventKind | None
     table: str
+
+    @property
+    def by(self) -> str:
+        return "compared" if self.kind is None else self.kind.value
 
 
 @dataclass(frozen=True, slots=True)

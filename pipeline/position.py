@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import total_ordering
 from itertools import pairwise
+from typing import ClassVar
 
 from pipeline.gtid import GtidSet
 
@@ -91,10 +92,20 @@ class Position:
     of those that were read together.
     """
 
+    json_keys: ClassVar = ("file", "offset", "gtid_set", "committed_at")
+
     at: Coordinates
     gtid_set: GtidSet
     server_uuid: str
     committed_at: datetime | None = None
+
+    @property
+    def file(self) -> LogFile:
+        return self.at.file
+
+    @property
+    def offset(self) -> int:
+        return self.at.offset
 
     def __str__(self) -> str:
         return str(self.at)
@@ -157,13 +168,13 @@ class ServerLife:
 
 @dataclass(frozen=True, slots=True)
 class Reign:
-    """The time a source was read from one server; `since` is its first batch's id."""
+    """The time a source was read from one server; `since_batch` is its first batch's id."""
 
     server_uuid: str
-    since: int
+    since_batch: int
 
     def __str__(self) -> str:
-        return f"{self.server_uuid} since batch {self.since}"
+        return f"{self.server_uuid} since batch {self.since_batch}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +189,7 @@ class ServerLineage:
 
     def __post_init__(self) -> None:
         for before, after in pairwise(self.reigns):
-            if after.since <= before.since or after.server_uuid == before.server_uuid:
+            if after.since_batch <= before.since_batch or after.server_uuid == before.server_uuid:
                 raise ValueError(f"{after} cannot follow {before}")
 
     @property

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
-from typing import Final
+from typing import ClassVar, Final
 
 from pipeline.errors import Remedy, TableError
 from pipeline.position import Coordinates
@@ -56,6 +56,8 @@ class Quarantine:
     `at`: the exact place that a capture stopped the table at; its start without one.
     Outside a capture the table stopped where the captures are.
     """
+
+    json_keys: ClassVar = ("table", "reason", "hint", "position")
 
     table: TableName
     reason: str
@@ -122,9 +124,23 @@ class Extent:
     reads to there has all of it.
     """
 
+    json_keys: ClassVar = ("table", "begins", "hint")
+
     table: TableName
     begins: Coordinates | None
     empty: Coordinates | None = None
+
+    @property
+    def sentence(self) -> str:
+        """As every screen names it."""
+        return f"partial: begins at {self.begins}, and older rows are missing unless they changed"
+
+    @property
+    def hint(self) -> str:
+        return (
+            f"`lockstep verify {self.table}` shows whether any are missing; `lockstep reload "
+            f"{self.table} --reason …` reads them from the source"
+        )
 
 
 @dataclass(frozen=True, slots=True)

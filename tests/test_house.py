@@ -210,8 +210,7 @@ MAY_NAME_RECORDED_DECISIONS = {
     "pipeline/decisions.py",
     "pipeline/ports/decisions.py",
     "resources/postgres/decisions.py",
-    "lockstep/status_json.py",
-    "lockstep/status_report.py",
+    "lockstep/commands/status.py",
 }
 
 

@@ -7,7 +7,7 @@ import argparse
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from lockstep import exits, report
+from lockstep import exits
 from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import UsageError, place_argument
 from lockstep.snippets import (
@@ -214,7 +214,7 @@ def describe(
         "path": path,
         "changelog": str(lake / state.changelog),
         "delta_version": next((e.delta_version for e in versions if e.table == table), None),
-        "position": report.position_json(cursor.position if cursor else None),
+        "position": cursor.position if cursor else None,
         "state": state.condition.value,
         "refused": refusals(features),
         "renamed": _renamed(names),
@@ -271,7 +271,7 @@ def describe_at(
         "path": path,
         "delta_version": entry.delta_version,
         "table_id": entry.table_id,
-        "position": report.position_json(shown.position),
+        "position": shown.position,
         "refused": refusals(features),
         "renamed": _renamed(names),
         "snippets": snippets,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import getpass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lockstep import exits, partial_snapshot, report
 from lockstep.context import CommandContext, Outcome
@@ -13,7 +13,7 @@ from lockstep.running import run_sources
 from pipeline.errors import NothingMatches
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from pipeline.ports.source import ListedTable
     from pipeline.runs.context import Workplace
@@ -36,7 +36,8 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
         _foresee(context, work, chosen)
         if arguments.dry_run:
             context.say("nothing is read (--dry-run)")
-            return Outcome(exits.DONE, {"source": source.name, "tables": _json(chosen)})
+            rows_of = {table.name: {"estimated_rows": table.rows} for table in chosen}
+            return Outcome(exits.DONE, {"source": source.name, "tables": rows_of})
         if chosen:
             with work.ledger.lock(source.name, holder("snapshot"), None) as lease:
                 author = arguments.author or getpass.getuser()
@@ -46,7 +47,7 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
         before: dict[str, int] | None = None
         while True:
             code, told = run_sources([source.name], adapters, None, context)[source.name]
-            rows = {table: one["rows"] for table, one in told["loading"].items()}
+            rows = {table: progress.rows for table, progress in told["loading"].items()}
             if code not in (exits.DONE, exits.QUARANTINED) or not rows:
                 return Outcome(code, {"source": source.name, **told})
             if rows == before:
@@ -94,7 +95,3 @@ def _foresee(context: CommandContext, work: Workplace, tables: Sequence[ListedTa
     context.say(f"{work.source.name}: {count}, about {rows:,} rows, to be read from the source")
     for sentence in loads_take(work, work.server.facts(), [PlannedLoad(WHY, 0, rows)]):
         context.say(f"  {sentence}")
-
-
-def _json(tables: Iterable[ListedTable]) -> dict[str, Any]:
-    return {str(table.name): {"estimated_rows": table.rows} for table in tables}

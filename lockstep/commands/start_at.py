@@ -60,13 +60,13 @@ def choice_json(choice: Choice) -> dict[str, Any]:
         "next": None
         if choice.position is None
         else {
-            "start": report.position_json(choice.position),
-            "follows": report.position_json(choice.follows),
+            "start": choice.position,
+            "follows": choice.follows,
             "continuity": choice.continuity.value if choice.continuity else None,
             "gap_tables": list(choice.gap_tables),
             "abandons": list(choice.abandoned),
         },
-        "trouble": report.error_json(choice.trouble) if choice.trouble else None,
+        "trouble": choice.trouble if choice.trouble else None,
     }
 
 

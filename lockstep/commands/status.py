@@ -3,33 +3,46 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import replace
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final
 
 from lockstep import exits
 from lockstep.context import CommandContext, Outcome
-from pipeline.errors import LockstepError
+from lockstep.report import counted, lines, partial_lines, proof_values
+from pipeline.batch import Cursor
+from pipeline.consumers import Consumer
+from pipeline.decisions import RecordedDecision
+from pipeline.errors import LockstepError, Recovery
+from pipeline.gaps import Gap
+from pipeline.json_values import to_json
+from pipeline.preflight.retention import spoken
+from pipeline.proof.proven import TableProof, open_differences, proven_since
 from pipeline.retries import a_tenth
+from pipeline.runs.rejoining.rejoin import must_be_read
+from pipeline.standing.facts import Headroom, Standing
+from pipeline.standing.measures import why_not_by_gtid
+from pipeline.standing.verdict import State, Verdict, clock, verdict
+from pipeline.table import TableName
+from pipeline.table_state import OrderKind, TableCondition, TableOrder, TableState
 
 if TYPE_CHECKING:
     from pipeline.runs.context import Workplace
     from pipeline.runs.registering.gather import CatalogStanding
     from resources.adapters import Adapters
 
+_BATCHES: Final = 20
+_GTIDS: Final = 100
+_NAMED: Final = 5
+"""Tables that wait for the catalog and are named."""
+
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     """Exit code 0 if nothing waits for a person or a run. A MySQL that is down is a line, and the
     ledger is told all the same."""
-    from lockstep.catalog_report import standing_json, standing_lines
-    from lockstep.consumer_report import consumer_pairs, consumers_json
-    from lockstep.report import lines
-    from lockstep.status_json import status_json
-    from lockstep.status_report import exit_code, status_lines
-    from lockstep.table_report import inactive, inactive_json, inactive_lines
     from pipeline.preflight import pause_from_now
     from pipeline.runs.inspecting.status import stand
-    from pipeline.standing.verdict import verdict
     from resources.adapters import Adapters
 
     payload: dict[str, Any] = {}
@@ -46,20 +59,19 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
             decisions = ledger.decisions(source.name)
             judged, code = verdict(standing, now, pause), exit_code(standing, now, pause)
             catalog = catalog_standing(adapters, source.name)
-            consumers = consumers_json(adapters.consumers().consumers(source.name))
+            consumers = adapters.consumers().consumers(source.name)
             payload[source.name] = {
-                **status_json(standing, judged, now, decisions),
-                "tables": inactive_json(tables),
-                "consumers": consumers,
-                "catalog": None if catalog is None else standing_json(catalog),
+                **status_values(standing, judged, now, decisions),
+                "tables": inactive_values(tables),
+                "consumers": [_consumer_values(consumer) for consumer in consumers],
+                "catalog": catalog,
                 "exit_code": code,
             }
             codes.append(code)
             for line in status_lines(standing, judged, now, decisions, inactive_lines(tables)):
                 context.say(line)
             if catalog is not None:
-                for line in standing_lines(catalog):
-                    context.say(line)
+                context.say(_catalog_line(catalog))
             if consumers:
                 context.say(lines(consumer_pairs(consumers)))
     return Outcome(exits.most_serious(codes), {"sources": payload})
@@ -87,3 +99,382 @@ def workplace_or_why(adapters: Adapters, source: str) -> Workplace | LockstepErr
     except LockstepError as error:
         return error
     return replace(work, pause=a_tenth)
+
+
+def exit_code(standing: Standing, now: datetime, pause: timedelta | None) -> int:
+    """0 if nothing waits for anybody. While a run goes on, what waits for a run does not count,
+    and what waits for a person does."""
+    found = verdict(standing, now, pause)
+    if found.state is State.BUSY and found.recovery is None:
+        code = exit_code(replace(standing, lease=None), now, pause)
+        return exits.DONE if code == exits.TRY_AGAIN else code
+    if found.recovery is not None:
+        return found.recovery.exit_code
+    return exits.DONE if found.state is State.FINE else exits.QUARANTINED
+
+
+# -- the answer to a program ---------------------------------------------------------------
+
+
+def status_values(
+    standing: Standing, judged: Verdict, now: datetime, decisions: Iterable[RecordedDecision]
+) -> dict[str, Any]:
+    """Null for what cannot be told. `decisions`: the newest, newest first."""
+    facts, failed, room, lease = (
+        standing.facts,
+        standing.failures,
+        standing.headroom,
+        standing.lease,
+    )
+    return {
+        "state": judged.state,
+        "sentence": judged.sentence,
+        "hint": judged.hint,
+        "captured": _cursor_values(standing, standing.captured),
+        "acknowledged": _cursor_values(standing, standing.acknowledged),
+        "lag": {
+            "seconds": standing.lag.seconds,
+            "bytes": standing.lag.log_bytes,
+            "transactions": standing.lag.transactions,
+        },
+        "headroom": room
+        and {
+            "gone": room.gone,
+            "seconds": room.remaining,
+            "kept_seconds": room.kept,
+            "bytes_per_day": room.bytes_per_day,
+        },
+        "server": facts
+        and {
+            "uuid": facts.server_uuid,
+            "version": facts.version,
+            "gtid_mode": facts.gtid_mode,
+            "head": facts.head,
+            "another_than_read_last": standing.other_server,
+            "standby": facts.standby,
+        },
+        "lineage": standing.lineage.reigns,
+        "open_batches": [
+            {**to_json(batch.batch), "waits_for": batch.tables} for batch in standing.waiting
+        ],
+        "batches": standing.batches[:_BATCHES],
+        "failures": failed
+        and {"count": failed.count, "first": failed.first, "hint": failed.last.hint},
+        "lease": lease if lease is not None and lease.live else None,
+        "override": standing.override,
+        "gaps": [_gap_values(gap) for gap in standing.gaps],
+        "overlaps": standing.overlaps,
+        "quarantined": standing.quarantined,
+        "partial": standing.partial,
+        "loading": {progress.table: progress for progress in standing.loading},
+        "proofs": proof_values(standing.proofs, now),
+        "unproven": standing.unproven,
+        "decisions": [
+            {
+                "at": recorded.decided_at,
+                "kind": recorded.decision.kind,
+                "rule": recorded.decision.rule,
+                "reason": recorded.decision.reason,
+                "author": recorded.decision.author,
+            }
+            for recorded in decisions
+        ],
+        "trouble": standing.trouble,
+    }
+
+
+def _cursor_values(standing: Standing, cursor: Cursor | None) -> dict[str, Any] | None:
+    if cursor is None:
+        return None
+    return {
+        **to_json(cursor.position),
+        "batch": cursor.batch,
+        "server_uuid": cursor.position.server_uuid,
+        "by_gtid": cursor.by_gtid,
+        "why_not_by_gtid": why_not_by_gtid(cursor, standing.facts),
+    }
+
+
+def _gap_values(gap: Gap) -> dict[str, Any]:
+    return {
+        "begin": gap.begin,
+        "end": gap.end,
+        "tables": gap.tables,
+        "open": gap.open_tables,
+        "closed": gap.closed,
+        "author": gap.author,
+        "reason": gap.reason,
+        "decided_at": gap.decided_at,
+        "batch": gap.batch,
+    }
+
+
+# -- lines for a person --------------------------------------------------------------------
+
+
+def status_lines(
+    standing: Standing,
+    judged: Verdict,
+    now: datetime,
+    decisions: Iterable[RecordedDecision] = (),
+    tables: Iterable[str] = (),
+) -> Iterator[str]:
+    """What is the matter and what to type; then everything else that is known. `decisions`: the
+    newest, newest first; `tables`: lines on those that are not followed just now."""
+    yield f"{standing.source}: {judged.state}: {judged.sentence}"
+    if judged.hint:
+        yield f"  hint: {judged.hint}"
+    pairs = {
+        "captured": _place(standing.captured),
+        "acknowledged": _place(standing.acknowledged),
+        "lag": _lag(standing),
+        **_server(standing),
+    }
+    for batch in standing.waiting:
+        waits = ", ".join(map(str, batch.tables))
+        pairs[f"batch {batch.batch.id}"] = (
+            f"{batch.batch.state.value}, from {batch.batch.start}"
+            + (f", waits for {waits}" if waits else "")
+        )
+    if (lease := standing.lease) is not None and lease.live:
+        beat = f", last sign of life {clock(lease.beat_at)}" if lease.beat_at else ""
+        pairs["being run by"] = f"{lease.holder}, since {clock(lease.taken_at)}{beat}"
+    if (choice := standing.override) is not None:
+        pairs["next start"] = f"{choice.place}, chosen by {choice.author}: {choice.reason}"
+    yield lines(pairs)
+    yield from _scars(standing)
+    for table in standing.loading:
+        yield f"  being read from the source: {table.sentence()}"
+    yield from partial_lines(standing.partial)
+    yield from proof_lines(standing.proofs, standing.stopped, now)
+    yield from _unproven(standing)
+    yield from tables
+    for done in decisions:
+        yield f"  {clock(done.decided_at)}  {done.decision.rule}: {done.decision.reason}"
+
+
+def _scars(standing: Standing) -> Iterator[str]:
+    """What the lake lacks, or has twice."""
+    for gap in standing.gaps:
+        if gap.is_open:
+            again = f"; right again: {', '.join(gap.closed)}" if gap.closed else ""
+            yield (
+                f"  gap: {gap.begin} to {gap.end} was never read ({gap.reason}); rows of "
+                f"{', '.join(gap.open_tables)} may be wrong{again}"
+            )
+    for overlap in standing.overlaps:
+        until = f" committed up to {clock(overlap.until)}" if overlap.until else ""
+        yield (
+            f"  read twice: rows with _batch = {overlap.batch}{until} may be in the changelogs "
+            f"under "
+            f"_batch <= {overlap.after} as well; mirrors are exact"
+        )
+
+
+def _unproven(standing: Standing) -> Iterator[str]:
+    if standing.unproven is not None:
+        names = ", ".join(map(str, sorted(standing.unproven.tables)))
+        since = clock(standing.unproven.since)
+        yield f"  not compared with the server: the structures of {names}, since {since}"
+
+
+def _server(standing: Standing) -> dict[str, str]:
+    facts, cursor = standing.facts, standing.captured
+    found = {}
+    if facts is not None:
+        other = ", not the one that was read last" if standing.other_server else ""
+        standby = ", the standby" if facts.standby else ""
+        found["server"] = f"{facts.server_uuid}{standby}{other}, its log ends at {facts.head}"
+    elif standing.trouble is not None:
+        asked = standing.trouble.recovery is not Recovery.CONFIGURATION
+        answer = "does not answer" if asked else "was not asked"
+        found["server"] = f"{answer}: {standing.trouble.message}"
+    if len(standing.lineage.reigns) > 1:
+        found["read from"] = str(standing.lineage)
+    if cursor is not None:
+        why = why_not_by_gtid(cursor, facts)
+        found["failover"] = f"would be refused: {why}" if why else "could be followed by GTIDs"
+    if standing.headroom is not None:
+        found["headroom"] = _headroom(standing.headroom)
+    return found
+
+
+def _headroom(room: Headroom) -> str:
+    rate = f"; {room.bytes_per_day / 1e6:,.1f} MB of log a day" if room.bytes_per_day else ""
+    if room.gone:
+        return f"the log at the cursor is already gone{rate}"
+    if room.remaining is None:
+        return f"logs are kept until somebody purges them{rate}"
+    if not room.remaining:
+        return f"the log at the cursor may be purged at any time{rate}"
+    return f"{spoken(room.remaining)} until the log at the cursor may be purged{rate}"
+
+
+def _lag(standing: Standing) -> str:
+    lag = standing.lag
+    parts = []
+    if lag.seconds is not None:
+        parts.append("none" if not lag.seconds else spoken(timedelta(seconds=lag.seconds)))
+    if lag.transactions is not None:
+        parts.append(counted(lag.transactions, "transaction"))
+    if lag.log_bytes is not None:
+        parts.append(f"{lag.log_bytes:,} bytes of log")
+    return ", ".join(parts) or "unknown"
+
+
+def _place(cursor: Cursor | None) -> str:
+    if cursor is None:
+        return "nothing yet"
+    at = cursor.position
+    committed = f", committed {clock(at.committed_at)}" if at.committed_at else ""
+    gtids = f", GTIDs {at.gtid_set.shortened(_GTIDS)}" if at.gtid_set else ""
+    return f"{at}{committed}{gtids}"
+
+
+def proof_lines(
+    proofs: Sequence[TableProof], stopped: Collection[TableName], now: datetime
+) -> Iterator[str]:
+    """Tables that differed when they were last compared; then how old the proofs of those are that
+    follow the source."""
+    for table, proof in open_differences(proofs).items():
+        rows, when = counted(proof.differing, "row"), clock(proof.compared_at)
+        yield f"  {table} differs from MySQL: {rows} when compared {when}"
+        yield f"    hint: `lockstep verify {table}` shows which, `--repair` mends them"
+    proven = proven_since(proofs, stopped).values()
+    if proven:
+        oldest = spoken(max(now - min(proven), now - now))
+        tables = counted(len(proven), "table")
+        yield f"  proven equal to MySQL: {tables}, the oldest proof {oldest} ago"
+    if stopped and proofs:
+        yield f"  not proven: {counted(len(stopped), 'table')} that stopped"
+
+
+# -- tables that are not followed just now ----------------------------------------------------
+
+_TOLD = {
+    TableCondition.QUARANTINED: "is quarantined",
+    TableCondition.PAUSED: "is paused",
+    TableCondition.DROPPED: "was dropped at the source",
+}
+_ORDERED = {
+    OrderKind.RESUME: "resumed",
+    OrderKind.RELEASE: "released",
+    OrderKind.RELOAD: "to be reloaded",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Inactive:
+    """A table that is not active, and the open order that brings it back."""
+
+    state: TableState
+    order: TableOrder | None
+
+    @property
+    def place(self) -> str:
+        stopped = self.state.stopped
+        return self.state.position or (str(stopped.at) if stopped is not None else "")
+
+
+def _way(table: Inactive) -> str:
+    """How it comes back; whether the log is still there only `plan` looks."""
+    stopped = table.state.stopped
+    if table.order is not None and table.order.kind is OrderKind.RELOAD:
+        return "rewrites its mirror"
+    if must_be_read(table.state) or stopped is None:
+        return "reads it from the source"
+    return f"catches it up through the log from {stopped.at}"
+
+
+def inactive(
+    states: Mapping[TableName, TableState], orders: Iterable[TableOrder]
+) -> tuple[Inactive, ...]:
+    """Those that are neither active nor being loaded, by name."""
+    of = {order.table: order for order in orders}
+    return tuple(
+        Inactive(state, of.get(table))
+        for table, state in sorted(states.items())
+        if state.condition not in (TableCondition.ACTIVE, TableCondition.LOADING)
+    )
+
+
+def inactive_values(tables: Iterable[Inactive]) -> list[dict[str, Any]]:
+    """`order` is null where nobody ordered the table back."""
+    return [
+        {
+            "table": table.state.table,
+            "state": table.state.condition,
+            "position": table.place or None,
+            "reason": table.state.reason,
+            "hint": table.state.hint,
+            "order": table.order
+            and {
+                "kind": table.order.kind,
+                "author": table.order.author,
+                "reason": table.order.reason,
+                "ordered_at": table.order.ordered_at,
+                "with_structure": table.order.schema is not None,
+            },
+        }
+        for table in tables
+    ]
+
+
+def inactive_lines(tables: Iterable[Inactive]) -> Iterator[str]:
+    """What happened to each, and what is to be done, or will be."""
+    for table in tables:
+        state, order = table.state, table.order
+        at = f" at {table.place}" if table.place else ""
+        why = f": {state.reason}" if state.reason else ""
+        yield f"  {state.table} {_TOLD[state.condition]}{at}{why}"
+        if order is not None:
+            reason = f": {order.reason}" if order.reason else ""
+            yield (
+                f"    {_ORDERED[order.kind]} by {order.author}, {clock(order.ordered_at)}{reason}; "
+                f"the next run {_way(table)}"
+            )
+        elif state.hint:
+            yield f"    hint: {state.hint}"
+
+
+# -- consumers and the catalog -------------------------------------------------------------
+
+
+def _consumer_values(consumer: Consumer) -> dict[str, Any]:
+    return {
+        "name": consumer.name,
+        "cursor": consumer.cursor,
+        "batches_behind": consumer.behind,
+        "changes_behind": consumer.changes,
+        "out": consumer.out,
+        "made_at": consumer.made_at,
+    }
+
+
+def consumer_pairs(consumers: Iterable[Consumer]) -> dict[str, str]:
+    """Of each consumer how far it is, for `report.lines`."""
+    return {f"consumer {consumer.name}": _consumer_sentence(consumer) for consumer in consumers}
+
+
+def _consumer_sentence(consumer: Consumer) -> str:
+    place = f"after batch {consumer.cursor}"
+    if consumer.cursor is None:
+        place = "before the first batch"
+    behind = "nothing behind"
+    if consumer.behind:
+        batches = counted(consumer.behind, "batch", "batches")
+        behind = f"{batches} behind ({counted(consumer.changes, 'change')})"
+    out = f", {counted(consumer.out, 'delivery', 'deliveries')} out" if consumer.out else ""
+    return f"{place}, {behind}{out}"
+
+
+def _catalog_line(standing: CatalogStanding) -> str:
+    """By what the ledger knows."""
+    told = f"  catalog: {counted(standing.registered, 'table')} registered"
+    if standing.waiting:
+        named = ", ".join(map(str, standing.waiting[:_NAMED]))
+        more = len(standing.waiting) - _NAMED
+        told += f"; waiting for the next run: {named}{f' and {more} more' if more > 0 else ''}"
+    if standing.left:
+        told += f"; {len(standing.left)} can have no name there: `lockstep catalog` says why"
+    return told

@@ -24,7 +24,7 @@ class Left:
 
     table: TableName
     name: EntryName
-    why: str
+    reason: str
     hint: str
 
 

@@ -1,7 +1,7 @@
 """Which tables the lake can have but a part of, followed through one capture.
 
-Belongs here: what makes a table partial, what makes it whole, and how it is told. Does not:
-asking the source or the ledger (`pipeline.runs.capturing.table_extents`).
+Belongs here: what makes a table partial, and what makes it whole. Does not: asking the source or
+the ledger (`pipeline.runs.capturing.table_extents`).
 
 A table that was there before the log that is read begins may have rows that no log tells of:
 its mirror is a part of it. It is whole once it was empty at a place that was read: made,
@@ -70,15 +70,3 @@ class Extents:
             for table in sorted({*self._before, *now})
             if now.get(table) != self._before.get(table)
         )
-
-
-def told(extent: Extent) -> str:
-    """As every screen names it."""
-    return f"partial: begins at {extent.begins}, and older rows are missing unless they changed"
-
-
-def cure(table: TableName) -> str:
-    return (
-        f"`lockstep verify {table}` shows whether any are missing; `lockstep reload {table} "
-        "--reason …` reads them from the source"
-    )

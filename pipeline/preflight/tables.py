@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Collection, Iterator
 from typing import Final
 
-from pipeline.changes.extents import cure, told
 from pipeline.engines import engine_of
 from pipeline.grants import grant_statement, place
 from pipeline.policies import ForeignKeys
@@ -137,7 +136,7 @@ def _spelling(looked: SourceEvidence) -> Iterator[Verdict]:
 
 def _partial(looked: SourceEvidence) -> Iterator[Verdict]:
     for extent in looked.partial:
-        yield Fault(told(extent), str(extent.table), cure(extent.table))
+        yield Fault(extent.sentence, str(extent.table), extent.hint)
 
 
 CHECK_RULES: Final = (

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import pyarrow as pa
 
@@ -26,11 +27,13 @@ from pipeline.table_state import Extent, Quarantine
 
 @dataclass(frozen=True, slots=True)
 class Refreshed:
-    """Rows of a table that were read from the source again by a condition: `rows` of them; `gone`
-    of the mirror's are none any more; `left` of those could not be looked up, and stay."""
+    """Rows of a table that were read from the source again by a condition: those that were `read`;
+    `gone` of the mirror's are none any more; `left` of those could not be looked up, and stay."""
+
+    json_keys: ClassVar = ("read", "gone", "left")
 
     table: TableName
-    rows: int
+    read: int
     gone: int
     left: int
 

@@ -7,7 +7,7 @@ Belongs here: what follows from rows, an estimate and a measured time. Does not:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import ClassVar, Final
 
 from pipeline.table import TableName
 
@@ -18,12 +18,14 @@ _DAY: Final = 86_400
 
 @dataclass(frozen=True, slots=True)
 class LoadProgress:
-    """`done` rows of a table in `seconds` of reading; `estimated`: rows that it has, as its server
+    """`rows` of a table in `seconds` of reading; `estimated_rows`: those that it has, as its server
     guesses (None: it does not). The guess of a server may be far off either way."""
 
+    json_keys: ClassVar = ("rows", "estimated_rows", "percent", "remaining_seconds")
+
     table: TableName
-    done: int
-    estimated: int | None
+    rows: int
+    estimated_rows: int | None
     seconds: float
     finished: bool = False
 
@@ -33,28 +35,30 @@ class LoadProgress:
         estimated, or nobody estimates."""
         if self.finished:
             return 100
-        if not self.estimated or self.done > self.estimated:
+        if not self.estimated_rows or self.rows > self.estimated_rows:
             return None
-        return min(99, self.done * 100 // self.estimated)
+        return min(99, self.rows * 100 // self.estimated_rows)
 
     @property
-    def remaining(self) -> float | None:
+    def remaining_seconds(self) -> float | None:
         """Seconds that the rest takes at the speed so far; None where nobody can tell."""
         if self.finished:
             return 0.0
-        if self.percent is None or self.estimated is None or not self.done or self.seconds <= 0:
+        total = self.estimated_rows
+        if self.percent is None or total is None or not self.rows or self.seconds <= 0:
             return None
-        return (self.estimated - self.done) * self.seconds / self.done
+        return (total - self.rows) * self.seconds / self.rows
 
     def sentence(self) -> str:
+        rows, total, left = self.rows, self.estimated_rows, self.remaining_seconds
         if self.finished:
-            return f"{self.table}: all {self.done:,} rows"
+            return f"{self.table}: all {rows:,} rows"
         if self.percent is None:
-            more = "" if not self.estimated else f", more than the {self.estimated:,} estimated"
-            return f"{self.table}: {self.done:,} rows{more}"
-        share = f"{self.done:,} of about {self.estimated:,} rows, {self.percent} %"
-        left = "" if self.remaining is None else f", about {duration(self.remaining)} left"
-        return f"{self.table}: {share}{left}"
+            return f"{self.table}: {rows:,} rows" + (
+                f", more than the {total:,} estimated" if total else ""
+            )
+        time = "" if left is None else f", about {duration(left)} left"
+        return f"{self.table}: {rows:,} of about {total:,} rows, {self.percent} %{time}"
 
 
 def duration(seconds: float) -> str:

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import assert_never
 
-from pipeline.changes.extents import cure, told
 from pipeline.gaps import Gap
 from pipeline.proof.proven import TableProof, open_differences
 from pipeline.snapshot.progress import LoadProgress
@@ -123,7 +122,7 @@ def _standing(
         )
     if partial is not None:
         begins = str(partial.begins)
-        return TableStanding(table, TableHealth.PARTIAL, told(partial), cure(table), begins)
+        return TableStanding(table, TableHealth.PARTIAL, partial.sentence, partial.hint, begins)
     return TableStanding(table, TableHealth.FOLLOWING, "it follows the source")
 
 

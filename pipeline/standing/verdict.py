@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from pipeline.changes.extents import cure, told
 from pipeline.decisions import AttemptOutcome
 from pipeline.errors import Recovery
 from pipeline.gaps import Gap
@@ -279,7 +278,7 @@ def _with_lake(standing: Standing, pause: timedelta | None) -> Verdict:
         tables = _all(table for gap in gaps for table in gap.open_tables)
         return Verdict(State.GAP, _gaps(gaps), _GAP_CURE, about=tables)
     if standing.partial:
-        return Verdict(State.PARTIAL, _partial(standing.partial), cure(standing.partial[0].table))
+        return Verdict(State.PARTIAL, _partial(standing.partial), standing.partial[0].hint)
     if standing.moved:
         moved = standing.moved[0]
         return Verdict(State.DIFFERS, f"the changelog of {moved.table}: {moved.reason}", moved.hint)
@@ -322,7 +321,7 @@ def _quarantined(quarantined: Sequence[Quarantine]) -> str:
 
 def _partial(partial: Sequence[Extent]) -> str:
     if len(partial) == 1:
-        return f"{partial[0].table} is {told(partial[0])}"
+        return f"{partial[0].table} is {partial[0].sentence}"
     names = _named([extent.table for extent in partial])
     return f"{len(partial)} tables are partial, see below: {names}"
 

@@ -237,7 +237,7 @@ def test_entries_follow_their_tables(marks: bool, history: list[tuple[Any, ...]]
     assert report.trouble is None
     expected = source.expected()
     assert source.shown() == {n: e for n, e in expected.items() if n not in theirs}
-    taken = {one.name for one in report.left if one.why.startswith(("another", "somebody"))}
+    taken = {one.name for one in report.left if one.reason.startswith(("another", "somebody"))}
     assert taken == theirs.keys() & expected.keys()
     assert theirs == {n: e for n, (e, _) in source.catalog.entries.items() if e.source != SOURCE}
 
@@ -289,7 +289,7 @@ def test_an_entry_that_is_refused_holds_up_no_other() -> None:
         source.happen("create", name)
         source.happen("comment", name)
     report = source.run()
-    assert (report.trouble, [one.why for one in report.left]) == (None, ["It says no"])
+    assert (report.trouble, [one.reason for one in report.left]) == (None, ["It says no"])
     assert source.shown().keys() == {source.entry_name("b")}
     source.catalog.refuses_entry = ""
     source.run()

@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
-from lockstep.proof_report import proof_lines, proofs_json
-from lockstep.status_report import exit_code, status_lines
+from lockstep.commands.status import exit_code, proof_lines, status_lines
+from lockstep.report import proof_values
 from pipeline.batch import Batch, BatchState
 from pipeline.decisions import Attempt, AttemptOutcome, Continuity, LeaseView
 from pipeline.errors import Recovery, SecretMissing, SourceUnavailable
 from pipeline.gaps import Closed, Gap
+from pipeline.json_values import to_json
 from pipeline.ports.source import ServerFacts
 from pipeline.position import Coordinates, Position
 from pipeline.proof.proven import Proof, Proven, TableProof, open_differences
@@ -319,7 +320,7 @@ def test_proofs_are_told_with_their_age() -> None:
     assert "proven equal to MySQL: 1 table, the oldest proof 3 hours ago" in told[-1]
     told = list(proof_lines(proofs, [TableName("shop", "stock")], NOW))
     assert told[2:] == ["  not proven: 1 table that stopped"]
-    json = proofs_json(proofs, NOW)
+    json = to_json(proof_values(proofs, NOW))
     assert [one["age_seconds"] for one in json] == [10800.0, 10800.0, 0.0]
     assert [one["differing"] for one in json] == [3, 0, 0]
 

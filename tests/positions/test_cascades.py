@@ -296,7 +296,7 @@ def test_chunks_that_were_read_before_count_no_more(open_shop: Opens, unlogged: 
     by_rows = Pace(1e-9, least=1, first=1, most=1)
     shop.follower.snapshot = SnapshotPlan(seconds=1e-9, connections=1, pace=by_rows)
     (loading,) = shop.follower.run().loading
-    assert loading.done == 1
+    assert loading.rows == 1
     shop.put("delete from middle where id = 1", "insert into kept values (5, 2, 'b')")
     assert list(shop.quarantined()) == ["kept"]
     with ledger.lock(SOURCE, "test", None) as lease:

@@ -79,7 +79,7 @@ def test_what_the_log_never_told_is_healed(shop: Shop) -> None:
         "insert into a values (-4, 4, 'x')",
     )
     found = refresh(shop, "id <= 10 or id = 700")
-    assert found == Refreshed(shop.table("a"), rows=11, gone=2, left=0)
+    assert found == Refreshed(shop.table("a"), read=11, gone=2, left=0)
     require_equal(shop)
     assert verify(shop.follower.work()).equal
     derived = [one for one in shop.images("a") if one["_derived"]]
@@ -103,7 +103,7 @@ def test_only_the_row_that_is_gone_goes_of_thousands_that_are_asked_for(shop: Sh
     shop.do(f"insert into a values {values}")
     shop.run()
     secretly(shop, "update a set v = 1 where v = 0", "delete from a where id = 2500")
-    assert refresh(shop, "v = 0") == Refreshed(shop.table("a"), rows=0, gone=1, left=0)
+    assert refresh(shop, "v = 0") == Refreshed(shop.table("a"), read=0, gone=1, left=0)
     shown = {row["id"] for row in shop.follower.mirror(f"{shop.name}.a")}
     assert shown == {id_ for (id_,) in shop.stand.rows("select id from a", shop.name)}
 
@@ -189,7 +189,7 @@ def test_a_key_that_the_mirror_has_twice_is_not_merged(shop: Shop) -> None:
     with pytest.raises(ConditionRefused, match="keys twice, 1 in all") as raised:
         refresh(shop, "id < 10")
     assert raised.value.hint == f"`lockstep snapshot {shop.table('a')}` reads all of it"
-    assert refresh(shop, "id > 10").rows == ROWS - 11
+    assert refresh(shop, "id > 10").read == ROWS - 11
 
 
 def test_a_table_that_was_altered_is_read_behind_the_next_run(shop: Shop) -> None:
@@ -198,5 +198,5 @@ def test_a_table_that_was_altered_is_read_behind_the_next_run(shop: Shop) -> Non
         refresh(shop, "id = 1")
     shop.run()
     secretly(shop, "update a set w = 1 where id = 1")
-    assert refresh(shop, "id = 1").rows == 1
+    assert refresh(shop, "id = 1").read == 1
     require_equal(shop)

@@ -9,8 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from lockstep.status_json import status_json
-from lockstep.status_report import status_lines
+from lockstep.commands.status import status_lines, status_values
 from pipeline.bounds import Budget
 from pipeline.decisions import STRUCTURES
 from pipeline.errors import Remedy, SourceMoving, UnsupportedEvent
@@ -430,7 +429,7 @@ def require_open(shop: Shop, tables: str, why: str) -> None:
     judged = verdict(found, now, None)
     told = "\n".join(status_lines(found, judged, now))
     assert f"not compared with the server: the structures of {shop.name}.{tables[0]}" in told
-    assert status_json(found, judged, now, ())["unproven"]["reason"] == decision.reason
+    assert status_values(found, judged, now, ())["unproven"].reason == decision.reason
 
 
 def test_an_answer_of_another_server_counts_for_nothing(shop: Shop) -> None:

@@ -148,7 +148,7 @@ def _loads(work: Workplace, run_start: RunStart) -> dict[TableName, PlannedLoad]
         table: PlannedLoad(reason.why, 0, estimates.get(table)) for table, reason in new.items()
     }
     for load in work.ledger.open_loads(work.source.name):
-        loads[load.table] = PlannedLoad(load.reason, load.rows, load.progress.estimated)
+        loads[load.table] = PlannedLoad(load.reason, load.rows, load.progress.estimated_rows)
     return dict(sorted(loads.items()))
 
 

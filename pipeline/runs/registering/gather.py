@@ -83,7 +83,7 @@ class CatalogStanding:
     catalog: str
     registered: int
     waiting: tuple[TableName, ...]
-    left: tuple[Left, ...]
+    left: tuple[TableName, ...]
 
 
 def stand(ledger: Ledger, source: str, registry: Registry) -> CatalogStanding:
@@ -98,7 +98,8 @@ def stand(ledger: Ledger, source: str, registry: Registry) -> CatalogStanding:
         if _differs(registered.get(table), there[table], name, registry.catalog)
     ]
     made = sum(1 for entry in registered.values() if entry.content is not None)
-    return CatalogStanding(registry.catalog.identity, made, tuple(sorted(waiting)), tuple(left))
+    unnamed = tuple(entry.table for entry in left)
+    return CatalogStanding(registry.catalog.identity, made, tuple(sorted(waiting)), unnamed)
 
 
 def _named(

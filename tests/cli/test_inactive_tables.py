@@ -7,8 +7,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from lockstep.table_report import inactive, inactive_json, inactive_lines
+from lockstep.commands.status import inactive, inactive_lines, inactive_values
 from pipeline.errors import Remedy
+from pipeline.json_values import to_json
 from pipeline.position import Coordinates
 from pipeline.runs.quarantined import quarantines_of
 from pipeline.table import TableName
@@ -84,7 +85,7 @@ def test_a_dropped_table_is_not_quarantined() -> None:
 
 def test_the_object_tells_the_order() -> None:
     """Null where there is none; the structure itself is not repeated."""
-    told = {one["table"]: one for one in inactive_json(TABLES)}
+    told = {one["table"]: one for one in to_json(inactive_values(TABLES))}
     assert (told["shop.d"]["state"], told["shop.d"]["order"]) == ("dropped", None)
     assert told["shop.e"]["order"] == {
         "kind": "release",

@@ -1,0 +1,92 @@
+"""Values as JSON: one rule for each kind, and none for what has no rule."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+
+from pipeline.errors import NothingMatches
+from pipeline.gtid import GtidSet
+from pipeline.json_values import to_json
+from pipeline.position import Coordinates, Position
+from pipeline.table import TableName
+from pipeline.table_state import OrderKind
+
+AT = Coordinates.parse("binlog.000002:400")
+MOMENT = datetime(2026, 11, 1, 6, tzinfo=UTC)
+ORDERS = TableName("shop", "orders")
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    table: TableName
+    kinds: tuple[OrderKind, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    json_keys: ClassVar = ("from_", "doubled")
+
+    number: int
+
+    @property
+    def from_(self) -> Coordinates:
+        return AT
+
+    @property
+    def doubled(self) -> int:
+        return self.number * 2
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (None, None),
+        (True, True),
+        (7, 7),
+        (1.23456, 1.235),
+        ("a", "a"),
+        (OrderKind.PAUSE, "pause"),
+        (MOMENT, "2026-11-01T06:00:00+00:00"),
+        (timedelta(minutes=2, microseconds=1499), 120.001),
+        (ORDERS, "shop.orders"),
+        (AT, "binlog.000002:400"),
+        (AT.file, "binlog.000002"),
+        (GtidSet(), ""),
+        (Path("/lake"), "/lake"),
+        ({ORDERS: (1, [2.0])}, {"shop.orders": [1, [2.0]]}),
+        (frozenset({"b", "a"}), ["a", "b"]),
+        (Whole(ORDERS, (OrderKind.PAUSE,)), {"table": "shop.orders", "kinds": ["pause"]}),
+        (Chosen(4), {"from": "binlog.000002:400", "doubled": 8}),
+        (
+            Position(AT, GtidSet(), "a server", MOMENT),
+            {
+                "file": "binlog.000002",
+                "offset": 400,
+                "gtid_set": "",
+                "committed_at": "2026-11-01T06:00:00+00:00",
+            },
+        ),
+        (
+            NothingMatches("nothing", hint="look"),
+            {"kind": "NothingMatches", "message": "nothing", "hint": "look"},
+        ),
+    ],
+)
+def test_each_kind_has_one_form(value: Any, expected: Any) -> None:
+    """Equal in type, too: what comes out is what a reader of the JSON gets."""
+    found = to_json(value)
+    assert (found, type(found)) == (expected, type(expected))
+    assert json.loads(json.dumps(found)) == expected
+
+
+@pytest.mark.parametrize("value", [object(), b"bytes", iter([1]), 1j])
+def test_what_has_no_rule_is_refused(value: Any) -> None:
+    """Nothing is ever shown by accident."""
+    with pytest.raises(TypeError, match="has no JSON"):
+        to_json(value)
