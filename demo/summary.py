@@ -38,7 +38,7 @@ def tell(console: Console, told: Told, makefile_folder: Path) -> None:
     table.add_column("as of")
     for one in told.verified.tables:
         mark = "[green]equal[/]" if one.equal else "[red]different[/]"
-        place = "" if one.at is None else str(one.at.at)
+        place = "" if one.at is None else str(one.at)
         table.add_row(str(one.table), f"{one.source_rows:,}", mark, place)
     for missing in told.verified.not_proven:
         table.add_row(str(missing.table), "", "[yellow]not proven[/]", missing.reason)

@@ -19,7 +19,7 @@ from pipeline.table_state import Extent, Quarantine
 
 if TYPE_CHECKING:
     from pipeline.runs.registering.outcome import CatalogReport
-    from pipeline.runs.reports import MergeReport
+    from pipeline.runs.reports import MergeReport, TableDifference, VerifyReport
     from pipeline.runs.run import RunRecord
 
 
@@ -145,6 +145,34 @@ def catalog_lines(report: CatalogReport) -> Iterator[str]:
         yield f"    hint: {report.trouble.hint}"
 
 
+def show_sampled(context: CommandContext, source: str, report: VerifyReport) -> None:
+    """What a run compared once it was done: a line, and what differs."""
+    rows = sum(difference.compared or 0 for difference in report.tables)
+    wrong = [difference for difference in report.tables if not difference.equal]
+    told = f"{len(wrong)} tables DIFFER from MySQL" if wrong else "all equal to MySQL"
+    context.say(f"{source}: {counted(rows, 'row')} compared at {report.position}: {told}")
+    for table in wrong:
+        for line in difference_lines(table):
+            context.say(line)
+        context.say(f"  `lockstep verify {table.table}` finds all of them")
+
+
+def difference_lines(table: TableDifference) -> Iterator[str]:
+    for row in table.rows[:_ROWS]:
+        columns = f" ({', '.join(row.columns)})" if row.columns else ""
+        yield f"{table.table}: {row}{columns}"
+        yield from _values("MySQL", row.source)
+        yield from _values("the lake", row.lake)
+    more = table.only_in_source + table.only_in_lake + table.different - len(table.rows[:_ROWS])
+    if more > 0:
+        yield f"{table.table}: {more:,} more"
+
+
+def _values(where: str, values: Mapping[str, str] | None) -> Iterator[str]:
+    if values:
+        yield f"  {where}: {', '.join(f'{name}={value}' for name, value in values.items())}"
+
+
 def _read_too(merged: MergeReport) -> str:
     """The rows that did not come by the log."""
     read = [done.read for done in merged.merged if done.read]
@@ -196,6 +224,9 @@ def proof_values(proofs: Iterable[TableProof], now: datetime) -> list[dict[str, 
         for proof in proofs
     ]
 
+
+_ROWS = 20
+"""Differing rows of a table that are shown; JSON has more of them."""
 
 _BETWEEN = 3
 """Characters from one column to the next."""

@@ -122,7 +122,7 @@ def _note(
 
 def _told(record: RunRecord, context: CommandContext) -> tuple[int, dict[str, Any]]:
     """What a record means: exit code and JSON; people are told here too."""
-    from lockstep import report, verify_report
+    from lockstep import report
 
     told = {
         **report.run_values(record, str(context.settings.lake_path())),
@@ -141,7 +141,7 @@ def _told(record: RunRecord, context: CommandContext) -> tuple[int, dict[str, An
     quarantined = exits.QUARANTINED if done is not None and done.quarantined else exits.DONE
     if done is None or done.sampled is None:
         return quarantined, told
-    verify_report.show_sampled(context, record.source, done.sampled)
+    report.show_sampled(context, record.source, done.sampled)
     compared = exits.DIFFERENCES if done.sampled.differs else exits.DONE
     told["compared"] = {table.table: table for table in done.sampled.tables}
     return exits.most_serious([quarantined, compared]), told

@@ -88,8 +88,7 @@ def _told(comparison: Found) -> tuple[bool, str]:
     if not isinstance(comparison, TableDifference):
         return False, f"{comparison.reason}; {comparison.hint}"
     if comparison.equal:
-        at = comparison.at.at if comparison.at else "?"
-        return True, f"{comparison.source_rows} rows, equal to MySQL at {at}"
+        return True, f"{comparison.source_rows} rows, equal to MySQL at {comparison.at or '?'}"
     return False, (
         f"{comparison.only_in_source} rows only in MySQL, "
         f"{comparison.only_in_lake} only in the lake, "

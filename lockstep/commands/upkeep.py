@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from lockstep import exits
 from lockstep.context import CommandContext, Outcome
 from lockstep.holder import holder
 from lockstep.table_names import table_name
+from pipeline.upkeep.decide import StepKind
 
 if TYPE_CHECKING:
-    from pipeline.runs.upkeeping.upkeep import UpkeepReport
+    from pipeline.runs.upkeeping.upkeep import StepDone, TableDone, UpkeepReport
     from pipeline.table import TableName
+    from pipeline.upkeep.changes import ChangesPlan
+    from pipeline.upkeep.facts import Pile
     from resources.adapters import Adapters
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     """0 also where a table was left to the next upkeep: the answer says so."""
-    from lockstep.upkeep_report import show_upkeep, upkeep_json
     from resources.adapters import Adapters
 
     only = frozenset(map(table_name, arguments.tables)) or None
@@ -26,8 +29,9 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     with Adapters(context.settings, on_warning=context.note) as adapters:
         for source in context.sources(arguments.source):
             done = _done(arguments, context, adapters, source.name, only)
-            show_upkeep(context, source.name, done, planned=arguments.dry_run)
-            payload[source.name] = upkeep_json(done, planned=arguments.dry_run)
+            for line in _lines(done, planned=arguments.dry_run):
+                context.say(f"{source.name}: {line}")
+            payload[source.name] = _values(done, planned=arguments.dry_run)
     return Outcome(exits.DONE, {"sources": payload})
 
 
@@ -54,3 +58,119 @@ def _done(
             due = plan_changes(work, policy.keep_changes, lake.keep)
             return UpkeepReport(tables, 0.0, due.plan, thin_logs(work, lake, delete=False))
         return upkeep(work, lake, policy, holder("upkeep"), only)
+
+
+def _lines(report: UpkeepReport, *, planned: bool) -> Iterator[str]:
+    yield from _changes_lines(report.changes, planned=planned)
+    if report.logs.files:
+        would = "would be deleted" if planned else "deleted"
+        yield f"logs: {_pile(report.logs)} of checkpoints {would}"
+    idle = 0
+    for table in report.tables:
+        lines = [*_table_lines(table, planned=planned)]
+        idle += not lines
+        yield from lines
+    if idle:
+        yield f"{idle} {'table has' if idle == 1 else 'tables have'} nothing to do"
+    elif not report.tables:
+        yield "no table has a mirror yet"
+    if planned:
+        yield "nothing was changed (--dry-run)"
+
+
+def _changes_lines(changes: ChangesPlan, *, planned: bool) -> Iterator[str]:
+    """About changelogs, all of them together."""
+    if changes.left is not None:
+        yield f"changes: nothing old is deleted: {changes.left}"
+    if changes.held is not None:
+        yield f"changes: {changes.held}"
+    would = "would be " if planned else ""
+    if changes.unlisted.files or changes.through is not None:
+        yield f"changes: {_pile(changes.unlisted)} {would}taken off the changelogs"
+    if changes.deleted.files:
+        yield f"changes: {_pile(changes.deleted)} {would}deleted"
+    if changes.rows:
+        yield f"ledger: {changes.rows:,} rows about them deleted"
+
+
+def _table_lines(done: TableDone, *, planned: bool) -> Iterator[str]:
+    table = done.planned.table
+    if done.planned.why is not None:
+        yield f"{table}: left alone: {done.planned.why}"
+    if planned:
+        for step in done.planned.plan.steps:
+            yield f"{table}: would {step.kind.value} {_pile(step.pile)}: {step.reason}"
+    for one in done.steps:
+        yield f"{table}: {_told(one)}"
+    for left in done.left:
+        yield f"{table}: {left}"
+
+
+def _told(done: StepDone) -> str:
+    if done.step.kind is StepKind.VACUUM:
+        return f"vacuum: {_pile(done.gone)} deleted"
+    return f"{done.step.kind.value}: version {done.delta_version}, {done.step.reason}"
+
+
+def _pile(pile: Pile) -> str:
+    return f"{pile.files:,} {'file' if pile.files == 1 else 'files'} ({_size(pile.bytes)})"
+
+
+def _size(size: int) -> str:
+    value = float(size)
+    for unit in ("bytes", "KiB", "MiB", "GiB"):
+        if value < 1024:
+            return f"{value:.0f} {unit}" if unit == "bytes" else f"{value:.1f} {unit}"
+        value /= 1024
+    return f"{value:.1f} TiB"
+
+
+def _values(report: UpkeepReport, *, planned: bool) -> dict[str, Any]:
+    changes = report.changes
+    return {
+        "dry_run": planned,
+        "seconds": report.seconds,
+        "checkpoint_files": report.logs.files,
+        "checkpoint_bytes": report.logs.bytes,
+        "changes": {
+            "through_batch": changes.through,
+            "held": changes.held,
+            "left": changes.left,
+            "unlisted_files": changes.unlisted.files,
+            "unlisted_bytes": changes.unlisted.bytes,
+            "deleted_files": changes.deleted.files,
+            "deleted_bytes": changes.deleted.bytes,
+            "ledger_rows": changes.rows,
+        },
+        "tables": {table.planned.table: _table_values(table) for table in report.tables},
+    }
+
+
+def _table_values(done: TableDone) -> dict[str, Any]:
+    planned, files = done.planned, done.planned.files
+    return {
+        "mirror": planned.mirror,
+        "left_alone": planned.why,
+        "files": None if files is None else len(files.sizes),
+        "bytes": None if files is None else sum(files.sizes),
+        "planned": [
+            {
+                "step": step.kind,
+                "files": step.pile.files,
+                "bytes": step.pile.bytes,
+                "reason": step.reason,
+            }
+            for step in planned.plan.steps
+        ],
+        "done": [
+            {
+                "step": step.step.kind,
+                "delta_version": step.delta_version,
+                "deleted_files": step.gone.files,
+                "deleted_bytes": step.gone.bytes,
+                "seconds": step.seconds,
+            }
+            for step in done.steps
+        ],
+        "left": done.left,
+    }

@@ -7,21 +7,25 @@ import getpass
 from collections.abc import Sequence
 from dataclasses import replace
 from random import SystemRandom
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from lockstep import exits, verify_report
+from lockstep import exits
 from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import UsageError
 from lockstep.holder import holder
+from lockstep.report import difference_lines, show_quarantined, show_table
 from lockstep.table_names import table_name
 from pipeline.errors import SourceBusy
 from pipeline.table import TableName
 
 if TYPE_CHECKING:
     from pipeline.runs.context import Workplace
-    from pipeline.runs.reports import VerifyReport
+    from pipeline.runs.reports import TableDifference, VerifyReport
     from resources.adapters import Adapters
     from resources.config import SourceSettings
+
+_GTIDS: Final = 200
+"""Characters of a set at the most."""
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
@@ -52,12 +56,77 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
                 note(work, report)
                 if arguments.sample is None:
                     _note_equal(work, report, context)
-            verify_report.show_verify(context, source.name, report)
-            codes.append(verify_report.exit_code(report))
-            payload[source.name] = {**verify_report.verify_json(report), "exit_code": codes[-1]}
+            show_verify(context, source.name, report)
+            codes.append(exit_code(report))
+            payload[source.name] = {
+                "position": report.position,
+                "seconds": report.seconds,
+                "tables": {table.table: table for table in report.tables},
+                "not_compared": {table.table: table for table in report.not_compared},
+                "not_proven": {table.table: table for table in report.not_proven},
+                "quarantined": report.quarantined,
+                "exit_code": codes[-1],
+            }
             if arguments.repair:
                 payload[source.name] |= _repaired(adapters, work, report, context)
     return Outcome(exits.most_serious(codes), {"sources": payload})
+
+
+def exit_code(report: VerifyReport) -> int:
+    """4 if a table differs or could not be compared, 3 if one could not be proven now, 6 if
+    tables are quarantined."""
+    if report.differs:
+        return exits.DIFFERENCES
+    if report.not_proven:
+        return exits.TRY_AGAIN
+    return exits.QUARANTINED if report.quarantined else exits.DONE
+
+
+def _tables_are(count: int) -> str:
+    return "table is" if count == 1 else "tables are"
+
+
+def show_verify(context: CommandContext, source: str, report: VerifyReport) -> None:
+    """A line, the tables, the rows that differ, and what was not compared or proven."""
+    equal = sum(difference.equal for difference in report.tables)
+    count = len(report.tables) + len(report.not_compared) + len(report.not_proven)
+    context.say(
+        f"{source} at {report.position}: {equal} of {count} {_tables_are(count)} equal, "
+        f"{report.seconds:.1f} s"
+    )
+    if gtids := report.position.gtid_set:
+        context.say(f"  GTIDs: {gtids.shortened(_GTIDS)}")
+    show_table(
+        context,
+        ("table", "rows", "in the lake", "missing", "too many", "different", "proven"),
+        [
+            (
+                str(difference.table),
+                f"{difference.source_rows:,}",
+                f"{difference.lake_rows:,}",
+                f"{difference.only_in_source:,}",
+                f"{difference.only_in_lake:,}",
+                f"{difference.different:,}",
+                _proven(difference),
+            )
+            for difference in report.tables
+        ],
+    )
+    for table in report.tables:
+        for line in difference_lines(table):
+            context.say(line)
+    for one in report.not_compared:
+        context.say(f"{one.table} was not compared: {one.reason}\n  {one.hint}")
+    for one in report.not_proven:
+        context.say(f"{one.table} is not proven: {one.reason}\n  {one.hint}")
+    show_quarantined(context, report.quarantined)
+
+
+def _proven(difference: TableDifference) -> str:
+    if not difference.equal:
+        return "-"
+    rows = "" if difference.compared is None else f"{difference.compared:,} rows, "
+    return f"{rows}{difference.at}" if difference.at else "-"
 
 
 def _note_equal(work: Workplace, report: VerifyReport, context: CommandContext) -> None:
@@ -95,7 +164,7 @@ def _repaired(
             f"{table} is read from MySQL by the next run: `lockstep run`, then `lockstep verify "
             f"{table}`"
         )
-    return {"repaired": [str(table) for table in tables], "read_again": read}
+    return {"repaired": tables, "read_again": read}
 
 
 def _chosen(

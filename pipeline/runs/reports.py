@@ -16,7 +16,7 @@ import pyarrow as pa
 from pipeline.decisions import Continuity
 from pipeline.errors import LogStops
 from pipeline.ports.mirrors import MirrorSize
-from pipeline.position import Position
+from pipeline.position import Coordinates, Position
 from pipeline.proof.prefixes import Prefix
 from pipeline.proof.proven import Proof
 from pipeline.segment import RowCounts
@@ -191,9 +191,24 @@ class RowDifference:
 @dataclass(frozen=True, slots=True)
 class TableDifference:
     """Verification of one table. `examples` name keys, never other columns' values; `rows` has
-    some of the differences column by column. `at`: the place that the comparison holds for, with
+    some of the differences column by column. `place`: what the comparison holds for, with
     the GTIDs executed up to it. `compared`: rows, where it is not all of them. `where`: a
     condition that holds for the rows that differ and for no other, where one can be written."""
+
+    json_keys: ClassVar = (
+        "equal",
+        "source_rows",
+        "lake_rows",
+        "only_in_source",
+        "only_in_lake",
+        "different",
+        "examples",
+        "proof",
+        "at",
+        "gtid_set",
+        "compared",
+        "rows",
+    )
 
     table: TableName
     source_rows: int
@@ -203,7 +218,7 @@ class TableDifference:
     different: int = 0
     examples: tuple[str, ...] = ()
     proof: Proof = Proof.EXACT
-    at: Prefix | None = None
+    place: Prefix | None = None
     rows: tuple[RowDifference, ...] = ()
     compared: int | None = None
     where: str | None = None
@@ -212,10 +227,20 @@ class TableDifference:
     def equal(self) -> bool:
         return self.only_in_source == self.only_in_lake == self.different == 0
 
+    @property
+    def at(self) -> Coordinates | None:
+        return self.place.at if self.place else None
+
+    @property
+    def gtid_set(self) -> str | None:
+        return self.place.gtids if self.place else None
+
 
 @dataclass(frozen=True, slots=True)
 class NotCompared:
     """A table of which one side could not be read, why, and the cure."""
+
+    json_keys: ClassVar = ("reason", "hint")
 
     table: TableName
     reason: str

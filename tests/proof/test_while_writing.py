@@ -102,7 +102,7 @@ def test_a_hot_table_is_proven_while_it_is_written(
             found = hot.verify()
             assert found.equal, found
             assert {table.proof for table in found.tables} <= {Proof.EXACT, Proof.PREFIX}
-            places.append(next(table.at for table in found.tables if table.table == hot.table))
+            places.append(next(table.place for table in found.tables if table.table == hot.table))
             while sum(committed) == before:
                 pass  # they go on
     assert all(place is not None and place.gtids for place in places)

@@ -64,9 +64,9 @@ def compared(report: VerifyReport) -> Iterator[Compared]:
         whole = table.compared is None
         if not table.equal:
             yield Compared(table.table, whole, None, differing(table))
-        elif table.at is not None:
+        elif table.place is not None:
             rows = table.source_rows if table.compared is None else table.compared
-            proven = Proven(table.proof, rows, table.at.at, table.at.gtids)
+            proven = Proven(table.proof, rows, table.place.at, table.place.gtids)
             yield Compared(table.table, whole, proven, 0)
 
 

@@ -58,7 +58,7 @@ class Summed:
     def told(self, proof: Proof, at: Prefix) -> TableDifference:
         """It is equal: at that place the mirror has as many rows as the source."""
         rows = self.source.sum.rows
-        return TableDifference(self.side.table, rows, rows, proof=proof, at=at)
+        return TableDifference(self.side.table, rows, rows, proof=proof, place=at)
 
 
 def verify(
@@ -194,7 +194,7 @@ def _by_rows(work: Workplace, cursor: Cursor, one: Summed, *, show_values: bool)
             one.source.sum.rows,
             one.lake.rows,
             proof=Proof.ROWS,
-            at=_place(cursor),
+            place=_place(cursor),
         ),
         show_values=show_values,
     )
