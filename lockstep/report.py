@@ -18,9 +18,11 @@ from pipeline.shown import NAMED, listed, shown
 from pipeline.table_state import Extent, Quarantine
 
 if TYPE_CHECKING:
+    from pipeline.runs.inspecting.version_sets import ShownVersions
     from pipeline.runs.registering.outcome import CatalogReport
     from pipeline.runs.reports import MergeReport, TableDifference, VerifyReport
     from pipeline.runs.run import RunRecord
+    from resources.lake.paths import LakePath
 
 
 def refused(
@@ -204,6 +206,23 @@ def show_quarantined(context: CommandContext, tables: Sequence[Quarantine]) -> N
             hints[NAMED:] = [f"{len(hints) - NAMED} more such: `lockstep status` has them all"]
         for hint in hints:
             context.say(f"  hint: {hint}")
+
+
+def version_set_values(shown: ShownVersions, lake: LakePath) -> dict[str, Any]:
+    return {
+        "batch": shown.batch.id,
+        "run": shown.batch.dagster_run,
+        "position": shown.position,
+        "tables": {
+            entry.table: {
+                "path": str(lake / entry.mirror),
+                "delta_version": entry.delta_version,
+                "table_id": entry.table_id,
+            }
+            for entry in shown.entries
+        },
+        "missing": {gap.table: gap for gap in shown.missing},
+    }
 
 
 def proof_values(proofs: Iterable[TableProof], now: datetime) -> list[dict[str, Any]]:

@@ -55,7 +55,7 @@ def order(
     why = f": {asked.reason}" if asked.reason else ""
     recorded = f"{source}: recorded: {kind} {asked.table} ({asked.author}{why})"
     context.say(recorded if told else f"{recorded}\n  {done.next}")
-    return Outcome(exits.DONE, {"source": source, **ordered_json(done)})
+    return Outcome(exits.DONE, {"source": source, **_values(done)})
 
 
 def _tell(context: CommandContext, source: str, line: str, told: list[str]) -> None:
@@ -76,7 +76,7 @@ def foresee(
         source = _source(adapters, context.sources(arguments.source), asked.table)
         found = foresee_release(adapters.workplace(source, Unwatched()), asked)
     context.say(f"{source}: {found.next}\n  nothing is recorded (--dry-run)")
-    return Outcome(exits.DONE, {"source": source, **ordered_json(found), "order": None})
+    return Outcome(exits.DONE, {"source": source, **_values(found), "order": None})
 
 
 def _asked(
@@ -113,19 +113,19 @@ def _source(adapters: Adapters, sources: Sequence[SourceSettings], table: TableN
     )
 
 
-def ordered_json(done: Ordered) -> dict[str, Any]:
+def _values(done: Ordered) -> dict[str, Any]:
     given, stopped = done.order, done.order.stopped
     return {
         "order": {
             "id": given.id,
-            "table": str(given.table),
-            "kind": given.kind.value,
+            "table": given.table,
+            "kind": given.kind,
             "author": given.author,
             "reason": given.reason,
-            "ordered_at": given.ordered_at.isoformat(),
-            "schema": None if given.schema is None else schema_to_json(given.schema),
+            "ordered_at": given.ordered_at,
+            "schema": given.schema and schema_to_json(given.schema),
             "renames": dict(given.renames),
         },
-        "stopped": str(stopped.at) if stopped else None,
+        "stopped": stopped and stopped.at,
         "next": done.next,
     }

@@ -42,7 +42,7 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
             done = foresee(work)
     for line in _lines(source, done, recorded=f"{author}: {reason}" if reason else None):
         context.say(line)
-    return Outcome(exits.DONE, {"source": source, "done": bool(reason), **_json(done)})
+    return Outcome(exits.DONE, {"source": source, "done": bool(reason), **_values(done)})
 
 
 def _tables(
@@ -96,14 +96,14 @@ def _told(comparison: Found) -> tuple[bool, str]:
     )
 
 
-def _json(done: HandOver) -> dict[str, Any]:
+def _values(done: HandOver) -> dict[str, Any]:
     return {
         "disagreement": done.disagreement,
         "moves": done.moves,
-        "moved_to": list(done.moved_to),
-        "read_again": {str(table): why for table, why in done.rereads},
+        "moved_to": done.moved_to,
+        "read_again": dict(done.rereads),
         "changelogs": {
-            folder: {"removed": one.removed, "added": one.added, "lost": list(one.lost)}
+            folder: {"removed": one.removed, "added": one.added, "lost": one.lost}
             for folder, one in done.restated
         },
     }

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lockstep import exits
 from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import UsageError, place_argument
 from lockstep.holder import holder
+from lockstep.report import counted
 from lockstep.table_names import table_name
 from pipeline.errors import NothingMatches
 from resources.lake.paths import LakePath, is_url
@@ -25,7 +27,6 @@ if TYPE_CHECKING:
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     """0, or a refusal: 2 for what the past does not have, 3 while batches wait."""
-    from lockstep.rebuild_report import rebuild_json, show_rebuild
     from resources.adapters import Adapters
 
     table = table_name(arguments.table)
@@ -40,9 +41,10 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
         with context.watch(source.name) as progress:
             work = adapters.workplace(source.name, progress)
             done = _done(arguments, context, adapters, work, table, place)
-    show_rebuild(context, done, planned=arguments.dry_run)
-    told = rebuild_json(done)
-    return Outcome(exits.DONE, {"source": source.name, "dry_run": arguments.dry_run, **told})
+    for line in _lines(done, planned=arguments.dry_run):
+        context.say(line)
+    told = {"source": source.name, "dry_run": arguments.dry_run, **_values(done)}
+    return Outcome(exits.DONE, told)
 
 
 def _done(
@@ -110,3 +112,60 @@ def _source_of(
         f"No run has captured a table {table} yet.",
         hint="`lockstep tables` lists what is captured, `lockstep run` captures",
     )
+
+
+def _lines(report: RebuildReport, *, planned: bool) -> Iterator[str]:
+    table, cut = report.table, report.cut
+    rows = "" if report.rows is None else f", {counted(report.rows, 'row')}"
+    if report.into is not None:
+        verb = "would be made in" if planned else "is in"
+        yield f"{table} as of {cut} {verb} {report.into}{rows}"
+    elif planned:
+        yield f"the mirror of {table} would be made again, as of {cut}"
+    else:
+        yield (
+            f"the mirror of {table} was made again as version {report.delta_version}, "
+            f"as of {cut}{rows}"
+        )
+    yield f"made from {_made_from(report)}"
+    if planned:
+        yield "nothing is read or written (--dry-run)"
+
+
+def _made_from(report: RebuildReport) -> str:
+    origin = report.origin
+    changes = f"{counted(len(origin.parts), 'batch', 'batches')} of its changelog"
+    if origin.parts:
+        changes += f", {origin.parts[0].batch} to {origin.parts[-1].batch}"
+        changes += f" ({counted(origin.images, 'row image')})"
+    if origin.base is None:
+        return changes
+    entry = origin.base.entry
+    base = f"version {entry.delta_version} of {entry.mirror}, as of batch {origin.base.batch}"
+    return f"{base}, and {changes}" if origin.parts else base
+
+
+def _values(report: RebuildReport) -> dict[str, Any]:
+    origin, cut, base = report.origin, report.cut, report.origin.base
+    return {
+        "table": report.table,
+        "as_of": {
+            "position": cut.at,
+            "gtid": cut.gtid,
+            "committed_at": cut.committed_at,
+            "batch": cut.batch.id,
+            "whole_batch": cut.whole,
+        },
+        "base": base
+        and {
+            "mirror": base.entry.mirror,
+            "delta_version": base.entry.delta_version,
+            "batch": base.batch,
+        },
+        "batches": [part.batch for part in origin.parts],
+        "row_images": origin.images,
+        "into": report.into,
+        "delta_version": report.delta_version,
+        "rows": report.rows,
+        "seconds": report.seconds,
+    }

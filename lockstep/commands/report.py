@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,17 +11,20 @@ from typing import TYPE_CHECKING, Any
 from lockstep import exits
 from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import UsageError, place_argument
+from lockstep.report import counted, proof_values, version_set_values
 from pipeline.errors import ConfigurationError
 
 if TYPE_CHECKING:
+    from pipeline.batch import Batch
     from pipeline.replay.spans import Span
+    from pipeline.runs.inspecting.span_report import SpanReport
+    from resources.lake.paths import LakePath
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     """The ledger alone is asked; the page is the one thing that is written."""
     from assets.report.kept import page_path
     from assets.report.page import page
-    from lockstep.span_report import span_report_json, span_report_lines
     from pipeline.runs.inspecting.span_report import report_of_run, report_of_span
     from resources.adapters import Adapters
 
@@ -44,8 +48,8 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
             kept = page_path(context.settings.state_folder, name, report.about)
             path = Path(arguments.output).absolute() if arguments.output else kept
             _write(path, page(report, lake), kept=path == kept)
-            payload[name] = {**span_report_json(report, lake), "page": str(path)}
-            for line in span_report_lines(report, path):
+            payload[name] = {**_values(report, lake), "page": path}
+            for line in _lines(report, path):
                 context.say(line)
     return Outcome(exits.DONE, {"sources": payload})
 
@@ -77,3 +81,82 @@ def _write(path: Path, text: str, *, kept: bool) -> None:
             f"The page cannot be written to {path}: {error.strerror or error}.",
             hint="name another file: --output FILE",
         ) from error
+
+
+def _lines(report: SpanReport, page: Path) -> Iterator[str]:
+    counts = report.counts
+    transactions = sum(batch.transactions for batch in report.batches)
+    yield (
+        f"{report.source}: {report.about}: {counted(transactions, 'transaction')}, "
+        f"+{counts.inserted:,} ~{counts.updated:,} -{counts.deleted:,} rows of "
+        f"{counted(len(report.totals), 'table')}"
+    )
+    if report.requests is not None:
+        yield f"  requests to the store: {report.requests}"
+    yield f"  the page: {page}"
+
+
+def _values(report: SpanReport, lake: LakePath) -> dict[str, Any]:
+    return {
+        "about": report.about,
+        "made_at": report.made_at,
+        "batches": [_batch_values(batch, report) for batch in report.batches],
+        "tables": {
+            total.table: {
+                "inserted": total.counts.inserted,
+                "updated": total.counts.updated,
+                "deleted": total.counts.deleted,
+                "read": total.read,
+                "bytes": total.size,
+                "delta_version": total.written and total.written.delta_version,
+            }
+            for total in report.totals
+        },
+        "structures": [
+            {
+                "table": change.event.table,
+                "change": change.event.kind,
+                "position": change.event.place,
+                "committed_at": change.committed_at,
+                "reason": change.event.reason,
+                "statement": change.statement,
+                "effects": change.effects,
+            }
+            for change in report.changes
+        ],
+        "writes": [
+            {
+                "table": write.intent.table,
+                "first_batch": write.intent.first_batch,
+                "last_batch": write.intent.last_batch,
+                "delta_version": write.delta_version,
+                "begun_at": write.intended_at,
+                "settled_at": write.settled_at,
+                "reason": write.reason,
+            }
+            for write in report.writes
+        ],
+        "quarantined": report.stopped,
+        "proofs": proof_values(report.proofs, report.made_at),
+        "versions": report.shown and version_set_values(report.shown, lake),
+    }
+
+
+def _batch_values(batch: Batch, report: SpanReport) -> dict[str, Any]:
+    rows = [row for row in report.rows if row.batch == batch.id]
+    return {
+        "batch": batch.id,
+        "run": batch.dagster_run,
+        "state": batch.state,
+        "start": batch.start,
+        "end": batch.end,
+        "transactions": batch.transactions,
+        "bytes": batch.log_bytes,
+        "requests": batch.requests,
+        "rows": sum(row.counts.total for row in rows),
+        "read": sum(row.read for row in rows),
+        "created_at": batch.created_at,
+        "captured_at": batch.captured_at,
+        "merged_at": batch.merged_at,
+        "acknowledged_at": batch.acknowledged_at,
+    }

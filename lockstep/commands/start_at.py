@@ -40,37 +40,29 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     except LockstepError as error:
         code, told = report.refused(context, source, error)
         return Outcome(code, {"sources": {source: {**told, "exit_code": code}}})
-    for line in lines(source, choice):
+    for line in _lines(source, choice):
         context.say(line)
-    told = {**choice_json(choice), "exit_code": exits.DONE}
+    told = {**_values(choice), "exit_code": exits.DONE}
     return Outcome(exits.DONE, {"sources": {source: told}})
 
 
-def choice_json(choice: Choice) -> dict[str, Any]:
+def _values(choice: Choice) -> dict[str, Any]:
     """`next` is null where the server could not be asked."""
-    override = choice.override
     return {
-        "override": {
-            "id": override.id,
-            "place": override.place,
-            "reason": override.reason,
-            "author": override.author,
-            "chosen_at": override.chosen_at.isoformat(),
-        },
-        "next": None
-        if choice.position is None
-        else {
+        "override": choice.override,
+        "next": choice.position
+        and {
             "start": choice.position,
             "follows": choice.follows,
-            "continuity": choice.continuity.value if choice.continuity else None,
-            "gap_tables": list(choice.gap_tables),
-            "abandons": list(choice.abandoned),
+            "continuity": choice.continuity,
+            "gap_tables": choice.gap_tables,
+            "abandons": choice.abandoned,
         },
-        "trouble": choice.trouble if choice.trouble else None,
+        "trouble": choice.trouble,
     }
 
 
-def lines(source: str, choice: Choice) -> list[str]:
+def _lines(source: str, choice: Choice) -> list[str]:
     """What was recorded and what comes of it, for people."""
     override = choice.override
     told = [f"{source}: recorded: start at {override.place} ({override.author}: {override.reason})"]

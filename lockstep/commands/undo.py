@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lockstep import exits
+from lockstep.commands.recover import recovery_lines, recovery_values
 from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import UsageError
 from lockstep.holder import holder
-from lockstep.recovery_report import recovery_json, recovery_lines
 from pipeline.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -61,8 +61,8 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
         "run": undone.run,
         "behind": undone.behind,
         "done": arguments.yes,
-        "ledger_kept": None if kept is None else str(kept),
-        **recovery_json(done),
+        "ledger_kept": kept,
+        **recovery_values(done),
         "consumers": {consumer.name: consumer.cursor for consumer in readers},
     }
     return Outcome(exits.DONE, payload)

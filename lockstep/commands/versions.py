@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any, Final
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final
 
-from lockstep import exits, report
+from lockstep import exits
 from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import UsageError, place_argument
+from lockstep.report import lines, show_table, version_set_values
+from pipeline.gtid import GtidSet
+
+if TYPE_CHECKING:
+    from pipeline.runs.inspecting.version_sets import ShownVersions
+    from resources.lake.paths import LakePath
 
 LISTED: Final = 20
 _COLUMNS: Final = ("as of", "committed", "batch", "run", "tables", "missing")
@@ -16,12 +23,6 @@ _COLUMNS: Final = ("as of", "committed", "batch", "run", "tables", "missing")
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     """The ledger alone is asked. 0 also where tables are missing: each is named, with its
     cure."""
-    from lockstep.version_report import (
-        listed_json,
-        listed_rows,
-        version_set_json,
-        version_set_lines,
-    )
     from pipeline.runs.inspecting.version_sets import newest_sets, version_set_at
     from resources.adapters import Adapters
 
@@ -34,12 +35,61 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
         for source in context.sources(arguments.source):
             if arguments.list:
                 sets = newest_sets(adapters.ledger(), source.name, LISTED)
-                payload[source.name] = {"sets": [listed_json(set_) for set_ in sets]}
+                payload[source.name] = {"sets": [_listed_values(versions) for versions in sets]}
                 context.say(f"{source.name}:")
-                report.show_table(context, _COLUMNS, listed_rows(sets))
+                show_table(context, _COLUMNS, [_listed_row(versions) for versions in sets])
                 continue
             shown = version_set_at(adapters.ledger(), source.name, place)
-            payload[source.name] = version_set_json(shown, lake)
-            for line in version_set_lines(shown, lake):
+            payload[source.name] = version_set_values(shown, lake)
+            for line in _lines(shown, lake):
                 context.say(line)
     return Outcome(exits.DONE, {"sources": payload})
+
+
+def _listed_values(shown: ShownVersions) -> dict[str, Any]:
+    return {
+        "batch": shown.batch.id,
+        "run": shown.batch.dagster_run,
+        "position": shown.position,
+        "tables": len(shown.entries),
+        "missing": [gap.table for gap in shown.missing],
+    }
+
+
+def _listed_row(shown: ShownVersions) -> tuple[str, ...]:
+    return (
+        str(shown.position),
+        _moment(shown),
+        str(shown.batch.id),
+        shown.batch.dagster_run or "",
+        str(len(shown.entries)),
+        ", ".join(str(gap.table) for gap in shown.missing),
+    )
+
+
+def _lines(shown: ShownVersions, lake: LakePath) -> Iterator[str]:
+    """Where it is as of, what to read, what is missing."""
+    yield f"{shown.source}: as of {_place(shown)}"
+    gtids = shown.position.gtid_set
+    if gtids != GtidSet():
+        yield f"  executed: {gtids.shortened()}"
+    yield lines(
+        {
+            str(entry.table): f"{entry.delta_version}  {lake / entry.mirror}"
+            for entry in shown.entries
+        }
+    )
+    if shown.missing:
+        yield "missing:"
+        yield lines({str(gap.table): f"{gap.reason}; {gap.hint}" for gap in shown.missing})
+
+
+def _place(shown: ShownVersions) -> str:
+    moment = _moment(shown)
+    committed = f", committed {moment}" if moment else ""
+    return f"{shown.position}{committed} (batch {shown.batch.id})"
+
+
+def _moment(shown: ShownVersions) -> str:
+    committed = shown.position.committed_at
+    return "" if committed is None else committed.isoformat()

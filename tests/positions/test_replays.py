@@ -298,7 +298,7 @@ def test_what_was_replayed_is_as_if_it_never_was(
     chance.run()
     whole = replayed(chance.tried, "earliest", "latest")
     assert [batch.as_recorded for batch in whole.batches] == [None] * len(whole.batches)
-    assert [mirror.why for mirror in whole.mirrors] == [None] * len(whole.mirrors)
+    assert [mirror.not_compared for mirror in whole.mirrors] == [None] * len(whole.mirrors)
     assert whole.left == ()
     chance.require_same()
     before = {name: len(commits) for name, commits in chance.tried.lake.tables.items()}

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
+from typing import ClassVar, Final
 
 from pipeline.batch import Batch, BatchKind
 from pipeline.division import divided_after
@@ -40,6 +40,8 @@ from pipeline.table import TableName
 @dataclass(frozen=True, slots=True)
 class MissingVersion:
     """A table that cannot be read as of the batch: one sentence, and what to type or do."""
+
+    json_keys: ClassVar = ("reason", "hint")
 
     table: TableName
     reason: str

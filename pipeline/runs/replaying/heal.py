@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import pyarrow as pa
 
@@ -33,14 +34,16 @@ from pipeline.table import TableName
 @dataclass(frozen=True, slots=True)
 class Healed:
     """One table's mirror: how many of the keys that were looked at it showed otherwise, some of
-    those, and the Delta version that shows them right; None where nothing was written. `why`,
-    `hint`: where it was not looked at."""
+    those, and the Delta version that shows them right; None where nothing was written.
+    `not_compared`, `hint`: why it was not looked at, and what to do."""
+
+    json_keys: ClassVar = ("keys", "wrong", "delta_version", "not_compared", "hint", "rows")
 
     table: TableName
     keys: int = 0
     wrong: int = 0
     delta_version: int | None = None
-    why: str | None = None
+    not_compared: str | None = None
     hint: str | None = None
     rows: tuple[ReplayDifference, ...] = ()
 
@@ -70,7 +73,7 @@ def heal(
     except TableError as error:
         tuple(settle_writes(work, lease))
         hint = reload_hint(table) if isinstance(error, MirrorRefused) else error.hint
-        return Healed(table, why=error.reason, hint=hint)
+        return Healed(table, not_compared=error.reason, hint=hint)
 
 
 def _written(mirror: MirrorComparison, lease: Lease, changes: pa.Table) -> int:

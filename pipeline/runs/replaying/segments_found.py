@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from typing import ClassVar
 
 from pipeline.batch import Batch
 from pipeline.changes.layout import changelog_names, changelog_path
@@ -50,6 +51,16 @@ class SegmentFound:
     files in the scratch folder that are to stand in their place. `wrong`: how many row images are
     others, `columns`: in which columns, `rows`: some of them; where that was asked for and the
     files are DIFFERENT. `waits`: why files that the log brings again do not stand there yet."""
+
+    json_keys: ClassVar = (
+        "batch",
+        "schema_version",
+        "standing",
+        "why",
+        "wrong",
+        "columns",
+        "rows",
+    )
 
     batch: int
     table: TableName
