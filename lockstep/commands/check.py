@@ -136,7 +136,7 @@ def _mirrors(adapters: Adapters, states: Iterable[TableState]) -> Iterator[KeptM
 
 def next_start_finding(work: Workplace) -> Finding:
     """Where the next run begins, or why it would not; a gap is warned of."""
-    from lockstep.plan_report import start_line
+    from lockstep.commands.plan import start_line
     from pipeline.runs.inspecting.plan import next_start
 
     try:

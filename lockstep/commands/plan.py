@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from lockstep import exits
 from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import place_argument
-from pipeline.errors import LockstepError
+from lockstep.report import counted, refused, show_quarantined, show_table
+from pipeline.errors import LockstepError, LogStops
+from pipeline.runs.inspecting.plan import PlannedStart, RunPlan, make_plan
+from pipeline.runs.inspecting.plan_reading import PlannedReading
+from pipeline.runs.rejoining.log_reach import ReturnPlan
+from pipeline.runs.rejoining.rejoin import Backfill, CatchUp, ReadAgain, Rebuild
+from pipeline.standing.verdict import clock
 
 if TYPE_CHECKING:
     from pipeline.places import Place
     from resources.adapters import Adapters
+
+_GTIDS: Final = 120
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
@@ -35,10 +44,6 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
 def _plan(
     adapters: Adapters, context: CommandContext, source: str, until: Place | None
 ) -> tuple[int, dict[str, Any]]:
-    from lockstep.plan_report import plan_json, show_plan
-    from lockstep.report import refused
-    from pipeline.runs.inspecting.plan import make_plan
-
     try:
         with context.watch(source) as progress:
             work = adapters.workplace(source, progress)
@@ -48,6 +53,212 @@ def _plan(
         return refused(context, source, error)
     show_plan(context, source, plan)
     if plan.refusal is not None:
-        return plan.refusal.recovery.exit_code, plan_json(plan)
+        return plan.refusal.recovery.exit_code, plan_values(plan)
     quarantined = plan.quarantined or (plan.reading is not None and plan.reading.quarantined)
-    return (exits.QUARANTINED if quarantined else exits.DONE), plan_json(plan)
+    return (exits.QUARANTINED if quarantined else exits.DONE), plan_values(plan)
+
+
+# -- the answer to a program ---------------------------------------------------------------
+
+
+def plan_values(plan: RunPlan) -> dict[str, Any]:
+    """`error` is there where the run would not go through, as `run` has it."""
+    return {
+        "abandoned": plan.abandoned,
+        "waiting": plan.waiting,
+        "returns": _returns_values(plan.returns),
+        "loads": plan.loads,
+        "loads_take": plan.loads_take,
+        "start": plan.start,
+        "seconds": plan.seconds,
+        **(_reading_values(plan.reading) if plan.reading else {"end": None}),
+        "already_quarantined": plan.quarantined,
+        "busy": plan.busy and plan.busy.holder,
+        **({"error": plan.refusal} if plan.refusal else {}),
+    }
+
+
+def _returns_values(returns: ReturnPlan) -> list[dict[str, Any]]:
+    """`from` is where the table stopped; `reread`: why it is read from the source, `backfill`:
+    why only its new columns are, `rebuild`: what its mirror is rewritten from; null where
+    they are not."""
+    reread, backfill = returns.wanting(ReadAgain), returns.wanting(Backfill)
+    rebuild = returns.wanting(Rebuild)
+    return [
+        {
+            "table": order.table,
+            "from": order.stopped and order.stopped.at,
+            "to": returns.cursor and returns.cursor.position.at,
+            "through_the_log": order.table in returns.spans,
+            "bytes": returns.log_bytes if order.table in returns.spans else 0,
+            "rebuild": rebuild.get(order.table),
+            "backfill": backfill.get(order.table),
+            "reread": reread.get(order.table),
+            "waits": False,
+        }
+        for order in returns.orders
+    ] + [
+        {
+            "table": table,
+            "from": None,
+            "to": None,
+            "through_the_log": False,
+            "bytes": 0,
+            "reread": why,
+            "waits": True,
+        }
+        for table, why in returns.waits.items()
+    ]
+
+
+def _reading_values(reading: PlannedReading) -> dict[str, Any]:
+    return {
+        "end": reading.end,
+        "ends_because": reading.why,
+        "runs": reading.runs,
+        "transactions": reading.transactions,
+        "bytes": reading.log_bytes,
+        "tables": {
+            table: {
+                "inserted": tally.counts.inserted,
+                "updated": tally.counts.updated,
+                "deleted": tally.counts.deleted,
+                "row_events": tally.events,
+                "bytes": tally.size,
+                "merge": reading.merges.get(table),
+            }
+            for table, tally in reading.tables.items()
+        },
+        "not_captured": {"transactions": reading.foreign, "bytes": reading.foreign_bytes},
+        "statements": reading.statements,
+        "more_statements": reading.more_statements,
+        "largest_transaction": reading.largest,
+        "passed_statements": reading.passed,
+        "rereads": reading.rereads,
+        "quarantined": reading.quarantined,
+    }
+
+
+# -- lines for a person --------------------------------------------------------------------
+
+
+def show_plan(context: CommandContext, source: str, plan: RunPlan) -> None:
+    for line in _lines(source, plan):
+        context.say(line)
+    reading = plan.reading
+    if reading is None:
+        return
+    rows = [
+        (
+            str(table),
+            *(
+                f"{n:,}"
+                for n in (tally.counts.inserted, tally.counts.updated, tally.counts.deleted)
+            ),
+            f"{tally.size:,}",
+        )
+        for table, tally in reading.tables.items()
+    ]
+    show_table(context, ("table", "inserted", "updated", "deleted", "bytes"), rows)
+    for table, how in sorted(reading.merges.items()):
+        context.say(f"  {table} {how}")
+    if reading.foreign:
+        context.say(
+            f"  not captured: {counted(reading.foreign, 'transaction')} without rows of captured "
+            f"tables, {reading.foreign_bytes:,} bytes of log"
+        )
+    for statement in reading.statements:
+        context.say(f"  {statement.position}  {statement.text}\n    {statement.effect}")
+    if reading.more_statements:
+        context.say(f"  and {counted(reading.more_statements, 'more statement')}")
+    for line in reading.passed:
+        context.say(f"  {line}")
+    for table, why in reading.rereads.items():
+        context.say(f"  {table} is read from the source: {why}")
+    if reading.quarantined:
+        context.say("  would be quarantined:")
+        show_quarantined(context, reading.quarantined)
+
+
+def _lines(source: str, plan: RunPlan) -> Iterator[str]:
+    if plan.refusal is not None:
+        before = plan.refusal.before if isinstance(plan.refusal, LogStops) else ""
+        would = f"capture all up to {before} and end there" if before else "be refused"
+        yield f"{source}: the next run would {would}: {plan.refusal.message}"
+        yield f"  hint: {plan.refusal.hint}"
+    elif plan.reading is not None:
+        gap = plan.start is not None and bool(plan.start.gap_tables)
+        back = plan.returns.orders or plan.loads
+        nothing = not plan.reading.transactions and not gap and not back
+        would = "find nothing new" if nothing else "go through"
+        if nothing and plan.reading.end_is_behind:
+            would = f"read nothing: its end, {plan.reading.why}, is not after its start"
+        yield f"{source}: the next run would {would}"
+    if plan.busy is not None:
+        yield f"  a run is going on: {plan.busy.holder}, since {clock(plan.busy.taken_at)}"
+    for sentence in plan.abandoned:
+        yield f"  repair  {sentence}"
+    for batch, tables in plan.waiting.items():
+        yield f"  merge   batch {batch} first: {', '.join(map(str, tables)) or 'it is merged'}"
+    yield from return_lines(plan.returns)
+    for table, load in plan.loads.items():
+        rows = "" if load.estimated_rows is None else f", about {load.estimated_rows:,} rows"
+        done = f", {load.rows:,} of them are read" if load.rows else ""
+        yield f"  read    {table} from the source: {load.reason}{rows}{done}"
+    for sentence in plan.loads_take:
+        yield f"          {sentence}"
+    if plan.start is not None:
+        yield f"  start   {start_line(plan.start)}"
+        if plan.start.gap_tables:
+            yield f"          a gap: changes of {', '.join(plan.start.gap_tables)} may be missing"
+    if plan.reading is not None:
+        yield from _reading_lines(plan.reading, plan.seconds)
+
+
+def return_lines(returns: ReturnPlan) -> Iterator[str]:
+    """How each table that stopped comes back."""
+    end = "" if returns.cursor is None else str(returns.cursor.position.at)
+    for order in returns.orders:
+        table, stopped, way = order.table, order.stopped, returns.ways[order.table]
+        if isinstance(way, CatchUp):
+            yield f"  back    {table} catches up through the log, from {way.span.low} to {end}"
+        elif not isinstance(way, ReadAgain) and stopped is not None:
+            yield f"  back    {table} goes on from {stopped.at}, where the others are"
+        match returns.besides[table]:
+            case Rebuild(told):
+                yield f"  back    the mirror of {table} is rewritten {told}"
+            case ReadAgain(why):
+                yield f"  back    {table} is read from the source: {why}"
+            case Backfill(why):
+                yield f"  back    new columns of {table} are read from the source: {why}"
+    for table, why in returns.waits.items():
+        yield f"  waits   {table} is read from the source by a run without --until: {why}"
+    if returns.spans:
+        yield f"          {returns.log_bytes:,} bytes of log are read again for that"
+
+
+def start_line(start: PlannedStart) -> str:
+    return f"{_place(start)}{start.rule}: {start.reason}"
+
+
+def _place(start: PlannedStart) -> str:
+    if start.position is None:
+        return ""
+    gtids = start.position.gtid_set
+    told = f" ({gtids.shortened(_GTIDS)})" if gtids else ""
+    return f"{start.position}{told}, "
+
+
+def _reading_lines(reading: PlannedReading, seconds: float | None) -> Iterator[str]:
+    runs = f"; {reading.runs:,} such runs reach the end" if reading.runs > 1 else ""
+    yield f"  end     {reading.end}, {reading.why}{runs}"
+    rows = sum(table.counts.total for table in reading.tables.values())
+    time = "" if seconds is None else f", about {seconds:,.0f} s to capture"
+    yield (
+        f"  reads   {counted(reading.transactions, 'transaction')}, {counted(rows, 'row')}, "
+        f"{reading.log_bytes:,} bytes of log{time}"
+    )
+    if reading.largest is not None and reading.transactions > 1:
+        largest = reading.largest
+        rows_of_it = counted(largest.rows, "row")
+        yield f"  largest {largest.bytes:,} bytes, {rows_of_it}, at {largest.position}"

@@ -3,21 +3,49 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from lockstep import exits
 from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import UsageError, place_argument
+from lockstep.report import counted, show_table
 from lockstep.table_names import table_name
 from pipeline.errors import NothingMatches
+from pipeline.schema.column_words import (
+    keys_of,
+    more_of,
+    written_default,
+    written_key,
+    written_options,
+    written_reference,
+    written_type,
+)
+from pipeline.schema.history import Knowledge, SchemaStatement, VersionOrigin
+from pipeline.schema.model import TableSchema
+from pipeline.schema.model_json import schema_to_json
+from pipeline.schema.shown import first_words
+from pipeline.standing.verdict import clock
+from pipeline.table import TableName
 
 if TYPE_CHECKING:
     from pipeline.places import Place
+    from pipeline.runs.comparing.verify_schema import SchemaVerification
     from pipeline.runs.context import Workplace
-    from pipeline.table import TableName
+    from pipeline.runs.inspecting.schema_history import ShownSchema
+    from pipeline.runs.inspecting.schema_versions import ToldVersion
+    from pipeline.schema.refold import Disagreement
     from resources.adapters import Adapters
 
 VERIFY = "verify"
+_ORIGINS = {
+    VersionOrigin.BASELINE: "read from the server",
+    VersionOrigin.STATEMENT: "by a statement",
+    VersionOrigin.TABLE_MAP: "from the log, beside its rows",
+    VersionOrigin.CARRIED: "an older version applies again",
+    VersionOrigin.PERSON: "given by a person",
+}
+_UNSEEN = 5
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
@@ -47,7 +75,6 @@ def _show(
     place: Place | None,
 ) -> Outcome:
     """The first source that knows the table; the ledger alone is asked, if it can tell."""
-    from lockstep.schema_report import schema_json, show_schema_of
     from pipeline.runs.context import Unwatched
     from pipeline.runs.inspecting.schema_history import show_schema, unknown_table
 
@@ -65,12 +92,11 @@ def _show(
             continue
         at = str(place) if place is not None else None
         show_schema_of(context, name, shown, at)
-        return Outcome(exits.DONE, schema_json(name, shown, at))
+        return Outcome(exits.DONE, schema_values(name, shown, at))
     raise unknown_table(table, known, "the history")
 
 
 def _verify(adapters: Adapters, context: CommandContext, chosen: str | None) -> Outcome:
-    from lockstep.schema_report import verification_json, verification_lines
     from pipeline.runs.comparing.verify_schema import verify_schema
 
     payload: dict[str, Any] = {}
@@ -81,5 +107,199 @@ def _verify(adapters: Adapters, context: CommandContext, chosen: str | None) -> 
         for line in verification_lines(source.name, verification):
             context.say(line)
         codes.append(exits.DONE if verification.equal else exits.DIFFERENCES)
-        payload[source.name] = {**verification_json(verification), "exit_code": codes[-1]}
+        payload[source.name] = {**verification_values(verification), "exit_code": codes[-1]}
     return Outcome(exits.most_serious(codes), {"sources": payload})
+
+
+# -- one table -----------------------------------------------------------------------------
+
+
+def schema_values(source: str, shown: ShownSchema, at: str | None) -> dict[str, Any]:
+    """`at` is null for now. `schema` and `columns` are null where there is no structure to
+    show: dropped, or not known."""
+    schema = shown.shown.version.schema
+    return {
+        "source": source,
+        "table": shown.table,
+        "at": at,
+        **_version_values(shown.shown, shown.table),
+        "columns": schema
+        and [
+            {
+                "name": column.name,
+                "type": written_type(column),
+                "nullable": column.nullable,
+                "default": written_default(column),
+                "keys": keys_of(column, schema),
+                "more": more_of(column, schema),
+            }
+            for column in schema.columns
+        ],
+        "schema": schema and schema_to_json(schema),
+        "versions": [_version_values(version, shown.table) for version in shown.versions],
+    }
+
+
+def _version_values(told: ToldVersion, table: TableName) -> dict[str, Any]:
+    version, statement = told.version, told.statement
+    return {
+        "version": version.version,
+        "since": version.since,
+        "state": version.knowledge,
+        "reason": version.reason,
+        "origin": version.origin,
+        "batch": version.batch,
+        "changelog_generation": version.generation,
+        "statement": statement
+        and {
+            "text": first_words(statement.text),
+            "gtid": statement.gtid,
+            "committed_at": statement.committed_at,
+            "outcome": statement.outcome,
+            "effects": effects_on(statement, table),
+        },
+        "changes": told.changes,
+    }
+
+
+def effects_on(statement: SchemaStatement, table: TableName) -> tuple[str, ...]:
+    """What the statement did to that table; all that it did where none of it names the
+    table."""
+    ours = tuple(
+        text
+        for text in statement.effects
+        if text.startswith(f"{table}: ") or text.endswith(f": is now called {table}")
+    )
+    return ours or statement.effects
+
+
+def show_schema_of(
+    context: CommandContext, source: str, shown: ShownSchema, at: str | None
+) -> None:
+    for line in _heading(source, shown, at):
+        context.say(line)
+    schema = shown.shown.version.schema
+    if schema is not None:
+        _show_columns(context, schema)
+    context.say(f"  {counted(len(shown.versions), 'version')}:")
+    for version in shown.versions:
+        for line in _version_lines(version, shown.table, here=version is shown.shown):
+            context.say(line)
+
+
+def _heading(source: str, shown: ShownSchema, at: str | None) -> Iterator[str]:
+    version, statement = shown.shown.version, shown.shown.statement
+    place = f" at {at}" if at else ""
+    yield f"{source}: {shown.table}{place}: version {version.version}, since {version.since}"
+    if statement is None:
+        yield f"  {_ORIGINS[version.origin]}"
+    else:
+        when = f"{clock(statement.committed_at)}  " if statement.committed_at else ""
+        yield f"  {when}{first_words(statement.text)}"
+        for effect in effects_on(statement, shown.table):
+            yield f"    {effect}"
+    if version.knowledge is not Knowledge.KNOWN:
+        yield f"  {_state(shown.shown)}"
+
+
+def _show_columns(context: CommandContext, schema: TableSchema) -> None:
+    show_table(
+        context,
+        ("column", "type", "null", "default", "key", ""),
+        [
+            (
+                column.name,
+                written_type(column),
+                "yes" if column.nullable else "no",
+                written_default(column) or "",
+                ", ".join(keys_of(column, schema)),
+                more_of(column, schema),
+            )
+            for column in schema.columns
+        ],
+    )
+    for key in schema.keys:
+        context.say(f"  {written_key(key)}")
+    for reference in schema.foreign_keys:
+        context.say(f"  {written_reference(reference)}")
+    context.say(f"  {written_options(schema)}\n")
+
+
+def _version_lines(told: ToldVersion, table: TableName, *, here: bool) -> Iterator[str]:
+    version, statement = told.version, told.statement
+    mark = "→" if here else " "
+    made = _ORIGINS[version.origin] if statement is None else first_words(statement.text)
+    yield f"  {mark} {version.version:>3}  {version.since}  {made}"
+    if version.knowledge is not Knowledge.KNOWN:
+        yield f"         {_state(told)}"
+    for change in told.changes:
+        yield f"         {change}"
+
+
+def _state(version: ToldVersion) -> str:
+    if version.version.knowledge is Knowledge.DROPPED:
+        return "dropped"
+    return f"its structure is not known from here on: {version.version.reason}"
+
+
+# -- the whole history ---------------------------------------------------------------------
+
+
+def verification_values(verification: SchemaVerification) -> dict[str, Any]:
+    return {
+        "at": verification.at,
+        "equal": verification.equal,
+        "statements": verification.statements,
+        "versions": verification.versions,
+        "tables": verification.compared,
+        "folded_otherwise": verification.folded,
+        "otherwise_on_the_server": verification.differing,
+        "not_known": {version.table: version.reason for version in verification.unknown},
+        "not_shown_by_the_server": verification.unseen,
+        "seconds": verification.seconds,
+    }
+
+
+def verification_lines(source: str, verification: SchemaVerification) -> Iterator[str]:
+    said = (
+        "is what its statements make" if not verification.folded else "differs from its statements"
+    )
+    yield (
+        f"{source}: the history ({counted(verification.statements, 'statement')}, "
+        f"{counted(verification.versions, 'version')}) {said}"
+    )
+    for disagreement in verification.folded:
+        yield from _disagreement(disagreement, "recorded, followed again")
+    equal = verification.compared - len(verification.differing) - len(verification.unknown)
+    yield (
+        f"{source} at {verification.at}: {equal} of {counted(verification.compared, 'table')} "
+        f"{'is' if equal == 1 else 'are'} on the server as in the history, "
+        f"{verification.seconds:.1f} s"
+    )
+    for disagreement in verification.differing:
+        yield from _disagreement(disagreement, "history, server")
+    if verification.differing:
+        yield (
+            "  hint: either a statement is not in the log (sql_log_bin=0, another server), or "
+            "Lockstep reads one differently from this server: `lockstep schema TABLE` shows which "
+            "statement each part comes from. If nobody altered the table elsewhere, report it to "
+            "us. Where rows do not fit, the table is quarantined, and `lockstep release TABLE "
+            "--reason …` brings it back"
+        )
+    for version in verification.unknown:
+        yield f"  {version.table}: not known since {version.since}: {version.reason}"
+    if verification.unseen:
+        more = len(verification.unseen) - _UNSEEN
+        names = ", ".join(map(str, verification.unseen[:_UNSEEN]))
+        yield (
+            f"  not captured, and not shown to this account: {names}"
+            f"{f' and {more} more' if more > 0 else ''}"
+        )
+
+
+def _disagreement(disagreement: Disagreement, sides: str) -> Iterator[str]:
+    about = str(disagreement.table) if disagreement.table is not None else "a statement"
+    number = f", version {disagreement.version}" if disagreement.version is not None else ""
+    yield f"  {about}{number}, at {disagreement.position} ({sides}):"
+    for sentence in disagreement.differences:
+        yield f"    {sentence}"

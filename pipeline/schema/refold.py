@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from pipeline.position import Coordinates
 from pipeline.schema.compare import aligned, differences
@@ -42,11 +42,13 @@ class RecordedBatch:
 
 @dataclass(frozen=True, slots=True)
 class Disagreement:
-    """Two accounts that should be one. `at`: the place they are of; `version`: the recorded
+    """Two accounts that should be one. `position`: the place they are of; `version`: the recorded
     one; `table` None: about the statement there, whatever tables it concerns."""
 
-    at: Coordinates
-    sentences: tuple[str, ...]
+    json_keys: ClassVar = ("table", "version", "position", "differences")
+
+    position: Coordinates
+    differences: tuple[str, ...]
     table: TableName | None = None
     version: int | None = None
 

@@ -8,8 +8,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from lockstep.schema_report import effects_on, schema_json
+from lockstep.commands.schema import effects_on, schema_values
 from pipeline.errors import NothingMatches, SchemaUnknownAt
+from pipeline.json_values import to_json
 from pipeline.places import parse_place
 from pipeline.runs.capture import capture
 from pipeline.runs.context import Workplace
@@ -174,14 +175,14 @@ def test_every_version_says_what_it_changed(shop: Shop) -> None:
         ("column amount type: int, bigint",),
         (),
     ]
-    told = schema_json(SOURCE, shop.shown(shop.places[0]), shop.places[0])
+    told = to_json(schema_values(SOURCE, shop.shown(shop.places[0]), shop.places[0]))
     assert (told["version"], told["since"], told["at"]) == (2, shop.places[0], shop.places[0])
     assert told["columns"][2]["type"] == "varchar(9)"
     assert told["statement"]["text"].startswith("alter table orders add note")
     assert "secret" not in told["statement"]["text"]
     assert told["statement"]["effects"][0].startswith(f"{shop.orders}: ")
     assert [one["state"] for one in told["versions"]] == [*["known"] * 4, "dropped"]
-    assert schema_json(SOURCE, shop.shown(), None)["columns"] is None
+    assert schema_values(SOURCE, shop.shown(), None)["columns"] is None
 
 
 def test_a_statement_on_many_tables_is_told_for_one(own_shop: Shop) -> None:

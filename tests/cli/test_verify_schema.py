@@ -9,8 +9,9 @@ from dataclasses import replace
 
 import pytest
 
-from lockstep.schema_report import verification_json, verification_lines
+from lockstep.commands.schema import verification_lines, verification_values
 from pipeline.errors import NothingMatches
+from pipeline.json_values import to_json
 from pipeline.runs.comparing.verify_schema import verify_schema
 from pipeline.schema.context import StatementContext
 from pipeline.schema.history import Knowledge, SchemaVersion
@@ -88,7 +89,7 @@ def test_what_was_followed_is_what_the_server_has(follower: Follower) -> None:
     assert (found.folded, found.differing, found.unknown) == ((), (), ())
     assert found.statements == len(STATEMENTS)
     assert found.equal
-    told = verification_json(found)
+    told = to_json(verification_values(found))
     assert (told["equal"], told["folded_otherwise"], told["statements"]) == (True, [], 8)
 
 
@@ -174,7 +175,7 @@ def test_what_the_log_never_had_is_told(mysql: MySqlStand, database: str) -> Non
     found = verify_schema(follower.work())
     assert not found.equal
     assert found.folded == ()
-    assert {str(one.table).partition(".")[2]: one.sentences for one in found.differing} == {
+    assert {str(one.table).partition(".")[2]: one.differences for one in found.differing} == {
         "hidden": ("the server has it, and the history has nothing of it",),
         "made": ("it is in the history, and the server does not show it",),
         "orders": ("column note length: 30, 40",),
@@ -214,8 +215,8 @@ def test_a_version_that_no_statement_makes_is_told_once(follower: Follower, shop
     more = replace(wrong, schema=replace(wrong.schema, columns=columns))
     with tampered(follower, orders, more):
         (one,) = verify_schema(follower.work()).folded
-    assert (one.table, one.version, one.at) == (orders, 2, wrong.since)
-    assert any("more" in sentence for sentence in one.sentences)
+    assert (one.table, one.version, one.position) == (orders, 2, wrong.since)
+    assert any("more" in sentence for sentence in one.differences)
 
 
 def test_columns_from_elsewhere_are_told(follower: Follower, shop: str) -> None:
@@ -226,7 +227,7 @@ def test_columns_from_elsewhere_are_told(follower: Follower, shop: str) -> None:
     wrong = replace(followed[-1], columns_from=("id", "note", "v"))
     with tampered(follower, orders, wrong):
         (one,) = verify_schema(follower.work()).folded
-    assert one.sentences == ("columns come from: (id note v), (id v note)",)
+    assert one.differences == ("columns come from: (id note v), (id v note)",)
 
 
 def test_a_structure_that_is_unknown_is_listed(follower: Follower, shop: str) -> None:
@@ -243,7 +244,7 @@ def test_a_structure_that_is_unknown_is_listed(follower: Follower, shop: str) ->
         found = verify_schema(follower.work())
     assert [(one.table, one.reason) for one in found.unknown] == [(made, lost.reason)]
     assert found.differing == ()
-    assert [one.sentences for one in found.folded] == [
+    assert [one.differences for one in found.folded] == [
         ("it is recorded as unknown, and comes out known",)
     ]
 

@@ -142,8 +142,8 @@ def test_statements_are_told_without_their_literals(
     told = reading_of(plan)
     assert plan.refusal is None
     created, altered = told.statements
-    assert not created.stops
-    assert not altered.stops
+    assert not created.stops_the_run
+    assert not altered.stops_the_run
     assert created.effect == "passed: no captured table"
     assert altered.effect.startswith(f"{database}.orders: follow, ")
     assert altered.text.startswith(f"alter table {database}.orders add column secret varchar")

@@ -8,7 +8,7 @@ from itertools import product
 import pymysql
 import pytest
 
-from lockstep import plan_report as show
+from lockstep.commands import plan as show
 from pipeline.bounds import Budget
 from pipeline.errors import MirrorRefused, TableError
 from pipeline.runs.inspecting.plan import make_plan

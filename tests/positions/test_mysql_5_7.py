@@ -179,4 +179,4 @@ def test_indexes_that_a_variable_shortens_are_no_difference(mysql57: MySqlStand)
             database=database,
         )
         (found,) = verify_schema(follower.work()).differing
-        assert "key short parts" in "".join(found.sentences)
+        assert "key short parts" in "".join(found.differences)

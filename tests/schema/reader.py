@@ -129,7 +129,9 @@ class Reader(Follower):
         found = [f"{table.table}: {table.examples}" for table in mirrors.tables if not table.equal]
         history = verify_schema(self.work())
         wrong = (*history.folded, *history.differing)
-        return found + [f"{one.table} at {one.at}: {'; '.join(one.sentences)}" for one in wrong]
+        return found + [
+            f"{one.table} at {one.position}: {'; '.join(one.differences)}" for one in wrong
+        ]
 
 
 def _named_only(row: dict[str, Any]) -> dict[str, Any]:

@@ -55,20 +55,20 @@ class TableTally:
 @dataclass(frozen=True, slots=True)
 class StatementSeen:
     """A statement in the log: where its transaction begins, how it begins without its
-    literals, and what a run does there. `stops`: it ends the run with a refusal."""
+    literals, and what a run does there. `stops_the_run`: it ends the run with a refusal."""
 
-    at: Coordinates
+    position: Coordinates
     text: str
     effect: str
-    stops: bool
+    stops_the_run: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Largest:
     """The transaction with the most bytes of log; `rows` of captured tables."""
 
-    at: Coordinates
-    log_bytes: int
+    position: Coordinates
+    bytes: int
     rows: int
 
 
@@ -243,7 +243,7 @@ class LogTally:
         self.foreign += int((~ours).sum())
         self.foreign_bytes += int(sizes[~ours].sum())
         most = int(np.argmax(sizes))
-        if self.largest is None or sizes[most] > self.largest.log_bytes:
+        if self.largest is None or sizes[most] > self.largest.bytes:
             self.largest = Largest(group.begin(most), int(sizes[most]), int(rows[most]))
 
 

@@ -46,12 +46,12 @@ class PlannedStart:
 
 @dataclass(frozen=True, slots=True)
 class PlannedLoad:
-    """A table that would be read from the source, or read on: why, and how many rows of how many
-    are read, as the server estimates (None: it does not)."""
+    """A table that would be read from the source, or read on: for what reason, and how many rows of
+    how many are read, as the server estimates (None: it does not)."""
 
-    why: str
+    reason: str
     rows: int
-    estimated: int | None
+    estimated_rows: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,7 @@ def loads_take(
 ) -> tuple[str, ...]:
     """About how long the tables take to be read, which space, and what the server's log leaves of
     the time for it, a sentence each."""
-    rows = sum(max((load.estimated or 0) - load.rows, 0) for load in loads)
+    rows = sum(max((load.estimated_rows or 0) - load.rows, 0) for load in loads)
     plan = work.source.snapshot
     room = LogRoom(kept_for(facts.settings), plan.seconds)
     short = () if room.short is None else (f"{room.short}: {keep_longer(facts.settings)}",)

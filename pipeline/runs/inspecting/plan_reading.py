@@ -114,7 +114,7 @@ def seconds_of(work: Workplace, reading: PlannedReading | None) -> float | None:
     if reading is None:
         return None
     rate = bytes_per_second(work.ledger.batches(work.source.name, limit=BATCHES))
-    return None if rate is None else reading.log_bytes / rate
+    return None if rate is None else round(reading.log_bytes / rate, 1)
 
 
 def bytes_per_second(batches: Sequence[Batch]) -> float | None:
