@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from lockstep.consuming import CONFIG, open_site
-from lockstep.table_names import table_name
+from lockstep.grammar import table_name
 from pipeline.changes.generations import SharedColumn, together
 from pipeline.errors import NothingMatches
 from pipeline.table import TableName

@@ -14,7 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lockstep.table_names import table_name
+from lockstep.grammar import table_name
 from pipeline.changes.delivered import (
     DeliveredTable,
     Generation,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NoReturn
 from lockstep import options
 from lockstep.log import FORMATS
 from pipeline.errors import ConfigurationError
+from pipeline.table import TableName
 
 if TYPE_CHECKING:
     from pipeline.places import Place
@@ -287,3 +288,11 @@ def place_argument(text: str, option: str, command: str = "run") -> Place:
         return parse_place(text, as_start=command == "start-at")
     except ValueError as error:
         raise UsageError(f"{option}: {error}.", hint=f"`lockstep {command} --help`") from None
+
+
+def table_name(text: str) -> TableName:
+    """`shop.orders` → a name; the first dot divides."""
+    database, _, name = text.partition(".")
+    if not database or not name:
+        raise UsageError(f"{text!r} is not a table's name.", hint="write it as database.table")
+    return TableName(database, name)

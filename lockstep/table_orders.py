@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from lockstep import exits
 from lockstep.context import CommandContext, Outcome
-from lockstep.grammar import UsageError
+from lockstep.grammar import UsageError, table_name
 from lockstep.holder import holder
-from lockstep.table_names import table_name
 from pipeline.schema.model_json import schema_to_json
 from pipeline.table_state import OrderKind
 

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from lockstep import exits
 from lockstep.context import CommandContext, Outcome
-from lockstep.grammar import UsageError
+from lockstep.grammar import UsageError, table_name
 from lockstep.holder import holder
-from lockstep.table_names import table_name
 
 if TYPE_CHECKING:
     from pipeline.runs.comparing.verify_rows import Found

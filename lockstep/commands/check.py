@@ -6,13 +6,13 @@ import argparse
 import os
 import sys
 import tempfile
+import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from lockstep import exits
 from lockstep.context import CommandContext, Outcome
-from lockstep.findings import lines, objects
 from pipeline.errors import (
     CatalogRefused,
     CatalogUnavailable,
@@ -24,6 +24,7 @@ from pipeline.errors import (
 )
 from pipeline.preflight import Finding, KeptMirror, pause_from_now, preflight
 from pipeline.runs.context import Unwatched
+from pipeline.shown import listed, shown
 from resources.lake.paths import LakePath, ObjectPath
 
 if TYPE_CHECKING:
@@ -33,6 +34,13 @@ if TYPE_CHECKING:
     from resources.config import Settings, SourceSettings
 
 _START = "the next start"
+
+_WIDTH: Final = 100
+_INDENT: Final = " " * 11
+_MARK: Final = {"ok": "  ok       ", "warning": "  warning  ", "refusal": "  refusal  "}
+_GRAVEST: Final = ("refusal", "warning", "ok")
+_MOST: Final = 5
+"""Cures named of a finding that many tables share."""
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
@@ -48,9 +56,9 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
             findings = source_findings(adapters, context.settings, source)
             _show(context, source.name, findings)
             codes.append(_code(findings))
-            payload[source.name] = {"findings": objects(findings)}
+            payload[source.name] = {"findings": findings}
     return Outcome(
-        exits.most_serious(codes), {"machine": {"findings": objects(machine)}, "sources": payload}
+        exits.most_serious(codes), {"machine": {"findings": machine}, "sources": payload}
     )
 
 
@@ -296,5 +304,65 @@ def _code(findings: Iterable[Finding]) -> int:
 
 def _show(context: CommandContext, about: str, findings: Sequence[Finding]) -> None:
     context.say(about)
-    for line in lines(findings):
+    for line in finding_lines(findings):
         context.say(line)
+
+
+# -- how findings are shown ----------------------------------------------------------------
+
+
+def finding_lines(findings: Sequence[Finding]) -> Iterator[str]:
+    """Refusals and warnings with their cures, then what is fine, a line a topic, then how
+    many of each there are."""
+    for level in ("refusal", "warning"):
+        for group in _alike(finding for finding in findings if finding.level == level):
+            yield from _fault(group)
+    yield from _fine([finding for finding in findings if finding.level == "ok"])
+    yield f"  {counted(findings)}"
+
+
+def counted(findings: Iterable[Finding]) -> str:
+    """`1 refusal, 3 warnings, 40 ok`; levels without a finding are left out."""
+    levels = [finding.level for finding in findings]
+    words = []
+    for level in _GRAVEST:
+        count = levels.count(level)
+        if count:
+            plural = "s" if count > 1 and level != "ok" else ""
+            words.append(f"{count} {level}{plural}")
+    return ", ".join(words)
+
+
+def _alike(findings: Iterable[Finding]) -> Iterable[list[Finding]]:
+    """Findings that say the same of different tables."""
+    groups: dict[tuple[str, str], list[Finding]] = {}
+    for finding in findings:
+        groups.setdefault((finding.topic, finding.sentence), []).append(finding)
+    return groups.values()
+
+
+def _fault(group: list[Finding]) -> Iterator[str]:
+    first = group[0]
+    subjects = listed([finding.subject for finding in group])
+    yield f"{_MARK[first.level]}{shown(subjects)}: {shown(first.sentence)}"
+    hints = list(dict.fromkeys(finding.hint for finding in group if finding.hint))
+    for hint in hints[:_MOST]:
+        yield f"{_INDENT}hint: {shown(hint)}"
+    if len(hints) > _MOST:
+        yield f"{_INDENT}      and {len(hints) - _MOST} more such; --json has them all"
+
+
+def _fine(findings: Sequence[Finding]) -> Iterator[str]:
+    topics: dict[str, list[str]] = {}
+    for finding in findings:
+        topics.setdefault(finding.topic or finding.subject, []).append(finding.sentence)
+    for topic, sentences in topics.items():
+        text = f"{topic}: {'; '.join(dict.fromkeys(sentences))}"
+        yield from textwrap.wrap(
+            text,
+            _WIDTH,
+            initial_indent=_MARK["ok"],
+            subsequent_indent=_INDENT,
+            break_long_words=False,
+            break_on_hyphens=False,
+        )

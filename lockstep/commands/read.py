@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from lockstep import exits
 from lockstep.context import CommandContext, Outcome
-from lockstep.grammar import UsageError, place_argument
+from lockstep.grammar import UsageError, place_argument, table_name
 from lockstep.snippets import (
     changelog_snippets,
     refusals,
@@ -17,7 +17,6 @@ from lockstep.snippets import (
     version_set_snippet,
 )
 from lockstep.store_snippets import store_lines
-from lockstep.table_names import table_name
 from pipeline.errors import LakeUnavailable, LockstepError, NothingMatches, VersionSetUnknown
 from pipeline.table import TableName
 from resources.lake.paths import LakePath

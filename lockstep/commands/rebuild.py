@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from lockstep import exits
 from lockstep.context import CommandContext, Outcome
-from lockstep.grammar import UsageError, place_argument
+from lockstep.grammar import UsageError, place_argument, table_name
 from lockstep.holder import holder
 from lockstep.report import counted
-from lockstep.table_names import table_name
 from pipeline.errors import NothingMatches
 from resources.lake.paths import LakePath, is_url
 

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from lockstep import exits
 from lockstep.context import CommandContext, Outcome
-from lockstep.grammar import UsageError, place_argument
+from lockstep.grammar import UsageError, place_argument, table_name
 from lockstep.holder import holder
-from lockstep.table_names import table_name
 from pipeline.runs.replaying.segments_found import SegmentFound, SegmentStanding
 
 if TYPE_CHECKING:

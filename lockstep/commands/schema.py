@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from lockstep import exits
 from lockstep.context import CommandContext, Outcome
-from lockstep.grammar import UsageError, place_argument
+from lockstep.grammar import UsageError, place_argument, table_name
 from lockstep.report import counted, show_table
-from lockstep.table_names import table_name
 from pipeline.errors import NothingMatches
 from pipeline.schema.column_words import (
     keys_of,

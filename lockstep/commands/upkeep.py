@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from lockstep import exits
 from lockstep.context import CommandContext, Outcome
+from lockstep.grammar import table_name
 from lockstep.holder import holder
-from lockstep.table_names import table_name
 from pipeline.upkeep.decide import StepKind
 
 if TYPE_CHECKING:

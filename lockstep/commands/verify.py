@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from lockstep import exits
 from lockstep.context import CommandContext, Outcome
-from lockstep.grammar import UsageError
+from lockstep.grammar import UsageError, table_name
 from lockstep.holder import holder
 from lockstep.report import difference_lines, show_quarantined, show_table
-from lockstep.table_names import table_name
 from pipeline.errors import SourceBusy
 from pipeline.table import TableName
 
@@ -148,7 +147,7 @@ def _repaired(
 ) -> dict[str, Any]:
     """Rows that a condition names are read from the source now; of the other tables that differ
     all rows are read by the next run. `SourceBusy` while a run is going on."""
-    from lockstep.partial_snapshot import read_again
+    from lockstep.commands.snapshot import read_again
     from pipeline.runs.comparing.verify_outcome import parts_of, repair
 
     source, author = work.source.name, getpass.getuser()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Generic, Literal, TypeVar
+from typing import ClassVar, Generic, Literal, TypeVar
 
 from pipeline.errors import LockstepError
 
@@ -19,6 +19,8 @@ class Finding:
     """One line of the preflight, about `subject`: a setting, a table, the server. A
     refusal's `error` is what a run would raise; None where a run would go on, or where
     it would stop only when it meets what the finding is about. `topic` groups lines."""
+
+    json_keys: ClassVar = ("level", "subject", "sentence", "hint")
 
     level: Level
     subject: str

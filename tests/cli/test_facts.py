@@ -8,9 +8,8 @@ from types import MappingProxyType
 
 import pytest
 
-from lockstep.grammar import UsageError
+from lockstep.grammar import UsageError, table_name
 from lockstep.snippets import table_snippets
-from lockstep.table_names import table_name
 from pipeline.gtid import GtidSet
 from pipeline.ports.source import BinlogSize, ServerFacts
 from pipeline.position import Coordinates, LogFile, Position

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lockstep.findings import counted, lines, objects
+from lockstep.commands.check import counted, finding_lines
 from pipeline.preflight import Finding
 
 OK = Finding("ok", "gtid_mode", "gtid_mode = ON", topic="the log")
@@ -13,7 +13,7 @@ REFUSED = Finding("refusal", "shop.t", "MEMORY: gone", "exclude it", topic="the 
 
 def test_what_matters_comes_first() -> None:
     """Refusals, warnings, a line for each topic that is fine, the count."""
-    assert list(lines([OK, WARNED, SAME, REFUSED, SAME])) == [
+    assert list(finding_lines([OK, WARNED, SAME, REFUSED, SAME])) == [
         "  refusal  shop.t: MEMORY: gone",
         "           hint: exclude it",
         "  warning  xa: lacks XA_RECOVER_ADMIN",
@@ -30,20 +30,19 @@ def test_tables_with_the_same_trouble_share_a_line() -> None:
         Finding("warning", f"shop.t{n}", "unread", f"GRANT {n};", topic="the account")
         for n in range(8)
     ]
-    shown = list(lines(found))
+    shown = list(finding_lines(found))
     assert shown[0] == "  warning  shop.t0, shop.t1, shop.t2, shop.t3, shop.t4 and 3 more: unread"
     assert shown[1:6] == [f"           hint: GRANT {n};" for n in range(5)]
     assert shown[6:] == [
         "                 and 3 more such; --json has them all",
         "  8 warnings",
     ]
-    assert len(objects(found)) == 8
 
 
 def test_long_lines_of_what_is_fine_are_folded() -> None:
     """Nothing is wider than a terminal, and names stay whole."""
     many = [Finding("ok", "x", f"binlog_setting_{n} = ON", topic="the log") for n in range(20)]
-    shown = list(lines(many))
+    shown = list(finding_lines(many))
     assert max(map(len, shown)) <= 100
     assert all(f"binlog_setting_{n} = ON" in " ".join(shown) for n in (0, 7, 19))
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as open_metrics
 from prometheus_client.parser import text_string_to_metric_families as older_format
 
-from lockstep.metrics import SourceFigures, metrics_text
+from lockstep.commands.metrics import SourceFigures, metrics_text
 from pipeline.standing.facts import Headroom, Lag, Standing
 from pipeline.standing.verdict import State, Verdict
 from pipeline.table_state import TableCondition

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 from rich.markdown import Markdown
 
-from lockstep.findings import lines
+from lockstep.commands.check import finding_lines
 from pipeline.errors import ConfigurationError, TableError
 from pipeline.preflight import Finding
 from pipeline.shown import in_markdown, shown
@@ -44,7 +44,7 @@ def test_markdown_shows_a_name_as_it_is(name: str) -> None:
         str(ConfigurationError(f"The table {FORGED} is not there.", hint="")),
         ConfigurationError(f"The table {FORGED} is not there.", hint="").message,
         TableError(f"its column {FORGED} is not there", hint="").reason,
-        *lines([Finding("warning", FORGED, FORGED, FORGED, topic="a")]),
+        *finding_lines([Finding("warning", FORGED, FORGED, FORGED, topic="a")]),
     ],
 )
 def test_a_name_breaks_no_line_and_gives_no_command(said: str) -> None:
