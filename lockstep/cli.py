@@ -28,6 +28,7 @@ from lockstep.log import JsonLog
 from lockstep.signals import hearing
 from lockstep.streams import Streams, open_streams
 from pipeline.errors import LockstepError, TableError
+from pipeline.json_values import to_json
 
 Command = Callable[[argparse.Namespace, CommandContext], Outcome]
 
@@ -88,7 +89,8 @@ def _config(parsed: argparse.Namespace) -> Path:
 def _perform(parsed: argparse.Namespace, context: CommandContext) -> Outcome:
     module = parsed.command.replace("-", "_")
     perform: Command = import_module(f"lockstep.commands.{module}").perform
-    return perform(parsed, context)
+    outcome = perform(parsed, context)
+    return Outcome(outcome.code, to_json(outcome.payload)) if context.wants_json else outcome
 
 
 def _refused(error: LockstepError, streams: Streams, log: JsonLog) -> Outcome:

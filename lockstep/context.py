@@ -17,13 +17,15 @@ from pipeline.shown import shown
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from pipeline.runs.context import Progress
+    from pipeline.runs.context import Progress, Workplace
+    from resources.adapters import Adapters
     from resources.config import Settings, SourceSettings
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """A command's exit code and the object that --json prints."""
+    """A command's exit code and the object that --json prints, whose values become JSON by
+    `pipeline.json_values.to_json`."""
 
     code: int
     payload: Mapping[str, Any]
@@ -69,6 +71,21 @@ class CommandContext:
                 f"There are several sources: {names}.", hint="say which one: --source NAME"
             )
         return sources[0]
+
+    @contextmanager
+    def adapters(self) -> Iterator[Adapters]:
+        """What the configuration names: ledger, lake and servers, each opened when it is asked for
+        and all closed at the end."""
+        from resources.adapters import Adapters
+
+        with Adapters(self.settings, on_warning=self.note) as adapters:
+            yield adapters
+
+    @contextmanager
+    def work_on(self, source: str) -> Iterator[tuple[Adapters, Workplace]]:
+        """What steps of the source are given, which show how far they are."""
+        with self.adapters() as adapters, self.watch(source) as progress:
+            yield adapters, adapters.workplace(source, progress)
 
     def say(self, text: str = "") -> None:
         """A line of the answer, unless only the object was asked for."""

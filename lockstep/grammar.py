@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import getpass
 import sys
 from collections.abc import Sequence
 from functools import cache
@@ -296,3 +297,18 @@ def table_name(text: str) -> TableName:
     if not database or not name:
         raise UsageError(f"{text!r} is not a table's name.", hint="write it as database.table")
     return TableName(database, name)
+
+
+def author(arguments: argparse.Namespace) -> str:
+    """Who asks for something that is recorded: `--author`, or the name of this account."""
+    chosen: str | None = arguments.author
+    return chosen or getpass.getuser()
+
+
+def reason(arguments: argparse.Namespace) -> str:
+    """`--reason`, "" where it is left out; `UsageError` where it says nothing."""
+    given: str | None = arguments.reason
+    told = (given or "").strip()
+    if given is not None and not told:
+        raise UsageError("--reason is empty.", hint=f"`lockstep {arguments.command} --help`")
+    return told

@@ -201,10 +201,11 @@ def order(parser: argparse.ArgumentParser, *, needs_reason: bool) -> None:
 
 
 def consent(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
+    ways = parser.add_mutually_exclusive_group()
+    ways.add_argument(
         "--yes", action="store_true", help="do it; without --yes, only show what would be done"
     )
-    parser.add_argument(
+    ways.add_argument(
         "--dry-run", action="store_true", help="only show it, as without --yes; write nothing"
     )
 

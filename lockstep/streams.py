@@ -15,8 +15,6 @@ from contextlib import contextmanager, redirect_stdout, suppress
 from dataclasses import dataclass
 from typing import Any, TextIO
 
-from pipeline.json_values import to_json
-
 _ESCAPED = "backslashreplace"
 
 
@@ -29,9 +27,9 @@ class Streams:
     answer: TextIO
 
     def write_json(self, payload: Mapping[str, Any]) -> None:
-        """The values of an answer, each as `to_json` has it; nothing where the reader went away."""
+        """Nothing where the reader went away."""
         with suppress(BrokenPipeError):
-            json.dump(to_json(payload), self.answer, ensure_ascii=False, indent=2)
+            json.dump(payload, self.answer, ensure_ascii=False, indent=2)
             self.answer.write("\n")
             self.answer.flush()
 

@@ -8,12 +8,11 @@ Belongs here: from the command line to one order. Does not: the order
 from __future__ import annotations
 
 import argparse
-import getpass
 from typing import TYPE_CHECKING, Any
 
 from lockstep import exits
 from lockstep.context import CommandContext, Outcome
-from lockstep.grammar import UsageError, table_name
+from lockstep.grammar import UsageError, author, reason, table_name
 from lockstep.holder import holder
 from pipeline.schema.model_json import schema_to_json
 from pipeline.table_state import OrderKind
@@ -40,10 +39,9 @@ def order(
     """Record the order; what no run could carry out is refused, and nothing is recorded."""
     from pipeline.runs.context import Unwatched
     from pipeline.runs.inspecting.table_commands import give_order
-    from resources.adapters import Adapters
 
     asked = _asked(arguments, kind, statement, renames)
-    with Adapters(context.settings, on_warning=context.note) as adapters:
+    with context.adapters() as adapters:
         source = _source(adapters, context.sources(arguments.source), asked.table)
         work = adapters.workplace(source, Unwatched())
         with work.ledger.lock(source, holder(kind), None) as lease:
@@ -68,10 +66,9 @@ def foresee(
     """What a release would do, without the source's lock; nothing is recorded."""
     from pipeline.runs.context import Unwatched
     from pipeline.runs.inspecting.table_commands import foresee_release
-    from resources.adapters import Adapters
 
     asked = _asked(arguments, OrderKind.RELEASE, statement, renames)
-    with Adapters(context.settings, on_warning=context.note) as adapters:
+    with context.adapters() as adapters:
         source = _source(adapters, context.sources(arguments.source), asked.table)
         found = foresee_release(adapters.workplace(source, Unwatched()), asked)
     context.say(f"{source}: {found.next}\n  nothing is recorded (--dry-run)")
@@ -83,16 +80,8 @@ def _asked(
 ) -> Asked:
     from pipeline.runs.inspecting.table_commands import Asked
 
-    author = arguments.author or getpass.getuser()
-    reason = _reason(arguments, kind)
-    return Asked(table_name(arguments.table), author, reason, statement, renames)
-
-
-def _reason(arguments: argparse.Namespace, kind: OrderKind) -> str:
-    reason: str = (arguments.reason or "").strip()
-    if not reason and arguments.reason is not None:
-        raise UsageError("--reason is empty.", hint=f"`lockstep {kind} --help`")
-    return reason
+    table, why = table_name(arguments.table), reason(arguments)
+    return Asked(table, author(arguments), why, statement, renames)
 
 
 def _source(adapters: Adapters, sources: Sequence[SourceSettings], table: TableName) -> str:

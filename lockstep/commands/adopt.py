@@ -4,12 +4,11 @@ somebody else loaded; once, recorded."""
 from __future__ import annotations
 
 import argparse
-import getpass
 from typing import TYPE_CHECKING, Any
 
 from lockstep import exits
 from lockstep.context import CommandContext, Outcome
-from lockstep.grammar import UsageError, table_name
+from lockstep.grammar import author, reason, table_name
 from lockstep.holder import holder
 
 if TYPE_CHECKING:
@@ -19,55 +18,45 @@ if TYPE_CHECKING:
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     """Without a reason it tells what it would do, and writes nothing."""
-    reason = (arguments.reason or "").strip()
-    if arguments.reason is not None and not reason:
-        raise UsageError("--reason is empty.", hint="`lockstep adopt --help`")
+    why, who = reason(arguments), author(arguments)
     source = context.one_source(arguments.source).name
-    author = arguments.author or getpass.getuser()
-
     if arguments.tables:
-        return _tables(arguments, context, source, author, reason)
+        return _tables(arguments, context, source, who, why)
 
     from pipeline.runs.context import Unwatched
     from pipeline.runs.recovering.adopt import adopt, foresee
-    from resources.adapters import Adapters
 
-    with Adapters(context.settings, on_warning=context.note) as adapters:
+    with context.adapters() as adapters:
         work = adapters.workplace(source, Unwatched())
-        if reason:
+        if why:
             with work.ledger.lock(source, holder("adopt"), None) as lease:
-                done = adopt(work, lease, author=author, reason=reason)
+                done = adopt(work, lease, author=who, reason=why)
         else:
             done = foresee(work)
-    for line in _lines(source, done, recorded=f"{author}: {reason}" if reason else None):
+    for line in _lines(source, done, recorded=f"{who}: {why}" if why else None):
         context.say(line)
-    return Outcome(exits.DONE, {"source": source, "done": bool(reason), **_values(done)})
+    return Outcome(exits.DONE, {"source": source, "done": bool(why), **_values(done)})
 
 
 def _tables(
-    arguments: argparse.Namespace, context: CommandContext, source: str, author: str, reason: str
+    arguments: argparse.Namespace, context: CommandContext, source: str, who: str, why: str
 ) -> Outcome:
     """All of them, or none; 4 where one differs or cannot be compared."""
     from pipeline.runs.recovering.adopt_tables import adopt_tables, compare_tables
-    from resources.adapters import Adapters
 
     tables = [table_name(text) for text in arguments.tables]
-    with (
-        Adapters(context.settings, on_warning=context.note) as adapters,
-        context.watch(source) as progress,
-    ):
-        work = adapters.workplace(source, progress)
-        if reason:
+    with context.work_on(source) as (_, work):
+        if why:
             with work.ledger.lock(source, holder("adopt"), None) as lease:
-                done = adopt_tables(work, lease, tables, author=author, reason=reason)
+                done = adopt_tables(work, lease, tables, author=who, reason=why)
         else:
             done = compare_tables(work, tables)
-    taken = bool(reason) and done.equal
+    taken = bool(why) and done.equal
     told = {str(table): _told(comparison) for table, comparison in sorted(done.found.items())}
     for table, (_, line) in told.items():
         context.say(f"{source}: {table}: {line}")
     if taken:
-        context.say(f"  recorded ({author}: {reason}); next: `lockstep run --source {source}`")
+        context.say(f"  recorded ({who}: {why}); next: `lockstep run --source {source}`")
     elif done.equal:
         context.say("  with --reason they are taken over")
     else:

@@ -24,11 +24,10 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     """0 when every entry is as it should be at the end."""
     from pipeline.errors import ConfigurationError
     from pipeline.runs.registering.register import differences, register
-    from resources.adapters import Adapters
 
     payload: dict[str, Any] = {}
     codes = []
-    with Adapters(context.settings, on_warning=context.note) as adapters:
+    with context.adapters() as adapters:
         registry = adapters.registry()
         if registry is None:
             raise ConfigurationError(

@@ -45,10 +45,9 @@ _MOST: Final = 5
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     """0 when no line is a refusal, else the most serious refusal's own exit code."""
-    from resources.adapters import Adapters
 
     payload: dict[str, Any] = {}
-    with Adapters(context.settings, on_warning=context.note) as adapters:
+    with context.adapters() as adapters:
         machine = machine_findings(adapters, context.settings)
         _show(context, "this machine", machine)
         codes = [_code(machine)]

@@ -39,9 +39,8 @@ if TYPE_CHECKING:
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     """On standard output, or in a file that is replaced as a whole. A source that is in trouble
     is a number, and no error; without the ledger nothing is told."""
-    from resources.adapters import Adapters
 
-    with Adapters(context.settings, on_warning=context.note) as adapters:
+    with context.adapters() as adapters:
         figures = [
             _figures(adapters, source, files=arguments.files)
             for source in context.sources(arguments.source)

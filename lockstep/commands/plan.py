@@ -27,13 +27,12 @@ _GTIDS: Final = 120
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     """The exit code is the one that a run would give; one source's trouble stops no other."""
-    from resources.adapters import Adapters
 
     sources = context.sources(arguments.source)
     until = place_argument(arguments.until, "--until", "plan") if arguments.until else None
     payload: dict[str, Any] = {}
     codes = []
-    with Adapters(context.settings, on_warning=context.note) as adapters:
+    with context.adapters() as adapters:
         for source in sources:
             code, told = _plan(adapters, context, source.name, until)
             codes.append(code)

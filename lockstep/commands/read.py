@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     """Of the mirror, its path and version at the acknowledged position, which the ledger
     knows; of the changelog, its generations in the lake. And how to open it."""
-    from resources.adapters import Adapters
 
     if arguments.dbt:
         return _as_dbt_sources(arguments, context)
@@ -44,7 +43,7 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
             hint="leave --at or --changes out",
         )
     place = place_argument(arguments.at, "--at", "read") if arguments.at else None
-    with Adapters(context.settings, on_warning=context.note) as adapters:
+    with context.adapters() as adapters:
         for source in context.sources(arguments.source):
             ledger, lake = adapters.ledger(), context.settings.lake_path()
             told = describe(ledger, source.name, table, lake)
@@ -72,14 +71,13 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
 def _as_dbt_sources(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     """Print sources.yml with all mirrors of the sources, or with one table."""
     from lockstep.dbt_sources import sources_yaml
-    from resources.adapters import Adapters
 
     if arguments.at or arguments.changes:
         raise UsageError(
             "--dbt is about mirrors as they are now.", hint="leave --at and --changes out"
         )
     only = table_name(arguments.table) if arguments.table else None
-    with Adapters(context.settings, on_warning=context.note) as adapters:
+    with context.adapters() as adapters:
         found = [
             source
             for chosen in context.sources(arguments.source)

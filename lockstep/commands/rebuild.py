@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     """0, or a refusal: 2 for what the past does not have, 3 while batches wait."""
-    from resources.adapters import Adapters
 
     table = table_name(arguments.table)
     if arguments.into and not arguments.as_of:
@@ -35,7 +34,7 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
             hint="say as of when, with `--as-of PLACE`, or leave --into out",
         )
     place = place_argument(arguments.as_of, "--as-of", "rebuild") if arguments.as_of else None
-    with Adapters(context.settings, on_warning=context.note) as adapters:
+    with context.adapters() as adapters:
         source = _source_of(adapters, context.sources(arguments.source), table)
         with context.watch(source.name) as progress:
             work = adapters.workplace(source.name, progress)

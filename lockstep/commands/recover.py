@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import getpass
 from typing import TYPE_CHECKING, Any
 
 from lockstep import exits
 from lockstep.context import CommandContext, Outcome
-from lockstep.grammar import UsageError
+from lockstep.grammar import author
 from lockstep.holder import holder
 
 if TYPE_CHECKING:
@@ -21,22 +20,14 @@ if TYPE_CHECKING:
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     """Without --yes it tells what it would do, and writes nothing."""
-    if arguments.yes and arguments.dry_run:
-        raise UsageError("--yes and --dry-run contradict each other.", hint="leave one of them out")
     source = context.one_source(arguments.source).name
-    author = arguments.author or getpass.getuser()
 
     from pipeline.runs.recovering.recover import foresee, recover
-    from resources.adapters import Adapters
 
-    with (
-        Adapters(context.settings, on_warning=context.note) as adapters,
-        context.watch(source) as progress,
-    ):
-        work = adapters.workplace(source, progress)
+    with context.work_on(source) as (adapters, work):
         if arguments.yes:
             with work.ledger.lock(source, holder("recover"), None) as lease:
-                done = recover(work, lease, author=author, behind=arguments.back_to)
+                done = recover(work, lease, author=author(arguments), behind=arguments.back_to)
         else:
             done = foresee(work, arguments.back_to)
         readers = adapters.consumers().consumers(source) if done.held else []

@@ -31,7 +31,6 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     """4 where `--compare` finds a difference, or a damaged file could not be replaced; 6 where
     tables could not be compared."""
     from pipeline.replay.spans import Span
-    from resources.adapters import Adapters
 
     if arguments.show_values and not arguments.compare:
         raise UsageError(
@@ -41,18 +40,8 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     since = place_argument(arguments.since, "--from", "replay")
     until = place_argument(arguments.until, "--to", "replay")
     only = frozenset(map(table_name, arguments.tables)) or None
-    sources = context.sources(arguments.source)
-    if len(sources) > 1:
-        raise UsageError(
-            f"A span belongs to one source, and there are {len(sources)}.",
-            hint="say which one: --source NAME",
-        )
-    [source] = sources
-    with (
-        Adapters(context.settings, on_warning=context.note) as adapters,
-        context.watch(source.name) as progress,
-    ):
-        work = adapters.workplace(source.name, progress)
+    source = context.one_source(arguments.source)
+    with context.work_on(source.name) as (_, work):
         done = _done(arguments, context, work, Span(since, until), only)
     for line in replay_lines(done, planned=arguments.dry_run):
         context.say(f"{source.name}: {line}")

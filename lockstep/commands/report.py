@@ -26,18 +26,14 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     from assets.report.kept import page_path
     from assets.report.page import page
     from pipeline.runs.inspecting.span_report import report_of_run, report_of_span
-    from resources.adapters import Adapters
 
     span = _span(arguments)
     sources = context.sources(arguments.source)
-    if len(sources) > 1 and (arguments.output or arguments.run or span):
-        raise UsageError(
-            f"That belongs to one source, and there are {len(sources)}.",
-            hint="say which one: --source NAME",
-        )
+    if arguments.output or arguments.run or span:
+        sources = (context.one_source(arguments.source),)
     payload: dict[str, Any] = {}
     now, lake = datetime.now(UTC), context.settings.lake_path().absolute()
-    with Adapters(context.settings, on_warning=context.note) as adapters:
+    with context.adapters() as adapters:
         for source in sources:
             ledger, name = adapters.ledger(), source.name
             report = (

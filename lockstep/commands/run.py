@@ -15,12 +15,11 @@ from pipeline.errors import LockstepError
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     """One bounded run of a source, or of each in turn; a failed one stops no other."""
     from lockstep import report
-    from resources.adapters import Adapters
 
     sources = context.sources(arguments.source)
     until = place_argument(arguments.until, "--until") if arguments.until else None
     outcomes: dict[str, tuple[int, dict[str, Any]]] = {}
-    with Adapters(context.settings, on_warning=context.note) as adapters:
+    with context.adapters() as adapters:
         for source in sources:  # a missing secret is told before anything is made
             try:
                 adapters.server(source.name)

@@ -24,6 +24,7 @@ from pipeline.schema.history import Knowledge, SchemaStatement, VersionOrigin
 from pipeline.schema.model import TableSchema
 from pipeline.schema.model_json import schema_to_json
 from pipeline.schema.shown import first_words
+from pipeline.shown import listed
 from pipeline.standing.verdict import clock
 from pipeline.table import TableName
 
@@ -44,13 +45,11 @@ _ORIGINS = {
     VersionOrigin.CARRIED: "an older version applies again",
     VersionOrigin.PERSON: "given by a person",
 }
-_UNSEEN = 5
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     """A table's structure; or 4 where the history is not what it should be, 3 where the
     source keeps moving."""
-    from resources.adapters import Adapters
 
     verifies = arguments.table == VERIFY
     if verifies and arguments.at:
@@ -60,7 +59,7 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
         )
     table = None if verifies else table_name(arguments.table)
     place = place_argument(arguments.at, "--at", "schema") if arguments.at else None
-    with Adapters(context.settings, on_warning=context.note) as adapters:
+    with context.adapters() as adapters:
         if table is None:
             return _verify(adapters, context, arguments.source)
         return _show(adapters, context, arguments.source, table, place)
@@ -288,12 +287,7 @@ def verification_lines(source: str, verification: SchemaVerification) -> Iterato
     for version in verification.unknown:
         yield f"  {version.table}: not known since {version.since}: {version.reason}"
     if verification.unseen:
-        more = len(verification.unseen) - _UNSEEN
-        names = ", ".join(map(str, verification.unseen[:_UNSEEN]))
-        yield (
-            f"  not captured, and not shown to this account: {names}"
-            f"{f' and {more} more' if more > 0 else ''}"
-        )
+        yield f"  not captured, and not shown to this account: {listed(verification.unseen)}"
 
 
 def _disagreement(disagreement: Disagreement, sides: str) -> Iterator[str]:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import getpass
 from typing import TYPE_CHECKING, Any
 
 from lockstep import exits
 from lockstep.context import CommandContext, Outcome
-from lockstep.grammar import UsageError, table_name
+from lockstep.grammar import UsageError, author, table_name
 from lockstep.holder import holder
 from lockstep.report import counted
 from lockstep.running import run_sources
@@ -29,12 +28,11 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     """Runs of the source, one after the other, until no table is being read any more, or one of
     them fails. Each is a run like any other: what others' tables have in the log goes on."""
     from pipeline.runs.context import Unwatched
-    from resources.adapters import Adapters
 
     source = context.one_source(arguments.source)
     if arguments.where is not None:
         return _some_rows(arguments, context, source.name)
-    with Adapters(context.settings, on_warning=context.note) as adapters:
+    with context.adapters() as adapters:
         work = adapters.workplace(source.name, Unwatched())
         chosen = _chosen(work, arguments.tables)
         _foresee(context, work, chosen)
@@ -44,10 +42,9 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
             return Outcome(exits.DONE, {"source": source.name, "tables": rows_of})
         if chosen:
             with work.ledger.lock(source.name, holder("snapshot"), None) as lease:
-                author = arguments.author or getpass.getuser()
                 for one in _waiting(context, work, chosen):
                     reason = arguments.reason or WHY
-                    work.ledger.order_load(lease, one.name, author=author, reason=reason)
+                    work.ledger.order_load(lease, one.name, author=author(arguments), reason=reason)
         before: dict[str, int] | None = None
         while True:
             code, told = run_sources([source.name], adapters, None, context)[source.name]
@@ -107,11 +104,10 @@ def _foresee(context: CommandContext, work: Workplace, tables: Sequence[ListedTa
 def _some_rows(arguments: argparse.Namespace, context: CommandContext, source: str) -> Outcome:
     """An ordinary run, so that the lake shows what the log tells; then one that reads the rows."""
     from pipeline.runs.context import Unwatched
-    from resources.adapters import Adapters
 
     if len(arguments.tables) != 1:
         raise UsageError("--where is about one table.", hint="name it: database.table")
-    with Adapters(context.settings, on_warning=context.note) as adapters:
+    with context.adapters() as adapters:
         order, rows = _order(adapters.workplace(source, Unwatched()), arguments)
         _foresee_rows(context, source, order, rows)
         if arguments.dry_run:
@@ -152,7 +148,7 @@ def _order(work: Workplace, arguments: argparse.Namespace) -> tuple[PartOrder, i
     order = PartOrder(
         table_name(arguments.tables[0]),
         condition,
-        arguments.author or getpass.getuser(),
+        author(arguments),
         arguments.reason or WHY,
     )
     require_readable(work, order)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import getpass
 from typing import TYPE_CHECKING, Any
 
 from lockstep import exits, report
 from lockstep.context import CommandContext, Outcome
-from lockstep.grammar import UsageError, place_argument
+from lockstep.grammar import author, place_argument, reason
 from lockstep.holder import holder
 from pipeline.decisions import Continuity
 from pipeline.errors import LockstepError
@@ -20,23 +19,17 @@ if TYPE_CHECKING:
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     """What no run could carry out is refused at once, and nothing is recorded."""
     place = place_argument(arguments.place, "PLACE", "start-at")
-    reason = arguments.reason.strip()
-    if not reason:
-        raise UsageError("--reason is empty.", hint="`lockstep start-at --help`")
+    why = reason(arguments)
     source = context.one_source(arguments.source).name
-    author = arguments.author or getpass.getuser()
 
     from pipeline.runs.inspecting.choose_start import choose_start
-    from resources.adapters import Adapters
 
     try:
         with (
-            Adapters(context.settings, on_warning=context.note) as adapters,
-            context.watch(source) as progress,
+            context.work_on(source) as (_, work),
+            work.ledger.lock(source, holder("start-at"), None) as lease,
         ):
-            work = adapters.workplace(source, progress)
-            with work.ledger.lock(source, holder("start-at"), None) as lease:
-                choice = choose_start(work, lease, place, reason, author)
+            choice = choose_start(work, lease, place, why, author(arguments))
     except LockstepError as error:
         code, told = report.refused(context, source, error)
         return Outcome(code, {"sources": {source: {**told, "exit_code": code}}})

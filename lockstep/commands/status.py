@@ -21,6 +21,7 @@ from pipeline.preflight.retention import spoken
 from pipeline.proof.proven import TableProof, open_differences, proven_since
 from pipeline.retries import a_tenth
 from pipeline.runs.rejoining.rejoin import must_be_read
+from pipeline.shown import listed
 from pipeline.standing.facts import Headroom, Standing
 from pipeline.standing.measures import why_not_by_gtid
 from pipeline.standing.verdict import State, Verdict, clock, verdict
@@ -34,8 +35,6 @@ if TYPE_CHECKING:
 
 _BATCHES: Final = 20
 _GTIDS: Final = 100
-_NAMED: Final = 5
-"""Tables that wait for the catalog and are named."""
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
@@ -43,11 +42,10 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     ledger is told all the same."""
     from pipeline.preflight import pause_from_now
     from pipeline.runs.inspecting.status import stand
-    from resources.adapters import Adapters
 
     payload: dict[str, Any] = {}
     codes = []
-    with Adapters(context.settings, on_warning=context.note) as adapters:
+    with context.adapters() as adapters:
         for source in context.sources(arguments.source):
             now, ledger = datetime.now(UTC), adapters.ledger()
             patterns = source.plan().patterns
@@ -472,9 +470,7 @@ def _catalog_line(standing: CatalogStanding) -> str:
     """By what the ledger knows."""
     told = f"  catalog: {counted(standing.registered, 'table')} registered"
     if standing.waiting:
-        named = ", ".join(map(str, standing.waiting[:_NAMED]))
-        more = len(standing.waiting) - _NAMED
-        told += f"; waiting for the next run: {named}{f' and {more} more' if more > 0 else ''}"
+        told += f"; waiting for the next run: {listed(standing.waiting)}"
     if standing.left:
         told += f"; {len(standing.left)} can have no name there: `lockstep catalog` says why"
     return told

@@ -18,10 +18,9 @@ if TYPE_CHECKING:
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
-    from resources.adapters import Adapters
 
     payload: dict[str, Any] = {}
-    with Adapters(context.settings, on_warning=context.note) as adapters:
+    with context.adapters() as adapters:
         for source in context.sources(arguments.source):
             server = adapters.server(source.name)
             server.facts()  # the server speaks first: without it, nothing is made here

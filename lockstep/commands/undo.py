@@ -6,7 +6,6 @@ It is `lockstep recover --back-to` by the name of a run, with the ledger moved a
 from __future__ import annotations
 
 import argparse
-import getpass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING
 from lockstep import exits
 from lockstep.commands.recover import recovery_lines, recovery_values
 from lockstep.context import CommandContext, Outcome
-from lockstep.grammar import UsageError
+from lockstep.grammar import author
 from lockstep.holder import holder
 from pipeline.errors import ConfigurationError
 
@@ -25,20 +24,13 @@ if TYPE_CHECKING:
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     """Without --yes it tells what it would do, and writes nothing."""
-    if arguments.yes and arguments.dry_run:
-        raise UsageError("--yes and --dry-run contradict each other.", hint="leave one of them out")
     source = context.one_source(arguments.source).name
 
     from pipeline.runs.agreement.changelog_files import agree
     from pipeline.runs.recovering.recover import foresee
     from pipeline.runs.recovering.undo import undone_run
-    from resources.adapters import Adapters
 
-    with (
-        Adapters(context.settings, on_warning=context.note) as adapters,
-        context.watch(source) as progress,
-    ):
-        work = adapters.workplace(source, progress)
+    with context.work_on(source) as (adapters, work):
         undone = undone_run(work.ledger, source, arguments.run)
         done = foresee(work, undone.behind)
         assert done.plan is not None, "this ledger holds the source"
@@ -73,7 +65,6 @@ def _carried_out(
 ) -> Path:
     """Where the ledger of before is now."""
     from pipeline.runs.recovering.recover import recover
-    from resources.adapters import Adapters
     from resources.postgres.embedded import move_away
 
     folder = context.settings.state_folder / "ledger"
@@ -82,13 +73,10 @@ def _carried_out(
     context.say(f"  the former ledger stays in {kept}; if this is interrupted, {again} finishes it")
     move_away(folder, kept)
     with (
-        Adapters(context.settings, on_warning=context.note) as adapters,
-        context.watch(source) as progress,
+        context.work_on(source) as (_, work),
+        work.ledger.lock(source, holder("undo"), None) as lease,
     ):
-        work = adapters.workplace(source, progress)
-        author = arguments.author or getpass.getuser()
-        with work.ledger.lock(source, holder("undo"), None) as lease:
-            recover(work, lease, author=author, behind=undone.behind)
+        recover(work, lease, author=author(arguments), behind=undone.behind)
     context.say(f"  done. Next: `lockstep run --source {source}`, then `lockstep verify`")
     return kept
 

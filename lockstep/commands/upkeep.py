@@ -22,11 +22,10 @@ if TYPE_CHECKING:
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     """0 also where a table was left to the next upkeep: the answer says so."""
-    from resources.adapters import Adapters
 
     only = frozenset(map(table_name, arguments.tables)) or None
     payload: dict[str, Any] = {}
-    with Adapters(context.settings, on_warning=context.note) as adapters:
+    with context.adapters() as adapters:
         for source in context.sources(arguments.source):
             done = _done(arguments, context, adapters, source.name, only)
             for line in _lines(done, planned=arguments.dry_run):

@@ -33,12 +33,11 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     from pipeline.runs.comparing.verify_outcome import note
     from pipeline.runs.comparing.verify_rows import verify
     from pipeline.runs.comparing.verify_sample import verify_sample
-    from resources.adapters import Adapters
 
     tables = [table_name(text) for text in arguments.tables]
     payload: dict[str, Any] = {}
     codes = []
-    with Adapters(context.settings, on_warning=context.note) as adapters:
+    with context.adapters() as adapters:
         for source, chosen in _chosen(context.sources(arguments.source), tables):
             with context.watch(source.name) as progress:
                 work = adapters.workplace(source.name, progress)

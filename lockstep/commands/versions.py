@@ -24,13 +24,12 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     """The ledger alone is asked. 0 also where tables are missing: each is named, with its
     cure."""
     from pipeline.runs.inspecting.version_sets import newest_sets, version_set_at
-    from resources.adapters import Adapters
 
     if arguments.list and arguments.at:
         raise UsageError("--list lists the newest; --at shows one.", hint="leave one of them out")
     place = place_argument(arguments.at, "--at", "versions") if arguments.at else None
     payload: dict[str, Any] = {}
-    with Adapters(context.settings, on_warning=context.note) as adapters:
+    with context.adapters() as adapters:
         lake = context.settings.lake_path().absolute()
         for source in context.sources(arguments.source):
             if arguments.list:
