@@ -18,7 +18,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 
 from lockstep import exits
 from lockstep.context import CommandContext, Outcome
@@ -31,6 +31,9 @@ from pipeline.errors import LockstepError, TableError
 from pipeline.json_values import to_json
 
 Command = Callable[[argparse.Namespace, CommandContext], Outcome]
+
+_TOGETHER: Final = dict.fromkeys(("pause", "resume", "release", "reload"), "orders")
+"""Commands that are carried out by one module; any other has one of its own."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -87,7 +90,7 @@ def _config(parsed: argparse.Namespace) -> Path:
 
 
 def _perform(parsed: argparse.Namespace, context: CommandContext) -> Outcome:
-    module = parsed.command.replace("-", "_")
+    module = _TOGETHER.get(parsed.command, parsed.command.replace("-", "_"))
     perform: Command = import_module(f"lockstep.commands.{module}").perform
     outcome = perform(parsed, context)
     return Outcome(outcome.code, to_json(outcome.payload)) if context.wants_json else outcome

@@ -11,14 +11,13 @@ from lockstep.context import CommandContext, Outcome
 
 if TYPE_CHECKING:
     from pipeline.ports.ledger import Ledger
-    from pipeline.ports.source import SourceServer
+    from pipeline.ports.source import ListedTable, SourceServer
     from pipeline.table import TableName
     from pipeline.table_state import Extent, TableState
     from pipeline.tables import TablePatterns
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
-
     payload: dict[str, Any] = {}
     with context.adapters() as adapters:
         for source in context.sources(arguments.source):
@@ -58,33 +57,22 @@ def rows(
     cursor = ledger.acknowledged_cursor(source)
     place = str(cursor.position) if cursor else None
     partial = {extent.table: extent for extent in partial_tables(ledger, source, patterns)}
-    told = [
+    captured = [
         _row(
             table.name,
             patterns.reason(table.name),
+            table,
             states.pop(table.name, None),
             place,
             partial.get(table.name),
-            primary_key=list(table.primary_key),
-            rows=table.rows,
-            engine=table.engine,
         )
         for table in server.tables()
     ]
     gone = [
-        _row(
-            name,
-            "dropped at the source",
-            state,
-            place,
-            None,
-            primary_key=[],
-            rows=None,
-            engine=None,
-        )
+        _row(name, "dropped at the source", None, state, place, None)
         for name, state in sorted(states.items())
     ]
-    return told + gone
+    return captured + gone
 
 
 def _state(one: Mapping[str, Any]) -> str:
@@ -95,20 +83,22 @@ def _state(one: Mapping[str, Any]) -> str:
 def _row(
     name: TableName,
     why_not: str | None,
+    listed: ListedTable | None,
     state: TableState | None,
     place: str | None,
     partial: Extent | None,
-    **more: Any,
 ) -> dict[str, Any]:
     return {
         "table": str(name),
         "captured": why_not is None,
         "why_not": why_not,
-        **more,
-        "state": state.condition.value if state else None,
-        "begins": str(partial.begins) if partial else None,
-        "reason": state.reason if state else None,
-        "hint": state.hint if state else None,
-        "position": (state.position or place) if state else None,
-        "mirror": state.mirror if state else None,
+        "primary_key": listed.primary_key if listed else (),
+        "rows": listed.rows if listed else None,
+        "engine": listed.engine if listed else None,
+        "state": state and state.condition,
+        "begins": partial and partial.begins,
+        "reason": state and state.reason,
+        "hint": state and state.hint,
+        "position": state and (state.position or place),
+        "mirror": state and state.mirror,
     }

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -45,8 +45,20 @@ class ServerFacts:
     `settings` holds global variables by lower-case name. `read_at` is the server's clock.
     MariaDB has no server_uuid (`server-id:<id>` stands for it), always GTIDs, its binlog
     state as what was executed, and the list at the head of its oldest file as what was
-    purged. `standby`: the source's standby answered.
+    purged. `standby`: the source's standby answered. As JSON it is what decisions keep of it.
     """
+
+    json_keys: ClassVar = (
+        "server_uuid",
+        "server_id",
+        "version",
+        "gtid_mode",
+        "gtid_executed",
+        "gtid_purged",
+        "binlogs",
+        "head",
+        "read_at",
+    )
 
     server_uuid: str
     server_id: int

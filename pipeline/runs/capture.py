@@ -18,6 +18,7 @@ from pipeline.decisions import AttemptOutcome, Decision, Lease
 from pipeline.engines import why_refused
 from pipeline.errors import BY_ITSELF, LogStops, RowsNotRead, TableError
 from pipeline.hints import named, naming
+from pipeline.json_values import to_json
 from pipeline.places import AtCoordinates
 from pipeline.position import Coordinates
 from pipeline.preflight import require_ready
@@ -50,7 +51,6 @@ from pipeline.runs.reports import CaptureReport, Refreshed, softened_lines
 from pipeline.runs.reread import Reread
 from pipeline.schema.model import TableSchema
 from pipeline.source_plan import PartOrder
-from pipeline.start.decision import facts_json
 from pipeline.table import TableName
 
 
@@ -241,7 +241,7 @@ def _idle(
         reason = f"nothing is read: the end {until} ({bounds.end}) {ends} the start {start}"
     facts = run_start.facts
     idle = AttemptOutcome.IDLE.value
-    decision = Decision(idle, "nothing-to-do", reason, facts_json(facts), head=facts.head)
+    decision = Decision(idle, "nothing-to-do", reason, to_json(facts), head=facts.head)
     work.ledger.decide(lease, decision)
     return CaptureReport(
         batch=None,

@@ -72,12 +72,9 @@ class Bound:
             if _ANY.fullmatch(literal) is None:
                 raise ValueError(f"a bound of {column!r} that is no literal of a key")
 
-    def to_json(self) -> dict[str, Any]:
-        return {"columns": list(self.columns), "literals": list(self.literals)}
-
     @classmethod
     def from_json(cls, data: Any) -> Bound:
-        """ValueError for what `to_json` does not make."""
+        """A bound as the ledger keeps it; ValueError for anything else."""
         try:
             columns, literals = tuple(data["columns"]), tuple(data["literals"])
         except (KeyError, TypeError) as error:
@@ -109,23 +106,6 @@ class Range:
         """The columns of its bounds; none where it has no bound."""
         bound = self.after or self.through
         return () if bound is None else bound.columns
-
-    def to_json(self) -> dict[str, Any]:
-        return {name: bound and bound.to_json() for name, bound in self._bounds()}
-
-    @classmethod
-    def from_json(cls, data: Any) -> Range:
-        """ValueError for what `to_json` does not make."""
-        if not isinstance(data, dict) or set(data) != {"after", "through"}:
-            raise ValueError("not a range")
-        after, through = (
-            None if data[name] is None else Bound.from_json(data[name])
-            for name in ("after", "through")
-        )
-        return cls(after, through)
-
-    def _bounds(self) -> tuple[tuple[str, Bound | None], ...]:
-        return ("after", self.after), ("through", self.through)
 
 
 def asked(schema: TableSchema) -> tuple[str, ...]:

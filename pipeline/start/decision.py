@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from pipeline.decisions import AttemptOutcome, Decision
-from pipeline.ports.source import ServerFacts
+from pipeline.json_values import to_json
 from pipeline.position import Coordinates, SetWitness, Witness
 from pipeline.start.question import Question, Refusal, SetReading, Start, WitnessReading
 from pipeline.start.rules import TABLE
@@ -78,7 +78,7 @@ def recorded(
             kind=AttemptOutcome.REFUSED.value,
             rule=decision.rule.value,
             reason=decision.reason,
-            facts={**facts_json(asked.facts), **rows, **error},
+            facts={**to_json(asked.facts), **rows, **error},
             recovery=decision.error.recovery,
             hint=decision.error.hint,
         )
@@ -86,24 +86,10 @@ def recorded(
         kind="start",
         rule=decision.rule.value,
         reason=decision.reason,
-        facts={**facts_json(asked.facts), **rows},
+        facts={**to_json(asked.facts), **rows},
         author=asked.override.author if asked.override else "lockstep",
         follows=decision.follows,
         continuity=decision.continuity,
         gap_tables=tuple(tables),
         override=decision.override,
     )
-
-
-def facts_json(facts: ServerFacts) -> dict[str, Any]:
-    return {
-        "server_uuid": facts.server_uuid,
-        "server_id": facts.server_id,
-        "version": facts.version,
-        "gtid_mode": facts.gtid_mode,
-        "gtid_executed": facts.gtid_executed,
-        "gtid_purged": facts.gtid_purged,
-        "binlogs": [{"file": str(log.file), "size": log.size} for log in facts.binlogs],
-        "head": str(facts.head),
-        "read_at": facts.read_at.isoformat(),
-    }

@@ -12,6 +12,7 @@ from typing import Any
 
 from pipeline.batch import CaptureRecord
 from pipeline.decisions import Lease
+from pipeline.json_values import to_json
 from pipeline.load import Chunk, ChunkRows, FollowedFrom, Load, LoadBasis
 from pipeline.position import Coordinates
 from pipeline.schema.model_json import schema_from_json, schema_to_json
@@ -152,4 +153,4 @@ def _bound(told: list[str] | None) -> Bound | None:
 
 
 def _of_bound(value: Bound | None) -> str | None:
-    return None if value is None else json.dumps(value.to_json())
+    return None if value is None else json.dumps(to_json(value))

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.errors import TableError
+from pipeline.json_values import to_json
 from pipeline.schema.model import ColumnSchema, KeyPart, KeySchema, TableSchema
 from pipeline.snapshot.bounds import Bound, Range, asked, bound_of, where
 from pipeline.snapshot.keys import chunk_key, only_on_mysql
@@ -110,7 +111,7 @@ def test_a_value_is_written_as_it_compares(
     built = table(column("k", given_type, **rest))
     found = bound_of(built, [answer])
     assert found == Bound(("k",), (literal,))
-    assert Bound.from_json(json.loads(json.dumps(found.to_json()))) == found
+    assert Bound.from_json(json.loads(json.dumps(to_json(found)))) == found
 
 
 @pytest.mark.parametrize("number", [0.1, 1 / 3, 2.0**-1074, 1e22, 123456789012345678.0, -1e-7])
@@ -159,10 +160,9 @@ def test_what_is_no_bound_is_refused(data: Any) -> None:
 
 
 @given(st.none() | st.builds(bound, a=INTEGERS), st.none() | st.builds(bound, a=INTEGERS))
-def test_a_range_is_json_and_back(after: Bound | None, through: Bound | None) -> None:
-    """With and without its bounds."""
+def test_a_range_without_bounds_is_the_table(after: Bound | None, through: Bound | None) -> None:
+    """And has no columns."""
     one = Range(after, through)
-    assert Range.from_json(one.to_json()) == one
     assert one.whole == (after is None and through is None)
     assert one.columns == (() if one.whole else ("a",))
 
@@ -171,8 +171,6 @@ def test_a_range_has_bounds_of_one_key() -> None:
     """Its columns by name, in their order."""
     with pytest.raises(ValueError, match="different columns"):
         Range(bound(a=1), bound(b=1))
-    with pytest.raises(ValueError, match="not a range"):
-        Range.from_json({"after": None})
 
 
 def test_a_value_that_cannot_be_written_again_is_said() -> None:

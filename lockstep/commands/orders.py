@@ -1,13 +1,13 @@
-"""What `pause`, `resume`, `release` and `reload` share: finding the source, taking its lock,
-telling what comes next.
+"""`lockstep pause`, `resume`, `release`, `reload`: what a person orders of one table; recorded.
 
-Belongs here: from the command line to one order. Does not: the order
+Belongs here: from the command line to one order, and what comes of it. Does not: the order
 (`pipeline.runs.inspecting.table_commands`).
 """
 
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lockstep import exits
@@ -26,21 +26,15 @@ if TYPE_CHECKING:
     from resources.config import SourceSettings
 
 
-Renames = tuple[tuple[str, str], ...]
-
-
-def order(
-    arguments: argparse.Namespace,
-    context: CommandContext,
-    kind: OrderKind,
-    statement: str | None = None,
-    renames: Renames = (),
-) -> Outcome:
-    """Record the order; what no run could carry out is refused, and nothing is recorded."""
+def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
+    """One order in the ledger; 5 where it does not fit the table's state, 2 for a structure or
+    names that cannot be taken. Of what no run could carry out nothing is recorded."""
     from pipeline.runs.context import Unwatched
     from pipeline.runs.inspecting.table_commands import give_order
 
-    asked = _asked(arguments, kind, statement, renames)
+    kind, asked = OrderKind(arguments.command), _asked(arguments)
+    if kind is OrderKind.RELEASE and arguments.dry_run:
+        return _foresee(arguments, context, asked)
     with context.adapters() as adapters:
         source = _source(adapters, context.sources(arguments.source), asked.table)
         work = adapters.workplace(source, Unwatched())
@@ -60,14 +54,11 @@ def _tell(context: CommandContext, source: str, line: str, told: list[str]) -> N
     context.say(f"{source}: {line}")
 
 
-def foresee(
-    arguments: argparse.Namespace, context: CommandContext, statement: str | None, renames: Renames
-) -> Outcome:
+def _foresee(arguments: argparse.Namespace, context: CommandContext, asked: Asked) -> Outcome:
     """What a release would do, without the source's lock; nothing is recorded."""
     from pipeline.runs.context import Unwatched
     from pipeline.runs.inspecting.table_commands import foresee_release
 
-    asked = _asked(arguments, OrderKind.RELEASE, statement, renames)
     with context.adapters() as adapters:
         source = _source(adapters, context.sources(arguments.source), asked.table)
         found = foresee_release(adapters.workplace(source, Unwatched()), asked)
@@ -75,13 +66,46 @@ def foresee(
     return Outcome(exits.DONE, {"source": source, **_values(found), "order": None})
 
 
-def _asked(
-    arguments: argparse.Namespace, kind: OrderKind, statement: str | None, renames: Renames
-) -> Asked:
+def _asked(arguments: argparse.Namespace) -> Asked:
+    """`--schema` and `--rename` are a release's."""
     from pipeline.runs.inspecting.table_commands import Asked
 
+    statement: str | None = None
+    renames: tuple[tuple[str, str], ...] = ()
+    if arguments.command == OrderKind.RELEASE:
+        statement = _read(Path(arguments.schema)) if arguments.schema else None
+        renames = _renames(arguments.rename)
+        if renames and statement is None:
+            raise UsageError(
+                "--rename needs a structure: it says which of its columns had another name.",
+                hint="give the structure too: --schema FILE, with what `show create table` prints",
+            )
     table, why = table_name(arguments.table), reason(arguments)
     return Asked(table, author(arguments), why, statement, renames)
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(
+            f"{path} cannot be read as UTF-8 text.",
+            hint="give a file with what `show create table` prints",
+        ) from error
+
+
+def _renames(words: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    """OLD=NEW each, with or without the backticks of SQL."""
+    found = []
+    for word in words:
+        old, told, new = (part.strip().strip("`") for part in word.partition("="))
+        if not (old and told and new):
+            raise UsageError(
+                f"--rename {word} does not name two columns.",
+                hint="--rename OLD=NEW: the name where the table stopped, and the one it has now",
+            )
+        found.append((old, new))
+    return tuple(found)
 
 
 def _source(adapters: Adapters, sources: Sequence[SourceSettings], table: TableName) -> str:
