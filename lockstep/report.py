@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from lockstep.context import CommandContext
 from pipeline.errors import LockstepError
+from pipeline.json_values import parts
 from pipeline.proof.proven import TableProof
 from pipeline.segment import RowCounts
 from pipeline.shown import NAMED, listed, shown
@@ -74,11 +75,8 @@ def merged_tables(merged: MergeReport, lake: str) -> dict[str, dict[str, Any]]:
         name = str(done.table)
         counts[name] = counts.get(name, RowCounts()) + done.counts
         found[name] = {
-            "inserted": counts[name].inserted,
-            "updated": counts[name].updated,
-            "deleted": counts[name].deleted,
-            "delta_version": done.delta_version,
-            "reason": done.reason,
+            **parts(counts[name], "inserted", "updated", "deleted"),
+            **parts(done, "delta_version", "reason"),
             "path": f"{lake}/{done.mirror}",
             "state": "active",
         }
@@ -216,8 +214,7 @@ def version_set_values(shown: ShownVersions, lake: LakePath) -> dict[str, Any]:
         "tables": {
             entry.table: {
                 "path": str(lake / entry.mirror),
-                "delta_version": entry.delta_version,
-                "table_id": entry.table_id,
+                **parts(entry, "delta_version", "table_id"),
             }
             for entry in shown.entries
         },
@@ -229,11 +226,7 @@ def proof_values(proofs: Iterable[TableProof], now: datetime) -> list[dict[str, 
     """What comparisons with MySQL found, by table; `age_seconds`: since it was last found equal."""
     return [
         {
-            "table": proof.table,
-            "whole": proof.whole,
-            "compared_at": proof.compared_at,
-            "differing": proof.differing,
-            "proven_at": proof.proven_at,
+            **parts(proof, "table", "whole", "compared_at", "differing", "proven_at"),
             "age_seconds": proof.proven_at and now - proof.proven_at,
             "proof": proof.proven and proof.proven.proof,
             "rows": proof.proven and proof.proven.rows,

@@ -55,6 +55,11 @@ def to_json(value: Any) -> Any:
     return {name.rstrip("_"): to_json(getattr(value, name)) for name in _keys(type(value))}
 
 
+def parts(value: object, *names: str) -> dict[str, Any]:
+    """Return these attributes of the value by their names: a part of an answer."""
+    return {name: getattr(value, name) for name in names}
+
+
 def _keys(kind: type) -> tuple[str, ...]:
     keys: tuple[str, ...] | None = getattr(kind, "json_keys", None)
     if keys is None and is_dataclass(kind):

@@ -14,6 +14,7 @@ from lockstep import exits
 from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import UsageError, author, reason, table_name
 from lockstep.holder import holder
+from pipeline.json_values import parts
 from pipeline.schema.model_json import schema_to_json
 from pipeline.table_state import OrderKind
 
@@ -129,12 +130,7 @@ def _values(done: Ordered) -> dict[str, Any]:
     given, stopped = done.order, done.order.stopped
     return {
         "order": {
-            "id": given.id,
-            "table": given.table,
-            "kind": given.kind,
-            "author": given.author,
-            "reason": given.reason,
-            "ordered_at": given.ordered_at,
+            **parts(given, "id", "table", "kind", "author", "reason", "ordered_at"),
             "schema": given.schema and schema_to_json(given.schema),
             "renames": dict(given.renames),
         },

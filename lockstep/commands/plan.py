@@ -12,6 +12,7 @@ from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import place_argument
 from lockstep.report import counted, refused, show_quarantined, show_table
 from pipeline.errors import LockstepError, LogStops
+from pipeline.json_values import parts
 from pipeline.runs.inspecting.plan import PlannedStart, RunPlan, make_plan
 from pipeline.runs.inspecting.plan_reading import PlannedReading
 from pipeline.runs.rejoining.log_reach import ReturnPlan
@@ -20,6 +21,8 @@ from pipeline.standing.verdict import clock
 
 if TYPE_CHECKING:
     from pipeline.places import Place
+    from pipeline.table import TableName
+    from pipeline.table_state import TableOrder
     from resources.adapters import Adapters
 
 _GTIDS: Final = 120
@@ -63,13 +66,9 @@ def _plan(
 def plan_values(plan: RunPlan) -> dict[str, Any]:
     """`error` is there where the run would not go through, as `run` has it."""
     return {
-        "abandoned": plan.abandoned,
-        "waiting": plan.waiting,
+        **parts(plan, "abandoned", "waiting"),
         "returns": _returns_values(plan.returns),
-        "loads": plan.loads,
-        "loads_take": plan.loads_take,
-        "start": plan.start,
-        "seconds": plan.seconds,
+        **parts(plan, "loads", "loads_take", "start", "seconds"),
         **(_reading_values(plan.reading) if plan.reading else {"end": None}),
         "already_quarantined": plan.quarantined,
         "busy": plan.busy and plan.busy.holder,
@@ -81,32 +80,22 @@ def _returns_values(returns: ReturnPlan) -> list[dict[str, Any]]:
     """`from` is where the table stopped; `reread`: why it is read from the source, `backfill`:
     why only its new columns are, `rebuild`: what its mirror is rewritten from; null where
     they are not."""
-    reread, backfill = returns.wanting(ReadAgain), returns.wanting(Backfill)
-    rebuild = returns.wanting(Rebuild)
+    reread = {**returns.wanting(ReadAgain), **returns.waits}
+    backfill, rebuild = returns.wanting(Backfill), returns.wanting(Rebuild)
+    orders: dict[TableName, TableOrder | None] = {order.table: order for order in returns.orders}
     return [
         {
-            "table": order.table,
-            "from": order.stopped and order.stopped.at,
-            "to": returns.cursor and returns.cursor.position.at,
-            "through_the_log": order.table in returns.spans,
-            "bytes": returns.log_bytes if order.table in returns.spans else 0,
-            "rebuild": rebuild.get(order.table),
-            "backfill": backfill.get(order.table),
-            "reread": reread.get(order.table),
-            "waits": False,
-        }
-        for order in returns.orders
-    ] + [
-        {
             "table": table,
-            "from": None,
-            "to": None,
-            "through_the_log": False,
-            "bytes": 0,
-            "reread": why,
-            "waits": True,
+            "from": order and order.stopped and order.stopped.at,
+            "to": order and returns.cursor and returns.cursor.position.at,
+            "through_the_log": table in returns.spans,
+            "bytes": returns.log_bytes if table in returns.spans else 0,
+            "rebuild": rebuild.get(table),
+            "backfill": backfill.get(table),
+            "reread": reread.get(table),
+            "waits": table in returns.waits,
         }
-        for table, why in returns.waits.items()
+        for table, order in (orders | dict.fromkeys(returns.waits)).items()
     ]
 
 
@@ -114,14 +103,11 @@ def _reading_values(reading: PlannedReading) -> dict[str, Any]:
     return {
         "end": reading.end,
         "ends_because": reading.why,
-        "runs": reading.runs,
-        "transactions": reading.transactions,
+        **parts(reading, "runs", "transactions"),
         "bytes": reading.log_bytes,
         "tables": {
             table: {
-                "inserted": tally.counts.inserted,
-                "updated": tally.counts.updated,
-                "deleted": tally.counts.deleted,
+                **parts(tally.counts, "inserted", "updated", "deleted"),
                 "row_events": tally.events,
                 "bytes": tally.size,
                 "merge": reading.merges.get(table),
@@ -129,12 +115,10 @@ def _reading_values(reading: PlannedReading) -> dict[str, Any]:
             for table, tally in reading.tables.items()
         },
         "not_captured": {"transactions": reading.foreign, "bytes": reading.foreign_bytes},
-        "statements": reading.statements,
-        "more_statements": reading.more_statements,
+        **parts(reading, "statements", "more_statements"),
         "largest_transaction": reading.largest,
         "passed_statements": reading.passed,
-        "rereads": reading.rereads,
-        "quarantined": reading.quarantined,
+        **parts(reading, "rereads", "quarantined"),
     }
 
 

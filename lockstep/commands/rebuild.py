@@ -13,6 +13,7 @@ from lockstep.grammar import UsageError, place_argument, table_name
 from lockstep.holder import holder
 from lockstep.report import counted
 from pipeline.errors import NothingMatches
+from pipeline.json_values import parts
 from resources.lake.paths import LakePath, is_url
 
 if TYPE_CHECKING:
@@ -149,21 +150,16 @@ def _values(report: RebuildReport) -> dict[str, Any]:
         "table": report.table,
         "as_of": {
             "position": cut.at,
-            "gtid": cut.gtid,
-            "committed_at": cut.committed_at,
+            **parts(cut, "gtid", "committed_at"),
             "batch": cut.batch.id,
             "whole_batch": cut.whole,
         },
         "base": base
         and {
-            "mirror": base.entry.mirror,
-            "delta_version": base.entry.delta_version,
+            **parts(base.entry, "mirror", "delta_version"),
             "batch": base.batch,
         },
         "batches": [part.batch for part in origin.parts],
         "row_images": origin.images,
-        "into": report.into,
-        "delta_version": report.delta_version,
-        "rows": report.rows,
-        "seconds": report.seconds,
+        **parts(report, "into", "delta_version", "rows", "seconds"),
     }

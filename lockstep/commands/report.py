@@ -13,6 +13,7 @@ from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import UsageError, place_argument
 from lockstep.report import counted, proof_values, version_set_values
 from pipeline.errors import ConfigurationError
+from pipeline.json_values import parts
 
 if TYPE_CHECKING:
     from pipeline.batch import Batch
@@ -94,14 +95,11 @@ def _lines(report: SpanReport, page: Path) -> Iterator[str]:
 
 def _values(report: SpanReport, lake: LakePath) -> dict[str, Any]:
     return {
-        "about": report.about,
-        "made_at": report.made_at,
+        **parts(report, "about", "made_at"),
         "batches": [_batch_values(batch, report) for batch in report.batches],
         "tables": {
             total.table: {
-                "inserted": total.counts.inserted,
-                "updated": total.counts.updated,
-                "deleted": total.counts.deleted,
+                **parts(total.counts, "inserted", "updated", "deleted"),
                 "read": total.read,
                 "bytes": total.size,
                 "delta_version": total.written and total.written.delta_version,
@@ -115,16 +113,13 @@ def _values(report: SpanReport, lake: LakePath) -> dict[str, Any]:
                 "position": change.event.place,
                 "committed_at": change.committed_at,
                 "reason": change.event.reason,
-                "statement": change.statement,
-                "effects": change.effects,
+                **parts(change, "statement", "effects"),
             }
             for change in report.changes
         ],
         "writes": [
             {
-                "table": write.intent.table,
-                "first_batch": write.intent.first_batch,
-                "last_batch": write.intent.last_batch,
+                **parts(write.intent, "table", "first_batch", "last_batch"),
                 "delta_version": write.delta_version,
                 "begun_at": write.intended_at,
                 "settled_at": write.settled_at,
@@ -143,16 +138,10 @@ def _batch_values(batch: Batch, report: SpanReport) -> dict[str, Any]:
     return {
         "batch": batch.id,
         "run": batch.dagster_run,
-        "state": batch.state,
-        "start": batch.start,
-        "end": batch.end,
-        "transactions": batch.transactions,
+        **parts(batch, "state", "start", "end", "transactions"),
         "bytes": batch.log_bytes,
         "requests": batch.requests,
         "rows": sum(row.counts.total for row in rows),
         "read": sum(row.read for row in rows),
-        "created_at": batch.created_at,
-        "captured_at": batch.captured_at,
-        "merged_at": batch.merged_at,
-        "acknowledged_at": batch.acknowledged_at,
+        **parts(batch, "created_at", "captured_at", "merged_at", "acknowledged_at"),
     }

@@ -11,6 +11,7 @@ from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import UsageError, place_argument, table_name
 from lockstep.report import counted, show_table
 from pipeline.errors import NothingMatches
+from pipeline.json_values import parts
 from pipeline.schema.column_words import (
     keys_of,
     more_of,
@@ -141,19 +142,14 @@ def schema_values(source: str, shown: ShownSchema, at: str | None) -> dict[str, 
 def _version_values(told: ToldVersion, table: TableName) -> dict[str, Any]:
     version, statement = told.version, told.statement
     return {
-        "version": version.version,
-        "since": version.since,
+        **parts(version, "version", "since"),
         "state": version.knowledge,
-        "reason": version.reason,
-        "origin": version.origin,
-        "batch": version.batch,
+        **parts(version, "reason", "origin", "batch"),
         "changelog_generation": version.generation,
         "statement": statement
         and {
             "text": first_words(statement.text),
-            "gtid": statement.gtid,
-            "committed_at": statement.committed_at,
-            "outcome": statement.outcome,
+            **parts(statement, "gtid", "committed_at", "outcome"),
             "effects": effects_on(statement, table),
         },
         "changes": told.changes,
@@ -245,10 +241,7 @@ def _state(version: ToldVersion) -> str:
 
 def verification_values(verification: SchemaVerification) -> dict[str, Any]:
     return {
-        "at": verification.at,
-        "equal": verification.equal,
-        "statements": verification.statements,
-        "versions": verification.versions,
+        **parts(verification, "at", "equal", "statements", "versions"),
         "tables": verification.compared,
         "folded_otherwise": verification.folded,
         "otherwise_on_the_server": verification.differing,

@@ -16,7 +16,7 @@ from pipeline.consumers import Consumer
 from pipeline.decisions import RecordedDecision
 from pipeline.errors import LockstepError, Recovery
 from pipeline.gaps import Gap
-from pipeline.json_values import to_json
+from pipeline.json_values import parts, to_json
 from pipeline.preflight.retention import spoken
 from pipeline.proof.proven import TableProof, open_differences, proven_since
 from pipeline.retries import a_tenth
@@ -118,16 +118,14 @@ def status_values(
     standing: Standing, judged: Verdict, now: datetime, decisions: Iterable[RecordedDecision]
 ) -> dict[str, Any]:
     """Null for what cannot be told. `decisions`: the newest, newest first."""
-    facts, failed, room, lease = (
+    facts, room, lease, failed = (
         standing.facts,
-        standing.failures,
         standing.headroom,
         standing.lease,
+        standing.failures,
     )
     return {
-        "state": judged.state,
-        "sentence": judged.sentence,
-        "hint": judged.hint,
+        **parts(judged, "state", "sentence", "hint"),
         "captured": _cursor_values(standing, standing.captured),
         "acknowledged": _cursor_values(standing, standing.acknowledged),
         "lag": {
@@ -161,19 +159,14 @@ def status_values(
         "lease": lease if lease is not None and lease.live else None,
         "override": standing.override,
         "gaps": [_gap_values(gap) for gap in standing.gaps],
-        "overlaps": standing.overlaps,
-        "quarantined": standing.quarantined,
-        "partial": standing.partial,
+        **parts(standing, "overlaps", "quarantined", "partial"),
         "loading": {progress.table: progress for progress in standing.loading},
         "proofs": proof_values(standing.proofs, now),
         "unproven": standing.unproven,
         "decisions": [
             {
                 "at": recorded.decided_at,
-                "kind": recorded.decision.kind,
-                "rule": recorded.decision.rule,
-                "reason": recorded.decision.reason,
-                "author": recorded.decision.author,
+                **parts(recorded.decision, "kind", "rule", "reason", "author"),
             }
             for recorded in decisions
         ],
@@ -195,15 +188,9 @@ def _cursor_values(standing: Standing, cursor: Cursor | None) -> dict[str, Any] 
 
 def _gap_values(gap: Gap) -> dict[str, Any]:
     return {
-        "begin": gap.begin,
-        "end": gap.end,
-        "tables": gap.tables,
+        **parts(gap, "begin", "end", "tables"),
         "open": gap.open_tables,
-        "closed": gap.closed,
-        "author": gap.author,
-        "reason": gap.reason,
-        "decided_at": gap.decided_at,
-        "batch": gap.batch,
+        **parts(gap, "closed", "author", "reason", "decided_at", "batch"),
     }
 
 
@@ -403,14 +390,10 @@ def inactive_values(tables: Iterable[Inactive]) -> list[dict[str, Any]]:
             "table": table.state.table,
             "state": table.state.condition,
             "position": table.place or None,
-            "reason": table.state.reason,
-            "hint": table.state.hint,
+            **parts(table.state, "reason", "hint"),
             "order": table.order
             and {
-                "kind": table.order.kind,
-                "author": table.order.author,
-                "reason": table.order.reason,
-                "ordered_at": table.order.ordered_at,
+                **parts(table.order, "kind", "author", "reason", "ordered_at"),
                 "with_structure": table.order.schema is not None,
             },
         }
@@ -440,12 +423,10 @@ def inactive_lines(tables: Iterable[Inactive]) -> Iterator[str]:
 
 def _consumer_values(consumer: Consumer) -> dict[str, Any]:
     return {
-        "name": consumer.name,
-        "cursor": consumer.cursor,
+        **parts(consumer, "name", "cursor"),
         "batches_behind": consumer.behind,
         "changes_behind": consumer.changes,
-        "out": consumer.out,
-        "made_at": consumer.made_at,
+        **parts(consumer, "out", "made_at"),
     }
 
 

@@ -10,6 +10,7 @@ from lockstep import exits
 from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import table_name
 from lockstep.holder import holder
+from pipeline.json_values import parts
 from pipeline.upkeep.decide import StepKind
 
 if TYPE_CHECKING:
@@ -133,8 +134,7 @@ def _values(report: UpkeepReport, *, planned: bool) -> dict[str, Any]:
         "checkpoint_bytes": report.logs.bytes,
         "changes": {
             "through_batch": changes.through,
-            "held": changes.held,
-            "left": changes.left,
+            **parts(changes, "held", "left"),
             "unlisted_files": changes.unlisted.files,
             "unlisted_bytes": changes.unlisted.bytes,
             "deleted_files": changes.deleted.files,
@@ -155,8 +155,7 @@ def _table_values(done: TableDone) -> dict[str, Any]:
         "planned": [
             {
                 "step": step.kind,
-                "files": step.pile.files,
-                "bytes": step.pile.bytes,
+                **parts(step.pile, "files", "bytes"),
                 "reason": step.reason,
             }
             for step in planned.plan.steps

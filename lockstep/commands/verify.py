@@ -15,6 +15,7 @@ from lockstep.grammar import UsageError, table_name
 from lockstep.holder import holder
 from lockstep.report import difference_lines, show_quarantined, show_table
 from pipeline.errors import SourceBusy
+from pipeline.json_values import parts
 from pipeline.table import TableName
 
 if TYPE_CHECKING:
@@ -57,8 +58,7 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
             show_verify(context, source.name, report)
             codes.append(exit_code(report))
             payload[source.name] = {
-                "position": report.position,
-                "seconds": report.seconds,
+                **parts(report, "position", "seconds"),
                 "tables": {table.table: table for table in report.tables},
                 "not_compared": {table.table: table for table in report.not_compared},
                 "not_proven": {table.table: table for table in report.not_proven},

@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from importlib import import_module
 from pathlib import Path
+from pkgutil import walk_packages
 from typing import Any, ClassVar
 
 import pytest
 
-from pipeline.errors import NothingMatches
+import pipeline
+from pipeline.errors import LockstepError, NothingMatches
 from pipeline.gtid import GtidSet
 from pipeline.json_values import to_json
 from pipeline.position import Coordinates, Position
@@ -90,3 +93,21 @@ def test_what_has_no_rule_is_refused(value: Any) -> None:
     """Nothing is ever shown by accident."""
     with pytest.raises(TypeError, match="has no JSON"):
         to_json(value)
+
+
+def test_what_a_class_shows_it_has() -> None:
+    """Every name in `json_keys` is an attribute of its class, in all modules of the pipeline."""
+    modules = [module.name for module in walk_packages(pipeline.__path__, "pipeline.")]
+    kinds = {
+        kind
+        for name in modules
+        for kind in vars(import_module(name)).values()
+        if isinstance(kind, type) and "json_keys" in vars(kind)
+    }
+    assert len(kinds) > 10
+    assert {
+        (kind, key) for kind in kinds for key in vars(kind)["json_keys"] if not hasattr(kind, key)
+    } == {
+        (LockstepError, "message"),
+        (LockstepError, "hint"),  # set when one is raised
+    }
