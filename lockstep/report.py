@@ -1,6 +1,7 @@
-"""The same facts twice: as a person sees them, and as JSON.
+"""What several commands show: a run, a comparison, tables that stopped; and how rows are printed.
 
-Values in, text or JSON out; nothing here asks anybody anything.
+Values in, lines or parts of an answer out; nothing here asks anybody anything. What one command
+alone shows stands in its module.
 """
 
 from __future__ import annotations
