@@ -1,22 +1,59 @@
-"""The chain of a source's batches.
+"""The chain of a source's batches, and what each of them captured.
 
-Belongs here: the port that begins, moves and finds batches. Does not: what a batch
-captured (`ports.captures`), the values themselves (`pipeline.batch`).
+Belongs here: the port that begins, moves and finds batches, records a capture and answers what it
+recorded, of one batch or of many at once. Does not: the values themselves (`pipeline.batch`),
+structures by place (`ports.schemas`), which batches a span touches (`pipeline.replay.spans`).
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from enum import StrEnum
 from typing import Protocol
 
-from pipeline.batch import Batch, BatchKind, Cursor, Requests
+from pipeline.batch import (
+    Batch,
+    BatchKind,
+    BatchTimes,
+    CapturedRows,
+    CaptureRecord,
+    Cursor,
+    Prepared,
+    Requests,
+)
+from pipeline.coverage import CaptureScope
 from pipeline.decisions import Lease
-from pipeline.position import Coordinates, Position, ServerLineage
+from pipeline.intent import SettledWrite
+from pipeline.position import Coordinates, Position, ServerLineage, SetWitness
+from pipeline.segment import Segment, SourcePart
 from pipeline.table import TableName
+from pipeline.table_state import SnapshotPart, TableEvent
+
+
+class Elsewhere(StrEnum):
+    """Why a batch has rows that its own range of the log does not tell."""
+
+    SOURCE = "source"
+    """They were read from the source."""
+    PREPARED = "prepared"
+    """An XA transaction was prepared in an earlier batch."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableContent:
+    """What a batch has of one table, in the order in which it was recorded."""
+
+    batch: int
+    segments: tuple[Segment, ...] = ()
+    events: tuple[TableEvent, ...] = ()
+    snapshot: SnapshotPart | None = None
 
 
 class Batches(Protocol):
     """Batches, each of which begins where the one before it ends. *Live* are those that are
     not abandoned."""
+
+    # -- the chain -----------------------------------------------------------------------------
 
     def captured_cursor(self, source: str) -> Cursor | None:
         """The end of the newest captured batch; None before the first."""
@@ -35,9 +72,6 @@ class Batches(Protocol):
 
     def first_batch(self, source: str) -> Batch | None:
         """The source's oldest batch that is not abandoned. Ids are counted over all sources."""
-
-    def batches_of(self, source: str, table: TableName) -> list[Batch]:
-        """Live captured batches with segments or events of a table, oldest first."""
 
     def overlaps(self, source: str) -> list[Batch]:
         """Live batches that began before the end of the one they follow, oldest first."""
@@ -75,3 +109,69 @@ class Batches(Protocol):
     def acknowledge(self, lease: Lease, batch: int, requests: Requests | None = None) -> None:
         """merged → acknowledged, in order, and record the version set: each active
         table's newest settled write up to this batch; and the batch's `requests`."""
+
+    # -- what one batch captured ---------------------------------------------------------------
+
+    def record_capture(self, lease: Lease, batch: int, record: CaptureRecord) -> None:
+        """capturing → captured: segments, source parts, history, tables, events, snapshots,
+        prepared transactions (new and ended ones), orders carried out, witnesses of the GTIDs
+        read, the patterns where they are others than before, and end at once."""
+
+    def segments(self, batch: int) -> list[Segment]:
+        """Segments of a batch, in the order they were recorded."""
+
+    def source_parts(self, batch: int) -> list[SourcePart]:
+        """What a batch adds to the source's own tables, by their names."""
+
+    def table_events(self, source: str, batch: int) -> list[TableEvent]:
+        """What happened to tables in a batch, each table's in order."""
+
+    def snapshots(self, source: str, batch: int) -> list[SnapshotPart]:
+        """The tables that a batch's capture read from the source, by name."""
+
+    def open_prepared(self, source: str) -> list[Prepared]:
+        """Prepared XA transactions that some live batch recorded and no live batch ended."""
+
+    def ended_prepared(self, batch: int) -> list[Prepared]:
+        """Prepared XA transactions that this batch ended; none if it was abandoned."""
+
+    def set_witnesses(self, source: str, batch: int) -> list[SetWitness]:
+        """Of each source of GTIDs the newest that was kept by live batches up to that one;
+        that of the last transaction first."""
+
+    def capture_scopes(self, source: str) -> list[CaptureScope]:
+        """What live batches were captured with, oldest first: one for each change of it."""
+
+    # -- what many batches captured ------------------------------------------------------------
+
+    def batch_times(self, source: str) -> list[BatchTimes]:
+        """The times of all captured batches that are known (`pruned_through`), oldest first: the
+        index in which a moment is looked up."""
+
+    def first_batches(self, source: str) -> dict[TableName, int]:
+        """The first captured batch that has anything of each table."""
+
+    def tables_within(self, source: str, first: int, last: int) -> frozenset[TableName]:
+        """The tables that captured batches have segments or events of."""
+
+    def contents(self, source: str, table: TableName, first: int, last: int) -> list[TableContent]:
+        """What captured batches have of a table, oldest first; not those that have neither
+        segments nor events of it."""
+
+    def told_elsewhere(self, source: str, first: int, last: int) -> dict[int, Elsewhere]:
+        """The batches whose rows are not all in the range of the log that they read."""
+
+    def learnt_within(self, source: str, first: int, last: int) -> frozenset[int]:
+        """The batches that recorded structures, of tables or databases."""
+
+    def revision_counts(self, source: str, first: int, last: int) -> dict[int, int]:
+        """How often files of each batch were settled anew; not those of which none were."""
+
+    def rows_within(self, source: str, first: int, last: int) -> list[CapturedRows]:
+        """What each batch has of each table, by batch and name; only what has any rows."""
+
+    def events_within(self, source: str, first: int, last: int) -> list[TableEvent]:
+        """What happened to tables, by batch, and within it in the order of the log."""
+
+    def writes_within(self, source: str, first: int, last: int) -> list[SettledWrite]:
+        """Settled writes that cover one of the batches, in the order they were intended."""

@@ -1,12 +1,15 @@
 """Who may write for a source.
 
-Belongs here: the port to a source's lock and its leases. Does not: what is written under one.
+Belongs here: the port to a source's lock and its leases, and the processes that may have left
+statements at a server of Spark's under one. Does not: what is written under a lease; ending those
+statements (`ports.mirrors`, `pipeline.runs.merging.left_statements`).
 """
 
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
 from typing import Protocol
+from uuid import UUID
 
 from pipeline.decisions import Lease, LeaseView
 
@@ -36,3 +39,14 @@ class Leases(Protocol):
 
     def lease(self, source: str) -> LeaseView | None:
         """The newest lease of a source, whoever holds it; None before the first."""
+
+    # -- processes at a server of Spark --------------------------------------------------------
+
+    def spark_clients(self, source: str) -> list[UUID]:
+        """Those that were noted and not forgotten, in the order of their numbers."""
+
+    def note_spark_client(self, lease: Lease, client: UUID) -> None:
+        """From here on it may have statements there. Repeating it changes nothing."""
+
+    def forget_spark_client(self, lease: Lease, client: UUID) -> None:
+        """It has none any more. One that is not noted is no error."""

@@ -9,22 +9,12 @@ from __future__ import annotations
 from typing import Protocol
 
 from pipeline.ports.batches import Batches
-from pipeline.ports.captures import Captures
 from pipeline.ports.decisions import Decisions
 from pipeline.ports.forgotten import ForgottenChanges
-from pipeline.ports.lake_books import LakeBooks
 from pipeline.ports.leases import Leases
-from pipeline.ports.loads import Loads
-from pipeline.ports.orders import Orders
 from pipeline.ports.other_runs import OtherRuns
-from pipeline.ports.proofs import Proofs
-from pipeline.ports.registrations import Registrations
-from pipeline.ports.revisions import Revisions
 from pipeline.ports.schemas import Schemas
-from pipeline.ports.spans import Spans
-from pipeline.ports.spark_clients import SparkClients
 from pipeline.ports.tables import Tables
-from pipeline.ports.upkept import Upkept
 from pipeline.ports.writes import Writes
 
 
@@ -32,21 +22,11 @@ class Ledger(
     Leases,
     Decisions,
     Batches,
-    Captures,
     Schemas,
     Tables,
-    Orders,
-    Loads,
     Writes,
-    LakeBooks,
-    Proofs,
     OtherRuns,
-    Revisions,
-    Spans,
-    Upkept,
-    SparkClients,
     ForgottenChanges,
-    Registrations,
     Protocol,
 ):
     """The books. Each writing method is one transaction that checks the lease's token

@@ -1,7 +1,7 @@
 """What the ledger answers about structures of then.
 
 Belongs here: reading the history by place. Does not: writing it, which is part of
-`Captures.record_capture`; what happened to tables in a batch (`ports.captures`).
+`Captures.record_capture`; what happened to tables in a batch (`ports.batches`).
 """
 
 from __future__ import annotations

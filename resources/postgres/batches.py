@@ -1,21 +1,66 @@
-"""The chain of batches, on Postgres: `pipeline.ports.batches`."""
+"""The chain of batches and what they captured, on Postgres: `pipeline.ports.batches`.
+
+Belongs here: a capture as one transaction, and the rows that belong to batches alone. Does not:
+tables' states (`life_events`, `tables`), structures (`schemas`).
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from pipeline.batch import Batch, BatchKind, BatchState, Cursor, Requests
+from pipeline.batch import (
+    Batch,
+    BatchKind,
+    BatchState,
+    BatchTimes,
+    CapturedRows,
+    CaptureRecord,
+    Cursor,
+    Prepared,
+    Requests,
+    Xid,
+)
+from pipeline.coverage import CaptureScope
 from pipeline.decisions import Continuity, Lease
-from pipeline.position import Coordinates, Position, Reign, ServerLife, ServerLineage, Witness
+from pipeline.intent import SettledWrite
+from pipeline.life.told import capture_events
+from pipeline.ports.batches import Elsewhere, TableContent
+from pipeline.position import (
+    Coordinates,
+    Position,
+    Reign,
+    ServerLife,
+    ServerLineage,
+    SetWitness,
+    Witness,
+)
+from pipeline.segment import RowCounts, Segment, SegmentFile, SourcePart, SourceTable
 from pipeline.table import TableName
+from pipeline.table_state import SnapshotPart, TableEvent, TableEventKind
+from pipeline.tables import TablePatterns
+from resources.postgres import life_events, tables
 from resources.postgres.life_events import forget
-from resources.postgres.rows import Row, of_coordinates, of_position, of_table, position
-from resources.postgres.session import Books
+from resources.postgres.rows import (
+    Row,
+    coordinates,
+    of_coordinates,
+    of_position,
+    of_table,
+    position,
+    table,
+)
+from resources.postgres.schemas import record_history
+from resources.postgres.session import Books, Step
+from resources.postgres.tables import carry_out, record_loads
+from resources.postgres.writes import settled_write
 
 _ENDED = (BatchState.CAPTURED, BatchState.MERGED, BatchState.ACKNOWLEDGED)
 
 
 class PostgresBatches(Books):
+    # -- the chain -----------------------------------------------------------------------------
+
     def captured_cursor(self, source: str) -> Cursor | None:
         return self._cursor(source, *_ENDED)
 
@@ -38,9 +83,6 @@ class PostgresBatches(Books):
 
     def first_batch(self, source: str) -> Batch | None:
         return self._batch("first_batch", source=source)
-
-    def batches_of(self, source: str, table: TableName) -> list[Batch]:
-        return self._batches("batches_of", source=source, **of_table(table))
 
     def overlaps(self, source: str) -> list[Batch]:
         return self._batches("overlaps", source=source)
@@ -101,6 +143,142 @@ class PostgresBatches(Books):
             step.must("acknowledge", "batches_known", **values, own=own, spark=spark)
             step.run("record_version_set", **values)
 
+    # -- what one batch captured ---------------------------------------------------------------
+
+    def record_capture(self, lease: Lease, batch: int, record: CaptureRecord) -> None:
+        source = lease.source
+        with self._step(lease) as step:
+            record_history(step, source, batch, record.history)
+            begun = step.all("batch_start", source=source, batch=batch)
+            told = capture_events(
+                batch,
+                coordinates(begun[0], "start") if begun else record.end.at,
+                record.end.at,
+                rejoined=[carry_out(step, source, batch, one) for one in record.orders_done],
+                tables=record.tables,
+                handovers=record.handovers,
+                quarantined=record.quarantined,
+                loaded=[one.table for one in record.joined],
+            )
+            life_events.record(step, lease, told, batch)
+            _record_segments(step, source, batch, record.segments)
+            for part in record.source_parts:
+                of = {"source": source, "batch": batch, "name": part.table.value}
+                _record_files(step, "record_source_file", part.files, **of)
+            tables.record_handovers(step, source, batch, record.handovers)
+            _record_events(step, source, batch, record)
+            record_loads(step, source, batch, record)
+            tables.record_extents(step, source, batch, record.extents)
+            for quarantined in record.quarantined:
+                tables.count_behind(step, source, quarantined.table)
+            step.run("count_behind_of_loading", source=source)
+            _record_prepared(step, source, batch, record)
+            if record.scope is not None:
+                include, exclude = list(record.scope.include), list(record.scope.exclude)
+                values = {"source": source, "batch": batch, "include": include}
+                step.run("record_scope", **values, exclude=exclude)
+            _record_set_witnesses(step, source, batch, record.set_witnesses)
+            values = {"source": source, "batch": batch, **_of_capture(record)}
+            step.must("batch_captured", "batches_known", **values)
+
+    def segments(self, batch: int) -> list[Segment]:
+        return [segment_of(row) for row in self._all("segments", batch=batch)]
+
+    def source_parts(self, batch: int) -> list[SourcePart]:
+        rows = self._all("source_parts", batch=batch)
+        return [SourcePart(SourceTable(row["name"]), _files(row)) for row in rows]
+
+    def table_events(self, source: str, batch: int) -> list[TableEvent]:
+        return [table_event(row) for row in self._all("table_events", source=source, batch=batch)]
+
+    def snapshots(self, source: str, batch: int) -> list[SnapshotPart]:
+        return [snapshot_of(row) for row in self._all("snapshots", source=source, batch=batch)]
+
+    def open_prepared(self, source: str) -> list[Prepared]:
+        return [_prepared(row) for row in self._all("open_prepared", source=source)]
+
+    def ended_prepared(self, batch: int) -> list[Prepared]:
+        return [_prepared(row) for row in self._all("ended_prepared", batch=batch)]
+
+    def set_witnesses(self, source: str, batch: int) -> list[SetWitness]:
+        rows = self._all("set_witnesses", source=source, batch=batch)
+        return [SetWitness(row["gtid"], row["committed_at"], row["digest"]) for row in rows]
+
+    def capture_scopes(self, source: str) -> list[CaptureScope]:
+        return [_capture_scope(row) for row in self._all("capture_scopes", source=source)]
+
+    # -- what many batches captured ------------------------------------------------------------
+
+    def batch_times(self, source: str) -> list[BatchTimes]:
+        return [
+            BatchTimes(
+                row["id"],
+                row["server_uuid"],
+                row["acknowledged"],
+                row["catches_up"],
+                row["transactions"],
+                row["start_committed_at"],
+                row["end_committed_at"],
+            )
+            for row in self._all("batch_times", source=source)
+        ]
+
+    def first_batches(self, source: str) -> dict[TableName, int]:
+        return {table(row): row["batch"] for row in self._all("first_batches", source=source)}
+
+    def tables_within(self, source: str, first: int, last: int) -> frozenset[TableName]:
+        return frozenset(
+            map(table, self._all("tables_within", source=source, first=first, last=last))
+        )
+
+    def contents(self, source: str, table: TableName, first: int, last: int) -> list[TableContent]:
+        of = {"source": source, "first": first, "last": last, **of_table(table)}
+        segments: dict[int, list[Segment]] = {}
+        for row in self._all("segments_of", **of):
+            segments.setdefault(row["batch"], []).append(segment_of(row))
+        events: dict[int, list[TableEvent]] = {}
+        for row in self._all("events_of", **of):
+            events.setdefault(row["batch"], []).append(table_event(row))
+        snapshots: dict[int, SnapshotPart] = {
+            row["batch"]: snapshot_of(row) for row in self._all("snapshots_of", **of)
+        }
+        return [
+            TableContent(
+                batch,
+                tuple(segments.get(batch, ())),
+                tuple(events.get(batch, ())),
+                snapshots.get(batch),
+            )
+            for batch in sorted(segments.keys() | events.keys())
+        ]
+
+    def told_elsewhere(self, source: str, first: int, last: int) -> dict[int, Elsewhere]:
+        rows = self._all("told_elsewhere", source=source, first=first, last=last)
+        return {row["batch"]: Elsewhere(row["kind"]) for row in rows}
+
+    def learnt_within(self, source: str, first: int, last: int) -> frozenset[int]:
+        rows = self._all("learnt_within", source=source, first=first, last=last)
+        return frozenset(row["batch"] for row in rows)
+
+    def revision_counts(self, source: str, first: int, last: int) -> dict[int, int]:
+        rows = self._all("revision_counts", source=source, first=first, last=last)
+        return {row["batch"]: row["revisions"] for row in rows}
+
+    def rows_within(self, source: str, first: int, last: int) -> list[CapturedRows]:
+        rows = self._all("rows_within", source=source, first=first, last=last)
+        return [_captured_rows(row) for row in rows]
+
+    def events_within(self, source: str, first: int, last: int) -> list[TableEvent]:
+        rows = self._all("events_within", source=source, first=first, last=last)
+        return [table_event(row) for row in rows]
+
+    def writes_within(self, source: str, first: int, last: int) -> list[SettledWrite]:
+        rows = self._all("writes_within", source=source, first=first, last=last)
+        return [settled_write(row) for row in rows]
+
+
+# -- the chain ---------------------------------------------------------------------------------
+
 
 def batch_of(row: Row) -> Batch:
     captured = row["captured_at"] is not None
@@ -157,3 +335,177 @@ def _witness(row: Row) -> Witness:
 def _cursor(row: Row) -> Cursor:
     lapsed = row["once"] and not row["resumable"]
     return Cursor(row["id"], position(row, "end"), _witness(row), row["resumable"], lapsed)
+
+
+# -- what one batch captured -------------------------------------------------------------------
+
+
+def _record_segments(step: Step, source: str, batch: int, segments: Sequence[Segment]) -> None:
+    for segment in segments:
+        row = step.only("record_segment", source=source, batch=batch, **_of_segment(segment))
+        _record_files(step, "record_file", segment.files, segment=row["id"])
+
+
+def _record_events(step: Step, source: str, batch: int, record: CaptureRecord) -> None:
+    """Events and snapshots; their tables, versions and states are recorded."""
+    counted: dict[TableName, int] = {}
+    for event in record.events:
+        ordinal = counted.get(event.table, 0)
+        counted[event.table] = ordinal + 1
+        values = {"source": source, "batch": batch, "ordinal": ordinal, **_of_event(event)}
+        step.run("record_event", **values)
+    for part in record.snapshots:
+        row = step.only("record_snapshot", source=source, batch=batch, **_of_snapshot(part))
+        _record_files(step, "record_snapshot_file", part.files, snapshot=row["id"])
+
+
+def _record_files(step: Step, query: str, files: Sequence[SegmentFile], /, **of: Any) -> None:
+    for ordinal, file in enumerate(files):
+        step.run(query, **of, ordinal=ordinal, **_of_file(file))
+
+
+def _record_prepared(step: Step, source: str, batch: int, record: CaptureRecord) -> None:
+    """Ends come first: an XID that one of them frees may be prepared again."""
+    for ended in record.ended:
+        values = {"ended_by": batch, "committed": ended.committed, **_of_prepared(ended.prepared)}
+        step.must("record_end", "prepared_known", source=source, **values)
+    for prepared in record.prepared:
+        step.run("record_prepared", source=source, **_of_prepared(prepared))
+
+
+def _record_set_witnesses(
+    step: Step, source: str, batch: int, witnesses: Sequence[SetWitness]
+) -> None:
+    for ordinal, witness in enumerate(witnesses):
+        step.run(
+            "record_set_witness",
+            source=source,
+            batch=batch,
+            ordinal=ordinal,
+            origin=witness.origin,
+            gtid=witness.gtid,
+            committed_at=witness.committed_at,
+            digest=witness.digest,
+        )
+
+
+def _of_capture(value: CaptureRecord) -> dict[str, Any]:
+    """Everything of the record that the batch's own row holds."""
+    return {
+        **of_position(value.end),
+        "witness_offset": value.witness.offset,
+        "witness_length": value.witness.length,
+        "witness_crc32": value.witness.crc32,
+        "witness_gtid": value.witness.gtid,
+        "witness_file_created": value.witness.file_created,
+        "changes": value.changes,
+        "transactions": value.transactions,
+        "log_bytes": value.log_bytes,
+        "passed_statements": value.passed_statements,
+        "by_gtid": value.by_gtid,
+        "server_started_at": None if value.life is None else value.life.started_at,
+        "server_resets": None if value.life is None else value.life.resets,
+    }
+
+
+def segment_of(row: Row) -> Segment:
+    return Segment(
+        table=table(row),
+        schema_version=row["schema_version"],
+        files=_files(row),
+        counts=RowCounts(row["inserted"], row["updated"], row["deleted"]),
+        first_sequence=row["first_sequence"],
+        last_sequence=row["last_sequence"],
+    )
+
+
+def _of_segment(value: Segment) -> dict[str, Any]:
+    return {
+        **of_table(value.table),
+        "schema_version": value.schema_version,
+        "inserted": value.counts.inserted,
+        "updated": value.counts.updated,
+        "deleted": value.counts.deleted,
+        "first_sequence": value.first_sequence,
+        "last_sequence": value.last_sequence,
+    }
+
+
+def _files(row: Row) -> tuple[SegmentFile, ...]:
+    found = zip(row["paths"], row["images"], row["sizes"], row["digests"], strict=True)
+    return tuple(SegmentFile(*file) for file in found)
+
+
+def _of_file(value: SegmentFile | None) -> dict[str, Any]:
+    names = ("path", "images", "size", "sha256")
+    return {name: None if value is None else getattr(value, name) for name in names}
+
+
+def table_event(row: Row) -> TableEvent:
+    return TableEvent(
+        table(row),
+        TableEventKind(row["kind"]),
+        row["sequence"],
+        row["version"],
+        coordinates(row, "place"),
+        row["reason"],
+    )
+
+
+def _of_event(value: TableEvent) -> dict[str, Any]:
+    return {
+        **of_table(value.table),
+        "kind": value.kind.value,
+        "sequence": value.sequence,
+        "version": value.version,
+        **of_coordinates(value.place),
+        "reason": value.reason,
+    }
+
+
+def snapshot_of(row: Row) -> SnapshotPart:
+    columns = None if row["columns"] is None else tuple(row["columns"])
+    return SnapshotPart(table(row), row["version"], row["low_sequence"], _files(row), columns)
+
+
+def _of_snapshot(value: SnapshotPart) -> dict[str, Any]:
+    return {
+        **of_table(value.table),
+        "version": value.version,
+        "low_sequence": value.low_sequence,
+        "columns": None if value.columns is None else list(value.columns),
+    }
+
+
+def _prepared(row: Row) -> Prepared:
+    file = None
+    if row["path"] is not None:
+        file = SegmentFile(row["path"], row["images"], row["size"], row["sha256"])
+    xid = Xid(row["format_id"], bytes(row["gtrid"]), bytes(row["bqual"]))
+    return Prepared(xid, row["batch"], row["position"], file)
+
+
+def _of_prepared(value: Prepared) -> dict[str, Any]:
+    return {
+        "batch": value.batch,
+        "format_id": value.xid.format_id,
+        "gtrid": value.xid.gtrid,
+        "bqual": value.xid.bqual,
+        "position": value.position,
+        **_of_file(value.file),
+    }
+
+
+def _capture_scope(row: Row) -> CaptureScope:
+    patterns = TablePatterns(tuple(row["include"]), tuple(row["exclude"]))
+    return CaptureScope(row["batch"], str(coordinates(row, "start")), patterns)
+
+
+# -- what many batches captured ----------------------------------------------------------------
+
+
+def _captured_rows(row: Row) -> CapturedRows:
+    counts = RowCounts(int(row["inserted"]), int(row["updated"]), int(row["deleted"]))
+    return CapturedRows(
+        row["batch"], table(row), counts, int(row["images"]), int(row["size"]), int(row["read"])
+    )

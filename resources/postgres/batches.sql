@@ -1,4 +1,4 @@
--- The chain of batches.
+-- -- the chain --------------------------------------------------------------------------------
 
 -- A set is trusted only while every look at the server since found GTIDs on.
 -- name: cursor_at
@@ -38,16 +38,6 @@ join lockstep.leases l on l.source = b.source and l.token = b.token
 left join lockstep.decisions d on d.id = b.start_decision
 where b.source = %(source)s and b.state <> 'abandoned'
 order by b.id limit 1
-
--- name: batches_of
-select b.*, l.dagster_run, d.continuity from lockstep.batches b
-join lockstep.leases l on l.source = b.source and l.token = b.token
-left join lockstep.decisions d on d.id = b.start_decision
-where b.source = %(source)s and b.state not in ('capturing', 'abandoned')
-  and b.id in (
-      select t.batch from lockstep.touched t
-      where t.source = %(source)s and t.database = %(database)s and t.name = %(name)s)
-order by b.id
 
 -- name: overlaps
 select b.*, l.dagster_run, d.continuity from lockstep.batches b
@@ -138,3 +128,281 @@ update lockstep.batches set
     state = 'acknowledged', acknowledged_at = clock_timestamp(),
     own_requests = %(own)s, spark_requests = %(spark)s
 where source = %(source)s and id = %(batch)s
+
+-- -- what one batch captured ------------------------------------------------------------------
+
+-- name: record_segment
+insert into lockstep.segments (
+    source, batch, database, name, schema_version, inserted, updated, deleted,
+    first_sequence, last_sequence
+) values (
+    %(source)s, %(batch)s, %(database)s, %(name)s, %(schema_version)s, %(inserted)s,
+    %(updated)s, %(deleted)s, %(first_sequence)s, %(last_sequence)s
+)
+returning id
+
+-- name: record_file
+insert into lockstep.segment_files (segment, ordinal, path, images, size, sha256)
+values (%(segment)s, %(ordinal)s, %(path)s, %(images)s, %(size)s, %(sha256)s)
+
+-- name: segments
+select s.database, s.name, s.schema_version, s.inserted, s.updated, s.deleted,
+       s.first_sequence, s.last_sequence,
+       array(select f.path from lockstep.current_files f where f.segment = s.id
+             order by f.ordinal) as paths,
+       array(select f.images from lockstep.current_files f where f.segment = s.id
+             order by f.ordinal) as images,
+       array(select f.size from lockstep.current_files f where f.segment = s.id
+             order by f.ordinal) as sizes,
+       array(select f.sha256 from lockstep.current_files f where f.segment = s.id
+             order by f.ordinal) as digests
+from lockstep.segments s
+where s.batch = %(batch)s
+order by s.id
+
+-- name: record_source_file
+insert into lockstep.source_files (source, batch, name, ordinal, path, images, size, sha256)
+values (
+    %(source)s, %(batch)s, %(name)s, %(ordinal)s, %(path)s, %(images)s, %(size)s, %(sha256)s
+)
+
+-- name: source_parts
+select f.name,
+       array_agg(f.path order by f.ordinal) as paths,
+       array_agg(f.images order by f.ordinal) as images,
+       array_agg(f.size order by f.ordinal) as sizes,
+       array_agg(f.sha256 order by f.ordinal) as digests
+from lockstep.source_files f
+where f.batch = %(batch)s
+group by f.name
+order by f.name collate "C"
+
+-- name: record_event
+insert into lockstep.table_events (
+    source, batch, database, name, ordinal, kind, sequence, version, place_base, place_number,
+    place_offset, reason
+) values (
+    %(source)s, %(batch)s, %(database)s, %(name)s, %(ordinal)s, %(kind)s, %(sequence)s,
+    %(version)s, %(base)s, %(number)s, %(offset)s, %(reason)s
+)
+
+-- name: table_events
+select * from lockstep.table_events
+where source = %(source)s and batch = %(batch)s
+order by database collate "C", name collate "C", ordinal
+
+-- name: record_snapshot
+insert into lockstep.snapshots (source, batch, database, name, version, low_sequence, columns)
+values (%(source)s, %(batch)s, %(database)s, %(name)s, %(version)s, %(low_sequence)s, %(columns)s)
+returning id
+
+-- name: record_snapshot_file
+insert into lockstep.snapshot_files (snapshot, ordinal, path, images, size, sha256)
+values (%(snapshot)s, %(ordinal)s, %(path)s, %(images)s, %(size)s, %(sha256)s)
+
+-- name: snapshots
+select s.database, s.name, s.version, s.low_sequence, s.columns,
+       array(select f.path from lockstep.snapshot_files f where f.snapshot = s.id
+             order by f.ordinal) as paths,
+       array(select f.images from lockstep.snapshot_files f where f.snapshot = s.id
+             order by f.ordinal) as images,
+       array(select f.size from lockstep.snapshot_files f where f.snapshot = s.id
+             order by f.ordinal) as sizes,
+       array(select f.sha256 from lockstep.snapshot_files f where f.snapshot = s.id
+             order by f.ordinal) as digests
+from lockstep.snapshots s
+where s.source = %(source)s and s.batch = %(batch)s
+order by s.database collate "C", s.name collate "C"
+
+-- name: record_prepared
+insert into lockstep.prepared (
+    source, batch, format_id, gtrid, bqual, position, path, images, size, sha256
+) values (
+    %(source)s, %(batch)s, %(format_id)s, %(gtrid)s, %(bqual)s, %(position)s, %(path)s,
+    %(images)s, %(size)s, %(sha256)s
+)
+
+-- name: record_end
+update lockstep.prepared set ended_by = %(ended_by)s, committed = %(committed)s
+where source = %(source)s and batch = %(batch)s
+  and format_id = %(format_id)s and gtrid = %(gtrid)s and bqual = %(bqual)s
+
+-- name: open_prepared
+select * from lockstep.prepared
+where source = %(source)s and ended_by is null and not abandoned
+order by id
+
+-- name: ended_prepared
+select * from lockstep.prepared where ended_by = %(batch)s order by id
+
+-- name: record_set_witness
+insert into lockstep.set_witnesses (source, batch, ordinal, origin, gtid, committed_at, digest)
+values (
+    %(source)s, %(batch)s, %(ordinal)s, %(origin)s, %(gtid)s, %(committed_at)s, %(digest)s
+)
+
+-- name: set_witnesses
+select gtid, committed_at, digest from (
+    select distinct on (w.origin) w.* from lockstep.set_witnesses w
+    join lockstep.batches b on b.id = w.batch and b.state not in ('capturing', 'abandoned')
+    where w.source = %(source)s and w.batch <= %(batch)s
+    order by w.origin, w.batch desc
+) newest
+order by batch desc, ordinal
+
+-- name: record_scope
+insert into lockstep.capture_scopes (source, batch, include, exclude)
+select %(source)s, %(batch)s, %(include)s, %(exclude)s
+where not exists (
+    select from (
+        select c.include, c.exclude from lockstep.capture_scopes c
+        join lockstep.batches b on b.id = c.batch and b.state not in ('capturing', 'abandoned')
+        where c.source = %(source)s order by c.batch desc limit 1
+    ) newest
+    where newest.include = %(include)s and newest.exclude = %(exclude)s
+)
+
+-- name: capture_scopes
+select c.batch, c.include, c.exclude, b.start_base, b.start_number, b.start_offset
+from lockstep.capture_scopes c
+join lockstep.batches b on b.id = c.batch and b.state not in ('capturing', 'abandoned')
+where c.source = %(source)s
+order by c.batch
+
+-- name: batch_start
+select start_base, start_number, start_offset from lockstep.batches
+where source = %(source)s and id = %(batch)s
+
+-- -- what many batches captured ---------------------------------------------------------------
+
+-- name: batch_times
+select id, end_server_uuid as server_uuid, state = 'acknowledged' as acknowledged,
+       kind = 'catching-up' as catches_up, transactions, start_committed_at, end_committed_at
+from lockstep.batches
+where source = %(source)s and state not in ('capturing', 'abandoned')
+  and id >= lockstep.pruned_through(%(source)s)
+order by id
+
+-- name: first_batches
+select t.database, t.name, min(t.batch) as batch from lockstep.touched t
+join lockstep.batches b on b.id = t.batch and b.state not in ('capturing', 'abandoned')
+where t.source = %(source)s
+group by t.database, t.name
+
+-- name: tables_within
+select distinct t.database, t.name from lockstep.touched t
+join lockstep.batches b on b.id = t.batch and b.state not in ('capturing', 'abandoned')
+where t.source = %(source)s and t.batch between %(first)s and %(last)s
+
+-- name: segments_of
+select s.batch, s.database, s.name, s.schema_version, s.inserted, s.updated, s.deleted,
+       s.first_sequence, s.last_sequence,
+       array(select f.path from lockstep.current_files f where f.segment = s.id
+             order by f.ordinal) as paths,
+       array(select f.images from lockstep.current_files f where f.segment = s.id
+             order by f.ordinal) as images,
+       array(select f.size from lockstep.current_files f where f.segment = s.id
+             order by f.ordinal) as sizes,
+       array(select f.sha256 from lockstep.current_files f where f.segment = s.id
+             order by f.ordinal) as digests
+from lockstep.segments s
+join lockstep.batches b on b.id = s.batch and b.state not in ('capturing', 'abandoned')
+where s.source = %(source)s and s.database = %(database)s and s.name = %(name)s
+  and s.batch between %(first)s and %(last)s
+order by s.id
+
+-- name: events_of
+select e.* from lockstep.table_events e
+join lockstep.batches b on b.id = e.batch and b.state not in ('capturing', 'abandoned')
+where e.source = %(source)s and e.database = %(database)s and e.name = %(name)s
+  and e.batch between %(first)s and %(last)s
+order by e.batch, e.ordinal
+
+-- name: snapshots_of
+select s.batch, s.database, s.name, s.version, s.low_sequence, s.columns,
+       array(select f.path from lockstep.snapshot_files f where f.snapshot = s.id
+             order by f.ordinal) as paths,
+       array(select f.images from lockstep.snapshot_files f where f.snapshot = s.id
+             order by f.ordinal) as images,
+       array(select f.size from lockstep.snapshot_files f where f.snapshot = s.id
+             order by f.ordinal) as sizes,
+       array(select f.sha256 from lockstep.snapshot_files f where f.snapshot = s.id
+             order by f.ordinal) as digests
+from lockstep.snapshots s
+join lockstep.batches b on b.id = s.batch and b.state not in ('capturing', 'abandoned')
+where s.source = %(source)s and s.database = %(database)s and s.name = %(name)s
+  and s.batch between %(first)s and %(last)s
+order by s.batch
+
+-- What was read from the source is told before an XA transaction.
+-- name: told_elsewhere
+select batch, case when bool_or(kind = 'source') then 'source' else 'prepared' end as kind from (
+    select p.ended_by as batch, 'prepared' as kind from lockstep.prepared p
+    where p.source = %(source)s and p.ended_by between %(first)s and %(last)s
+      and p.batch < p.ended_by
+    union all
+    select s.batch, 'source' from lockstep.snapshots s
+    where s.source = %(source)s and s.batch between %(first)s and %(last)s
+    union all
+    select e.batch, 'source' from lockstep.table_events e
+    where e.source = %(source)s and e.batch between %(first)s and %(last)s and e.kind in ('reread', 'refreshed')
+) told
+where exists (
+    select from lockstep.batches b
+    where b.id = told.batch and b.state not in ('capturing', 'abandoned'))
+group by batch
+
+-- name: learnt_within
+select distinct v.batch from (
+    select source, batch from lockstep.table_versions
+    union all
+    select source, batch from lockstep.database_versions
+) v
+join lockstep.batches b on b.id = v.batch and b.state <> 'abandoned'
+where v.source = %(source)s and v.batch between %(first)s and %(last)s
+
+-- name: revision_counts
+select s.batch, count(distinct r.id) as revisions from lockstep.revisions r
+join lockstep.revised_files f on f.revision = r.id
+join lockstep.segments s on s.id = f.segment
+where r.source = %(source)s and s.batch between %(first)s and %(last)s and r.state = 'settled'
+group by s.batch
+
+-- name: rows_within
+select c.batch, c.database, c.name, sum(c.inserted) as inserted, sum(c.updated) as updated,
+    sum(c.deleted) as deleted, sum(c.images) as images, sum(c.size) as size, sum(c.read) as read
+from (
+    select s.batch, s.database, s.name, s.inserted, s.updated, s.deleted,
+        coalesce(f.images, 0) as images, coalesce(f.size, 0) as size, 0 as read
+    from lockstep.segments s
+    cross join lateral (
+        select sum(x.images) as images, sum(x.size) as size
+        from lockstep.current_files x where x.segment = s.id
+    ) f
+    where s.source = %(source)s and s.batch between %(first)s and %(last)s
+    union all
+    select p.batch, p.database, p.name, 0, 0, 0, 0, coalesce(f.size, 0), coalesce(f.images, 0)
+    from lockstep.snapshots p
+    cross join lateral (
+        select sum(x.images) as images, sum(x.size) as size
+        from lockstep.snapshot_files x where x.snapshot = p.id
+    ) f
+    where p.source = %(source)s and p.batch between %(first)s and %(last)s
+) c
+join lockstep.batches b on b.id = c.batch and b.state not in ('capturing', 'abandoned')
+group by c.batch, c.database, c.name
+having sum(c.images) + sum(c.read) > 0
+order by c.batch, c.database collate "C", c.name collate "C"
+
+-- name: events_within
+select e.* from lockstep.table_events e
+join lockstep.batches b on b.id = e.batch and b.state not in ('capturing', 'abandoned')
+where e.source = %(source)s and e.batch between %(first)s and %(last)s
+order by e.batch, e.sequence, e.place_number, e.place_offset, e.database collate "C",
+    e.name collate "C", e.ordinal
+
+-- name: writes_within
+select * from lockstep.writes
+where source = %(source)s and settled_at is not null
+  and first_batch <= %(last)s and last_batch >= %(first)s
+order by id

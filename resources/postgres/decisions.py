@@ -21,9 +21,9 @@ from pipeline.position import Coordinates
 from pipeline.proof.proven import TableProof
 from pipeline.table import TableName
 from pipeline.table_state import TableEventKind
-from resources.postgres.proofs import table_proof
 from resources.postgres.rows import Row, coordinates, of_coordinates, position, table
 from resources.postgres.session import Books
+from resources.postgres.tables import table_proof
 
 
 class PostgresDecisions(Books):

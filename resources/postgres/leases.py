@@ -1,13 +1,14 @@
 """Who may write for a source, on Postgres: `pipeline.ports.leases`.
 
-Belongs here: the advisory lock and its lease, and what becomes of a holder that is
-silent. Does not: the signs of life it gives (`heartbeat`), the fence of a step (`session`).
+Belongs here: taking and releasing the lock, its heartbeat, leases, and the processes that may have
+left statements at a server of Spark's. Does not: the fence that every step checks (`session`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from uuid import UUID
 
 import psycopg2
 from psycopg2.extensions import connection as Connection
@@ -24,8 +25,6 @@ from resources.postgres.session import Books
 
 
 class PostgresLeases(Books):
-    """Each lock has a connection of its own, and lasts as long as that does."""
-
     @contextmanager
     def lock(
         self, source: str, holder: str, dagster_run: str | None, *, in_dagster: bool = False
@@ -82,6 +81,20 @@ class PostgresLeases(Books):
     def require_writable(self) -> None:
         with self._session.step("nothing_written"):
             pass
+
+    # -- processes at a server of Spark --------------------------------------------------------
+
+    def spark_clients(self, source: str) -> list[UUID]:
+        return [UUID(row["client"]) for row in self._all("spark_clients", source=source)]
+
+    def note_spark_client(self, lease: Lease, client: UUID) -> None:
+        with self._step(lease) as step:
+            values = {"source": lease.source, "client": str(client), "token": lease.token}
+            step.run("note_spark_client", **values)
+
+    def forget_spark_client(self, lease: Lease, client: UUID) -> None:
+        with self._step(lease) as step:
+            step.run("forget_spark_client", source=lease.source, client=str(client))
 
 
 def _take(

@@ -1,4 +1,4 @@
--- Who may write for a source. Parameters are psycopg2's %(name)s.
+-- -- the lock and its leases ------------------------------------------------------------------
 
 -- name: source_key
 insert into lockstep.sources (name)
@@ -60,3 +60,16 @@ join pg_locks k on k.locktype = 'advisory' and k.granted and k.objsubid = 2
     and k.classid = %(namespace)s::oid and k.objid = s.lock_key::oid and k.pid = l.backend_pid
 where s.name = %(source)s
   and s.beat_at < clock_timestamp() - %(silent_seconds)s * interval '1 second'
+
+-- -- processes at a server of Spark's ---------------------------------------------------------
+
+-- name: spark_clients
+select client::text from lockstep.spark_clients where source = %(source)s order by client
+
+-- name: note_spark_client
+insert into lockstep.spark_clients (source, client, token)
+values (%(source)s, %(client)s, %(token)s)
+on conflict (source, client) do nothing
+
+-- name: forget_spark_client
+delete from lockstep.spark_clients where source = %(source)s and client = %(client)s

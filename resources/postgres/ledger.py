@@ -10,27 +10,17 @@ from pathlib import Path
 from types import TracebackType
 
 from resources.postgres.batches import PostgresBatches
-from resources.postgres.captures import PostgresCaptures
 from resources.postgres.connection import LedgerAddress, connect
 from resources.postgres.consumers import PostgresConsumers
 from resources.postgres.decisions import PostgresDecisions
 from resources.postgres.embedded import EmbeddedServer
 from resources.postgres.forgotten import PostgresForgotten
-from resources.postgres.lake_books import PostgresLakeBooks
 from resources.postgres.leases import PostgresLeases
-from resources.postgres.loads import PostgresLoads
 from resources.postgres.migrate import migrate
-from resources.postgres.orders import PostgresOrders
 from resources.postgres.other_runs import PostgresOtherRuns
-from resources.postgres.proofs import PostgresProofs
-from resources.postgres.registrations import PostgresRegistrations
-from resources.postgres.revisions import PostgresRevisions
 from resources.postgres.schemas import PostgresSchemas
 from resources.postgres.session import Session
-from resources.postgres.spans import PostgresSpans
-from resources.postgres.spark_clients import PostgresSparkClients
 from resources.postgres.tables import PostgresTables
-from resources.postgres.upkept import PostgresUpkept
 from resources.postgres.writes import PostgresWrites
 
 
@@ -56,21 +46,11 @@ class PostgresLedger(
     PostgresLeases,
     PostgresDecisions,
     PostgresBatches,
-    PostgresCaptures,
     PostgresSchemas,
     PostgresTables,
-    PostgresOrders,
-    PostgresLoads,
     PostgresWrites,
-    PostgresLakeBooks,
-    PostgresProofs,
     PostgresOtherRuns,
-    PostgresRevisions,
-    PostgresSpans,
-    PostgresUpkept,
-    PostgresSparkClients,
     PostgresForgotten,
-    PostgresRegistrations,
 ):
     """`pipeline.ports.Ledger`; safe to use from several threads.
 

@@ -1,27 +1,50 @@
 """How tables stand, on Postgres: `pipeline.ports.tables`.
 
-Belongs here: questions about states, and what goes with them (extents, handovers). Does not:
-writing a state (`life_events`), orders (`orders`), writes to mirrors (`writes`).
+Belongs here: what of tables the lake can have and lacks, orders, loads, proofs. Does not: writing a
+state, which takes an event (`life_events`).
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from itertools import chain
 from typing import Any
 
+from pipeline.batch import CaptureRecord
 from pipeline.decisions import Lease
-from pipeline.life.events import MirrorEvent
+from pipeline.errors import Remedy
+from pipeline.json_values import to_json
+from pipeline.life.events import MirrorEvent, Paused, Released, Reloaded, Resumed
 from pipeline.life.told import quarantine_event
+from pipeline.load import Chunk, ChunkRows, FollowedFrom, Load, LoadBasis
+from pipeline.position import Coordinates
+from pipeline.proof.proven import Compared, Proof, Proven, TableProof
+from pipeline.schema.model import TableSchema
+from pipeline.schema.model_json import schema_from_json, schema_to_json
+from pipeline.segment import SegmentFile
+from pipeline.snapshot.bounds import Bound, Range
 from pipeline.table import TableName
-from pipeline.table_state import Extent, Handover, Quarantine, TableState
+from pipeline.table_state import (
+    Extent,
+    Handover,
+    OrderKind,
+    Quarantine,
+    TableOrder,
+    TableState,
+    paused,
+    reloading,
+)
 from resources.postgres.life_events import captures_end, record, state
-from resources.postgres.rows import Row, coordinates, of_coordinates, of_table, table
+from resources.postgres.refusals import refusal
+from resources.postgres.rows import Row, coordinates, of_coordinates, of_table, stopped, table
 from resources.postgres.session import Books, Step
 
 
 class PostgresTables(Books):
+    # -- states --------------------------------------------------------------------------------
+
     def table_states(self, source: str) -> dict[TableName, TableState]:
         return {table(row): state(row) for row in self._all("table_states", source=source)}
 
@@ -46,8 +69,137 @@ class PostgresTables(Books):
         with self._step(lease) as step:
             return record(step, lease, [(table, event)])[table]
 
+    # -- orders --------------------------------------------------------------------------------
 
-# -- what other steps say of tables ------------------------------------------------------
+    def open_orders(self, source: str) -> list[TableOrder]:
+        return [_order(row) for row in self._all("open_orders", source=source)]
+
+    def pause_table(
+        self,
+        lease: Lease,
+        table: TableName,
+        *,
+        author: str,
+        reason: str,
+        remedy: Remedy | None = None,
+    ) -> TableOrder:
+        with self._step(lease) as step:
+            number = _give(step, lease, table, OrderKind.PAUSE, author, reason)
+            why, hint = paused(table, reason, author)
+            _stop(step, lease, table, Paused(why, hint, remedy, captures_end(step, lease.source)))
+            return _given(step, lease, number)
+
+    def reload_table(
+        self, lease: Lease, table: TableName, *, author: str, reason: str
+    ) -> TableOrder:
+        with self._step(lease) as step:
+            number = _give(step, lease, table, OrderKind.RELOAD, author, reason)
+            why, hint = reloading(table, reason, author)
+            _stop(step, lease, table, Reloaded(why, hint, captures_end(step, lease.source)))
+            return _given(step, lease, number)
+
+    def resume_table(
+        self, lease: Lease, table: TableName, *, author: str, reason: str
+    ) -> TableOrder:
+        with self._step(lease) as step:
+            number = _give(step, lease, table, OrderKind.RESUME, author, reason)
+            record(step, lease, [(table, Resumed())])
+            return _given(step, lease, number)
+
+    def release_table(
+        self,
+        lease: Lease,
+        table: TableName,
+        *,
+        author: str,
+        reason: str,
+        schema: TableSchema | None = None,
+        renames: Sequence[tuple[str, str]] = (),
+    ) -> TableOrder:
+        with self._step(lease) as step:
+            kind = OrderKind.RELEASE
+            number = _give(step, lease, table, kind, author, reason, schema, renames)
+            record(step, lease, [(table, Released())])
+            return _given(step, lease, number)
+
+    # -- loads ---------------------------------------------------------------------------------
+
+    def order_load(self, lease: Lease, table: TableName, *, author: str, reason: str) -> Load:
+        with self._step(lease) as step:
+            of = {"source": lease.source, **of_table(table)}
+            rows = step.all("ordered_load", **of)
+            if not rows:
+                values = {"token": lease.token, "author": author, "reason": reason}
+                rows = step.all("order_load", **of, **values)
+            number = rows[0]["id"]
+            return _load(step.only("the_load", source=lease.source, load=number), ())
+
+    def open_loads(self, source: str) -> list[Load]:
+        rows = self._all("open_loads", source=source)
+        chunks: dict[int, list[Chunk]] = {row["id"]: [] for row in rows}
+        if rows:
+            for row in self._all("load_chunks", loads=list(chunks)):
+                chunks[row["load"]].append(_chunk(row))
+        return [_load(row, chunks[row["id"]]) for row in rows]
+
+    def begin_load(self, lease: Lease, load: int, reading: LoadBasis) -> None:
+        with self._step(lease) as step:
+            step.must(
+                "begin_load",
+                "loads_known",
+                source=lease.source,
+                load=load,
+                schema=json.dumps(schema_to_json(reading.schema)),
+                server_uuid=reading.server_uuid,
+                estimated_rows=reading.estimated_rows,
+                **of_coordinates(reading.low),
+            )
+
+    def plan_chunk(self, lease: Lease, load: int, number: int, range: Range) -> None:
+        with self._step(lease) as step:
+            ends = {"after": _of_bound(range.after), "through": _of_bound(range.through)}
+            step.run("plan_chunk", load=load, number=number, **ends)
+
+    def record_chunk(self, lease: Lease, load: int, number: int, read: ChunkRows) -> None:
+        with self._step(lease) as step:
+            step.must(
+                "record_chunk",
+                "load_chunks_known",
+                load=load,
+                number=number,
+                **_named("low", read.low),
+                **_named("high", read.high),
+                rows=read.rows,
+                seconds=read.seconds,
+            )
+            for ordinal, file in enumerate(read.files):
+                step.run(
+                    "record_load_file",
+                    load=load,
+                    number=number,
+                    ordinal=ordinal,
+                    path=file.path,
+                    images=file.images,
+                    size=file.size,
+                    sha256=file.sha256,
+                )
+
+    def void_load(self, lease: Lease, load: int, why: str) -> None:
+        with self._step(lease) as step:
+            step.must("void_load", "loads_known", source=lease.source, load=load, why=why)
+
+    # -- proofs --------------------------------------------------------------------------------
+
+    def note_compared(self, source: str, compared: Sequence[Compared]) -> None:
+        with self._session.step("identity") as (step, _):
+            for one in compared:
+                step.run("note_compared", source=source, **_of_compared(one))
+
+    def proofs(self, source: str) -> list[TableProof]:
+        return [table_proof(row) for row in self._all("proofs", source=source)]
+
+
+# -- states ------------------------------------------------------------------------------------
 
 
 def record_handovers(step: Step, source: str, batch: int, handovers: Sequence[Handover]) -> None:
@@ -63,9 +215,6 @@ def count_behind(step: Step, source: str, table: TableName) -> None:
     """Note from which batch on the table's mirror lacks what others have: of one that stops, or
     was behind already."""
     step.run("count_behind", source=source, **of_table(table))
-
-
-# -- rows ------------------------------------------------------------------------------
 
 
 def _of_handover(value: Handover) -> dict[str, Any]:
@@ -89,3 +238,154 @@ def _of_extent(value: Extent) -> tuple[Any, ...]:
     """In the order of the statement `record_extents`: name, begin, where it was empty."""
     places = (of_coordinates(at).values() for at in (value.begins, value.empty))
     return (*of_table(value.table).values(), *chain.from_iterable(places))
+
+
+# -- orders ------------------------------------------------------------------------------------
+
+
+def carry_out(step: Step, source: str, batch: int, order: int) -> TableName:
+    """The batch that is being captured carries the order out; its table."""
+    rows = step.all("carry_out", source=source, batch=batch, order=order)
+    if not rows:
+        raise refusal("table_orders_known")
+    return table(rows[0])
+
+
+def _stop(step: Step, lease: Lease, table: TableName, event: Paused | Reloaded) -> None:
+    record(step, lease, [(table, event)])
+    count_behind(step, lease.source, table)
+
+
+def _give(
+    step: Step,
+    lease: Lease,
+    table: TableName,
+    kind: OrderKind,
+    author: str,
+    reason: str,
+    schema: TableSchema | None = None,
+    renames: Sequence[tuple[str, str]] = (),
+) -> int:
+    row = step.only(
+        "order_table",
+        source=lease.source,
+        token=lease.token,
+        **of_table(table),
+        kind=kind.value,
+        author=author,
+        reason=reason,
+        schema=None if schema is None else json.dumps(schema_to_json(schema)),
+        renames=json.dumps(list(renames)) if renames else None,
+    )
+    return int(row["id"])
+
+
+def _given(step: Step, lease: Lease, number: int) -> TableOrder:
+    return _order(step.only("the_order", source=lease.source, order=number))
+
+
+def _order(row: Row) -> TableOrder:
+    return TableOrder(
+        id=row["id"],
+        table=table(row),
+        kind=OrderKind(row["kind"]),
+        author=row["author"],
+        reason=row["reason"],
+        ordered_at=row["ordered_at"],
+        stopped=stopped(row),
+        schema=None if row["schema"] is None else schema_from_json(row["schema"]),
+        renames=tuple((old, new) for old, new in row["renames"] or ()),
+    )
+
+
+# -- loads -------------------------------------------------------------------------------------
+
+
+def record_loads(step: Step, source: str, batch: int, record: CaptureRecord) -> None:
+    """What a capture tells of loads; their tables and versions are recorded."""
+    for begun in record.followed:
+        values = {"batch": batch, "sequence": begun.sequence, "version": begun.version}
+        step.must("follow_load", "loads_known", source=source, load=begun.load, **values)
+    for ended in record.joined:
+        step.must("join_load", "loads_known", source=source, load=ended.load, batch=batch)
+
+
+def _load(row: Row, chunks: Sequence[Chunk]) -> Load:
+    reading = followed = None
+    if row["schema"] is not None:
+        reading = LoadBasis(
+            schema_from_json(row["schema"]),
+            row["server_uuid"],
+            coordinates(row, "low"),
+            row["estimated_rows"],
+        )
+    if row["followed_batch"] is not None:
+        followed = FollowedFrom(
+            row["followed_batch"], row["followed_sequence"], row["followed_version"]
+        )
+    return Load(
+        row["id"],
+        table(row),
+        row["author"],
+        row["reason"],
+        row["ordered_at"],
+        reading,
+        followed,
+        tuple(chunks),
+    )
+
+
+def _chunk(row: Row) -> Chunk:
+    read = None
+    if row["rows"] is not None:
+        read = ChunkRows(
+            coordinates(row, "low"),
+            coordinates(row, "high"),
+            row["rows"],
+            row["seconds"],
+            _files(row),
+        )
+    return Chunk(row["number"], Range(_bound(row["after"]), _bound(row["through"])), read)
+
+
+def _named(which: str, value: Coordinates) -> dict[str, Any]:
+    return {f"{which}_{part}": told for part, told in of_coordinates(value).items()}
+
+
+def _files(row: Row) -> tuple[SegmentFile, ...]:
+    found = zip(row["paths"], row["images"], row["sizes"], row["digests"], strict=True)
+    return tuple(SegmentFile(*file) for file in found)
+
+
+def _bound(told: list[str] | None) -> Bound | None:
+    return None if told is None else Bound.from_json(told)
+
+
+def _of_bound(value: Bound | None) -> str | None:
+    return None if value is None else json.dumps(to_json(value))
+
+
+# -- proofs ------------------------------------------------------------------------------------
+
+
+def _of_compared(value: Compared) -> dict[str, Any]:
+    proven = value.proven
+    return {
+        **of_table(value.table),
+        **of_coordinates(None if proven is None else proven.at),
+        "whole": value.whole,
+        "differing": value.differing,
+        "proof": None if proven is None else proven.proof.value,
+        "rows": None if proven is None else proven.rows,
+        "gtid_set": None if proven is None else proven.gtid_set,
+    }
+
+
+def table_proof(row: Row) -> TableProof:
+    proven = None
+    if row["proof"] is not None:
+        at = coordinates(row, "at")
+        proven = Proven(Proof(row["proof"]), row["rows"], at, row["gtid_set"])
+    return TableProof(
+        table(row), row["whole"], row["compared_at"], row["differing"], proven, row["proven_at"]
+    )

@@ -1,4 +1,4 @@
--- How tables stand: their states, and how much of them the lake can have.
+-- -- states -----------------------------------------------------------------------------------
 
 -- name: table_states
 select * from lockstep.table_states where source = %(source)s order by database, name
@@ -43,3 +43,133 @@ where source = %(source)s and behind_batch is not null
 -- name: count_behind_of_loading
 update lockstep.table_states set behind_batch = lockstep.behind(source, database, name, behind_batch)
 where source = %(source)s and condition = 'loading'
+
+-- -- orders -----------------------------------------------------------------------------------
+
+-- name: open_orders
+select o.id, o.database, o.name, o.kind, o.author, o.reason, o.ordered_at, o.schema, o.renames,
+       t.stopped_batch, t.stopped_base, t.stopped_number, t.stopped_offset
+from lockstep.table_orders o
+join lockstep.table_states t using (source, database, name)
+where o.source = %(source)s and o.kind <> 'pause' and o.done_batch is null
+  and t.condition in ('quarantined', 'paused')
+  and not exists (
+      select from lockstep.table_orders n
+      where (n.source, n.database, n.name) = (o.source, o.database, o.name) and n.id > o.id)
+order by o.id
+
+-- name: order_table
+insert into lockstep.table_orders (
+    source, token, database, name, kind, author, reason, schema, renames
+) values (
+    %(source)s, %(token)s, %(database)s, %(name)s, %(kind)s, %(author)s, %(reason)s, %(schema)s,
+    %(renames)s
+)
+returning id
+
+-- name: carry_out
+update lockstep.table_orders set done_batch = %(batch)s
+where source = %(source)s and id = %(order)s and kind <> 'pause'
+returning database, name
+
+-- name: the_order
+select o.id, o.database, o.name, o.kind, o.author, o.reason, o.ordered_at, o.schema, o.renames,
+       t.stopped_batch, t.stopped_base, t.stopped_number, t.stopped_offset
+from lockstep.table_orders o
+join lockstep.table_states t using (source, database, name)
+where o.source = %(source)s and o.id = %(order)s
+
+-- -- loads ------------------------------------------------------------------------------------
+
+-- name: order_load
+insert into lockstep.loads (source, token, database, name, author, reason)
+values (%(source)s, %(token)s, %(database)s, %(name)s, %(author)s, %(reason)s)
+returning id
+
+-- name: ordered_load
+select id from lockstep.loads
+where source = %(source)s and database = %(database)s and name = %(name)s
+  and joined_batch is null and void is null and schema is null
+
+-- name: open_loads
+select * from lockstep.loads
+where source = %(source)s and joined_batch is null and void is null
+order by id
+
+-- name: the_load
+select * from lockstep.loads where source = %(source)s and id = %(load)s
+
+-- name: load_chunks
+select c.*,
+       array(select f.path from lockstep.load_files f
+             where (f.load, f.number) = (c.load, c.number) order by f.ordinal) as paths,
+       array(select f.images from lockstep.load_files f
+             where (f.load, f.number) = (c.load, c.number) order by f.ordinal) as images,
+       array(select f.size from lockstep.load_files f
+             where (f.load, f.number) = (c.load, c.number) order by f.ordinal) as sizes,
+       array(select f.sha256 from lockstep.load_files f
+             where (f.load, f.number) = (c.load, c.number) order by f.ordinal) as digests
+from lockstep.load_chunks c
+where c.load = any(%(loads)s)
+order by c.load, c.number
+
+-- name: begin_load
+update lockstep.loads set
+    schema = %(schema)s, server_uuid = %(server_uuid)s, low_base = %(base)s,
+    low_number = %(number)s, low_offset = %(offset)s, estimated_rows = %(estimated_rows)s
+where source = %(source)s and id = %(load)s and joined_batch is null and void is null
+
+-- name: plan_chunk
+insert into lockstep.load_chunks (load, number, after, through)
+values (%(load)s, %(number)s, %(after)s, %(through)s)
+
+-- name: record_chunk
+update lockstep.load_chunks set
+    low_base = %(low_base)s, low_number = %(low_number)s, low_offset = %(low_offset)s,
+    high_base = %(high_base)s, high_number = %(high_number)s, high_offset = %(high_offset)s,
+    rows = %(rows)s, seconds = %(seconds)s
+where load = %(load)s and number = %(number)s
+
+-- name: record_load_file
+insert into lockstep.load_files (load, number, ordinal, path, images, size, sha256)
+values (
+    %(load)s, %(number)s, %(ordinal)s, %(path)s, %(images)s, %(size)s, %(sha256)s
+)
+
+-- name: void_load
+update lockstep.loads set void = %(why)s
+where source = %(source)s and id = %(load)s and joined_batch is null
+
+-- name: follow_load
+update lockstep.loads set
+    followed_batch = %(batch)s, followed_sequence = %(sequence)s, followed_version = %(version)s
+where source = %(source)s and id = %(load)s and joined_batch is null and void is null
+
+-- name: join_load
+update lockstep.loads set joined_batch = %(batch)s
+where source = %(source)s and id = %(load)s and joined_batch is null and void is null
+
+-- -- proofs -----------------------------------------------------------------------------------
+
+-- name: proofs
+select * from lockstep.table_proofs where source = %(source)s order by database, name, whole desc
+
+-- name: note_compared
+insert into lockstep.table_proofs as t (
+    source, database, name, whole, compared_at, differing, proven_at, proof, rows,
+    at_base, at_number, at_offset, gtid_set
+)
+select %(source)s, %(database)s, %(name)s, %(whole)s, now, %(differing)s,
+       case when %(proof)s::text is null then null else now end, %(proof)s, %(rows)s,
+       %(base)s, %(number)s, %(offset)s, %(gtid_set)s
+from clock_timestamp() as now
+on conflict (source, database, name, whole) do update set
+    compared_at = excluded.compared_at,
+    differing = excluded.differing,
+    proven_at = coalesce(excluded.proven_at, t.proven_at),
+    proof = coalesce(excluded.proof, t.proof),
+    rows = coalesce(excluded.rows, t.rows),
+    at_base = coalesce(excluded.at_base, t.at_base),
+    at_number = coalesce(excluded.at_number, t.at_number),
+    at_offset = coalesce(excluded.at_offset, t.at_offset),
+    gtid_set = coalesce(excluded.gtid_set, t.gtid_set)

@@ -1,7 +1,12 @@
-"""Writes of batches to mirrors, on Postgres: `pipeline.ports.writes`."""
+"""What is written to the lake, on Postgres: `pipeline.ports.writes`."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+
+from pipeline.catalog.values import EntryName, Registered
+from pipeline.claim import BatchSpan
 from pipeline.decisions import Lease
 from pipeline.intent import (
     Intent,
@@ -12,6 +17,8 @@ from pipeline.intent import (
     VersionSetEntry,
 )
 from pipeline.life.events import MirrorWritten
+from pipeline.revision import RevisedSegment, Revision
+from pipeline.segment import SegmentFile
 from pipeline.table import TableName
 from resources.postgres.life_events import record
 from resources.postgres.rows import Row, of_table, table
@@ -23,6 +30,8 @@ GONE = "dropped"
 
 
 class PostgresWrites(Books):
+    # -- mirrors -------------------------------------------------------------------------------
+
     def pending(self, source: str) -> dict[TableName, list[int]]:
         return {table(row): list(row["batches"]) for row in self._all("pending", source=source)}
 
@@ -115,6 +124,145 @@ class PostgresWrites(Books):
             if row["missing"] not in (None, GONE)
         ]
 
+    # -- upkeep --------------------------------------------------------------------------------
+
+    def upkept(self, source: str) -> dict[str, int]:
+        return {row["mirror"]: row["delta_version"] for row in self._all("upkept", source=source)}
+
+    def note_upkept(self, lease: Lease, mirror: str, *, shows: int, delta_version: int) -> None:
+        with self._step(lease) as step:
+            values = {"mirror": mirror, "shows": shows, "delta_version": delta_version}
+            step.run("note_upkept", source=lease.source, token=lease.token, **values)
+
+    def clock(self) -> datetime:
+        moment: datetime = self._only("ledger_clock")["moment"]
+        return moment
+
+    # -- revisions -----------------------------------------------------------------------------
+
+    def begin_revision(self, lease: Lease, segments: Sequence[RevisedSegment]) -> Revision:
+        with self._step(lease) as step:
+            row = step.only("begin_revision", source=lease.source, token=lease.token)
+            for segment in segments:
+                of = {
+                    "revision": row["id"],
+                    "source": lease.source,
+                    "batch": segment.batch,
+                    "schema_version": segment.schema_version,
+                    **of_table(segment.table),
+                }
+                for ordinal, file in enumerate(segment.files):
+                    told = {
+                        "path": file.path,
+                        "images": file.images,
+                        "size": file.size,
+                        "sha256": file.sha256,
+                    }
+                    step.must("revise_file", "revised_files_segment", **of, ordinal=ordinal, **told)
+            return Revision(row["id"], tuple(segments))
+
+    def open_revision(self, source: str) -> Revision | None:
+        rows = self._all("open_revision", source=source)
+        return Revision(rows[0]["id"], tuple(map(_segment, rows))) if rows else None
+
+    def last_revision(self, source: str) -> int:
+        number: int = self._only("last_revision", source=source)["id"]
+        return number
+
+    def settle_revision(self, lease: Lease, revision: Revision) -> None:
+        """Settling again changes nothing."""
+        self._end(lease, revision, "settled")
+
+    def give_up_revision(self, lease: Lease, revision: Revision) -> None:
+        self._end(lease, revision, "given up")
+
+    def _end(self, lease: Lease, revision: Revision, state: str) -> None:
+        values = {"source": lease.source, "id": revision.id, "state": state}
+        with self._step(lease) as step:
+            if step.run("end_revision", **values) == 0:
+                step.must("revision_ended", "revisions_known", **values)
+
+    # -- catalogs ------------------------------------------------------------------------------
+
+    def registrations(self, source: str, catalog: str) -> dict[TableName, Registered]:
+        rows = self._all("registrations", source=source, catalog=catalog)
+        entries = (
+            Registered(
+                TableName(row["database"], row["name"]),
+                EntryName(row["schema_name"], row["table_name"]),
+                row["location"],
+                row["content"],
+                row["shows"],
+            )
+            for row in rows
+        )
+        return {entry.table: entry for entry in entries}
+
+    def note_registration(self, lease: Lease, catalog: str, entry: Registered) -> None:
+        with self._step(lease) as step:
+            step.run(
+                "note_registration",
+                source=lease.source,
+                catalog=catalog,
+                database=entry.table.database,
+                name=entry.table.name,
+                schema_name=entry.name.schema,
+                table_name=entry.name.table,
+                location=entry.location,
+                content=entry.content,
+                shows=entry.shows,
+            )
+
+    def forget_registration(self, lease: Lease, catalog: str, table: TableName) -> None:
+        with self._step(lease) as step:
+            named = {"database": table.database, "name": table.name}
+            step.run("forget_registration", source=lease.source, catalog=catalog, **named)
+
+    def registered_up_to(self, source: str, catalog: str) -> int:
+        rows = self._all("registered_up_to", source=source, catalog=catalog)
+        return int(rows[0]["statement"]) if rows else 0
+
+    def note_registered_up_to(self, lease: Lease, catalog: str, statement: int) -> None:
+        with self._step(lease) as step:
+            told = {"catalog": catalog, "statement": statement}
+            step.run("note_registered_up_to", source=lease.source, **told)
+
+    # -- the lake ------------------------------------------------------------------------------
+
+    _identity: str | None = None
+
+    def identity(self) -> str:
+        if self._identity is None:
+            self._identity = str(self._only("identity")["id"])
+        return self._identity
+
+    def looked(self, source: str) -> dict[str, int]:
+        return {row["folder"]: row["delta_version"] for row in self._all("looked", source=source)}
+
+    def note_looked(self, lease: Lease, looked: Mapping[str, int | None]) -> None:
+        with self._step(lease) as step:
+            for folder, version in looked.items():
+                name = "forget_looked" if version is None else "note_looked"
+                step.run(name, source=lease.source, folder=folder, delta_version=version)
+
+    def number_above(self, lease: Lease, *, batch: int, txn_version: int) -> None:
+        with self._step(lease) as step:
+            step.run("number_above", batch=batch, txn_version=txn_version)
+
+    def inherit(self, lease: Lease, spans: Iterable[BatchSpan]) -> None:
+        with self._step(lease) as step:
+            step.run("forget_inherited", source=lease.source)
+            for span in spans:
+                ends = {"above": span.after, "through": span.through}
+                step.run("inherit", source=lease.source, **ends)
+
+    def inherited(self, source: str) -> tuple[BatchSpan, ...]:
+        rows = self._all("inherited", source=source)
+        return tuple(BatchSpan(row["above"], row["through"]) for row in rows)
+
+
+# -- mirrors -----------------------------------------------------------------------------------
+
 
 def _entry(row: Row) -> VersionSetEntry:
     return VersionSetEntry(table(row), row["mirror"], row["delta_version"], row["table_id"])
@@ -136,3 +284,12 @@ def settled_write(row: Row) -> SettledWrite:
     return SettledWrite(
         _intent(row), row["delta_version"], row["intended_at"], row["settled_at"], row["reason"]
     )
+
+
+# -- revisions ---------------------------------------------------------------------------------
+
+
+def _segment(row: Row) -> RevisedSegment:
+    found = zip(row["paths"], row["images"], row["sizes"], row["digests"], strict=True)
+    files = tuple(SegmentFile(*file) for file in found)
+    return RevisedSegment(row["batch"], table(row), row["schema_version"], files)

@@ -1,4 +1,4 @@
--- Writes of batches to mirrors, and the version sets they make.
+-- -- mirrors ----------------------------------------------------------------------------------
 
 -- Besides what waits: what a table that is active again missed while the others went on.
 -- name: pending
@@ -178,3 +178,121 @@ from lockstep.version_sets
 where source = %(source)s and database = %(database)s and name = %(name)s
   and batch <= %(last)s and missing is null
 order by batch desc
+
+-- -- upkeep -----------------------------------------------------------------------------------
+
+-- name: upkept
+select mirror, max(delta_version) as delta_version from lockstep.upkept
+where source = %(source)s
+group by mirror
+
+-- name: note_upkept
+insert into lockstep.upkept (source, mirror, delta_version, shows, token)
+values (%(source)s, %(mirror)s, %(delta_version)s, %(shows)s, %(token)s)
+on conflict (source, mirror, delta_version) do nothing
+
+-- name: ledger_clock
+select clock_timestamp() as moment
+
+-- -- revisions --------------------------------------------------------------------------------
+
+-- name: begin_revision
+insert into lockstep.revisions (source, token) values (%(source)s, %(token)s) returning id
+
+-- name: revise_file
+insert into lockstep.revised_files (revision, segment, ordinal, path, images, size, sha256)
+select %(revision)s, s.id, %(ordinal)s, %(path)s, %(images)s, %(size)s, %(sha256)s
+from lockstep.segments s
+where (s.source, s.batch, s.database, s.name, s.schema_version)
+    = (%(source)s, %(batch)s, %(database)s, %(name)s, %(schema_version)s)
+
+-- name: open_revision
+select r.id, s.batch, s.database, s.name, s.schema_version,
+       array_agg(f.path order by f.ordinal) as paths,
+       array_agg(f.images order by f.ordinal) as images,
+       array_agg(f.size order by f.ordinal) as sizes,
+       array_agg(f.sha256 order by f.ordinal) as digests
+from lockstep.revisions r
+join lockstep.revised_files f on f.revision = r.id
+join lockstep.segments s on s.id = f.segment
+where r.source = %(source)s and r.state = 'open'
+group by r.id, s.id
+order by s.id
+
+-- name: last_revision
+select coalesce(max(id), 0) as id from lockstep.revisions where source = %(source)s
+
+-- name: end_revision
+update lockstep.revisions set state = %(state)s, ended_at = clock_timestamp()
+where source = %(source)s and id = %(id)s and state is distinct from %(state)s
+
+-- name: revision_ended
+select from lockstep.revisions
+where source = %(source)s and id = %(id)s and state = %(state)s
+
+-- -- catalogs ---------------------------------------------------------------------------------
+
+-- name: registrations
+select database, name, schema_name, table_name, location, content, shows
+from lockstep.registrations
+where source = %(source)s and catalog = %(catalog)s
+order by database, name
+
+-- name: note_registration
+insert into lockstep.registrations (
+    source, catalog, database, name, schema_name, table_name, location, content, shows
+) values (
+    %(source)s, %(catalog)s, %(database)s, %(name)s, %(schema_name)s, %(table_name)s, %(location)s,
+    %(content)s, %(shows)s
+)
+on conflict on constraint registrations_pk do update set
+    schema_name = excluded.schema_name,
+    table_name = excluded.table_name,
+    location = excluded.location,
+    content = excluded.content,
+    shows = excluded.shows
+
+-- name: forget_registration
+delete from lockstep.registrations
+where source = %(source)s and catalog = %(catalog)s
+  and database = %(database)s and name = %(name)s
+
+-- name: registered_up_to
+select statement from lockstep.catalogs where source = %(source)s and catalog = %(catalog)s
+
+-- name: note_registered_up_to
+insert into lockstep.catalogs (source, catalog, statement)
+values (%(source)s, %(catalog)s, %(statement)s)
+on conflict on constraint catalogs_pk do update set statement = excluded.statement
+
+-- -- the lake ---------------------------------------------------------------------------------
+
+-- name: identity
+select id::text as id from lockstep.ledger
+
+-- name: looked
+select folder, delta_version from lockstep.looked where source = %(source)s order by folder
+
+-- name: note_looked
+insert into lockstep.looked (source, folder, delta_version)
+values (%(source)s, %(folder)s, %(delta_version)s)
+on conflict (source, folder) do update set delta_version = excluded.delta_version
+
+-- name: forget_looked
+delete from lockstep.looked where source = %(source)s and folder = %(folder)s
+
+-- name: number_above
+select setval(pg_get_serial_sequence('lockstep.batches', 'id'),
+              greatest(%(batch)s, nextval(pg_get_serial_sequence('lockstep.batches', 'id')))),
+       setval('lockstep.txn_versions',
+              greatest(%(txn_version)s, nextval('lockstep.txn_versions')))
+
+-- name: forget_inherited
+delete from lockstep.inherited where source = %(source)s
+
+-- name: inherit
+insert into lockstep.inherited (source, above, through)
+values (%(source)s, %(above)s, %(through)s)
+
+-- name: inherited
+select above, through from lockstep.inherited where source = %(source)s order by above

@@ -17,8 +17,8 @@ from types import MappingProxyType
 from typing import Final
 
 from pipeline.batch import Batch, Cursor
+from pipeline.ports.batches import Elsewhere
 from pipeline.ports.source import ServerFacts
-from pipeline.ports.spans import Elsewhere
 from pipeline.runs.begin import read_witness_of
 from pipeline.runs.capturing.initial_schemas import known_at
 from pipeline.runs.context import Workplace
@@ -37,7 +37,7 @@ _ELSEWHERE: Final = MappingProxyType(
 @dataclass(slots=True)
 class SpanFacts:
     """`server`: what it answered when the span was begun. `firsts`: the first batch that has
-    anything of a table. `elsewhere`, `learnt`: see `ports.spans`."""
+    anything of a table. `elsewhere`, `learnt`: see `ports.batches`."""
 
     work: Workplace
     server: ServerFacts
