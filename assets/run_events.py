@@ -9,8 +9,7 @@ the source's lock is free again, whatever became of the acknowledgement: no back
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Collection
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
@@ -26,9 +25,6 @@ from resources.openlineage.sending import Sending, require_client
 if TYPE_CHECKING:
     from resources.openlineage.events import Event, Moment
 
-SCHEDULED: Final = ".dagster/scheduled_execution_time"
-"""Dagster's tag of a run that a schedule started: when it was due."""
-
 _STOPPED: Final = "The run was stopped before it acknowledged; the next one goes on."
 _DEAD: Final = "The run's process is gone; the next run goes on where it was."
 _NOTHING: Final = RunNews(())
@@ -42,13 +38,12 @@ class RunEvents:
         settings: Settings,
         record: RunRecord,
         run: str,
-        tags: Mapping[str, str],
         note: Callable[[str], None],
     ) -> None:
         """`SetupIncomplete` without the client."""
         require_client()
         self._settings, self._record, self._note = settings, record, note
-        self._run, self._tags = run, tags
+        self._run = run
         self._namespace = settings.lineage.namespace if settings.lineage is not None else ""
         self._sending = Sending(settings.lineage_transport, note)
         self._started = False
@@ -129,8 +124,7 @@ class RunEvents:
                 lake.bucket.url if isinstance(lake, ObjectPath) else "file",
                 lake.key if isinstance(lake, ObjectPath) else str(lake.absolute()),
             )
-            due = None if run is not None else _due(self._tags)
-            return Moment(place, run or self._run, at, due)
+            return Moment(place, run or self._run, at)
 
         return moment
 
@@ -142,7 +136,7 @@ def tell_of_dead(
     if settings.lineage is None or not runs:
         return
     try:
-        events = RunEvents(settings, RunRecord(source), "", {}, note)
+        events = RunEvents(settings, RunRecord(source), "", note)
     except LockstepError as error:
         note(f"{error.message}; {error.hint}")
         return
@@ -168,9 +162,3 @@ def outcome(record: RunRecord) -> tuple[str, str | None] | None:
     if record.defect is not None:  # Ctrl-C, or however else the process was asked to end
         return "ABORT", _STOPPED
     return ("ABORT", _STOPPED) if record.began is not None else None
-
-
-def _due(tags: Mapping[str, str]) -> datetime | None:
-    with suppress(ValueError):
-        return datetime.fromisoformat(tags[SCHEDULED]) if SCHEDULED in tags else None
-    return None

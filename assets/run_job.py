@@ -86,7 +86,7 @@ def sessions_resource(
             from assets.run_events import RunEvents  # few projects have a backend
 
             try:
-                events = RunEvents(settings, kept, run.run_id, run.tags, progress.note)
+                events = RunEvents(settings, kept, run.run_id, progress.note)
             except LockstepError as error:
                 kept.error = error
                 raise failure(error) from error

@@ -70,7 +70,7 @@ def run_source(
         from assets.run_events import RunEvents  # few projects have a backend
 
         try:
-            events = RunEvents(settings, record, run_id, {}, progress.note)
+            events = RunEvents(settings, record, run_id, progress.note)
         except LockstepError as error:
             record.error = error
             return record

@@ -8,7 +8,7 @@ a run dead can say so of the same one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from importlib.metadata import version
@@ -29,16 +29,8 @@ from openlineage.client.facet_v2 import (
     DatasetFacet,
     RunFacet,
     column_lineage_dataset,
-    dataset_version_dataset,
     error_message_run,
-    input_statistics_input_dataset,
-    job_type_job,
-    lifecycle_state_change_dataset,
-    nominal_time_run,
-    output_statistics_output_dataset,
-    processing_engine_run,
     schema_dataset,
-    storage_dataset,
 )
 from openlineage.client.naming.dataset import MySQL
 
@@ -47,25 +39,10 @@ from pipeline.runs.reports import CaptureReport
 from pipeline.schema.column_words import written_type
 from pipeline.schema.types import sql_type
 from pipeline.table import TableName
-from pipeline.table_state import TableEventKind
 
 Event: TypeAlias = RunEvent
 
 NOTHING: Final = RunNews(())
-
-_CHANGE = lifecycle_state_change_dataset.LifecycleStateChange
-_AT_THE_SOURCE = {
-    TableEventKind.CREATED: _CHANGE.CREATE,
-    TableEventKind.CHANGED: _CHANGE.ALTER,
-    TableEventKind.TRUNCATED: _CHANGE.TRUNCATE,
-    TableEventKind.DROPPED: _CHANGE.DROP,
-}
-_IN_THE_LAKE = {
-    TableEventKind.CHANGED: _CHANGE.ALTER,
-    TableEventKind.TRUNCATED: _CHANGE.TRUNCATE,
-    TableEventKind.REREAD: _CHANGE.OVERWRITE,
-    TableEventKind.REBUILT: _CHANGE.OVERWRITE,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,13 +69,11 @@ class DatasetPlace:
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """What each event of one run has. `run`: Dagster's id; `scheduled`: when it was due, by a
-    schedule."""
+    """What each event of one run has. `run`: Dagster's id of the run."""
 
     place: DatasetPlace
     run: str
     at: datetime
-    scheduled: datetime | None = None
 
 
 @attr.define
@@ -132,21 +107,16 @@ def run_event(
     that failed or was stopped, a sentence and its cure."""
     release = version("lockstep")
     facets: dict[str, RunFacet] = {
-        "processing_engine": processing_engine_run.ProcessingEngineRunFacet(release, "Lockstep"),
-        "lockstep_run": _lockstep(moment, captured, news.unnamed or None),
+        "lockstep_run": _lockstep(moment, captured, news.unnamed or None)
     }
-    if moment.scheduled is not None:
-        due = moment.scheduled.isoformat()
-        facets["nominalTime"] = nominal_time_run.NominalTimeRunFacet(due)
     if why is not None:
         facets["errorMessage"] = error_message_run.ErrorMessageRunFacet(why, "PYTHON")
     place = moment.place
-    kind = job_type_job.JobTypeJobFacet("BATCH", "LOCKSTEP", "JOB")
     event = RunEvent(
         eventType=RunState[state],
         eventTime=moment.at.isoformat(),
         run=Run(run_id(place.source, moment.run), facets),
-        job=Job(place.job_namespace, place.source, {"jobType": kind}),
+        job=Job(place.job_namespace, place.source),
         inputs=[_read(place, table) for table in news.tables],
         outputs=[written for table in news.tables for written in _written(place, table)],
         producer=f"urn:lockstep:{release}",
@@ -158,14 +128,8 @@ def run_event(
 
 def _facets(event: RunEvent) -> Iterator[BaseFacet]:
     """All of them, whatever they are about."""
-    read, written = event.inputs or [], event.outputs or []
-    for facets in (
-        event.run.facets,
-        event.job.facets,
-        *(one.facets for one in (*read, *written)),
-        *(one.inputFacets for one in read),
-        *(one.outputFacets for one in written),
-    ):
+    datasets = (*(event.inputs or []), *(event.outputs or []))
+    for facets in (event.run.facets, *(dataset.facets for dataset in datasets)):
         yield from (facets or {}).values()
 
 
@@ -187,84 +151,36 @@ def _lockstep(
 
 
 def _read(place: DatasetPlace, news: TableNews) -> InputDataset:
-    """The source's table, as it is behind the run."""
+    """The source's table, as it is after the run."""
     facets: dict[str, DatasetFacet] = {}
     if news.schema is not None:
-        facets["schema"] = schema_dataset.SchemaDatasetFacet(
-            [
-                schema_dataset.SchemaDatasetFacetFields(
-                    column.name, written_type(column), news.comments.get(column.name), number
-                )
-                for number, column in enumerate(news.schema.columns, start=1)
-            ]
-        )
-    if news.was is not None:
-        before = place.table(news.was.table)
-        facets["lifecycleStateChange"] = _changed(_CHANGE.RENAME, before)
-    elif news.happened in _AT_THE_SOURCE:
-        facets["lifecycleStateChange"] = _changed(_AT_THE_SOURCE[news.happened])
-    rows = news.counts.total + news.read
-    told = input_statistics_input_dataset.InputStatisticsInputDatasetFacet(rows)
-    return InputDataset(*place.table(news.table), {"inputStatistics": told}, facets=facets)
+        columns = [(column.name, written_type(column)) for column in news.schema.columns]
+        facets["schema"] = _schema(columns, news)
+    return InputDataset(*place.table(news.table), facets=facets)
 
 
 def _written(place: DatasetPlace, news: TableNews) -> Iterator[OutputDataset]:
-    """Its mirror and its changelog, or the mirror that is gone with it."""
-    mirror = place.stored(news.state.mirror)
-    if news.state.mirror_ended:
-        yield OutputDataset(*mirror, facets={"lifecycleStateChange": _changed(_CHANGE.DROP)})
+    """Its mirror, and its changelog where that has changes of the run."""
+    if news.merge is None or news.state.mirror_ended:
         return
-    if news.merge is None:
-        return
-    facets: dict[str, DatasetFacet] = {
-        "version": dataset_version_dataset.DatasetVersionDatasetFacet(
-            str(news.merge.delta_version)
-        ),
-        "storage": storage_dataset.StorageDatasetFacet("delta", "parquet"),
-    }
+    facets: dict[str, DatasetFacet] = {}
     if news.schema is not None:
-        facets["schema"] = schema_dataset.SchemaDatasetFacet(
-            [
-                schema_dataset.SchemaDatasetFacetFields(
-                    name, sql_type(kind), news.comments.get(name), number
-                )
-                for number, (name, kind) in enumerate(news.merge.columns, start=1)
-            ]
-        )
-        facets["columnLineage"] = _columns(place, news)
-    change = _of_mirror(news)
-    if change is not None:
-        facets["lifecycleStateChange"] = change
-    rows = news.counts.total + news.read
-    told = output_statistics_output_dataset.OutputStatisticsOutputDatasetFacet(rows)
-    yield OutputDataset(*mirror, {"outputStatistics": told}, facets=facets)
-    if news.counts.total:
-        yield OutputDataset(
-            *place.stored(news.merge.changelog),
-            facets={"storage": storage_dataset.StorageDatasetFacet("delta", "parquet")},
-        )
+        columns = [(name, sql_type(kind)) for name, kind in news.merge.columns]
+        facets = {"schema": _schema(columns, news), "columnLineage": _columns(place, news)}
+    yield OutputDataset(*place.stored(news.state.mirror), facets=facets)
+    if news.changed:
+        yield OutputDataset(*place.stored(news.merge.changelog))
 
 
-def _of_mirror(
-    news: TableNews,
-) -> lifecycle_state_change_dataset.LifecycleStateChangeDatasetFacet | None:
-    """A renamed table's mirror is made anew, or stays where it was: neither is a rename."""
-    if news.merge is not None and news.merge.delta_version == 0:
-        return _changed(_CHANGE.CREATE)
-    if news.was is None and news.happened in _IN_THE_LAKE:
-        return _changed(_IN_THE_LAKE[news.happened])
-    return None
-
-
-def _changed(
-    change: lifecycle_state_change_dataset.LifecycleStateChange,
-    before: tuple[str, str] | None = None,
-) -> lifecycle_state_change_dataset.LifecycleStateChangeDatasetFacet:
-    previous = None
-    if before is not None:
-        namespace, name = before
-        previous = lifecycle_state_change_dataset.PreviousIdentifier(name, namespace)
-    return lifecycle_state_change_dataset.LifecycleStateChangeDatasetFacet(change, previous)
+def _schema(
+    columns: Sequence[tuple[str, str]], news: TableNews
+) -> schema_dataset.SchemaDatasetFacet:
+    return schema_dataset.SchemaDatasetFacet(
+        [
+            schema_dataset.SchemaDatasetFacetFields(name, kind, news.comments.get(name), number)
+            for number, (name, kind) in enumerate(columns, start=1)
+        ]
+    )
 
 
 def _columns(

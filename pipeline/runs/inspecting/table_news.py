@@ -6,7 +6,7 @@ words it is told (`resources.openlineage`), Dagster's events (`assets.table_news
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -16,19 +16,8 @@ from pipeline.ports.ledger import Ledger
 from pipeline.runs.context import Workplace
 from pipeline.runs.reports import CaptureReport, MergeReport, TableMerge
 from pipeline.schema.model import TableSchema
-from pipeline.schema.refold import logged_statement
-from pipeline.schema.statements.changes import (
-    AlterTable,
-    Irrelevant,
-    NotUnderstood,
-    RenameTables,
-    RenameTo,
-    SchemaChange,
-)
-from pipeline.schema.statements.read import read_change
-from pipeline.segment import RowCounts
 from pipeline.table import TableName
-from pipeline.table_state import TableEvent, TableEventKind, TableState
+from pipeline.table_state import TableEvent, TableState
 
 NAMED: Final = 250
 """Tables that are told of; of more, those whose structure changed first."""
@@ -40,17 +29,13 @@ sent below a megabyte, which is what brokers take."""
 
 @dataclass(frozen=True, slots=True)
 class TableNews:
-    """One table. `merge`: the last write of its mirror, None where there was none; `counts` and
-    `read` of all of them. `happened`: the last that did to its structure; `was`: the table it was
-    renamed from, as it stands now. `schema` and `comments`: the source's, None and empty where
-    nobody described it."""
+    """One table that a run read or wrote. `merge`: the last write of its mirror, None where there
+    was none; `changed`: whether the changelog has changes of it. `schema` and `comments`: the
+    source's, None and empty for tables beyond the limit of columns."""
 
     state: TableState
     merge: TableMerge | None
-    counts: RowCounts
-    read: int
-    happened: TableEventKind | None = None
-    was: TableState | None = None
+    changed: bool
     schema: TableSchema | None = None
     comments: Mapping[str, str] = field(default_factory=dict)
 
@@ -72,35 +57,19 @@ def run_news(
 ) -> RunNews:
     """The tables that changed, by name; empty where none did."""
     ledger, source = work.ledger, work.source.name
-    events, names = _happened(ledger, source, captured, merged)
+    events = _events(ledger, source, captured, merged)
     merges: dict[TableName, list[TableMerge]] = {}
     for done in merged.merged if merged is not None else ():
         merges.setdefault(done.table, []).append(done)
     every = sorted({*merges, *events}, key=lambda table: (table not in events, table))
     chosen, states = every[:NAMED], ledger.table_states(source)
-    news = [
-        _news(states, table, merges.get(table, []), events.get(table), names.get(table))
-        for table in chosen
-        if table in states
-    ]
+    news = [_news(states[table], merges.get(table, [])) for table in chosen if table in states]
     return RunNews(tuple(_described(work, news, events)), len(every) - len(chosen))
 
 
-def _news(
-    states: Mapping[TableName, TableState],
-    table: TableName,
-    merges: Sequence[TableMerge],
-    event: TableEvent | None,
-    was: TableName | None,
-) -> TableNews:
-    return TableNews(
-        states[table],
-        merges[-1] if merges else None,
-        sum((merge.counts for merge in merges), RowCounts()),
-        sum(merge.read for merge in merges),
-        event.kind if event is not None else None,
-        states.get(was) if was is not None else None,
-    )
+def _news(state: TableState, merges: Sequence[TableMerge]) -> TableNews:
+    changed = any(merge.counts.total for merge in merges)
+    return TableNews(state, merges[-1] if merges else None, changed)
 
 
 def _described(
@@ -124,40 +93,15 @@ def _schema(work: Workplace, table: TableName, number: int) -> TableSchema | Non
     return work.ledger.schema_version(work.source.name, table, number).schema
 
 
-def _happened(
+def _events(
     ledger: Ledger, source: str, captured: CaptureReport | None, merged: MergeReport | None
-) -> tuple[dict[TableName, TableEvent], dict[TableName, TableName]]:
-    """The last event of each table in the batches of the run, and the names that tables had."""
+) -> dict[TableName, TableEvent]:
+    """Return the last event of each table in the batches of the run."""
     batches = set(merged.batches_merged) if merged is not None else set()
     if captured is not None and captured.batch is not None:
         batches.add(captured.batch)
     if not batches:
-        return {}, {}
-    events = ledger.events_within(source, min(batches), max(batches))
-    statements: set[int] = set()
-    for event in events:
-        if event.kind is TableEventKind.DROPPED:  # a rename is one of these, too
-            made_by = ledger.schema_version(source, event.table, event.version).statement
-            statements |= set() if made_by is None else {made_by}
-    names: dict[TableName, TableName] = {}
-    for number in sorted(statements):
-        logged = logged_statement(ledger.statement(source, number))
-        read = read_change(logged.text, logged.context)
-        if not isinstance(read, Irrelevant | NotUnderstood):
-            names |= renamed(read)
-    return {event.table: event for event in events}, names
-
-
-def renamed(changes: Collection[SchemaChange]) -> dict[TableName, TableName]:
-    """What tables were called before a statement, by what they are called behind it."""
-    names: dict[TableName, TableName] = {}
-    for change in changes:
-        pairs: list[tuple[TableName, TableName]] = []
-        if isinstance(change, RenameTables):
-            pairs = list(change.pairs)
-        if isinstance(change, AlterTable):
-            to = [clause.name for clause in change.clauses if isinstance(clause, RenameTo)]
-            pairs = [(change.table, name) for name in to]
-        for before, after in pairs:
-            names[after] = names.pop(before, before)
-    return {after: before for after, before in names.items() if after != before}
+        return {}
+    return {
+        event.table: event for event in ledger.events_within(source, min(batches), max(batches))
+    }
