@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
+from lockstep import exits
 from lockstep.grammar import UsageError
 from lockstep.log import JsonLog, ProgressLines
 from lockstep.streams import Streams
@@ -29,6 +30,12 @@ class Outcome:
 
     code: int
     payload: Mapping[str, Any]
+
+    @classmethod
+    def of_sources(cls, answers: Mapping[str, tuple[int, Mapping[str, Any]]]) -> Outcome:
+        """Each source's exit code and values by its name; the most serious code counts."""
+        sources = {name: {**values, "exit_code": code} for name, (code, values) in answers.items()}
+        return cls(exits.most_serious(code for code, _ in answers.values()), {"sources": sources})
 
 
 @dataclass(frozen=True)
@@ -87,9 +94,10 @@ class CommandContext:
         with self.adapters() as adapters, self.watch(source) as progress:
             yield adapters, adapters.workplace(source, progress)
 
-    def say(self, text: str = "") -> None:
-        """A line of the answer, unless only the object was asked for."""
-        self.show(text)
+    def say(self, *lines: str) -> None:
+        """Lines of the answer, unless only the object was asked for."""
+        for line in lines:
+            self.show(line)
 
     def show(self, renderable: Any, *, width: int | None = None) -> None:
         """… or a table of it, as wide as the page or as it is told."""

@@ -126,8 +126,7 @@ def show_run(context: CommandContext, record: RunRecord) -> None:
     for one in captured.loading:
         context.say(f"{one.sentence()}: the next run reads on")
     show_quarantined(context, done.quarantined)
-    for line in partial_lines(done.partial):
-        context.say(line)
+    context.say(*partial_lines(done.partial))
 
 
 def catalog_lines(report: CatalogReport) -> Iterator[str]:
@@ -153,8 +152,7 @@ def show_sampled(context: CommandContext, source: str, report: VerifyReport) -> 
     told = f"{len(wrong)} tables DIFFER from MySQL" if wrong else "all equal to MySQL"
     context.say(f"{source}: {counted(rows, 'row')} compared at {report.position}: {told}")
     for table in wrong:
-        for line in difference_lines(table):
-            context.say(line)
+        context.say(*difference_lines(table))
         context.say(f"  `lockstep verify {table.table}` finds all of them")
 
 

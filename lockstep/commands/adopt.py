@@ -33,8 +33,7 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
                 done = adopt(work, lease, author=who, reason=why)
         else:
             done = foresee(work)
-    for line in _lines(source, done, recorded=f"{who}: {why}" if why else None):
-        context.say(line)
+    context.say(*_lines(source, done, recorded=f"{who}: {why}" if why else None))
     return Outcome(exits.DONE, {"source": source, "done": bool(why), **_values(done)})
 
 

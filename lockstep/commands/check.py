@@ -303,8 +303,7 @@ def _code(findings: Iterable[Finding]) -> int:
 
 def _show(context: CommandContext, about: str, findings: Sequence[Finding]) -> None:
     context.say(about)
-    for line in finding_lines(findings):
-        context.say(line)
+    context.say(*finding_lines(findings))
 
 
 # -- how findings are shown ----------------------------------------------------------------

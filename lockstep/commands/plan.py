@@ -33,14 +33,10 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
 
     sources = context.sources(arguments.source)
     until = place_argument(arguments.until, "--until", "plan") if arguments.until else None
-    payload: dict[str, Any] = {}
-    codes = []
     with context.adapters() as adapters:
-        for source in sources:
-            code, told = _plan(adapters, context, source.name, until)
-            codes.append(code)
-            payload[source.name] = {**told, "exit_code": code}
-    return Outcome(exits.most_serious(codes), {"sources": payload})
+        return Outcome.of_sources(
+            {source.name: _plan(adapters, context, source.name, until) for source in sources}
+        )
 
 
 def _plan(
@@ -126,8 +122,7 @@ def _reading_values(reading: PlannedReading) -> dict[str, Any]:
 
 
 def show_plan(context: CommandContext, source: str, plan: RunPlan) -> None:
-    for line in _lines(source, plan):
-        context.say(line)
+    context.say(*_lines(source, plan))
     reading = plan.reading
     if reading is None:
         return

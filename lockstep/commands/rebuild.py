@@ -40,8 +40,7 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
         with context.watch(source.name) as progress:
             work = adapters.workplace(source.name, progress)
             done = _done(arguments, context, adapters, work, table, place)
-    for line in _lines(done, planned=arguments.dry_run):
-        context.say(line)
+    context.say(*_lines(done, planned=arguments.dry_run))
     told = {"source": source.name, "dry_run": arguments.dry_run, **_values(done)}
     return Outcome(exits.DONE, told)
 

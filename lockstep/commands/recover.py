@@ -31,8 +31,7 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
         else:
             done = foresee(work, arguments.back_to)
         readers = adapters.consumers().consumers(source) if done.held else []
-    for line in _lines(source, done, arguments, readers):
-        context.say(line)
+    context.say(*_lines(source, done, arguments, readers))
     consumers = {consumer.name: consumer.cursor for consumer in readers}
     payload = {
         "source": source,

@@ -46,8 +46,7 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
             path = Path(arguments.output).absolute() if arguments.output else kept
             _write(path, page(report, lake), kept=path == kept)
             payload[name] = {**_values(report, lake), "page": path}
-            for line in _lines(report, path):
-                context.say(line)
+            context.say(*_lines(report, path))
     return Outcome(exits.DONE, {"sources": payload})
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from lockstep import exits
 from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import place_argument
 from lockstep.running import run_sources
@@ -33,7 +32,4 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
 
             names = [source.name for source in sources]
             tell_people(context.settings, adapters, names, context.note)
-    return Outcome(
-        exits.most_serious(code for code, _ in outcomes.values()),
-        {"sources": {name: {**told, "exit_code": code} for name, (code, told) in outcomes.items()}},
-    )
+    return Outcome.of_sources(outcomes)

@@ -98,16 +98,14 @@ def _show(
 def _verify(adapters: Adapters, context: CommandContext, chosen: str | None) -> Outcome:
     from pipeline.runs.comparing.verify_schema import verify_schema
 
-    payload: dict[str, Any] = {}
-    codes = []
+    answers: dict[str, tuple[int, dict[str, Any]]] = {}
     for source in context.sources(chosen):
         with context.watch(source.name) as progress:
             verification = verify_schema(adapters.workplace(source.name, progress))
-        for line in verification_lines(source.name, verification):
-            context.say(line)
-        codes.append(exits.DONE if verification.equal else exits.DIFFERENCES)
-        payload[source.name] = {**verification_values(verification), "exit_code": codes[-1]}
-    return Outcome(exits.most_serious(codes), {"sources": payload})
+        context.say(*verification_lines(source.name, verification))
+        code = exits.DONE if verification.equal else exits.DIFFERENCES
+        answers[source.name] = code, verification_values(verification)
+    return Outcome.of_sources(answers)
 
 
 # -- one table -----------------------------------------------------------------------------
@@ -170,15 +168,13 @@ def effects_on(statement: SchemaStatement, table: TableName) -> tuple[str, ...]:
 def show_schema_of(
     context: CommandContext, source: str, shown: ShownSchema, at: str | None
 ) -> None:
-    for line in _heading(source, shown, at):
-        context.say(line)
+    context.say(*_heading(source, shown, at))
     schema = shown.shown.version.schema
     if schema is not None:
         _show_columns(context, schema)
     context.say(f"  {counted(len(shown.versions), 'version')}:")
     for version in shown.versions:
-        for line in _version_lines(version, shown.table, here=version is shown.shown):
-            context.say(line)
+        context.say(*_version_lines(version, shown.table, here=version is shown.shown))
 
 
 def _heading(source: str, shown: ShownSchema, at: str | None) -> Iterator[str]:

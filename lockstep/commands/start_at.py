@@ -31,12 +31,9 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
         ):
             choice = choose_start(work, lease, place, why, author(arguments))
     except LockstepError as error:
-        code, told = report.refused(context, source, error)
-        return Outcome(code, {"sources": {source: {**told, "exit_code": code}}})
-    for line in _lines(source, choice):
-        context.say(line)
-    told = {**_values(choice), "exit_code": exits.DONE}
-    return Outcome(exits.DONE, {"sources": {source: told}})
+        return Outcome.of_sources({source: report.refused(context, source, error)})
+    context.say(*_lines(source, choice))
+    return Outcome.of_sources({source: (exits.DONE, _values(choice))})
 
 
 def _values(choice: Choice) -> dict[str, Any]:

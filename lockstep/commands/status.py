@@ -43,8 +43,7 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     from pipeline.preflight import pause_from_now
     from pipeline.runs.inspecting.status import stand
 
-    payload: dict[str, Any] = {}
-    codes = []
+    answers: dict[str, tuple[int, dict[str, Any]]] = {}
     with context.adapters() as adapters:
         for source in context.sources(arguments.source):
             now, ledger = datetime.now(UTC), adapters.ledger()
@@ -58,21 +57,19 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
             judged, code = verdict(standing, now, pause), exit_code(standing, now, pause)
             catalog = catalog_standing(adapters, source.name)
             consumers = adapters.consumers().consumers(source.name)
-            payload[source.name] = {
+            values = {
                 **status_values(standing, judged, now, decisions),
                 "tables": inactive_values(tables),
                 "consumers": [_consumer_values(consumer) for consumer in consumers],
                 "catalog": catalog,
-                "exit_code": code,
             }
-            codes.append(code)
-            for line in status_lines(standing, judged, now, decisions, inactive_lines(tables)):
-                context.say(line)
+            answers[source.name] = code, values
+            context.say(*status_lines(standing, judged, now, decisions, inactive_lines(tables)))
             if catalog is not None:
                 context.say(_catalog_line(catalog))
             if consumers:
                 context.say(lines(consumer_pairs(consumers)))
-    return Outcome(exits.most_serious(codes), {"sources": payload})
+    return Outcome.of_sources(answers)
 
 
 def catalog_standing(adapters: Adapters, source: str) -> CatalogStanding | None:

@@ -42,8 +42,7 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
         readers = adapters.consumers().consumers(source)
     also = f", and what came after it ({undone.later} more)" if undone.later else ""
     context.say(f"{source}: run {undone.run} is undone, from batch {undone.first} on{also}")
-    for line in recovery_lines(source, done, done.plan, readers):
-        context.say(line)
+    context.say(*recovery_lines(source, done, done.plan, readers))
     kept = _carried_out(arguments, context, source, undone) if arguments.yes else None
     if kept is None:
         does_it = f"`lockstep undo {undone.run} --source {source} --yes` does it"

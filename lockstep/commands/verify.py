@@ -36,8 +36,7 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     from pipeline.runs.comparing.verify_sample import verify_sample
 
     tables = [table_name(text) for text in arguments.tables]
-    payload: dict[str, Any] = {}
-    codes = []
+    answers: dict[str, tuple[int, dict[str, Any]]] = {}
     with context.adapters() as adapters:
         for source, chosen in _chosen(context.sources(arguments.source), tables):
             with context.watch(source.name) as progress:
@@ -56,18 +55,17 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
                 if arguments.sample is None:
                     _note_equal(work, report, context)
             show_verify(context, source.name, report)
-            codes.append(exit_code(report))
-            payload[source.name] = {
+            values = {
                 **parts(report, "position", "seconds"),
                 "tables": {table.table: table for table in report.tables},
                 "not_compared": {table.table: table for table in report.not_compared},
                 "not_proven": {table.table: table for table in report.not_proven},
                 "quarantined": report.quarantined,
-                "exit_code": codes[-1],
             }
             if arguments.repair:
-                payload[source.name] |= _repaired(adapters, work, report, context)
-    return Outcome(exits.most_serious(codes), {"sources": payload})
+                values |= _repaired(adapters, work, report, context)
+            answers[source.name] = exit_code(report), values
+    return Outcome.of_sources(answers)
 
 
 def exit_code(report: VerifyReport) -> int:
@@ -111,8 +109,7 @@ def show_verify(context: CommandContext, source: str, report: VerifyReport) -> N
         ],
     )
     for table in report.tables:
-        for line in difference_lines(table):
-            context.say(line)
+        context.say(*difference_lines(table))
     for one in report.not_compared:
         context.say(f"{one.table} was not compared: {one.reason}\n  {one.hint}")
     for one in report.not_proven:

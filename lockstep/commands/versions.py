@@ -40,8 +40,7 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
                 continue
             shown = version_set_at(adapters.ledger(), source.name, place)
             payload[source.name] = version_set_values(shown, lake)
-            for line in _lines(shown, lake):
-                context.say(line)
+            context.say(*_lines(shown, lake))
     return Outcome(exits.DONE, {"sources": payload})
 
 
