@@ -19,13 +19,18 @@ TERMINALS = 2
 
 
 def test_its_conditions_hold_in_every_version_set(
-    mysql: MySqlStand, tmp_path: Path, warm: WarmProcess, monkeypatch: pytest.MonkeyPatch
+    mysql: MySqlStand,
+    tmp_path: Path,
+    warm: WarmProcess,
+    monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
 ) -> None:
     """Of tables that are read while they are written to, followed through the log, and merged one
     by one by a run that is killed between two of them. A set that lacks a table names one that
     has it."""
     monkeypatch.setenv("LOCKSTEP_TEST_PASSWORD", "")
     database = mysql.fresh_name()
+    request.addfinalizer(lambda: mysql.execute(f"drop database if exists {database}"))
     tpcc.create(mysql.connect(), database)
     project = Project.made(
         tmp_path / "project",
