@@ -77,7 +77,7 @@ def _looked_up(ledger: Ledger, size: int) -> Iterator[str]:
     yield _each(clock, LOOKUPS)
     clock = perf_counter()
     for _ in range(LOOKUPS):
-        ledger.newest_schema(source, _TABLE)
+        ledger.schema_at(source, _TABLE)
     yield _each(clock, LOOKUPS)
     clock = perf_counter()
     for batch, offset in asked[: LOOKUPS // 10]:
@@ -118,7 +118,7 @@ def _baseline(ledger: Ledger) -> str:
         _captured(ledger, lease, _STEP, History((), tuple(versions), (database,)))
         recorded = perf_counter() - clock
     clock = perf_counter()
-    found = len(ledger.newest_schemas(source))
+    found = len(ledger.schemas_at(source))
     if found != TABLES:
         raise SystemExit(f"{found} tables are in the history, {TABLES} were recorded")
     read = perf_counter() - clock

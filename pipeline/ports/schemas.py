@@ -15,7 +15,8 @@ from pipeline.table import TableName
 
 class Schemas(Protocol):
     """The history of structures. Versions and statements of abandoned batches are not seen,
-    except by their number; numbers are never given twice."""
+    except by their number; numbers are never given twice. Without a batch and a place, a question
+    is about what is newest."""
 
     def has_history(self, source: str) -> bool:
         """Whether some live batch recorded a baseline."""
@@ -25,23 +26,19 @@ class Schemas(Protocol):
         next version's is one more."""
 
     def schema_at(
-        self, source: str, table: TableName, *, batch: int, place: Coordinates
+        self, source: str, table: TableName, *, batch: int = ..., place: Coordinates = ...
     ) -> SchemaVersion | None:
         """What holds for the table at a place that the batch read: the newest version of
         this batch up to the place, or of a batch before it; also one that says dropped or
         unknown. None where nothing was recorded."""
 
-    def schemas_at(self, source: str, *, batch: int, place: Coordinates) -> list[SchemaVersion]:
+    def schemas_at(
+        self, source: str, *, batch: int = ..., place: Coordinates = ...
+    ) -> list[SchemaVersion]:
         """What holds there for each table, by name; dropped ones left out."""
 
-    def newest_schema(self, source: str, table: TableName) -> SchemaVersion | None:
-        """The table's newest version; also one that says dropped or unknown."""
-
-    def newest_schemas(self, source: str) -> list[SchemaVersion]:
-        """Each table's newest version, by name; dropped ones left out."""
-
     def referring_schemas(self, source: str) -> list[SchemaVersion]:
-        """Those of `newest_schemas` that have foreign keys."""
+        """The newest version of each table that has foreign keys; dropped ones left out."""
 
     def schema_version(self, source: str, table: TableName, number: int) -> SchemaVersion:
         """The version of that number, whatever became of its batch; `LedgerRefused` where
@@ -50,10 +47,9 @@ class Schemas(Protocol):
     def schema_versions(self, source: str, table: TableName) -> list[SchemaVersion]:
         """All versions of the table, in the order of their places."""
 
-    def databases(self, source: str) -> list[DatabaseVersion]:
-        """Each database's newest version, by name; dropped ones left out."""
-
-    def databases_at(self, source: str, *, batch: int, place: Coordinates) -> list[DatabaseVersion]:
+    def databases_at(
+        self, source: str, *, batch: int = ..., place: Coordinates = ...
+    ) -> list[DatabaseVersion]:
         """What holds there for each database, by name; dropped ones left out."""
 
     def schema_statements(

@@ -23,7 +23,7 @@ def tables_touched(work: Workplace, decision: Start | Refusal) -> tuple[str, ...
         return ()
     source, patterns = work.source.name, work.source.patterns
     tables = {*work.server.engines()}
-    tables |= {schema.table for schema in work.ledger.newest_schemas(source)}
+    tables |= {schema.table for schema in work.ledger.schemas_at(source)}
     tables |= {
         table
         for table, state in work.ledger.table_states(source).items()

@@ -27,11 +27,9 @@ from resources.postgres.refusals import refusal, unknown_statement, unknown_vers
 from resources.postgres.rows import Row, coordinates, of_coordinates, of_table, table
 from resources.postgres.session import Books, Step
 
-_LAST: Final = {
-    "batch": (1 << 63) - 1,
-    **of_coordinates(Coordinates(LogFile("", (1 << 31) - 1), (1 << 63) - 1)),
-}
-"""Behind every batch and place: what holds there is what is newest."""
+_LAST: Final = (1 << 63) - 1
+_END: Final = Coordinates(LogFile("", (1 << 31) - 1), (1 << 63) - 1)
+"""After every batch and place: what holds there is what is newest."""
 
 
 class PostgresSchemas(Books):
@@ -42,22 +40,16 @@ class PostgresSchemas(Books):
         return {table(row): row["version"] for row in self._all("last_versions", source=source)}
 
     def schema_at(
-        self, source: str, table: TableName, *, batch: int, place: Coordinates
+        self, source: str, table: TableName, *, batch: int = _LAST, place: Coordinates = _END
     ) -> SchemaVersion | None:
-        return self._schema_at(source, table, batch=batch, **of_coordinates(place))
-
-    def newest_schema(self, source: str, table: TableName) -> SchemaVersion | None:
-        return self._schema_at(source, table, **_LAST)
-
-    def _schema_at(self, source: str, table: TableName, **until: Any) -> SchemaVersion | None:
+        until = {"batch": batch, **of_coordinates(place)}
         row = self._first("schema_at", source=source, **of_table(table), **until)
         return None if row is None else _schema_version(row)
 
-    def schemas_at(self, source: str, *, batch: int, place: Coordinates) -> list[SchemaVersion]:
+    def schemas_at(
+        self, source: str, *, batch: int = _LAST, place: Coordinates = _END
+    ) -> list[SchemaVersion]:
         return self._schemas("schemas_at", source=source, batch=batch, **of_coordinates(place))
-
-    def newest_schemas(self, source: str) -> list[SchemaVersion]:
-        return self._schemas("schemas_at", source=source, **_LAST)
 
     def referring_schemas(self, source: str) -> list[SchemaVersion]:
         return self._schemas("referring_schemas", source=source)
@@ -74,14 +66,10 @@ class PostgresSchemas(Books):
             raise unknown_version(table, number)
         return _schema_version(row)
 
-    def databases(self, source: str) -> list[DatabaseVersion]:
-        return self._databases_at(source, **_LAST)
-
-    def databases_at(self, source: str, *, batch: int, place: Coordinates) -> list[DatabaseVersion]:
-        return self._databases_at(source, batch=batch, **of_coordinates(place))
-
-    def _databases_at(self, source: str, **until: Any) -> list[DatabaseVersion]:
-        rows = self._all("databases_at", source=source, **until)
+    def databases_at(
+        self, source: str, *, batch: int = _LAST, place: Coordinates = _END
+    ) -> list[DatabaseVersion]:
+        rows = self._all("databases_at", source=source, batch=batch, **of_coordinates(place))
         return [_database_version(row) for row in rows]
 
     def schema_statements(

@@ -115,7 +115,7 @@ class Shop:
     def _record(
         self, batch: Batch, changed: Mapping[TableName, Images], quarantined: Sequence[TableName]
     ) -> CaptureRecord:
-        known = {schema.table: schema for schema in self.ledger.newest_schemas(self.source)}
+        known = {schema.table: schema for schema in self.ledger.schemas_at(self.source)}
         versions, segments = [], []
         base = batch.base
         for table, images in changed.items():

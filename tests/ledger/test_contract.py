@@ -54,12 +54,12 @@ def test_an_empty_ledger_answers_with_nothing(ledger: Ledger, source: str) -> No
     assert ledger.batch_times(source) == []
     assert ledger.table_states(source) == {}
     assert ledger.last_versions(source) == {}
-    assert ledger.newest_schema(source, ORDERS) is None
-    assert ledger.newest_schemas(source) == []
+    assert ledger.schema_at(source, ORDERS) is None
+    assert ledger.schemas_at(source) == []
     assert ledger.schema_at(source, ORDERS, batch=1, place=place(4)) is None
     assert ledger.schemas_at(source, batch=1, place=place(4)) == []
     assert ledger.schema_versions(source, ORDERS) == []
-    assert ledger.databases(source) == []
+    assert ledger.databases_at(source) == []
     assert ledger.databases_at(source, batch=1, place=place(4)) == []
     assert ledger.schema_statements(source) == []
     assert ledger.has_history(source) is False
@@ -103,7 +103,7 @@ def test_a_capture_is_given_back_whole(ledger: Ledger, lease: Lease) -> None:
     assert ledger.segments(batch.id) == list(recorded.segments)
     assert ledger.table_states(lease.source) == {t: state(t) for t in (ORDERS, STOCK)}
     versions = [replace(version(t), batch=batch.id) for t in (ORDERS, STOCK)]
-    assert ledger.newest_schemas(lease.source) == versions
+    assert ledger.schemas_at(lease.source) == versions
     assert (captured.end, captured.witness) == (recorded.end, WITNESS)
     assert (captured.changes, captured.transactions, captured.log_bytes) == (20, 3, 100)
     assert ledger.captured_cursor(lease.source) == Cursor(batch.id, recorded.end, WITNESS)

@@ -121,9 +121,9 @@ def test_a_history_is_given_back_whole(ledger: Ledger, lease: Lease) -> None:
         replace(UNKNOWN, batch=batch.id),
     ]
     dropped = replace(DROPPED, batch=batch.id, statement=second.id)
-    assert ledger.newest_schema(lease.source, STOCK) == dropped
+    assert ledger.schema_at(lease.source, STOCK) == dropped
     assert ledger.schema_version(lease.source, STOCK, 2) == dropped
-    assert ledger.databases(lease.source) == [replace(database, batch=batch.id)]
+    assert ledger.databases_at(lease.source) == [replace(database, batch=batch.id)]
 
 
 def test_a_place_has_the_newest_version_up_to_it(ledger: Ledger, lease: Lease) -> None:
@@ -155,7 +155,7 @@ def test_of_two_versions_at_a_place_the_later_holds(ledger: Ledger, lease: Lease
     found = ledger.schema_at(lease.source, ORDERS, batch=batch.id, place=place(20))
     assert found is not None
     assert found.version == 2
-    assert ledger.newest_schema(lease.source, ORDERS) == found
+    assert ledger.schema_at(lease.source, ORDERS) == found
 
 
 def test_a_start_that_goes_back_carries_versions_on(ledger: Ledger, lease: Lease) -> None:
@@ -172,7 +172,7 @@ def test_a_start_that_goes_back_carries_versions_on(ledger: Ledger, lease: Lease
         for offset in (49, 50)
     ]
     assert [one and one.version for one in found] == [1, 2, 3, 4]
-    assert ledger.newest_schema(lease.source, ORDERS) == found[-1]
+    assert ledger.schema_at(lease.source, ORDERS) == found[-1]
 
 
 def test_all_tables_and_databases_of_a_place(ledger: Ledger, lease: Lease) -> None:
@@ -200,9 +200,9 @@ def test_all_tables_and_databases_of_a_place(ledger: Ledger, lease: Lease) -> No
     assert at(4) == ([(ORDERS, 1), (STOCK, 1)], ["other", "shop"])
     assert at(20) == ([(ORDERS, 2), (STOCK, 1)], ["other", "shop"])
     assert at(30) == ([(ORDERS, 2)], ["shop"])
-    assert numbers(ledger.newest_schemas(lease.source)) == [(ORDERS, 2)]
-    assert [database.name for database in ledger.databases(lease.source)] == ["shop"]
-    dropped = ledger.newest_schema(lease.source, STOCK)
+    assert numbers(ledger.schemas_at(lease.source)) == [(ORDERS, 2)]
+    assert [database.name for database in ledger.databases_at(lease.source)] == ["shop"]
+    dropped = ledger.schema_at(lease.source, STOCK)
     assert dropped is not None
     assert dropped.knowledge is Knowledge.DROPPED
 
@@ -215,10 +215,10 @@ def test_what_an_abandoned_batch_learnt_is_not_seen(ledger: Ledger, lease: Lease
     learnt = History((STATEMENT,), (ADDED, version(STOCK)), (database,))
     ledger.record_capture(lease, batch.id, replace(record(batch), history=learnt))
     ledger.abandon(lease, batch.id, "damaged")
-    assert numbers(ledger.newest_schemas(lease.source)) == [(ORDERS, 1)]
+    assert numbers(ledger.schemas_at(lease.source)) == [(ORDERS, 1)]
     assert numbers(ledger.schema_versions(lease.source, ORDERS)) == [(ORDERS, 1)]
-    assert ledger.newest_schema(lease.source, STOCK) is None
-    assert ledger.databases(lease.source) == []
+    assert ledger.schema_at(lease.source, STOCK) is None
+    assert ledger.databases_at(lease.source) == []
     assert ledger.schema_statements(lease.source) == []
     assert ledger.schema_version(lease.source, ORDERS, 2).batch == batch.id
     assert ledger.last_versions(lease.source) == {ORDERS: 2, STOCK: 1}
@@ -230,7 +230,7 @@ def test_what_an_abandoned_batch_learnt_is_not_seen(ledger: Ledger, lease: Lease
         found = ledger.schema_at(lease.source, ORDERS, batch=again.id, place=place(offset))
         assert found is not None
         assert found.version == (3 if offset == 120 else 1)
-    assert numbers(ledger.newest_schemas(lease.source)) == [(ORDERS, 3), (STOCK, 2)]
+    assert numbers(ledger.schemas_at(lease.source)) == [(ORDERS, 3), (STOCK, 2)]
 
 
 def test_a_history_begins_with_a_baseline(ledger: Ledger, lease: Lease) -> None:
@@ -292,7 +292,7 @@ def test_sources_have_histories_of_their_own(ledger: Ledger, lease: Lease) -> No
         history = History((STATEMENT,), (version(ORDERS),), ())
         ledger.record_capture(beside, batch.id, replace(record(batch), history=history))
         (told,) = ledger.schema_statements(beside.source)
-    assert ledger.newest_schema(lease.source, ORDERS) is None
+    assert ledger.schema_at(lease.source, ORDERS) is None
     assert ledger.last_versions(lease.source) == {}
     assert ledger.batch_covering(lease.source, SERVER, place(4)) is None
     with pytest.raises(LedgerRefused):
@@ -305,7 +305,7 @@ def test_others_see_a_history_at_once(stand: Stand, source: str) -> None:
     """A process that only reads."""
     with stand.ledger.lock(source, "writer", None) as lease:
         recorded(stand.ledger, lease, begun(stand.ledger, lease), version(ORDERS))
-        assert stand.other.newest_schemas(source) == stand.ledger.newest_schemas(source)
+        assert stand.other.schemas_at(source) == stand.ledger.schemas_at(source)
 
 
 @pytest.mark.parametrize(
@@ -383,6 +383,6 @@ def test_a_segment_of_a_version_without_columns(ledger: Ledger, lease: Lease) ->
 def test_a_schema_keeps_its_fingerprint(ledger: Ledger, lease: Lease) -> None:
     """Nothing of it is lost on the way."""
     recorded(ledger, lease, begun(ledger, lease), version(ORDERS, 1, 4, "ä", "a'b\\"))
-    found = ledger.newest_schema(lease.source, ORDERS)
+    found = ledger.schema_at(lease.source, ORDERS)
     assert found is not None
     assert found.fingerprint == schema_fingerprint(schema(ORDERS, "ä", "a'b\\"))

@@ -149,7 +149,7 @@ def test_triggers_and_views_are_followed(shop: Shop) -> None:
     )
     assert shop.quarantined() == {"kept"}
     assert shop.changed() <= {"kept"}
-    schemas = [one.schema for one in shop.follower.ledger.databases(SOURCE) if one.name == name]
+    schemas = [one.schema for one in shop.follower.ledger.databases_at(SOURCE) if one.name == name]
     found = [schema.code.triggers for schema in schemas if schema and schema.code]
     assert [[(one.name, one.table.name) for one in triggers or ()] for triggers in found] == [
         [("later", "beaten")]

@@ -249,7 +249,7 @@ def whole_way(stand: MySqlStand, unusual: Sequence[Unusual] = ()) -> Way:
             {table.name: sorted(map(str, follower.mirror(str(table)))) for table in tables},
             {
                 version.table.name: repr(version.schema).replace(name, "")
-                for version in follower.ledger.newest_schemas(SOURCE)
+                for version in follower.ledger.schemas_at(SOURCE)
             },
             tuple(map(str, told)),
         )

@@ -183,7 +183,7 @@ def _seeded(
         known, lower_case_table_names=folding, generation=next_generation, later=later
     )
     tracker.begin_with(versions.values(), databases)
-    for newest in work.ledger.newest_schemas(source):
+    for newest in work.ledger.schemas_at(source):
         if newest.table not in versions and newest.table not in later:
             tracker.carry(newest.table, None, start)
     return tracker

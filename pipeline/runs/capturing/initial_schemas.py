@@ -58,7 +58,7 @@ def _forget_places(
     cursor = ledger.captured_cursor(source)
     if cursor is None or cursor.position.server_uuid == run_start.start.server_uuid:
         return
-    for version in ledger.newest_schemas(source):
+    for version in ledger.schemas_at(source):
         if version.schema is not None and version.schema.hidden:
             placeless = replace(version.schema, hidden=())
             tracker.carry(version.table, replace(version, schema=placeless), run_start.start.at)
@@ -118,7 +118,7 @@ def _from_history(
     then = {
         version.table: version for version in ledger.schemas_at(source, batch=batch.id, place=at)
     }
-    now = {schema.table: schema for schema in ledger.newest_schemas(source)}
+    now = {schema.table: schema for schema in ledger.schemas_at(source)}
     databases = tuple(ledger.databases_at(source, batch=batch.id, place=at))
     known = Given(ledger, source, then, databases, ledger.last_versions(source))
     tracker = _tracker(known, folding)
@@ -127,7 +127,7 @@ def _from_history(
         if before is not None and after is not None and before.version == after.version:
             continue
         tracker.carry(table, before, at)
-    if databases != tuple(ledger.databases(source)):
+    if databases != tuple(ledger.databases_at(source)):
         tracker.begin_with(
             (), (replace(database, since=at, statement=None) for database in databases)
         )

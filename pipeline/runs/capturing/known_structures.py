@@ -22,10 +22,10 @@ class Newest:
         self._ledger, self._source = ledger, source
 
     def one(self, table: TableName) -> SchemaVersion | None:
-        return self._ledger.newest_schema(self._source, table)
+        return self._ledger.schema_at(self._source, table)
 
     def all(self) -> Sequence[SchemaVersion]:
-        return self._ledger.newest_schemas(self._source)
+        return self._ledger.schemas_at(self._source)
 
     def referring(self) -> Sequence[SchemaVersion]:
         return self._ledger.referring_schemas(self._source)
@@ -34,7 +34,7 @@ class Newest:
         return self._ledger.schema_versions(self._source, table)
 
     def databases(self) -> Sequence[DatabaseVersion]:
-        return self._ledger.databases(self._source)
+        return self._ledger.databases_at(self._source)
 
     def last_number(self, table: TableName) -> int:
         return self._numbers.get(table, 0)

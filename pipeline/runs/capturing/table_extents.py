@@ -32,7 +32,7 @@ def extents_of(basis: Basis) -> tuple[Extents, Basis]:
     ]
     if not read:
         return extents, basis
-    before = {schema.table for schema in work.ledger.newest_schemas(source.name)}
+    before = {schema.table for schema in work.ledger.schemas_at(source.name)}
     tables = [table for table in read if table not in before]
     empty = work.server.empty([table for table in tables if source.patterns.matches(table)])
     run_start = replace(basis.run_start, facts=work.server.facts())

@@ -165,10 +165,10 @@ def _given(work: Workplace, table: TableName, statement: str) -> TableSchema:
 def _known_now(ledger: Ledger, source: str, folding: int) -> ServerSchema:
     """What the history knows of the server: what a definition refers to."""
     schema = ServerSchema(lower_case_table_names=folding)
-    for database in ledger.databases(source):
+    for database in ledger.databases_at(source):
         if database.schema is not None:
             schema = schema.with_database(database.schema)
-    known = (version.schema for version in ledger.newest_schemas(source))
+    known = (version.schema for version in ledger.schemas_at(source))
     tables = {schema.fold(table.name): table for table in known if table is not None}
     return replace(schema, tables=tables)
 
