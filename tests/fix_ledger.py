@@ -8,6 +8,7 @@ the next test. What is in a ledger at a moment can be kept, and another one made
 from __future__ import annotations
 
 import io
+import os
 import shutil
 import tempfile
 import weakref
@@ -31,6 +32,7 @@ from pipeline.table import TableName
 from resources.postgres.connection import LedgerAddress
 from resources.postgres.embedded import EmbeddedServer
 from resources.postgres.ledger import PostgresLedger, open_ledger
+from tests.ledger.servers import is_running
 
 _OF_SOURCE: Final = """
 update lockstep.source_files set size = %s, sha256 = %s where path = %s and batch = %s and name = %s
@@ -73,7 +75,8 @@ select sequencename, last_value from pg_sequences where schemaname = 'lockstep' 
 @cache
 def server_dsn() -> str:
     """The server's own database; it has a ledger's as a template besides."""
-    folder = Path(tempfile.mkdtemp(prefix="ledgers-"))
+    _stop_left()
+    folder = Path(tempfile.mkdtemp(prefix=f"ledgers-{os.getpid()}-"))
     server = EmbeddedServer(folder, QUICKLY)
     _STARTED.append((server, folder))
     with closing(_connected(server.dsn)) as connection, connection.cursor() as cursor:
@@ -83,6 +86,14 @@ def server_dsn() -> str:
         cursor.execute(_CLOCK)
     open_ledger(make_dsn(template, options=_OPTIONS), Path()).close()
     return server.dsn
+
+
+def _stop_left() -> None:
+    """The servers of processes that were killed, which could not stop them."""
+    for folder in Path(tempfile.gettempdir()).glob("ledgers-*-*"):
+        if not is_running(int(folder.name.split("-")[1])):
+            EmbeddedServer(folder, QUICKLY).close()
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def pytest_unconfigure() -> None:
