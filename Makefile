@@ -1,6 +1,8 @@
 # Everything a visitor or a developer types. Needs Python 3.11+, make and Java 17+.
 
-PYTHON ?= python3
+# The distribution's is built with optimizations, version managers' builds often are not, and take half
+# as long again for the same commands.
+PYTHON ?= $(shell /usr/bin/python3 -c 'import ensurepip, sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo /usr/bin/)python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/ready

@@ -44,6 +44,7 @@ _TLS_SIGNS: Final = (
     ("UNSAFE_LEGACY_RENEGOTIATION", *_OLD_TLS),
     ("UNSUPPORTED_PROTOCOL", *_OLD_TLS),
     ("ALERT_PROTOCOL_VERSION", *_OLD_TLS),
+    ("WRONG_VERSION_NUMBER", *_OLD_TLS),
     (
         "server doesn't support it",
         "the server has no certificate and speaks no TLS",

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 import pwd
+import shutil
 import struct
 import subprocess
 import sys
@@ -79,7 +80,9 @@ def _answer(port: int) -> bytes:
     body = b"\x00" + address + struct.pack(">H", len(name)) + name + _JAVA_STRING
     message = b"\x03" + struct.pack(">qi", 7, len(body)) + body
     request = struct.pack(">q", len(message) + 8) + message
-    command = [sys.executable, "-I", "-S", "-c", _ASK, str(port), request.hex()]
+    # This process's own Python may lie in root's home, where nobody may not look.
+    python = shutil.which("python3", path="/usr/bin:/bin") or sys.executable
+    command = [python, "-I", "-S", "-c", _ASK, str(port), request.hex()]
     account = pwd.getpwnam("nobody").pw_uid if os.geteuid() == 0 else None
     done = subprocess.run(command, user=account, cwd="/", capture_output=True, check=True)
     return done.stdout
