@@ -29,7 +29,7 @@ from assets.pages.steps import (
     position_metadata,
     rows_metadata,
 )
-from assets.pages.tables import DATA_VERSION, MergedTable, materialization
+from assets.pages.tables import DATA_VERSION, MergedTable, evaluation_of, materialization
 from assets.report.kept import page_path
 from assets.source_facts import gather
 from assets.table_news import Log, check_keys, note_tables, structure_news
@@ -265,12 +265,4 @@ def _evaluations(
     """The checks of the source as a whole, as it stands now."""
     checked = gather(work, consumers, pause, keep)
     for check in CHECKS:
-        found = check.judge(checked)
-        yield dg.AssetCheckEvaluation(
-            asset_key=declared.names.acknowledged,
-            check_name=check.name,
-            passed=found.passed,
-            severity=found.severity,
-            description=found.description,
-            metadata=found.metadata,
-        )
+        yield evaluation_of(check.result(checked, declared.names.acknowledged))

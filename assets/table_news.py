@@ -17,7 +17,7 @@ import dagster as dg
 
 from assets.catalogue import entries_of, read_catalogue, update_catalogue
 from assets.names import SourceNames
-from assets.pages.tables import check_evaluation, keys_evaluation, structure_observation
+from assets.pages.tables import check_result, evaluation_of, keys_result, structure_observation
 from pipeline.errors import LockstepError
 from pipeline.runs.context import Workplace
 from pipeline.runs.inspecting.repeated_keys import count_keys
@@ -84,7 +84,7 @@ def note_tables(
     states = work.ledger.table_states(source)
     for table in states:
         if table in news:
-            into.log_event(check_evaluation(names, standings[table]))
+            into.log_event(evaluation_of(check_result(names, standings[table])))
     others = update_catalogue(
         settings.state_folder, source, entries_of(states, told), complete=False
     )
@@ -111,7 +111,7 @@ def check_keys(
             into.log.info(f"The keys of {table} were not counted: {error.message}")
             continue
         if count.repeated is not None:
-            into.log_event(keys_evaluation(names, count))
+            into.log_event(evaluation_of(keys_result(names, count)))
 
 
 def news_of(

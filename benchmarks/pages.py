@@ -106,7 +106,7 @@ def _tell(tables: int) -> float:
     from assets.hints import evaluated
     from assets.home import dagster_home
     from assets.names import SourceNames
-    from assets.pages.tables import MergedTable, check_evaluation, materialization
+    from assets.pages.tables import MergedTable, check_result, evaluation_of, materialization
 
     names, now, lake = SourceNames("shop"), datetime.now(UTC), Path("/lake")
     place = Position(Coordinates(LogFile("binlog", 7), 4711), GtidSet(), "3e11fa47", now)
@@ -120,7 +120,7 @@ def _tell(tables: int) -> float:
             log(materialization(names, MergedTable(merge, place, 900, None), lake, now))
             if number < 3 * _FEW:  # by each step
                 stands = TableStanding(merge.table, TableHealth.FOLLOWING, "it follows")
-                log(check_evaluation(names, stands))
+                log(evaluation_of(check_result(names, stands)))
 
     @dg.job(executor_def=dg.in_process_executor)
     def run() -> None:

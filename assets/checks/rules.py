@@ -169,6 +169,18 @@ class Check:
     description: str
     judge: Callable[[CheckedSource], CheckResult]
 
+    def result(self, checked: CheckedSource, asset: dg.AssetKey) -> dg.AssetCheckResult:
+        """Return what Dagster is to show for this check of the asset."""
+        judged = self.judge(checked)
+        return dg.AssetCheckResult(
+            check_name=self.name,
+            asset_key=asset,
+            passed=judged.passed,
+            severity=judged.severity,
+            description=judged.description,
+            metadata=judged.metadata,
+        )
+
 
 CHECKS = (
     Check(

@@ -38,15 +38,7 @@ def source_checks(settings: Settings, source: str) -> dg.AssetChecksDefinition:
         asked = {key.name for key in context.selected_asset_check_keys}
         for check in CHECKS:
             if check.name in asked:
-                found = check.judge(checked)
-                yield dg.AssetCheckResult(
-                    check_name=check.name,
-                    asset_key=names.acknowledged,
-                    passed=found.passed,
-                    severity=found.severity,
-                    description=found.description,
-                    metadata=found.metadata,
-                )
+                yield check.result(checked, names.acknowledged)
 
     return dg.multi_asset_check(
         name=names.op("checks"),

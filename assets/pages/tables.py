@@ -165,16 +165,17 @@ def keys_result(names: SourceNames, count: KeyCount) -> dg.AssetCheckResult:
     )
 
 
-def keys_evaluation(names: SourceNames, count: KeyCount) -> dg.AssetCheckEvaluation:
-    """The same, as an event that a run logs for a table it was not asked about."""
-    told, figures = _counted(count)
+def evaluation_of(result: dg.AssetCheckResult) -> dg.AssetCheckEvaluation:
+    """Return the result as an event, for an asset check that the process was not asked for."""
+    assert result.asset_key is not None
+    assert result.check_name is not None
     return dg.AssetCheckEvaluation(
-        asset_key=names.table(count.table),
-        check_name=KEYS,
-        passed=not count.repeated,
-        severity=dg.AssetCheckSeverity.ERROR,
-        description=told,
-        metadata=figures,
+        asset_key=result.asset_key,
+        check_name=result.check_name,
+        passed=result.passed,
+        severity=result.severity,
+        description=result.description,
+        metadata=result.metadata,
     )
 
 
@@ -188,18 +189,6 @@ def _counted(count: KeyCount) -> tuple[str, Metadata]:
     if count.repeated:
         told += f": `lockstep verify {count.table} --repair`"
     return told, figures
-
-
-def check_evaluation(names: SourceNames, standing: TableStanding) -> dg.AssetCheckEvaluation:
-    """The same, as an event that a run logs for a table it was not asked about."""
-    return dg.AssetCheckEvaluation(
-        asset_key=names.table(standing.table),
-        check_name=CHECK,
-        passed=standing.follows,
-        severity=_severity(standing),
-        description=_sentence(standing),
-        metadata=_standing(standing),
-    )
 
 
 def _severity(standing: TableStanding) -> dg.AssetCheckSeverity:

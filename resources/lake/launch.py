@@ -107,8 +107,7 @@ def settle_environment(
     """Define the variables that a start of Spark reads and sets. delta-rs reads all of the
     environment whenever it opens a table, and no lock guards it: a variable that another thread
     adds or deletes at that moment may move the list that is read, and the process dies. A new value
-    of a variable that is there moves nothing. So this is called before there is such a thread, and
-    pyspark is not told of a running Java by variables, as pyspark-shell would be.
+    of a variable that is there moves nothing. So this is called before there is such a thread.
 
     `last_jars` come after all others: the class-data archive holds for a class path that begins as
     its own did."""
