@@ -66,7 +66,10 @@ class Starting(Generic[T]):
         try:
             started = self._launch()
         except BaseException as error:  # noqa: BLE001 - whoever waits raises it
-            start.set_exception(error)
+            with self._lock:
+                start.set_exception(error)
+                if not self._wanted:
+                    self._start = None
             return
         with self._lock:
             start.set_result(started)
