@@ -50,12 +50,18 @@ def read_all_code(
     cursor: Cursor, databases: Iterable[str], dialect: Dialect
 ) -> Mapping[str, DatabaseCode]:
     """What each of the databases has, and the system's own where the account sees a table of it."""
+    databases = list(databases)
+    wanted = {*databases, SYSTEM}
     triggers, views = defaultdict[str, list[Trigger]](list), defaultdict[str, list[View]](list)
     for database, name, events, of, table, body, modes in _asked(cursor, _TRIGGERS):
+        if database not in wanted:
+            continue
         code = read_code(body, _context(dialect, database, modes), selects=False)
         told = tuple(word.strip() for word in str(events).upper().split(","))
         triggers[database].append(Trigger(name, TableName(of, table), told, code))
     for database, name, query in _asked(cursor, _VIEWS):
+        if database not in wanted:  # `sys` has a hundred
+            continue
         context = _context(dialect, database, "")
         if query:
             code = read_code(query, context, selects=True)

@@ -82,6 +82,12 @@ _SIX_DIGITS_SINCE: Final = 80100
 
 _CLOSE: Final = re.compile(r"\*/")
 _COMMENT_END: Final = re.compile(r"\*/|/\*")
+_SPECIAL: Final = {
+    (quote, escapes): re.compile(rf"[{quote}\\]" if escapes else quote)
+    for quote in "'\"`"
+    for escapes in (False, True)
+}
+"""A quote, and whether backslashes escape → where its next special character is."""
 _ESCAPES: Final = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a"}
 _DOLLARS: Final = re.compile(
     r"(?P<tag>\$[0-9A-Za-z_\u0080-\U0010ffff]*\$)(?P<body>.*?)(?P=tag)", re.DOTALL
@@ -208,25 +214,21 @@ def _quoted(text: str, at: int, context: StatementContext) -> Token:
     quote = text[at]
     is_name = quote == "`" or (quote == '"' and context.ansi_quotes)
     escapes = context.backslash_escapes and not is_name
+    special = _SPECIAL[quote, escapes]
     parts: list[str] = []
     place = at + 1
-    while place < len(text):
-        letter = text[place]
-        if letter == quote:
-            if not text.startswith(quote, place + 1):
-                kind = "name" if is_name else "string"
-                return Token(kind, "".join(parts), at, place + 1)
+    while (match := special.search(text, place)) is not None:
+        parts.append(text[place : match.start()])
+        place = match.end()
+        after = text[place : place + 1]
+        if match[0] == quote and after != quote:
+            return Token("name" if is_name else "string", "".join(parts), at, place)
+        if match[0] == quote:
             parts.append(quote)
-            place += 2
-        elif letter == "\\" and escapes and place + 1 < len(text):
-            after = text[place + 1]
-            # \% and \_ stay as they are: they are for patterns of LIKE.
-            kept = "\\" + after if after in "%_" else _ESCAPES.get(after, after)
-            parts.append(kept)
-            place += 2
         else:
-            parts.append(letter)
-            place += 1
+            # \% and \_ stay as they are: they are for patterns of LIKE.
+            parts.append("\\" + after if after in "%_" else _ESCAPES.get(after, after))
+        place += 1
     raise CannotRead(f"a quote opened at {at} is not closed")
 
 
