@@ -123,7 +123,8 @@ def _prepare(target: LedgerAddress, connection: Connection) -> None:
             f"The ledger needs Postgres 13 or newer; {target.shown} is older.",
             hint='Upgrade it, or set dsn = "embedded".',
         )
-    # One message, outside a transaction: a pooler that refuses transactions answers it, too.
+    # A statement is a transaction of its own, in one message, unless a BEGIN stands before it. A
+    # pooler that refuses transactions answers this one, too.
     connection.autocommit = True
     with translated(target), connection.cursor() as cursor:
         settings = [
@@ -137,7 +138,6 @@ def _prepare(target: LedgerAddress, connection: Connection) -> None:
     # processes of its choice, makes up a number.
     if process != connection.info.backend_pid:
         _require_session(target, connection)
-    connection.autocommit = False
 
 
 def _require_session(target: LedgerAddress, connection: Connection) -> None:

@@ -60,13 +60,8 @@ class Heartbeat:
         try:
             with self._connection.cursor() as cursor:
                 cursor.execute(query("beat"), self._values)
-                newest = cursor.rowcount == 1
-            self._connection.commit()
+                return cursor.rowcount == 1
         except psycopg2.Error as error:
-            if is_lost(error) or self._connection.closed:
-                return False
             # A step of this very run may have the row for longer than `lock_timeout`: the session
             # goes on, and so does its lock.
-            self._connection.rollback()
-            return True
-        return newest
+            return not (is_lost(error) or self._connection.closed)

@@ -50,7 +50,6 @@ class PostgresLeases(Books):
                 # A closed connection's lock goes a moment later, this one at once.
                 with suppress(psycopg2.Error), connection.cursor() as cursor:
                     cursor.execute(query("end_lease"), {"source": source, "token": token})
-                    connection.commit()
                     cursor.execute(query("unlock"), {"namespace": LOCK_NAMESPACE, "key": key})
         finally:
             with suppress(psycopg2.Error):
@@ -109,17 +108,14 @@ def _take(
     with connection.cursor() as cursor:
         cursor.execute(query("source_key"), {"source": source})
         (key,) = cursor.fetchall()[0]
-        connection.commit()
         for _ in LOCK.tries() if wait else (None,):
             cursor.execute(query("try_lock"), {"namespace": LOCK_NAMESPACE, "key": key})
             if cursor.fetchall()[0][0]:
                 break
-            connection.commit()
         else:
             return key, None
         cursor.execute(query("take_lease"), {"source": source, **values})
         (token,) = cursor.fetchall()[0]
-        connection.commit()
         return key, token
 
 
@@ -130,5 +126,4 @@ def _end_silent(connection: Connection, source: str) -> bool:
         values = {"source": source, "namespace": LOCK_NAMESPACE}
         cursor.execute(query("end_silent"), {**values, "silent_seconds": SILENT_SECONDS})
         ended = cursor.fetchall()
-        connection.commit()
     return bool(ended)

@@ -87,12 +87,10 @@ def migrate(
     wanted = migrations() if known is None else known
     with translated(target), connection.cursor() as cursor:
         if outstanding(_applied(cursor), wanted):
-            connection.commit()
-            cursor.execute(
-                "select pg_advisory_xact_lock(%s, %s)", (LOCK_NAMESPACE, _MIGRATION_LOCK)
-            )
+            lock = "begin; select pg_advisory_xact_lock(%s, %s)"
+            cursor.execute(lock, (LOCK_NAMESPACE, _MIGRATION_LOCK))
             _apply(cursor, wanted)
-        connection.commit()
+            cursor.execute("commit")
 
 
 def _applied(cursor: Cursor) -> dict[int, str]:

@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 import psycopg2
+from psycopg2.extensions import TRANSACTION_STATUS_IDLE
 from psycopg2.extensions import connection as Connection
 from psycopg2.extensions import cursor as Cursor
 from psycopg2.extras import execute_values
@@ -113,7 +114,7 @@ class Session:
             try:
                 with cursor:
                     yield Step(cursor), rows
-                cursor.connection.commit()
+                    cursor.execute("commit")
             except BaseException as error:
                 self._undo(error)
                 raise
@@ -135,10 +136,10 @@ class Session:
     ) -> tuple[Cursor, list[Row]]:
         if self._connection is None:
             self._connection = connect(self.target)
-        self._connection.autocommit = alone  # two messages less for a statement by itself
         cursor = self._connection.cursor()
         try:
-            cursor.execute(query(first), values)
+            # One message begins the transaction and asks its first question.
+            cursor.execute(query(first) if alone else f"begin;\n{query(first)}", values)
             return cursor, _rows(cursor, cursor.fetchall())
         except BaseException as error:
             self._undo(error)
@@ -150,8 +151,11 @@ class Session:
         if isinstance(error, psycopg2.Error) and is_lost(error):
             self.close()
             return
+        if self._connection.info.transaction_status == TRANSACTION_STATUS_IDLE:
+            return
         try:
-            self._connection.rollback()
+            with self._connection.cursor() as cursor:
+                cursor.execute("rollback")
         except psycopg2.Error:
             self.close()
 

@@ -96,10 +96,10 @@ def test_limits_of_sessions_are_not_for_ours(tcp_dsn: str) -> None:
         closing(connect(LedgerAddress.parse(limited))) as connection,
         connection.cursor() as cursor,
     ):
-        cursor.execute("select pg_sleep(0.2)")
+        cursor.execute("begin; select pg_sleep(0.2)")
         threading.Event().wait(0.1)
         cursor.execute("select pg_sleep(0)")
-        connection.commit()
+        cursor.execute("commit")
         threading.Event().wait(0.1)
         for name in re.findall(r"^\w+", "\n".join(LIMITS), re.MULTILINE):
             cursor.execute("select setting = reset_val from pg_settings where name = %s", [name])
