@@ -13,7 +13,7 @@ import os
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from statistics import median
 from time import perf_counter
@@ -90,14 +90,14 @@ def _lake(lake: Path, spark: SparkProcess, *, keeps: bool) -> Iterator[_Seen]:
                     _keep(upkeep, mirrors, name)
             spent = perf_counter() - clock
             files = [one for name in names for one in (lake / name).glob("*.parquet")]
-            live = [size for name in names for size in upkeep.files(name, _now()).sizes]
+            live = [size for name in names for size in upkeep.files(name).sizes]
             size = sum(one.stat().st_size for one in files)
             yield _Seen(number, len(files), size, len(live), median(seconds), spent)
             seconds.clear()
 
 
 def _keep(upkeep: SparkUpkeep, mirrors: SparkMirrors, name: str) -> None:
-    for step in decide(upkeep.files(name, _now()), UpkeepPolicy()).steps:
+    for step in decide(upkeep.files(name), UpkeepPolicy()).steps:
         newest = mirrors.version(name)
         assert newest is not None
         if step.kind.commits:
@@ -120,7 +120,3 @@ def _write(mirrors: SparkMirrors, name: str, number: int, *, adds: bool) -> Mirr
         return Append(target, (StagedFiles(files, columns),))
     bounds = (("id", str(ids[0]), str(ids[-1])),)
     return Merge(target, ("id",), FoldedChanges(files), bounds)
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)

@@ -21,7 +21,7 @@ class MirrorUpkeep(Protocol):
     def keep(self) -> timedelta:
         """How long each version of a mirror stays readable."""
 
-    def files(self, mirror: str, now: datetime) -> MirrorFiles:
+    def files(self, mirror: str) -> MirrorFiles:
         """Those of the newest version, and what is left of older ones; starts no JVM."""
 
     def commit(self, mirror: str, version: int) -> LakeCommit | None:

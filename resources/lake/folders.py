@@ -1,4 +1,4 @@
-"""Folders of the lake as wholes: the tables below one, moving one, removing one.
+"""Folders of the lake as wholes: the tables and the files below one, moving one, removing one.
 
 Belongs here: what a folder of this machine and a prefix of a store each need for that. Does not:
 files (`storage`).
@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from pipeline.ports.held import Held
-from resources.lake.paths import LakePath, ObjectPath
+from resources.lake.paths import LakePath, ObjectFacts, ObjectPath
 from resources.lake.storage import make_durable_folder, sync_folder
 
 
@@ -36,6 +36,26 @@ def delta_tables(folder: LakePath) -> Iterator[LakePath]:
 def _has_files(log: LakePath) -> bool:
     """Whether more than the mark of a folder is left in a store, which Hadoop makes."""
     return not isinstance(log, ObjectPath) or log.has_objects()
+
+
+def files_below(folder: LakePath) -> dict[str, os.stat_result | ObjectFacts]:
+    """Names below a folder, at any depth, and what is known of those files. Left out is what is
+    hidden from Delta: files and folders whose name begins with `_` or `.`, the log among them."""
+    if isinstance(folder, ObjectPath):
+        return {
+            name: facts
+            for name, facts in folder.facts_below()
+            if not any(part.startswith(_HIDDEN) for part in name.split("/"))
+        }
+    found: dict[str, os.stat_result | ObjectFacts] = {}
+    for place, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if not name.startswith(_HIDDEN)]
+        for path in (Path(place) / name for name in names if not name.startswith(_HIDDEN)):
+            found[path.relative_to(folder).as_posix()] = path.stat()
+    return found
+
+
+_HIDDEN = ("_", ".")
 
 
 def remove_folder(folder: LakePath) -> None:

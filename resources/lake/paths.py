@@ -208,13 +208,6 @@ class ObjectPath:
         """Whether an object is directly below."""
         return any(map(_is_file, self._directly()["objects"]))
 
-    def objects(self) -> Iterator[tuple[str, ObjectFacts]]:
-        """Names and facts of what is directly below, folders left out."""
-        for found in self._directly()["objects"]:
-            if _is_file(found):
-                name = found["path"].rpartition("/")[2]
-                yield name, ObjectFacts(found["size"], found["last_modified"].timestamp())
-
     def iterdir(self) -> Iterator[ObjectPath]:
         """What is directly below, folders first."""
         told = self._directly()
@@ -247,6 +240,16 @@ class ObjectPath:
 
     def rglob(self, behind: str | None = None) -> Iterator[ObjectPath]:
         """Everything below, at any depth, in the order of keys, or what comes behind a key."""
+        for found in self._below(behind):
+            yield ObjectPath(self.bucket, found["path"])
+
+    def facts_below(self) -> Iterator[tuple[str, ObjectFacts]]:
+        """The key below this one, and the facts, of everything below."""
+        for found in self._below():
+            facts = ObjectFacts(found["size"], found["last_modified"].timestamp())
+            yield ObjectPath(self.bucket, found["path"]).relative_to(self), facts
+
+    def _below(self, behind: str | None = None) -> Iterator[ObjectMeta]:
         import obstore
 
         prefix = f"{self.key}/" if self.key else None
@@ -255,8 +258,7 @@ class ObjectPath:
             obstore.list(self.bucket.store, prefix, offset=behind, chunk_size=PAGE)
         ):
             self.bucket.count.add(number > 0)
-            for found in filter(_is_file, page):
-                yield ObjectPath(self.bucket, found["path"])
+            yield from filter(_is_file, page)
 
 
 def _is_file(found: ObjectMeta) -> bool:

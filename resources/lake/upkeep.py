@@ -1,33 +1,37 @@
 """Mirrors' files made fewer: `pipeline.ports.upkeep` by Spark, and what is known without it.
 
-Belongs here: a table's files and rows as its log tells them, OPTIMIZE, REORG and VACUUM. Does not:
-when to do which (`pipeline.upkeep`), which files older versions need (`needed`).
+Belongs here: a table's files and rows as its log tells them, OPTIMIZE, REORG and VACUUM, and
+deleting checkpoints. Does not: when to do which, and which checkpoints (`pipeline.upkeep`).
 
 The commits are Delta's own, in Java: delta-rs' OPTIMIZE refuses tables with deletion vectors. They
 are bound to the version they were planned on like any other (`pin`), so that whoever writes to the
-mirror meanwhile wins.
+mirror meanwhile wins. delta-rs tells which files VACUUM would delete, but must not delete them: to
+its VACUUM, files of deletion vectors that are in use belong to nobody.
 """
 
 from __future__ import annotations
 
+import re
 import shutil
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Final
+from urllib.parse import unquote
 
 import pyarrow as pa
 from deltalake import DeltaTable
 
 from pipeline.errors import CommitConflict
+from pipeline.keeping import Retention
 from pipeline.lake_commit import LakeCommit
+from pipeline.upkeep.checkpoints import Checkpoint, superfluous
 from pipeline.upkeep.decide import StepKind, UpkeepStep
 from pipeline.upkeep.facts import MirrorFiles, Pile
 from resources.lake.altering import USER_METADATA
-from resources.lake.checkpoints import thinned
 from resources.lake.checksums import deleted_rows
 from resources.lake.commits import read_commit
 from resources.lake.delta_log import newest_version
+from resources.lake.folders import files_below
 from resources.lake.java_errors import spark_errors
-from resources.lake.needed import data_files, unneeded
 from resources.lake.paths import LakePath, ObjectPath
 from resources.lake.pin import behind, head_of
 from resources.lake.sessions import SparkSessions, stamped
@@ -41,6 +45,11 @@ _HOUR: Final = timedelta(hours=1)
 _FEW_BYTES: Final = 64 << 20
 _FEW_FILES: Final = 10_000
 """Up to which a session for few rows does it sooner."""
+_CHECKPOINT: Final = re.compile(r"(\d{20})\.checkpoint\.parquet")
+_UNTOLD: Final = (
+    "its properties keep replaced files or the log for less time than versions are promised, so "
+    "that nothing tells which files are needed: `lockstep check` says how to set them"
+)
 
 
 class SparkUpkeep:
@@ -55,16 +64,18 @@ class SparkUpkeep:
     def keep(self) -> timedelta:
         return self._keep
 
-    def files(self, mirror: str, now: datetime) -> MirrorFiles:
+    def files(self, mirror: str) -> MirrorFiles:
         path = self._lake / mirror
         with mirror_errors(self._lake, path):
             table = delta_table(path)
             actions = pa.table(table.get_add_actions(flatten=True))
             sizes = tuple(actions["size_bytes"].to_pylist()) if actions.num_rows else ()
             rows, deleted = _rows(path, table, actions)
-            pile, untold = unneeded(path, table, now - self._keep)
+            retention = Retention.of(table.metadata().configuration)
+            holds = retention is not None and retention.holds(self._keep)
+            pile = _unneeded(path, table, self._keep) if holds else Pile()
             free = None if isinstance(path, ObjectPath) else shutil.disk_usage(path).free
-        return MirrorFiles(sizes, rows, deleted, pile, untold, free)
+        return MirrorFiles(sizes, rows, deleted, pile, None if holds else _UNTOLD, free)
 
     def commit(self, mirror: str, version: int) -> LakeCommit | None:
         path = self._lake / mirror
@@ -92,7 +103,7 @@ class SparkUpkeep:
 
     def vacuum(self, mirror: str) -> Pile:
         path = self._lake / mirror
-        before = data_files(path)
+        before = files_below(path)
         stamps = {
             f"{_DELTA}.retentionDurationCheck.enabled": "false",  # the time is ours, not a person's
             f"{_DELTA}.vacuum.logging.enabled": "false",
@@ -105,8 +116,8 @@ class SparkUpkeep:
             stamped(session, stamps),
         ):
             session.sql(f"VACUUM delta.{quoted(str(path))} RETAIN {hours} HOURS").collect()
-        after = data_files(path)
-        return Pile.of([size for name, (size, _) in before.items() if name not in after])
+        after = files_below(path)
+        return Pile.of([facts.st_size for name, facts in before.items() if name not in after])
 
 
 def _settings(step: UpkeepStep) -> dict[str, str]:
@@ -130,6 +141,35 @@ def _late(mirror: str) -> CommitConflict:
     return CommitConflict(
         f"Somebody committed to {mirror} before its upkeep did", hint="the next upkeep tries again"
     )
+
+
+def thinned(path: LakePath, now: datetime, *, delete: bool) -> Pile:
+    """The checkpoints of a table's log that go, or would: those of one file (Delta protocol,
+    "Checkpoints"). None where there is no table. deltalake's `cleanup_metadata` goes by the age of
+    commits, and keeps all checkpoints of the time for which the log is kept."""
+    log = path / "_delta_log"
+    with lake_errors(path):
+        checkpoints = [
+            Checkpoint(int(named[1]), datetime.fromtimestamp(facts.st_mtime, UTC), facts.st_size)
+            for file, facts in files_below(log).items()
+            if (named := _CHECKPOINT.fullmatch(file)) is not None
+        ]
+        gone = superfluous(checkpoints, now)
+        for checkpoint in gone if delete else ():
+            name = f"{checkpoint.version:020d}.checkpoint.parquet"
+            (log / name).unlink(missing_ok=True)
+            (log / f".{name}.crc").unlink(missing_ok=True)
+    return Pile.of([checkpoint.size for checkpoint in gone])
+
+
+def _unneeded(path: LakePath, table: DeltaTable, keep: timedelta) -> Pile:
+    """The table's files of rows that no version needs which was replaced within `keep`, counted in
+    whole hours; files of writes that ended without a commit count once they are as old."""
+    hours = -(-keep // _HOUR)
+    names = table.vacuum(hours, dry_run=True, enforce_retention_duration=False, full=True)
+    there = files_below(path)
+    gone = {unquote(name) for name in names if name.endswith(".parquet")} & there.keys()
+    return Pile.of([there[name].st_size for name in gone])
 
 
 def _rows(path: LakePath, table: DeltaTable, actions: pa.Table) -> tuple[int | None, int | None]:

@@ -10,7 +10,7 @@ import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
 from pipeline.upkeep.facts import Pile
-from resources.lake.checkpoints import thinned
+from resources.lake.upkeep import thinned
 
 COMMITS, EVERY = 24, 3
 

@@ -105,7 +105,7 @@ def _planned(
         kept = kept_of(work, lake, books, state)
         if isinstance(kept, str):
             return TableUpkeep(state.table, state.mirror, UpkeepPlan(), why=kept)
-        files = lake.files(state.mirror, work.clock())
+        files = lake.files(state.mirror)
         newest = lake.commit(kept.mirror, kept.version)
         moment = None if newest is None else newest.committed_at
         clocks = Clocks(work.clock(), books.clock, moment, books.held)
