@@ -8,34 +8,27 @@ the version that was read: whoever comes late finds that one taken, and reads ag
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
+import json
+from collections.abc import Mapping, Sequence
+from time import time
 
 import pyarrow as pa
-from deltalake import DeltaTable
+from deltalake import CommitProperties, DeltaTable, Schema, Transaction
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
-from deltalake.transaction import AddAction, RemoveAction
+from deltalake.transaction import AddAction, RemoveAction, create_table_with_add_actions
 
 from pipeline.errors import CommitConflict, ForeignCommit, LakeUnavailable, TableError
-from pipeline.lake_commit import LogAbove, same_files, same_write
+from pipeline.lake_commit import LogAbove, WriteKind, restamped, same_files, same_write
 from pipeline.ports.changelog import Published, Restated, is_revised
 from pipeline.ports.held import Held, unasked
 from pipeline.retries import PUBLISH
+from pipeline.schema.column_names import folded
 from pipeline.segment import SegmentFile
-from resources.lake.changelog_commits import (
-    add_action,
-    commit_files,
-    commit_words,
-    listed_files,
-    now_ms,
-    remove_action,
-    revise_files,
-)
-from resources.lake.commits import ends_at, look, read_commit
-from resources.lake.delta_log import newest_version, transactions
+from resources.lake.columns import refuse_other_columns
+from resources.lake.delta_log import commits_back, ends_at, look, newest_version
 from resources.lake.paths import LakePath
 from resources.lake.segment_checks import damaged_files, refuse_damaged
-from resources.lake.storage import delta_table, first_line, lake_errors
+from resources.lake.storage import delta_options, delta_table, first_line, lake_errors
 from resources.lake.store_answers import TAKEN
 
 
@@ -64,7 +57,7 @@ class DeltaChangelog:
         held: Held = unasked,
     ) -> Published:
         path = self._lake / folder
-        commit = commit_words(app_id, batch, user_metadata)
+        commit = _commit_words(app_id, batch, user_metadata)
         for _ in PUBLISH.tries():
             with lake_errors(path):
                 table = _opened(path)
@@ -78,9 +71,9 @@ class DeltaChangelog:
             held()
             refuse_damaged(path, files)
             with lake_errors(path):
-                committed = commit_files(path, table, schema, files, commit)
-            if committed:
-                return Published(_newest(path), skipped=False)
+                made = commit_files(path, table, schema, files, commit)
+            if made is not None:
+                return Published(made, skipped=False)
         raise _conflict(path, folder, table)
 
     def ends_at(self, folder: str, version: int) -> bool:
@@ -90,7 +83,7 @@ class DeltaChangelog:
         path = self._lake / folder
         with lake_errors(path):
             table = _opened(path)
-            return None if table is None else listed_files(table)
+            return None if table is None else _listed_files(table)
 
     def look(self, folder: str, above: int) -> LogAbove:
         return look(self._lake / folder, above)
@@ -108,11 +101,11 @@ class DeltaChangelog:
         held: Held = unasked,
     ) -> Published:
         path = self._lake / folder
-        commit = commit_words(app_id, revision, words)
+        commit = _commit_words(app_id, revision, words)
         for _ in PUBLISH.tries():
             with lake_errors(path):
                 table = _opened(path)
-                listed = {} if table is None else listed_files(table)
+                listed = {} if table is None else _listed_files(table)
             if table is None:
                 raise _no_table(path)
             if is_revised(listed, gone, files):
@@ -120,9 +113,9 @@ class DeltaChangelog:
             held()
             refuse_damaged(path, files)
             with lake_errors(path):
-                committed = revise_files(path, table, schema, gone, files, commit)
-            if committed:
-                return Published(_newest(path), skipped=False)
+                made = _revise_files(path, table, schema, gone, files, commit)
+            if made is not None:
+                return Published(made, skipped=False)
         raise _conflict(path, folder, table)
 
     def restore(
@@ -136,7 +129,7 @@ class DeltaChangelog:
         held: Held = unasked,
     ) -> int:
         path = self._lake / folder
-        commit = commit_words(app_id, number, words)
+        commit = _commit_words(app_id, number, words)
         for _ in PUBLISH.tries():
             with lake_errors(path):
                 table = _opened(path)
@@ -152,7 +145,7 @@ class DeltaChangelog:
                     f"{folder} cannot show version {version} again: {first_line(str(error))}",
                     hint="only Lockstep may write changelogs",
                 ) from error
-            return _newest(path)
+            return table.version()
         raise _conflict(path, folder, table)
 
     def restate(
@@ -171,7 +164,7 @@ class DeltaChangelog:
         if table is None:
             return Restated(None, lost=tuple(file.path for file in files))
         with lake_errors(path):
-            listed = listed_files(table)
+            listed = _listed_files(table)
         lacking = [file for file in files if file.path not in listed]
         lost = {file.path for file in lacking if damaged_files(path, [file])}
         back = [file for file in lacking if file.path not in lost]
@@ -182,17 +175,15 @@ class DeltaChangelog:
         if not back and not gone and told == batch:
             return Restated(table.version(), lost=tuple(sorted(lost)))
         held()
-        commit = commit_words(app_id, batch, words)
+        commit = _commit_words(app_id, batch, words)
         with lake_errors(path):
-            actions: list[AddAction | RemoveAction] = [add_action(path, file) for file in back]
-            actions += [remove_action(name, size, now_ms()) for name, size in gone.items()]
+            actions: list[AddAction | RemoveAction] = [_add_action(path, file) for file in back]
+            actions += _remove_actions(gone)
             try:
-                table.create_write_transaction(
-                    actions, "append", table.schema(), commit_properties=commit
-                )
+                made = _commit(table, table.schema(), actions, commit)
             except CommitFailedError as error:
                 raise _conflict(path, folder, table) from error
-        return Restated(_newest(path), len(gone), len(back), tuple(sorted(lost)))
+        return Restated(made, len(gone), len(back), tuple(sorted(lost)))
 
 
 def _conflict(
@@ -218,15 +209,7 @@ def _no_table(path: LakePath) -> LakeUnavailable:
     )
 
 
-def _newest(path: LakePath) -> int:
-    version = newest_version(path)
-    assert version is not None, "there is a table"
-    return version
-
-
 def _opened(path: LakePath) -> DeltaTable | None:
-    if newest_version(path) is None:
-        return None
     try:
         return delta_table(path)
     except TableNotFoundError:
@@ -244,22 +227,23 @@ def _published_before(
     """The version at which these files were published, or `ForeignCommit`: a number
     alone does not say that it is the same batch."""
     names = {file.path for file in files}
-    for found in transactions(path, app_id):
-        if found.txn_version > batch:
+    for commit in commits_back(path):
+        number = commit.transactions.get(app_id)
+        if number is None or number > batch:
             continue
-        commit = read_commit(path, found.delta_version)
-        if found.txn_version < batch or commit is None:
+        if number < batch:
             break
         listed = {file.path for file in commit.adds}
-        if same_write(found.user_metadata, user_metadata) and same_files(
-            found.user_metadata, listed, names
+        if same_write(commit.user_metadata, user_metadata) and same_files(
+            commit.user_metadata, listed, names
         ):
-            return found.delta_version
-        raise _another_batch(path, batch, found.delta_version)
+            return commit.delta_version
+        raise _another_batch(path, batch, commit.delta_version)
     # Its commit file has been cleaned up: what the table lists must have all of it.
-    if names <= {Path(uri).name for uri in table.file_uris()}:
-        return table.version()
-    raise _another_batch(path, batch, table.version())
+    version: int = table.version()
+    if names <= _listed_files(table).keys():
+        return version
+    raise _another_batch(path, batch, version)
 
 
 def _another_batch(path: LakePath, batch: int, version: int) -> ForeignCommit:
@@ -273,5 +257,145 @@ def _another_batch(path: LakePath, batch: int, version: int) -> ForeignCommit:
 
 def _lists(table: DeltaTable, files: Sequence[SegmentFile]) -> bool:
     """Whether all of the files, and any, are in the table."""
-    listed = listed_files(table)
+    listed = _listed_files(table)
     return bool(files) and all(file.path in listed for file in files)
+
+
+_CONFIGURATION: dict[str, str | None] = {
+    "delta.logRetentionDuration": "interval 30 days",
+    "delta.deletedFileRetentionDuration": "interval 30 days",
+}
+_REFUSED = "Invalid table version"
+"""delta-rs where the first commit was refused as one that is there, and none is."""
+
+_IN_STORES: dict[str, str | None] = {"delta.checkpointInterval": "10"}
+"""Whoever opens a table asks a store for each commit since the last checkpoint; delta-rs makes one
+after a hundred by default."""
+
+
+def _commit_words(app_id: str, batch: int, words: str) -> CommitProperties:
+    return CommitProperties(
+        app_transactions=[Transaction(app_id, batch)],
+        custom_metadata={"userMetadata": words},
+        max_commit_retries=0,
+    )
+
+
+def _listed_files(table: DeltaTable) -> dict[str, int]:
+    """Path as the log has it → size."""
+    found = pa.table(table.get_add_actions(flatten=True))
+    if not found.num_rows:
+        return {}
+    return dict(zip(found["path"].to_pylist(), found["size_bytes"].to_pylist(), strict=True))
+
+
+def commit_files(
+    path: LakePath,
+    table: DeltaTable | None,
+    schema: pa.Schema,
+    files: Sequence[SegmentFile],
+    commit: CommitProperties,
+) -> int | None:
+    """Add files in one commit, to a new table where there is none; return its version, None if
+    another commit came first."""
+    adds = [_add_action(path, file) for file in files]
+    try:
+        if table is None:
+            create_table_with_add_actions(
+                str(path),
+                Schema.from_arrow(schema),
+                adds,
+                mode="error",
+                storage_options=delta_options(path),
+                configuration=_CONFIGURATION | (_IN_STORES if delta_options(path) else {}),
+                commit_properties=commit,
+            )
+            return 0
+        return _commit_under(table, schema, [*adds], commit)
+    except CommitFailedError:
+        return None
+    except DeltaError as error:
+        # Two creators at once: whoever comes second finds a table that was not there.
+        if table is None and (newest_version(path) is not None or _REFUSED in str(error)):
+            return None
+        raise
+
+
+def _revise_files(
+    path: LakePath,
+    table: DeltaTable,
+    schema: pa.Schema,
+    gone: Sequence[str],
+    files: Sequence[SegmentFile],
+    commit: CommitProperties,
+) -> int | None:
+    """Replace files in one commit; return its version, None if another commit came first. What goes
+    is in the snapshot at hand, and what comes is not: delta-rs checks neither."""
+    listed = _listed_files(table)
+    names = {file.path for file in files}
+    removed = {name: listed[name] for name in gone if name in listed and name not in names}
+    added = [_add_action(path, file) for file in files if file.path not in listed]
+    try:
+        return _commit_under(table, schema, [*_remove_actions(removed), *added], commit)
+    except CommitFailedError:
+        return None
+
+
+def _commit_under(
+    table: DeltaTable,
+    schema: pa.Schema,
+    actions: list[AddAction | RemoveAction],
+    commit: CommitProperties,
+) -> int:
+    """Make a commit of files with these columns, which the table gets if it lacks some; return its
+    version."""
+    _add_columns(table, schema, commit.custom_metadata or {})
+    refuse_other_columns(table, schema, all_of_them=False)
+    return _commit(table, Schema.from_arrow(schema), actions, commit)
+
+
+def _commit(
+    table: DeltaTable,
+    schema: Schema,
+    actions: list[AddAction | RemoveAction],
+    commit: CommitProperties,
+) -> int:
+    """Make a commit and return its version: without a second try it is the next one or none. The
+    newest version may be another's by now."""
+    planned_on: int = table.version()
+    table.create_write_transaction(actions, "append", schema, commit_properties=commit)
+    return planned_on + 1
+
+
+def _add_columns(table: DeltaTable, schema: pa.Schema, metadata: Mapping[str, str]) -> None:
+    """A commit of its own, since delta-rs makes none of both: a run that ends between the
+    two leaves columns that are NULL, and the next one finds them."""
+    have = {folded(field.name) for field in table.schema().fields}
+    lacking = [field for field in schema if folded(field.name) not in have]
+    if lacking:
+        said = metadata.get("userMetadata") or ""
+        table.alter.add_columns(
+            Schema.from_arrow(pa.schema(lacking)).fields,
+            commit_properties=CommitProperties(
+                custom_metadata={"userMetadata": restamped(said, WriteKind.ALTER)},
+                max_commit_retries=0,
+            ),
+        )
+
+
+def _add_action(path: LakePath, file: SegmentFile) -> AddAction:
+    modified = int((path / file.path).stat().st_mtime * 1000)
+    return AddAction(
+        path=file.path,
+        size=file.size,
+        partition_values={},
+        modification_time=modified,
+        data_change=True,
+        # Of a file that no ledger knows nobody counted the rows.
+        stats=json.dumps({"numRecords": file.images} if file.sha256 else {}),
+    )
+
+
+def _remove_actions(sizes: Mapping[str, int]) -> list[RemoveAction]:
+    moment = int(time() * 1000)
+    return [RemoveAction(path, True, moment, size, {}) for path, size in sizes.items()]

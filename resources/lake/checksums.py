@@ -2,7 +2,7 @@
 
 Spark writes them and believes them, so that it need not put the log together again. Belongs here:
 whether one is of its commit; a log that was cut or copied back by hand may have those of commits
-that are gone; and what they say of a table's files and properties. Does not: writing them, which is
+that are gone; and what they say of a table's files. Does not: writing them, which is
 Delta's.
 """
 
@@ -13,9 +13,8 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
-from resources.lake.delta_log import commit_file
+from resources.lake.delta_log import actions, commit_file
 from resources.lake.paths import LakePath
-from resources.lake.storage import delta_table, lake_errors
 
 
 def drop_stray_checksum(file: LakePath, commit: bytes) -> None:
@@ -53,16 +52,6 @@ def needs_no_list(
     return listed is not None and not lists_files(table, version)
 
 
-def configuration(table: LakePath, version: int) -> dict[str, str]:
-    """The table's properties: from the checksum file beside its newest commit; where there is
-    none, from the snapshot."""
-    with suppress(OSError, KeyError, TypeError):
-        told = _parsed(_checksum(commit_file(table, version)) or b"")
-        return dict(told["metadata"]["configuration"])
-    with lake_errors(table):
-        return dict(delta_table(table, version).metadata().configuration)
-
-
 def deleted_rows(table: LakePath, version: int) -> int | None:
     """How many rows of the table's files are marked as deleted, where the checksum file beside its
     newest commit counts them."""
@@ -87,14 +76,13 @@ def files_listed(table: LakePath, version: int) -> list[Mapping[str, Any]] | Non
         if commit is None:
             return None
         listed = _told_beside(commit_file(table, at), commit).get("allFiles")
-        actions = [_parsed(line) for line in commit.splitlines()] if listed is None else []
-        added = [one["add"] for one in actions if "add" in one] if listed is None else listed
-        found += [one for one in added if file_key(one) not in known]
-        if listed is not None or at == 0:
+        if listed is not None:
+            return found + [file for file in listed if file_key(file) not in known]
+        changes = list(actions(commit.decode(), "add", "remove"))
+        found += [file for kind, file in changes if kind == "add" and file_key(file) not in known]
+        if at == 0:
             return found
-        known |= {
-            file_key(one[kind]) for one in actions for kind in ("add", "remove") if kind in one
-        }
+        known |= {file_key(file) for _, file in changes}
     return None
 
 
@@ -128,11 +116,9 @@ def _checksum(file: LakePath) -> bytes | None:
 
 def _committed_by(commit: bytes) -> str | None:
     """The name that Delta gave the transaction, `commitInfo.txnId`."""
-    for line in commit.splitlines():
-        action = _parsed(line)
-        if isinstance(action.get("commitInfo"), dict):
-            name = action["commitInfo"].get("txnId")
-            return name if isinstance(name, str) else None
+    for _, info in actions(commit.decode(), "commitInfo"):
+        name = info.get("txnId")
+        return name if isinstance(name, str) else None
     return None
 
 

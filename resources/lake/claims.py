@@ -18,7 +18,7 @@ from pipeline.claim import BatchSpan, Claim, Unclaimed
 from pipeline.errors import ForeignCommit
 from pipeline.lake_commit import structures_key, structures_of, structures_text
 from pipeline.schema.model import TableSchema
-from resources.lake.commits import commits_back
+from resources.lake.delta_log import commits_back
 from resources.lake.folders import delta_tables, move_folder
 from resources.lake.paths import LakePath
 from resources.lake.storage import (

@@ -17,6 +17,8 @@ from deltalake import DeltaTable, Schema
 
 from pipeline.errors import TableError
 from pipeline.schema.column_names import escaped, hidden, shown, unescaped
+from resources.lake.paths import LakePath
+from resources.lake.storage import delta_table, lake_errors
 
 VECTORS = "delta.enableDeletionVectors"
 """The property that every mirror has, and no changelog: it is "false" where a mirror was made for
@@ -43,6 +45,23 @@ def column_names(table: DeltaTable) -> dict[str, str]:
     """Names of the source's columns → those that the table has."""
     _, told = _SPELLINGS.get(table.metadata().configuration.get(VECTORS), _AS_IT_STANDS)
     return {told(field.name): field.name for field in table.schema().fields}
+
+
+def mirror_schema(path: LakePath, version: int) -> pa.Schema:
+    """The columns at a version, in the types of `pipeline.schema.types`."""
+    with lake_errors(path):
+        return schema_of(delta_table(path, version))
+
+
+def schema_of(table: DeltaTable) -> pa.Schema:
+    """The same of a table that is open."""
+    fields = pa.schema(table.schema().to_arrow())
+    names = {own: name for name, own in column_names(table).items()}
+    return pa.schema([(names[field.name], _plain_type(field.type)) for field in fields])
+
+
+def _plain_type(kind: pa.DataType) -> pa.DataType:
+    return pa.list_(_plain_type(kind.value_type)) if pa.types.is_list(kind) else kind
 
 
 def refuse_other_columns(table: DeltaTable, brought: pa.Schema, *, all_of_them: bool) -> None:

@@ -16,9 +16,9 @@ import pyarrow as pa
 from pipeline.changes.generations import SharedColumn, gathered, in_order
 from pipeline.changes.layout import changelog_path
 from pipeline.table import TableName
+from resources.lake.columns import mirror_schema
 from resources.lake.delta_log import newest_version
 from resources.lake.paths import LakePath
-from resources.lake.scan import mirror_schema
 from resources.lake.statement import quoted
 from resources.lake.storage import delta_table, lake_errors
 

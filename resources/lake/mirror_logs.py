@@ -17,12 +17,9 @@ from pipeline.keeping import Retention
 from pipeline.lake_commit import LakeCommit, LogAbove
 from pipeline.policies import Readers
 from pipeline.ports.mirrors import MirrorCommit, MirrorSize
-from resources.lake.checksums import configuration
-from resources.lake.columns import VECTORS
-from resources.lake.commits import commits_back, ends_at, look
-from resources.lake.delta_log import newest_version, recorded, table_id
+from resources.lake.columns import VECTORS, mirror_schema
+from resources.lake.delta_log import commits_back, ends_at, look, newest_version, recorded, table_id
 from resources.lake.paths import LakePath, ObjectPath
-from resources.lake.scan import mirror_schema
 from resources.lake.sizes import shown_by
 from resources.lake.storage import delta_table, mirror_errors
 from resources.lake.versions import lacking
@@ -54,8 +51,9 @@ class MirrorLogs:
 
     def retention(self, mirror: str) -> Retention | None:
         with self._about(mirror) as path:
-            version = newest_version(path)
-            return None if version is None else Retention.of(configuration(path, version))
+            if newest_version(path) is None:
+                return None
+            return Retention.of(delta_table(path).metadata().configuration)
 
     def made_for(self, mirror: str) -> Readers | None:
         with self._about(mirror) as path:

@@ -12,10 +12,11 @@ from deltalake import DeltaTable
 
 from pipeline.changes.strategy import Size, scale
 from pipeline.proof.sampling import ValueRange
+from resources.lake.columns import mirror_schema
 from resources.lake.java_errors import spark_errors
 from resources.lake.mirror_logs import MirrorLogs
 from resources.lake.paths import LakePath
-from resources.lake.scan import Nearness, mirror_schema, needs_spark, scanned, staged_rows
+from resources.lake.scan import Nearness, needs_spark, scanned, staged_rows
 from resources.lake.sessions import SparkSessions
 from resources.lake.sizes import size_of
 from resources.lake.staging import Staging

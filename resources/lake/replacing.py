@@ -15,6 +15,7 @@ from pipeline.changes.layout import DELETED_AT, changelog_names
 from pipeline.changes.widening import TypeChange, type_change
 from pipeline.ports.mirror_writes import Merge, MirrorTarget, Replace, StagedFiles
 from pipeline.schema.column_names import folded
+from resources.lake.columns import mirror_schema
 from resources.lake.counting import net_changes, with_changes
 from resources.lake.delta_log import newest_version
 from resources.lake.looking_up import looked_up
@@ -27,7 +28,6 @@ from resources.lake.parts import (
     rows_of,
 )
 from resources.lake.paths import LakePath
-from resources.lake.scan import mirror_schema
 from resources.lake.staging import Staging
 from resources.lake.statement import COMPLETE, literal, quoted, sql_type
 

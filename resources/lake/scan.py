@@ -15,7 +15,7 @@ from deltalake.exceptions import DeltaError
 
 from pipeline.proof.sampling import ValueRange
 from resources.lake.checksums import has_no_vectors
-from resources.lake.columns import column_names
+from resources.lake.columns import column_names, mirror_schema, schema_of
 from resources.lake.files import in_files
 from resources.lake.paths import LakePath
 from resources.lake.storage import delta_table, lake_errors
@@ -39,7 +39,7 @@ def scanned(
         own = column_names(table)
         names = ", ".join(_quoted(own[name]) for name in columns)
         condition = "" if near is None else f" where {_within(own[near.column], near.spans)}"
-        schema = _plain(table)
+        schema = schema_of(table)
         wanted = pa.schema([schema.field(name) for name in columns])
         if _widened(table):
             yield from in_files(path, table, wanted)
@@ -84,12 +84,6 @@ def _literal(value: int | str) -> str:
     return str(value) if isinstance(value, int) else "'" + value.replace("'", "''") + "'"
 
 
-def mirror_schema(path: LakePath, version: int) -> pa.Schema:
-    """The columns at a version, in the types of `pipeline.schema.types`."""
-    with lake_errors(path):
-        return _plain(delta_table(path, version))
-
-
 def needs_spark(path: LakePath, table: DeltaTable) -> bool:
     """Whether nobody but Spark reads its rows: some column was widened, now or earlier, and rows
     may be marked as deleted."""
@@ -118,13 +112,3 @@ def staged_rows(folder: str, columns: Sequence[str], schema: pa.Schema) -> Itera
         with lake_errors(path), pq.ParquetFile(path) as file:
             for batch in file.iter_batches():
                 yield batch.select(places).rename_columns(list(columns)).cast(wanted)
-
-
-def _plain(table: DeltaTable) -> pa.Schema:
-    fields = pa.schema(table.schema().to_arrow())
-    names = {own: name for name, own in column_names(table).items()}
-    return pa.schema([(names[field.name], _plain_type(field.type)) for field in fields])
-
-
-def _plain_type(kind: pa.DataType) -> pa.DataType:
-    return pa.list_(_plain_type(kind.value_type)) if pa.types.is_list(kind) else kind

@@ -35,9 +35,10 @@ from pipeline.ports.mirror_writes import (
     StagedFiles,
 )
 from pipeline.schema.column_names import folded
+from resources.lake.columns import mirror_schema
 from resources.lake.direct import takes_files
 from resources.lake.paths import LakePath
-from resources.lake.scan import mirror_schema, needs_spark, rows_at
+from resources.lake.scan import needs_spark, rows_at
 from resources.lake.storage import lake_errors
 
 Read: TypeAlias = Callable[[str], pa.Table]

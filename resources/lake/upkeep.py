@@ -28,8 +28,7 @@ from pipeline.upkeep.decide import StepKind, UpkeepStep
 from pipeline.upkeep.facts import MirrorFiles, Pile
 from resources.lake.altering import USER_METADATA
 from resources.lake.checksums import deleted_rows
-from resources.lake.commits import read_commit
-from resources.lake.delta_log import newest_version
+from resources.lake.delta_log import newest_version, read_commit
 from resources.lake.folders import files_below
 from resources.lake.java_errors import spark_errors
 from resources.lake.paths import LakePath, ObjectPath

@@ -14,10 +14,10 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from pipeline.errors import ConfigurationError, LakeUnavailable, VersionGone
-from resources.lake.commits import read_commit
-from resources.lake.delta_log import newest_version
+from resources.lake.columns import mirror_schema
+from resources.lake.delta_log import newest_version, read_commit
 from resources.lake.paths import LakePath
-from resources.lake.scan import mirror_schema, needs_spark, scanned
+from resources.lake.scan import needs_spark, scanned
 from resources.lake.storage import delta_table, first_line, lake_errors, missing_files
 
 if TYPE_CHECKING:

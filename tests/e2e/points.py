@@ -39,7 +39,7 @@ class Point(StrEnum):
     # What it writes to changelogs.
     CHANGES_PUBLISHED = "resources.lake.changelog:DeltaChangelog.publish"
     CHANGELOG_COMMITTED = "resources.lake.changelog:commit_files"
-    CHANGELOG_WIDENED = "resources.lake.changelog_commits:_add_columns"
+    CHANGELOG_WIDENED = "resources.lake.changelog:_add_columns"
     CHANGELOG_RESTATED = "resources.lake.changelog:DeltaChangelog.restate"
     CHANGES_REVISED = "resources.lake.changelog:DeltaChangelog.revise"
 

@@ -25,7 +25,7 @@ from pipeline.table_state import TableCondition, TableState
 from resources.lake import delta_log
 from resources.lake.changelog import DeltaChangelog
 from resources.lake.claims import FileClaims
-from resources.lake.commits import look
+from resources.lake.delta_log import look
 from resources.lake.log_store import CLASS, SETTING
 from resources.lake.mirror import SparkMirrors
 from resources.lake.pin import Head
@@ -161,21 +161,21 @@ def test_a_look_reads_what_came_since_then(
         txn = {"txn": {"appId": "lockstep/a", "version": version * 2}}
         (log / f"{version:020d}.json").write_text(json.dumps(txn) + "\n")
     (log / "_last_checkpoint").write_text('{"version": 2990, "size": 1}')
-    reads: list[Path] = []
-    parse = delta_log._transaction
+    reads: list[int] = []
+    read = delta_log.read_commit
 
-    def counted(commit: Path, app_id: str) -> Any:
-        reads.append(commit)
-        return parse(commit, app_id)
+    def counted(table: Path, version: int, *kinds: str) -> Any:
+        reads.append(version)
+        return read(table, version, *kinds)
 
     def nobody(_: Path) -> list[int]:
         raise AssertionError("the folder was listed")
 
-    monkeypatch.setattr(delta_log, "_transaction", counted)
+    monkeypatch.setattr(delta_log, "read_commit", counted)
     monkeypatch.setattr(delta_log, "_versions", nobody)
     assert delta_log.newest_version(path) == 2999
     assert delta_log.recorded(path, "lockstep/a", 2999 * 2 + 1) is None
-    assert len(reads) == 1
+    assert reads == [2999]
     assert len(look(path, 2997).commits) == 2
 
 

@@ -34,8 +34,8 @@ from pipeline.table_state import OrderKind, TableCondition, TableState
 from resources.lake import delta_log
 from resources.lake.changelog import DeltaChangelog
 from resources.lake.claims import FileClaims
-from resources.lake.commits import commits_back
-from resources.lake.scan import mirror_schema
+from resources.lake.columns import mirror_schema
+from resources.lake.delta_log import commits_back
 from resources.lake.segments import ParquetSegments
 from resources.lake.session import SparkProcess
 from resources.lake.storage import sha256_of

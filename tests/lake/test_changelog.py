@@ -15,7 +15,7 @@ from deltalake import DeltaTable, Schema
 from pipeline.errors import CommitConflict, ForeignCommit, SegmentsLost, TableError
 from pipeline.ports.changelog import Published
 from pipeline.segment import SegmentFile
-from resources.lake import changelog, changelog_commits
+from resources.lake import changelog
 from tests.lake.conftest import Lake
 from tests.lake.made import PEOPLE, changes
 
@@ -111,10 +111,10 @@ def test_other_columns_quarantine_the_table(disk: Lake) -> None:
 @pytest.mark.parametrize(
     ("place", "exists"),
     [
-        ("changelog.commit_files", False),
-        ("changelog.commit_files", True),
-        ("changelog_commits._add_columns", True),
-        ("changelog_commits.refuse_other_columns", True),
+        ("commit_files", False),
+        ("commit_files", True),
+        ("_add_columns", True),
+        ("refuse_other_columns", True),
     ],
 )
 def test_a_batch_that_comes_late_is_not_added_again(
@@ -126,22 +126,40 @@ def test_a_batch_that_comes_late_is_not_added_again(
     if exists:
         published(disk, 3, changes(PEOPLE, [{"id": 1}]))
     files = segment(disk, 4, changes(wider, [{"id": 2}], first=2))
-    module, _, name = place.partition(".")
-    there = {"changelog": changelog, "changelog_commits": changelog_commits}[module]
-    original = getattr(there, name)
+    original = getattr(changelog, place)
     slept: list[Published] = []
 
     def sleeper(*args: Any, **options: Any) -> Any:
-        monkeypatch.setattr(there, name, original)
+        monkeypatch.setattr(changelog, place, original)
         slept.append(published(disk, 4, changes(wider, []), files))
         published(disk, 5, changes(wider, [{"id": 3}], first=3))
         return original(*args, **options)
 
-    monkeypatch.setattr(there, name, sleeper)
+    monkeypatch.setattr(changelog, place, sleeper)
     late = published(disk, 4, changes(wider, []), files)
     assert [late] == [Published(one.delta_version, skipped=True) for one in slept]
     rows = DeltaTable(folder / FOLDER).to_pyarrow_table(columns=["id"])["id"].to_pylist()
     assert sorted(rows) == ([1, 2, 3] if exists else [2, 3])
+
+
+@pytest.mark.parametrize("exists", [False, True])
+def test_a_batch_has_the_version_of_its_own_commit(
+    disk: Lake, monkeypatch: pytest.MonkeyPatch, exists: bool
+) -> None:
+    """Also where somebody else's commit is behind it before anybody asks."""
+    if exists:
+        published(disk, 3, changes(PEOPLE, [{"id": 1}]))
+    original = changelog.commit_files
+
+    def overtaken(*args: Any, **options: Any) -> Any:
+        monkeypatch.setattr(changelog, "commit_files", original)
+        made = original(*args, **options)
+        published(disk, 5, changes(PEOPLE, [{"id": 3}], first=3))
+        return made
+
+    monkeypatch.setattr(changelog, "commit_files", overtaken)
+    found = published(disk, 4, changes(PEOPLE, [{"id": 2}], first=2))
+    assert found == Published(1 if exists else 0, skipped=False)
 
 
 def test_of_many_that_publish_one_batch_one_does(disk: Lake, folder: Path) -> None:

@@ -15,7 +15,7 @@ import pytest
 from pyspark.errors import PySparkException
 
 from pipeline.errors import ConfigurationError, LakeUnavailable
-from resources.lake.delta_log import newest_version, transactions
+from resources.lake.delta_log import commits_back, newest_version
 from resources.lake.fit import missing, require_fit
 from resources.lake.remote import RemoteSpark
 from resources.lake.server import SparkServer, server_of
@@ -195,7 +195,7 @@ def test_what_a_dead_client_asked_for_is_committed_once_or_never(
     lake.mirrors.write(a_write(lake.mirrors, 3, "merge", [update(id=1, name="newest")]))
     mirror = tmp_path / "lake" / MIRROR
     assert content(lake.mirrors, MIRROR, PEOPLE, 2) == [{"id": 1, "name": "newest"}]
-    assert [one.txn_version for one in transactions(mirror, f"app/{MIRROR}")] == [3, 2, 1]
+    assert [one.transactions[f"app/{MIRROR}"] for one in commits_back(mirror)] == [3, 2, 1]
     assert newest_version(mirror) == 2
 
 

@@ -14,7 +14,7 @@ from pipeline.changes.strategy import Scale
 from pipeline.errors import CommitConflict
 from pipeline.ports.mirror_writes import FoldedChanges, MirrorWrite, Replace
 from pipeline.ports.mirrors import MirrorCommit
-from resources.lake.delta_log import transactions
+from resources.lake.delta_log import commits_back
 from resources.lake.mirror import SparkMirrors
 from resources.lake.pin import Head
 from resources.lake.session import SparkProcess
@@ -120,8 +120,5 @@ def test_the_same_write_by_two_at_once_is_one_commit(
     assert first == second
     assert disk.mirrors.version(MIRROR) == first.delta_version == (1 if exists else 0)
     assert content(disk.mirrors, MIRROR, PEOPLE, first.delta_version) == _shown(mode, exists=exists)
-    found = [
-        transaction.txn_version
-        for transaction in transactions(folder / MIRROR, write.target.app_id)
-    ]
+    found = [commit.transactions[write.target.app_id] for commit in commits_back(folder / MIRROR)]
     assert found == ([2, 1] if exists else [2])
