@@ -60,20 +60,18 @@ class RunEvents:
             self._send("ABORT", run=run, why=_DEAD)
 
     def taken_over(self, before: LeaseView | None) -> None:
-        """The run that had the lease before was killed, and is none of Dagster's, which finds its
-        own dead runs itself."""
-        if before is None or before.live or before.ended or before.in_dagster:
-            return
-        if before.dagster_run is not None:
-            self.dead([before.dagster_run])
+        """Tell the end of the run before, if it was killed or hung."""
+        self.dead(died_elsewhere(before))
 
     def close(self) -> None:
         """What was not sent is told of."""
         self._sending.close()
 
-    def end(self, work: Callable[[], Workplace]) -> None:
-        """All that will happen has; `work` is for looking."""
-        ended = outcome(self._record)
+    def end(self, work: Callable[[], Workplace], *, found_dead: bool) -> None:
+        """All that will happen has; `work` is for looking. `found_dead`: if this run lost the
+        source, the run that has it now or a sensor tells its end."""
+        lost = found_dead and isinstance(self._record.error, LeaseLost)
+        ended = None if lost else outcome(self._record)
         if ended is not None:
             self._start()
             news = _NOTHING
@@ -127,6 +125,13 @@ class RunEvents:
             return Moment(place, run or self._run, at)
 
         return moment
+
+
+def died_elsewhere(before: LeaseView | None) -> list[str]:
+    """The run before, if it was killed or hung and is not Dagster's, which finds its own itself."""
+    if before is None or before.ended or before.in_dagster or before.dagster_run is None:
+        return []
+    return [before.dagster_run]
 
 
 def tell_of_dead(

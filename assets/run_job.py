@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import dagster as dg
 
@@ -24,6 +23,7 @@ from assets.failures import failure
 from assets.hints import evaluated
 from assets.names import SOURCE_TAG, UNTIL_TAG, WAITS_TAG, is_own_job, job_name
 from assets.progress import LoggedProgress
+from assets.run_events import RunEvents, died_elsewhere, tell_of_dead
 from assets.runs import RunSessions
 from assets.sensors.schedules import OpenSite
 from pipeline.decisions import Lease, LeaseView
@@ -32,9 +32,6 @@ from pipeline.places import Place, parse_end
 from pipeline.runs.run import RunRecord, RunSession
 from resources.config import Settings
 from resources.full_disk import disk_full
-
-if TYPE_CHECKING:
-    from assets.run_events import RunEvents
 
 
 def run_job(settings: Settings, source: str) -> dg.UnresolvedAssetJobDefinition:
@@ -69,9 +66,11 @@ def sessions_resource(
             found = take_over(instance, lease, before, datetime.now(UTC))
             for dead in found:
                 progress.note(f"Run {dead} had died; it is reported as failed.")
+            gone = [*own_runs(instance, lease.source, found), *died_elsewhere(before)]
             if lease.source in told:
-                told[lease.source].dead(own_runs(instance, lease.source, found))
-                told[lease.source].taken_over(before)
+                told[lease.source].dead(gone)
+            else:
+                of_others.setdefault(lease.source, []).extend(gone)
 
         def on_wait() -> None:
             instance.add_run_tags(run.run_id, {WAITS_TAG: datetime.now(UTC).isoformat()})
@@ -83,8 +82,6 @@ def sessions_resource(
         def events_of(kept: RunRecord) -> Callable[[], None]:
             if settings.lineage is None or run.job_name != job_name(kept.source):
                 return lambda: None
-            from assets.run_events import RunEvents  # few projects have a backend
-
             try:
                 events = RunEvents(settings, kept, run.run_id, progress.note)
             except LockstepError as error:
@@ -113,14 +110,20 @@ def sessions_resource(
             )
 
         told: dict[str, RunEvents] = {}
+        of_others: dict[str, list[str]] = {}
         with open_site() as adapters:
             opened = RunSessions(make)
             try:
                 yield opened
             finally:
                 opened.close()
+                shown = instance.get_run_by_id(run.run_id)
+                reported = shown is not None and shown.is_finished
                 for source, events in told.items():
-                    events.end(partial(adapters.workplace, source, progress))
+                    work = partial(adapters.workplace, source, progress)
+                    events.end(work, found_dead=reported)
+                for source, gone in of_others.items():
+                    tell_of_dead(settings, source, gone, progress.note)
 
     return sessions
 

@@ -97,7 +97,7 @@ def run_source(
         _note(settings, record, site, run_id, progress)
     finally:
         if events is not None:
-            events.end(partial(site.workplace, source, progress))
+            events.end(partial(site.workplace, source, progress), found_dead=True)
     return record
 
 

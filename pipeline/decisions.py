@@ -127,7 +127,8 @@ class Lease:
 class LeaseView:
     """What others see of a lease: who, since when, whether its lock is held now, and the
     holder's last sign of life. `in_dagster`: Dagster records what is done under it; `ended`: it was
-    given back, so that its holder was not killed."""
+    given back. A lease that is neither live nor ended belonged to a process that was killed, or
+    hung and was taken over."""
 
     json_keys: ClassVar = ("holder", "dagster_run", "taken_at", "beat_at")
 
@@ -139,3 +140,15 @@ class LeaseView:
     beat_at: datetime | None = None
     in_dagster: bool = False
     ended: bool = False
+
+    def died(self) -> Decision:
+        """How the run of this lease ended, as the run after it records that: it cannot say so
+        itself."""
+        return Decision(
+            AttemptOutcome.FAILED.value,
+            "run-died",
+            f"the run of {self.holder}, since {self.taken_at:%Y-%m-%d %H:%M:%S} UTC, never gave "
+            "the source back: it was killed, or it hung and was taken over",
+            {"run": self.dagster_run},
+            recovery=Recovery.RETRY,
+        )

@@ -40,6 +40,10 @@ class Leases(Protocol):
     def lease(self, source: str) -> LeaseView | None:
         """The newest lease of a source, whoever holds it; None before the first."""
 
+    def run_before(self, lease: Lease) -> LeaseView | None:
+        """The newest lease of a run among those before this one, so that it is not live. Commands
+        that are no runs may have held the source in between."""
+
     # -- processes at a server of Spark --------------------------------------------------------
 
     def spark_clients(self, source: str) -> list[UUID]:

@@ -100,8 +100,8 @@ class RunSession:
 
     `run_id` names the run in the ledger; `in_dagster`: Dagster gave it that id, and shows it.
     `refusal` turns an error that is no defect of Lockstep, such as a full disk, into a refusal.
-    `on_lease` is called with each new lease and the one before it, `on_wait` while another's is
-    waited for, `on_captured` when the record has what was captured, `on_release` with a lease
+    `on_lease` is called with each new lease and that of the run before, `on_wait` while another's
+    is waited for, `on_captured` when the record has what was captured, `on_release` with a lease
     before it is given back: where steps are processes, the next one takes another. `pause` waits
     seconds. `until`: where the run ends, if not at the log's head.
     """
@@ -209,11 +209,13 @@ class RunSession:
     def _locked(self, patient: bool) -> tuple[Workplace, Lease]:
         if self._place is None:
             work = self._make_workplace()
-            before = work.ledger.lease(self.source)
             lease = self._take(work.ledger, patient)
             held = partial(work.ledger.require_not_lost, lease)
             work = replace(work, progress=_WhileHeld(work.progress, held))
             self._place = (work, lease)
+            before = work.ledger.run_before(lease)
+            if before is not None and not before.ended and before.dagster_run != self.run_id:
+                work.ledger.decide(lease, before.died())
             self.on_lease(lease, before)
         return self._place
 

@@ -70,6 +70,10 @@ class PostgresLeases(Books):
         row = self._first("lease", source=source, namespace=LOCK_NAMESPACE)
         return None if row is None else LeaseView(**row)
 
+    def run_before(self, lease: Lease) -> LeaseView | None:
+        row = self._first("run_before", source=lease.source, token=lease.token)
+        return None if row is None else LeaseView(**row)
+
     def require_held(self, lease: Lease) -> None:
         with self._step(lease):
             pass

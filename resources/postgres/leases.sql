@@ -22,13 +22,15 @@ insert into lockstep.leases (source, token, holder, dagster_run, in_dagster, bac
 select name, token, %(holder)s, %(dagster_run)s, %(in_dagster)s, pg_backend_pid() from taken
 returning token
 
+-- A lease that was taken over meanwhile is not the holder's to give back.
 -- name: end_lease
-update lockstep.sources set ended_token = token
-where name = %(source)s and token = %(token)s
+update lockstep.leases l set ended_at = clock_timestamp()
+from lockstep.sources s
+where s.name = %(source)s and s.token = %(token)s and (l.source, l.token) = (s.name, s.token)
 
 -- name: lease
 select l.token, l.holder, l.dagster_run, l.in_dagster, l.taken_at, s.beat_at,
-    s.ended_token is not distinct from l.token as ended, exists (
+    l.ended_at is not null as ended, exists (
     select from pg_locks k
     where k.locktype = 'advisory' and k.granted and k.objsubid = 2
       and k.database = (select oid from pg_database where datname = current_database())
@@ -38,6 +40,14 @@ select l.token, l.holder, l.dagster_run, l.in_dagster, l.taken_at, s.beat_at,
 from lockstep.sources s
 join lockstep.leases l on l.source = s.name and l.token = s.token
 where s.name = %(source)s
+
+-- The newest lease of a run before this one, which nobody holds any more.
+-- name: run_before
+select l.token, l.holder, l.dagster_run, l.in_dagster, l.taken_at, null as beat_at,
+    l.ended_at is not null as ended, false as live
+from lockstep.leases l
+where l.source = %(source)s and l.token < %(token)s and l.dagster_run is not null
+order by l.token desc limit 1
 
 -- name: fence
 select token from lockstep.sources where name = %(source)s for no key update

@@ -16,9 +16,9 @@ where l.source = %(source)s and l.token > %(after)s and l.token <= %(through)s
 select distinct on (w.database collate "C", w.name collate "C") w.*,
     min(w.first_batch) over (partition by w.database, w.name) as since
 from lockstep.writes w
-join lockstep.leases l on (l.source, l.token) = (w.source, w.token)
-where w.source = %(source)s and w.token > %(after)s and w.token <= %(through)s
-  and not l.in_dagster and w.settled_at is not null
+join lockstep.leases l on (l.source, l.token) = (w.source, w.settled_token)
+where w.source = %(source)s and w.settled_token > %(after)s and w.settled_token <= %(through)s
+  and not l.in_dagster
   and (w.database collate "C", w.name collate "C") > (%(database)s, %(name)s)
 order by w.database collate "C", w.name collate "C", w.id desc
 limit %(most)s

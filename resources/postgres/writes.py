@@ -80,7 +80,7 @@ class PostgresWrites(Books):
         }
         with self._step(lease) as step:
             told = {"delta_version": delta_version, "reason": reason, "table_id": table_id}
-            if step.run("settle", **values, **told) == 0:
+            if step.run("settle", token=lease.token, **values, **told) == 0:
                 step.must("intent_exists", "writes_known", **values)
                 return
             if shows is not None:

@@ -31,8 +31,8 @@ returning *
 
 -- name: settle
 update lockstep.writes w set
-    delta_version = %(delta_version)s, settled_at = clock_timestamp(), reason = %(reason)s,
-    table_id = %(table_id)s, mirror = (
+    delta_version = %(delta_version)s, settled_at = clock_timestamp(),
+    settled_token = %(token)s, reason = %(reason)s, table_id = %(table_id)s, mirror = (
         select t.mirror from lockstep.table_states t
         where (t.source, t.database, t.name) = (w.source, w.database, w.name))
 where source = %(source)s and id = %(id)s and app_id = %(app_id)s and txn_version = %(txn_version)s

@@ -2,6 +2,8 @@
 
     python -m tests.e2e.killer POINT before|soon|after|asleep|stopped N -- run
 
+`dagster` instead of a command is a run that is Dagster's (`tests.e2e.dagster_run`).
+
 `tests.e2e.points` lists the points. Before the process kills itself it writes where it is into the
 file `KILLED` of its folder: one that ended by SIGKILL without that was killed by somebody else.
 
@@ -21,6 +23,9 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
+
+from tests.e2e import dagster_run
+from tests.e2e.dagster_run import DAGSTER
 
 KILLED: Final = ".killed"
 
@@ -64,10 +69,12 @@ def arm(target: str, when: str, nth: int) -> None:
 
 
 def main() -> int:
-    """Arm, then hand over to the command line."""
+    """Arm, then hand over to the command line or to Dagster."""
     target, when, nth, divider, *arguments = sys.argv[1:]
     assert divider == "--"
     arm(target, when, int(nth))
+    if arguments == [DAGSTER]:
+        return dagster_run.main()
     cli = importlib.import_module("lockstep.cli")
     result: int = cli.main(arguments)
     return result

@@ -78,9 +78,10 @@ def asleep_in_java(project: Project, store: Path, commit: str) -> Iterator[Hangi
             hanging.wake()
 
 
-def taking_over(project: Project) -> None:
-    """`lockstep run`, which takes a holder that is silent for a moment for one that hangs."""
-    with project.start("tests.e2e.impatient", "run") as process:
+def taking_over(project: Project, command: str = "run") -> None:
+    """`lockstep run`, or Dagster's run, which takes a holder that is silent for a moment for one
+    that hangs."""
+    with project.start("tests.e2e.impatient", command) as process:
         said = process.communicate(TIMEOUT)[1]
     assert process.returncode == 0, said
 

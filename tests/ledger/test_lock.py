@@ -40,6 +40,25 @@ def test_others_see_a_lease_and_whether_it_is_live(stand: Stand, source: str) ->
     assert left == replace(expected, live=False, ended=True)
 
 
+def test_how_the_run_before_ended_is_known(stand: Stand, source: str) -> None:
+    """Whether it gave its lease back, also once a command that is no run held the source."""
+    with stand.ledger.lock(source, "first", "run-1") as first:
+        assert stand.ledger.run_before(first) is None
+    with stand.other.lock(source, "killed", "run-2") as killed:
+        before = stand.other.run_before(killed)
+        stand.lose_lock(source)
+    with stand.ledger.lock(source, "a command", None):
+        pass
+    with stand.ledger.lock(source, "third", "run-3") as third:
+        then = stand.ledger.run_before(third)
+    assert before is not None
+    assert then is not None
+    assert [(one.dagster_run, one.ended, one.live) for one in (before, then)] == [
+        ("run-1", True, False),
+        ("run-2", False, False),
+    ]
+
+
 def test_a_held_source_is_busy_at_once(stand: Stand, source: str) -> None:
     """The refusal names who holds the source, its run, and since when."""
     with stand.ledger.lock(source, "the holder", "run-1"):

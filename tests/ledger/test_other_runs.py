@@ -5,12 +5,13 @@ from __future__ import annotations
 from pipeline.ports.ledger import Ledger
 from pipeline.ports.other_runs import RunsElsewhere
 from pipeline.table import TableName
-from tests.ledger.made import ORDERS, STOCK, first_captured, merged, next_captured
+from tests.ledger.made import ORDERS, STOCK, first_captured, intended, merged, next_captured
 
 
 def test_what_others_did_is_told_by_the_leases_of_a_span(ledger: Ledger, source: str) -> None:
     """Runs, their batches, and each table once with its last write; nothing of what Dagster
-    records, and commands are no runs, though they write."""
+    records, and commands are no runs, though they write. A write counts for the lease under which
+    it was settled, whoever began it."""
     with ledger.lock(source, "a run", "run-1") as lease:
         one = first_captured(ledger, lease, ORDERS, STOCK).id
         merged(ledger, lease, STOCK, one, one, 0)
@@ -19,8 +20,9 @@ def test_what_others_did_is_told_by_the_leases_of_a_span(ledger: Ledger, source:
         two = next_captured(ledger, lease, ORDERS, STOCK).id
     with ledger.lock(source, "a command", None) as lease:
         merged(ledger, lease, STOCK, two, two, 1)
+        left = intended(ledger, lease, ORDERS, two, two)
     with ledger.lock(source, "a run", "run-4") as lease:
-        merged(ledger, lease, ORDERS, two, two, 1)
+        ledger.settle(lease, left, 1)
 
     def written(after: int, through: int, **more: TableName) -> list[tuple[TableName, int, int]]:
         found = ledger.written_elsewhere(source, after, through, more.get("beyond"), 9)

@@ -7,8 +7,6 @@
 update lockstep.sources set token = token - 1 where name = %(s)s
 -- rule: sources_token_counts
 insert into lockstep.sources (name, token) values ('new', -1)
--- rule: sources_ended_token_counts
-update lockstep.sources set ended_token = token + 1 where name = %(s)s
 -- rule: sources_lock_key
 insert into lockstep.sources (name, lock_key) overriding system value
 select 'new', lock_key from lockstep.sources where name = %(s)s
@@ -20,6 +18,9 @@ insert into lockstep.leases values ('nobody', 1, 'x', null, 1)
 insert into lockstep.leases values (%(s)s, 0, 'x', null, 1)
 -- rule: leases_stay
 update lockstep.leases set holder = 'x' where source = %(s)s
+-- rule: leases_end_before_the_next
+insert into lockstep.leases values (%(s)s, 2, 'x', null, 1), (%(s)s, 3, 'x', null, 1);
+update lockstep.leases set ended_at = now() where source = %(s)s and token = 2
 -- rule: decisions_stay
 delete from lockstep.decisions where source = %(s)s
 -- rule: decisions_lease
@@ -673,6 +674,9 @@ update lockstep.table_states set
     event = pg_temp.told(source, null)
 where source = %(s)s;
 select pg_temp.intend(%(s)s, 1, 'orders', 'new', %(c)s, %(c)s)
+-- rule: writes_settled_lease
+update lockstep.writes set delta_version = 9, settled_at = now(), settled_token = 99
+where source = %(s)s and settled_at is null
 -- rule: writes_lease
 select pg_temp.intend(%(s)s, 99, 'orders', 'new', %(c)s, %(c)s)
 -- rule: writes_table
@@ -685,14 +689,14 @@ select pg_temp.intend(%(s)s, 1, 'orders', 'new', %(c)s, 9999999)
 select pg_temp.intend(%(s)s, 1, 'orders', 'new', %(c)s, 0)
 -- rule: writes_intent_first
 insert into lockstep.writes (source, token, database, name, app_id, first_batch, last_batch, step,
-                             delta_version, settled_at)
-values (%(s)s, 1, 'shop', 'orders', 'new', %(c)s, %(c)s, 'merge', 1, now())
+                             delta_version, settled_at, settled_token)
+values (%(s)s, 1, 'shop', 'orders', 'new', %(c)s, %(c)s, 'merge', 1, now(), 1)
 -- rule: writes_settled_whole
 update lockstep.writes set delta_version = 9 where source = %(s)s and settled_at is null
 -- rule: writes_mirror_settled
 update lockstep.writes set mirror = 's/shop/orders' where source = %(s)s and settled_at is null
 -- rule: writes_table_id_of_mirror
-update lockstep.writes set delta_version = 9, settled_at = now(), table_id = 'x'
+update lockstep.writes set delta_version = 9, settled_at = now(), settled_token = token, table_id = 'x'
 where source = %(s)s and settled_at is null
 -- rule: writes_transaction_once
 insert into lockstep.writes (source, token, database, name, app_id, txn_version, first_batch,
@@ -704,21 +708,21 @@ update lockstep.writes set last_batch = 0 where source = %(s)s
 -- rule: writes_settled_once
 update lockstep.writes set delta_version = 99 where source = %(s)s and settled_at is not null
 -- rule: writes_given_up_or_settled
-update lockstep.writes set delta_version = 99, settled_at = now(), given_up_at = now()
+update lockstep.writes set delta_version = 99, settled_at = now(), settled_token = token, given_up_at = now()
 where source = %(s)s and settled_at is null
 -- rule: writes_given_up_once
 update lockstep.writes set given_up_at = now() where source = %(s)s and settled_at is null;
 update lockstep.writes set given_up_at = null where source = %(s)s and given_up_at is not null
 -- rule: writes_delta_version_ascends
-update lockstep.writes set delta_version = 3, settled_at = now()
+update lockstep.writes set delta_version = 3, settled_at = now(), settled_token = token
 where source = %(s)s and settled_at is null
 -- rule: writes_delta_version_counts
 alter table lockstep.writes disable trigger writes_move;
-update lockstep.writes set delta_version = -1, settled_at = now()
+update lockstep.writes set delta_version = -1, settled_at = now(), settled_token = token
 where source = %(s)s and settled_at is null
 -- rule: writes_delta_version_once
 alter table lockstep.writes disable trigger writes_move;
-update lockstep.writes set delta_version = 3, settled_at = now()
+update lockstep.writes set delta_version = 3, settled_at = now(), settled_token = token
 where source = %(s)s and settled_at is null
 -- rule: writes_stay
 delete from lockstep.writes where source = %(s)s

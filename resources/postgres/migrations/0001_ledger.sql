@@ -63,16 +63,13 @@ create trigger ledger_stays before update or delete on lockstep.ledger
 -- that a holder takes; `token` is that of the newest lease and never falls, so that a holder which
 -- was taken over is refused whatever it still writes. `beat_at` is the holder's last sign of life.
 -- `gtids_off_at`: a GTID set captured before this moment is not resumed by, for GTIDs were off then.
--- `ended_token` is that of the last lease that was given back: the holder of one that was not, and
--- is not held, was killed.
 create table lockstep.sources (
     name text not null constraint sources_pk primary key,
     lock_key integer not null generated always as identity constraint sources_lock_key unique,
     token bigint not null default 0 constraint sources_token_counts check (token >= 0),
     first_seen timestamptz not null default now(),
     beat_at timestamptz,
-    gtids_off_at timestamptz,
-    ended_token bigint constraint sources_ended_token_counts check (ended_token between 1 and token)
+    gtids_off_at timestamptz
 );
 
 create function lockstep.sources_move() returns trigger language plpgsql as $$
@@ -90,7 +87,8 @@ create trigger sources_move before update on lockstep.sources
 -- A lease: one process was the only one that may write for a source. A row of another table that
 -- has a token was written under that lease. `dagster_run` is the id of the run, if it was one;
 -- `in_dagster`: Dagster gave it that id, and records what was done. What other runs did, such as one
--- that a timer started, Dagster asks the ledger for.
+-- that a timer started, Dagster asks the ledger for. `ended_at`: when it was given back. A lease that
+-- never was, and is not held, belonged to a process that was killed, or hung and was taken over.
 create table lockstep.leases (
     source text not null constraint leases_source references lockstep.sources,
     token bigint not null constraint leases_token_counts check (token > 0),
@@ -99,10 +97,28 @@ create table lockstep.leases (
     backend_pid integer not null,
     taken_at timestamptz not null default clock_timestamp(),
     in_dagster boolean not null default false,
+    ended_at timestamptz,
     constraint leases_pk primary key (source, token)
 );
 
-create trigger leases_stay before update or delete on lockstep.leases
+create function lockstep.leases_end() returns trigger language plpgsql as $$
+begin
+    if (new.source, new.token, new.holder, new.dagster_run, new.backend_pid, new.taken_at, new.in_dagster)
+        is distinct from
+       (old.source, old.token, old.holder, old.dagster_run, old.backend_pid, old.taken_at, old.in_dagster)
+       or old.ended_at is not null then
+        perform lockstep.refuse('leases_stay', 'a lease stays as it was taken, and ends once');
+    end if;
+    if exists (select from lockstep.leases l where l.source = new.source and l.token > new.token) then
+        perform lockstep.refuse('leases_end_before_the_next', 'a lease that was taken over is not given back');
+    end if;
+    return new;
+end
+$$;
+
+create trigger leases_end before update on lockstep.leases
+    for each row execute function lockstep.leases_end();
+create trigger leases_stay before delete on lockstep.leases
     for each row execute function lockstep.stays('leases_stay');
 
 -- A Spark Connect client whose statements may still be running at the server. Whoever takes the
@@ -1528,7 +1544,7 @@ create table lockstep.load_files (
 -- A write of a mirror: an intent before anything is written, settled once its Delta version is in
 -- the lake, or given up if it was refused and nothing of it is there. An intent that a dead run left
 -- is found in the lake by its Delta transaction (`app_id`, `txn_version`), so no batch is merged
--- twice. `mirror` and `table_id` say where it went and which Delta table that was: another one in
+-- twice; `settled_token` is the lease of the run that found it. `mirror` and `table_id` say where it went and which Delta table that was: another one in
 -- the same folder begins at version 0 again.
 create sequence lockstep.txn_versions;
 
@@ -1546,6 +1562,7 @@ create table lockstep.writes (
     intended_at timestamptz not null default clock_timestamp(),
     delta_version bigint constraint writes_delta_version_counts check (delta_version >= 0),
     settled_at timestamptz,
+    settled_token bigint,
     given_up_at timestamptz,
     reason text,
     mirror text,
@@ -1553,11 +1570,12 @@ create table lockstep.writes (
     constraint writes_transaction_once unique (app_id, txn_version),
     constraint writes_delta_version_once unique (app_id, delta_version),
     constraint writes_lease foreign key (source, token) references lockstep.leases (source, token),
+    constraint writes_settled_lease foreign key (source, settled_token) references lockstep.leases (source, token),
     constraint writes_table foreign key (source, database, name) references lockstep.table_states,
     constraint writes_first_batch foreign key (source, first_batch) references lockstep.batches (source, id),
     constraint writes_last_batch foreign key (source, last_batch) references lockstep.batches (source, id),
     constraint writes_batches_ascend check (first_batch <= last_batch),
-    constraint writes_settled_whole check ((delta_version is null) = (settled_at is null)),
+    constraint writes_settled_whole check (num_nonnulls(delta_version, settled_at, settled_token) in (0, 3)),
     constraint writes_given_up_or_settled check (settled_at is null or given_up_at is null),
     constraint writes_reason_settled check (reason is null or settled_at is not null),
     constraint writes_mirror_settled check (mirror is null or settled_at is not null),
@@ -1571,6 +1589,7 @@ create index writes_of_table on lockstep.writes (source, database, name, last_ba
 create index writes_by_first on lockstep.writes (source, first_batch);
 create index writes_by_last on lockstep.writes (source, last_batch);
 create index writes_by_token on lockstep.writes (source, token);
+create index writes_by_settled_token on lockstep.writes (source, settled_token);
 
 -- A write merges captured batches, or later ones that its table's mirror lacks, of a table that is
 -- not set aside, and no batch twice. A replay writes what acknowledged batches brought once more, as
@@ -2150,7 +2169,8 @@ create view lockstep.lease_uses as
     union all select source, token from lockstep.table_life
     union all select source, token from lockstep.table_orders
     union all select source, token from lockstep.upkept
-    union all select source, token from lockstep.writes;
+    union all select source, token from lockstep.writes
+    union all select source, settled_token from lockstep.writes;
 
 -- Rows go only by the functions below, in slices that are each a transaction, and only once the
 -- files that they are about were deleted.
