@@ -18,6 +18,7 @@ from pipeline.shown import shown
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from pipeline.errors import LockstepError
     from pipeline.runs.context import Progress, Workplace
     from resources.adapters import Adapters
     from resources.config import Settings, SourceSettings
@@ -111,6 +112,11 @@ class CommandContext:
         self.log.tell("warning", sentence)
         if not self.log.instead:
             self.console.print(shown(sentence, keep="\n\t"), markup=False)
+
+    def refused(self, source: str, error: LockstepError) -> tuple[int, dict[str, Any]]:
+        """Tell a person of a refusal of one source; its exit code, and what `--json` says of it."""
+        self.note(f"{source}: {error.message}\nhint: {error.hint}")
+        return error.recovery.exit_code, {"error": error}
 
     @contextmanager
     def watch(self, source: str) -> Iterator[Progress]:

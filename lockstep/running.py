@@ -1,14 +1,16 @@
-"""Bounded runs of sources in this process, and what a person reads about them.
+"""Bounded runs of sources in this process, and what is told of them.
 
 Belongs here: what `lockstep run` shares with commands that begin runs: the session of a run, its
-page, its OpenLineage events. Does not: the run itself (`pipeline.runs.run`), the choice of sources
-(`lockstep.commands`). Dagster's sensor asks the ledger for these runs.
+page, its OpenLineage events; what people read of it and what `--json` says. Does not: the run
+itself (`pipeline.runs.run`), the choice of sources (`lockstep.commands`). Dagster's sensor asks the
+ledger for these runs.
 """
 
 from __future__ import annotations
 
 import tempfile
 import time
+from collections import Counter
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,17 +19,30 @@ from uuid import uuid4
 from lockstep import exits
 from lockstep.context import CommandContext
 from lockstep.holder import holder
+from lockstep.report import (
+    counted,
+    difference_lines,
+    partial_lines,
+    show_quarantined,
+    show_table,
+)
 from pipeline.errors import LockstepError
+from pipeline.json_values import parts
+from pipeline.segment import RowCounts
+from pipeline.shown import NAMED
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from assets.run_events import RunEvents
     from pipeline.decisions import Lease, LeaseView
     from pipeline.places import Place
     from pipeline.runs.context import Progress
+    from pipeline.runs.registering.outcome import CatalogReport
+    from pipeline.runs.reports import MergeReport, TableMerge, VerifyReport
     from pipeline.runs.run import RunRecord, Site
     from pipeline.source_plan import PartOrder
+    from pipeline.table import TableName
     from resources.adapters import Adapters
     from resources.config import Settings
 
@@ -120,28 +135,162 @@ def _note(
         progress.note(f"The run's page was not written: {error.message}")
 
 
+# -- what is told of a run ---------------------------------------------------------------------
+
+
 def _told(record: RunRecord, context: CommandContext) -> tuple[int, dict[str, Any]]:
     """What a record means: exit code and JSON; people are told here too."""
-    from lockstep import report
-
-    told = {
-        **report.run_values(record, str(context.settings.lake_path())),
-        "catalog": record.registered,
-    }
+    told = _values(record, str(context.settings.lake_path()))
+    _show(context, record)
     if record.error is not None:
-        if record.acknowledged is not None:
-            report.show_run(context, record)
-        code, refusal = report.refused(context, record.source, record.error)
+        code, refusal = context.refused(record.source, record.error)
         return code, {**told, **refusal}
-    report.show_run(context, record)
     if record.registered is not None:
-        for line in report.catalog_lines(record.registered):
-            context.say(line)
+        context.say(*_catalog_lines(record.registered))
     done = record.acknowledged
     quarantined = exits.QUARANTINED if done is not None and done.quarantined else exits.DONE
     if done is None or done.sampled is None:
         return quarantined, told
-    report.show_sampled(context, record.source, done.sampled)
+    context.say(*_sample_lines(record.source, done.sampled))
     compared = exits.DIFFERENCES if done.sampled.differs else exits.DONE
     told["compared"] = {table.table: table for table in done.sampled.tables}
     return exits.most_serious([quarantined, compared]), told
+
+
+def _values(record: RunRecord, lake: str) -> dict[str, Any]:
+    """What `--json` says of one source; of steps that were not reached nothing, or null."""
+    captured, merged, done = record.captured, record.merged, record.acknowledged
+    loading, loaded = (captured.loading, captured.loaded) if captured else ((), ())
+    refreshed = captured.refreshed if captured else None
+    return {
+        "batch": captured.batch if captured else None,
+        "start": captured.start if captured else None,
+        "end": captured.end if captured else None,
+        "acknowledged": done.position if done else None,
+        "transactions": captured.transactions if captured else 0,
+        "rows": captured.rows if captured else 0,
+        "bytes": captured.log_bytes if captured else 0,
+        "passed_statements": captured.passed if captured else 0,
+        "requests": record.requests,
+        "seconds": {
+            "start": captured.start_seconds if captured else None,
+            "capture": captured.capture_seconds if captured else None,
+            "publish": merged.publish_seconds if merged else None,
+            "merge": merged.merge_seconds if merged else None,
+            "acknowledge": done.seconds if done else None,
+        },
+        "tables": _table_values(merged, lake) if merged else {},
+        "quarantined": done.quarantined if done else (),
+        "partial": done.partial if done else (),
+        "loading": {str(progress.table): progress for progress in loading},
+        "loaded": {str(progress.table): progress.rows for progress in loaded},
+        "refreshed": {} if refreshed is None else {str(refreshed.table): refreshed},
+        "softened": captured.softened if captured else {},
+        "held": done.held if done else {},
+        "catalog": record.registered,
+    }
+
+
+def _table_values(merged: MergeReport, lake: str) -> dict[str, dict[str, Any]]:
+    """Those that changed, and those that could not be written."""
+    tables: dict[str, dict[str, Any]] = {
+        str(last.table): {
+            **parts(counts, "inserted", "updated", "deleted"),
+            **parts(last, "delta_version", "reason"),
+            "path": f"{lake}/{last.mirror}",
+            "state": "active",
+        }
+        for last, counts in _by_table(merged)
+    }
+    for quarantine in merged.failed:
+        tables.setdefault(str(quarantine.table), {})["state"] = "quarantined"
+    return tables
+
+
+def _by_table(merged: MergeReport) -> list[tuple[TableMerge, RowCounts]]:
+    """The last write of each table that changed, and the rows of all its writes."""
+    last: dict[TableName, tuple[TableMerge, RowCounts]] = {}
+    for done in merged.merged:
+        before = last[done.table][1] if done.table in last else RowCounts()
+        last[done.table] = done, before + done.counts
+    return list(last.values())
+
+
+def _show(context: CommandContext, record: RunRecord) -> None:
+    """What a run did that came to its end: a line, the tables that changed, those quarantined."""
+    captured, merged, done = record.captured, record.merged, record.acknowledged
+    if captured is None or merged is None or done is None:
+        return
+    seconds = captured.start_seconds + captured.capture_seconds + merged.publish_seconds
+    seconds += merged.merge_seconds + done.seconds
+    if captured.batch is None and not merged.merged:
+        nothing = captured.reason if captured.end_is_behind else f"nothing new at {captured.end}"
+        context.say(f"{record.source}: {nothing}")
+    else:
+        context.say(
+            f"{record.source}: {captured.start} → {done.position or captured.end}: "
+            f"{counted(captured.transactions, 'transaction')}, {counted(captured.rows, 'row')}"
+            f"{_read_too(merged)}, {seconds:.1f} s"
+        )
+    if record.requests is not None:
+        context.say(f"  requests to the store: {record.requests}")
+    loaded = {progress.table for progress in captured.loaded}
+    rows = [
+        (
+            str(last.table),
+            f"{counts.inserted:,}",
+            f"{counts.updated:,}",
+            f"{counts.deleted:,}",
+            f"{last.delta_version:,}",
+        )
+        for last, counts in _by_table(merged)
+        if last.table not in loaded or counts.total
+    ]
+    show_table(context, ("table", "inserted", "updated", "deleted", "version"), rows)
+    for batch, tables in done.held.items():
+        context.say(f"batch {batch} is not acknowledged: waits for {', '.join(map(str, tables))}")
+    if len(captured.loaded) > NAMED:
+        number = sum(one.rows for one in captured.loaded)
+        context.say(
+            f"all {number:,} rows of {len(captured.loaded)} tables were read from the source"
+        )
+    for one in captured.loaded if len(captured.loaded) <= NAMED else ():
+        context.say(f"{one.sentence()} were read from the source")
+    for one in captured.loading:
+        context.say(f"{one.sentence()}: the next run reads on")
+    show_quarantined(context, done.quarantined)
+    context.say(*partial_lines(done.partial))
+
+
+def _read_too(merged: MergeReport) -> str:
+    """The rows that did not come by the log."""
+    read = [done.read for done in merged.merged if done.read]
+    tables = counted(len(read), "table")
+    return f" and {counted(sum(read), 'row')} read from {tables}" if read else ""
+
+
+def _catalog_lines(report: CatalogReport) -> Iterator[str]:
+    """What a run did in the catalog; of what it could not do, how to see why."""
+    deeds = Counter(one.deed.value for one in report.done)
+    if deeds:
+        told = ", ".join(f"{count:,} {deed}" for deed, count in sorted(deeds.items()))
+        yield f"  catalog: {told}"
+    if report.left:
+        tables = counted(len(report.left), "table")
+        yield f"  catalog: {tables} could not be registered: `lockstep catalog` says why"
+    if report.waiting:
+        yield f"  catalog: {counted(report.waiting, 'table')} more with the next run"
+    if report.trouble is not None:
+        yield f"  catalog: {report.trouble.message}"
+        yield f"    hint: {report.trouble.hint}"
+
+
+def _sample_lines(source: str, report: VerifyReport) -> Iterator[str]:
+    """What a run compared once it was done: a line, and what differs."""
+    rows = sum(difference.compared or 0 for difference in report.tables)
+    wrong = [difference for difference in report.tables if not difference.equal]
+    told = f"{len(wrong)} tables DIFFER from MySQL" if wrong else "all equal to MySQL"
+    yield f"{source}: {counted(rows, 'row')} compared at {report.position}: {told}"
+    for table in wrong:
+        yield from difference_lines(table)
+        yield f"  `lockstep verify {table.table}` finds all of them"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from lockstep import exits
 from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import place_argument
-from lockstep.report import counted, refused, show_quarantined, show_table
+from lockstep.report import counted, show_quarantined, show_table
 from pipeline.errors import LockstepError, LogStops
 from pipeline.json_values import parts
 from pipeline.runs.inspecting.plan import PlannedStart, RunPlan, make_plan
@@ -48,7 +48,7 @@ def _plan(
             work = replace(work, source=replace(work.source, until=until))
             plan = make_plan(work)
     except LockstepError as error:
-        return refused(context, source, error)
+        return context.refused(source, error)
     show_plan(context, source, plan)
     if plan.refusal is not None:
         return plan.refusal.recovery.exit_code, plan_values(plan)

@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lockstep import exits
+from lockstep.commands.status import proof_values
+from lockstep.commands.versions import version_set_values
 from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import UsageError, place_argument
-from lockstep.report import counted, proof_values, version_set_values
+from lockstep.report import counted
 from pipeline.errors import ConfigurationError
 from pipeline.json_values import parts
 

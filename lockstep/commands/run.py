@@ -13,8 +13,6 @@ from pipeline.errors import LockstepError
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     """One bounded run of a source, or of each in turn; a failed one stops no other."""
-    from lockstep import report
-
     sources = context.sources(arguments.source)
     until = place_argument(arguments.until, "--until") if arguments.until else None
     outcomes: dict[str, tuple[int, dict[str, Any]]] = {}
@@ -23,7 +21,7 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
             try:
                 adapters.server(source.name)
             except LockstepError as error:
-                outcomes[source.name] = report.refused(context, source.name, error)
+                outcomes[source.name] = context.refused(source.name, error)
         ready = [source.name for source in sources if source.name not in outcomes]
         if ready:
             outcomes |= run_sources(ready, adapters, until, context)

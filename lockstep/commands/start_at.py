@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from lockstep import exits, report
+from lockstep import exits
 from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import author, place_argument, reason
 from lockstep.holder import holder
@@ -31,7 +31,7 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
         ):
             choice = choose_start(work, lease, place, why, author(arguments))
     except LockstepError as error:
-        return Outcome.of_sources({source: report.refused(context, source, error)})
+        return Outcome.of_sources({source: context.refused(source, error)})
     context.say(*_lines(source, choice))
     return Outcome.of_sources({source: (exits.DONE, _values(choice))})
 

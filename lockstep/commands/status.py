@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from lockstep import exits
 from lockstep.context import CommandContext, Outcome
-from lockstep.report import counted, lines, partial_lines, proof_values
+from lockstep.report import counted, lines, partial_lines
 from pipeline.batch import Cursor
 from pipeline.consumers import Consumer
 from pipeline.decisions import RecordedDecision
@@ -181,6 +181,21 @@ def _cursor_values(standing: Standing, cursor: Cursor | None) -> dict[str, Any] 
         "by_gtid": cursor.by_gtid,
         "why_not_by_gtid": why_not_by_gtid(cursor, standing.facts),
     }
+
+
+def proof_values(proofs: Iterable[TableProof], now: datetime) -> list[dict[str, Any]]:
+    """What comparisons with MySQL found, by table; `age_seconds`: since it was last found equal."""
+    return [
+        {
+            **parts(proof, "table", "whole", "compared_at", "differing", "proven_at"),
+            "age_seconds": proof.proven_at and now - proof.proven_at,
+            "proof": proof.proven and proof.proven.proof,
+            "rows": proof.proven and proof.proven.rows,
+            "position": proof.proven and proof.proven.at,
+            "gtid_set": proof.proven and proof.proven.gtid_set,
+        }
+        for proof in proofs
+    ]
 
 
 def _gap_values(gap: Gap) -> dict[str, Any]:

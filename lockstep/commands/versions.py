@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 from lockstep import exits
 from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import UsageError, place_argument
-from lockstep.report import lines, show_table, version_set_values
+from lockstep.report import lines, show_table
 from pipeline.gtid import GtidSet
+from pipeline.json_values import parts
 
 if TYPE_CHECKING:
     from pipeline.runs.inspecting.version_sets import ShownVersions
@@ -42,6 +43,23 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
             payload[source.name] = version_set_values(shown, lake)
             context.say(*_lines(shown, lake))
     return Outcome(exits.DONE, {"sources": payload})
+
+
+def version_set_values(shown: ShownVersions, lake: LakePath) -> dict[str, Any]:
+    """What `--json` says of one version set."""
+    return {
+        "batch": shown.batch.id,
+        "run": shown.batch.dagster_run,
+        "position": shown.position,
+        "tables": {
+            entry.table: {
+                "path": str(lake / entry.mirror),
+                **parts(entry, "delta_version", "table_id"),
+            }
+            for entry in shown.entries
+        },
+        "missing": {gap.table: gap for gap in shown.missing},
+    }
 
 
 def _listed_values(shown: ShownVersions) -> dict[str, Any]:

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from lockstep.commands.status import exit_code, proof_lines, status_lines
-from lockstep.report import proof_values
+from lockstep.commands.status import exit_code, proof_lines, proof_values, status_lines
 from pipeline.batch import Batch, BatchState
 from pipeline.decisions import Attempt, AttemptOutcome, Continuity, LeaseView
 from pipeline.errors import Recovery, SecretMissing, SourceUnavailable
