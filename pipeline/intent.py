@@ -47,6 +47,15 @@ class SettledWrite:
 
 
 @dataclass(frozen=True, slots=True)
+class NewestWrites:
+    """Of an application id: the newest write that was settled, None before the first, and the
+    highest transaction that was ever intended, 0 for none."""
+
+    settled: SettledWrite | None
+    intended: int
+
+
+@dataclass(frozen=True, slots=True)
 class VersionSetEntry:
     """Read `mirror` (a path in the lake) at `delta_version` for the batch's position.
 

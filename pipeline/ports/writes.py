@@ -16,7 +16,14 @@ from typing import Protocol
 from pipeline.catalog.values import Registered
 from pipeline.claim import BatchSpan
 from pipeline.decisions import Lease
-from pipeline.intent import Intent, MissingTable, SettledWrite, ShownVersion, VersionSetEntry
+from pipeline.intent import (
+    Intent,
+    MissingTable,
+    NewestWrites,
+    SettledWrite,
+    ShownVersion,
+    VersionSetEntry,
+)
 from pipeline.revision import RevisedSegment, Revision
 from pipeline.table import TableName
 
@@ -57,10 +64,13 @@ class Writes(Protocol):
         shows: int | None = None,
         reason: str | None = None,
         table_id: str | None = None,
+        looked: bool = False,
     ) -> None:
         """The intent's commit was read back from the lake at that version; `shows`: the
         schema version that the mirror has since, None for the one it had; `reason`: why it was
-        written the way it was; `table_id`: of which Delta table that is a version."""
+        written the way it was; `table_id`: of which Delta table that is a version; `looked`:
+        nobody else committed to the mirror up to that version, which is noted as `note_looked`
+        does."""
 
     def give_up(self, lease: Lease, table: TableName) -> None:
         """The table's open write is never made: the next one takes its batches. None open
@@ -73,11 +83,7 @@ class Writes(Protocol):
         """All writes that cover a batch, in their order: settled, open or given up. A batch that
         one of a table which it touched covers is not abandoned any more."""
 
-    def last_settled(self, source: str, app_id: str) -> SettledWrite | None:
-        """The newest settled write of an application id; None before the first."""
-
-    def last_intended(self, source: str, app_id: str) -> int:
-        """The highest transaction that was ever intended for an application; 0 for none."""
+    def newest_writes(self, source: str, app_id: str) -> NewestWrites: ...
 
     def version_set(self, source: str, batch: int) -> list[VersionSetEntry]:
         """What to read together to see the source as it was at an acknowledged batch's end, by

@@ -40,7 +40,8 @@ def commit_metadata(
     structure: TableSchema | None = None,
 ) -> str:
     """Of a write that shows these batches (JSON, keys sorted). `structure`: what the table's rows
-    have from here on; `keep_structures` makes its file."""
+    have from here on; `keep_structures` makes its file. Structures that a commit to
+    `_transactions` names are kept here."""
     ordered = list(batches)
     last = ordered[-1]
     said = _said(work, kind, table, (ordered[0].id, last.id), last)
@@ -138,7 +139,7 @@ def _standing(work: Workplace, batch: Batch) -> Mapping[str, Any]:
         for table, state in states.items()
         if state.condition is not TableCondition.ACTIVE
     }
-    structures = new_structures(work, batch)
+    structures = _new_structures(work, batch)
     return {
         "touched": [_name(table) for table in sorted(_touched(work, batch))],
         "still": [[*_name(table), still[table]] for table in sorted(still)],
@@ -146,7 +147,7 @@ def _standing(work: Workplace, batch: Batch) -> Mapping[str, Any]:
             [*_name(extent.table), str(extent.begins)] for extent in ledger.partial(source)
         ],
         "prepared": len(ledger.open_prepared(source)),
-        "structures": work.claims.structures_key(structures) if structures else None,
+        "structures": work.claims.keep_structures(source, structures) if structures else None,
     }
 
 
@@ -172,7 +173,7 @@ def _not_captured(
             yield from (snapshot.table for snapshot in ledger.snapshots(source, later.id))
 
 
-def new_structures(work: Workplace, batch: Batch) -> list[TableSchema]:
+def _new_structures(work: Workplace, batch: Batch) -> list[TableSchema]:
     """What the batch found tables to have, or statements in it made of them."""
     if batch.end is None:
         return []

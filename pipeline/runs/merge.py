@@ -71,7 +71,7 @@ def merge(
     with statements_noted(work, lease) if pending else nullcontext():
         while merging.round():
             pass
-    moved = work.ledger.mark_merged(lease)
+    moved = work.ledger.mark_merged(lease) if work.ledger.unfinished(work.source.name) else []
     waiting = tuple(sorted(work.ledger.pending(work.source.name)))
     return MergeReport(
         merged=tuple(sorted(merging.merged, key=lambda done: (done.table, done.first_batch))),
@@ -227,9 +227,10 @@ class _Merging:
             shows=task.plan.final,
             reason=written.reason,
             table_id=written.commit.table_id,
+            looked=foreign is None,
         )
         if foreign is None:
-            self._note(task.state, version)
+            self.looked[task.state.mirror] = version
         else:
             self._quarantine(intent.table, intent.last_batch, foreign)
         done = TableMerge(

@@ -28,11 +28,11 @@ from pipeline.runs.agreement.changelog_files import (
     told_of,
 )
 from pipeline.runs.agreement.claim import claim_up_to
-from pipeline.runs.commit_records import commit_metadata, keep_structures, new_structures
+from pipeline.runs.commit_records import commit_metadata
 from pipeline.runs.context import Workplace
 from pipeline.runs.cures import reload_hint
 from pipeline.schema.history import SchemaVersion
-from pipeline.segment import Segment, SegmentFile, SourcePart, SourceTable
+from pipeline.segment import Segment, SegmentFile, SourcePart
 from pipeline.table import TableName
 from pipeline.table_state import GOING, Quarantine, TableState
 
@@ -127,8 +127,6 @@ class _Publishing:
         except TableError as error:
             errors.append(error)
         one = _Part(changelog, batch, SCHEMAS[part.table], part.files)
-        if part.table is SourceTable.TRANSACTIONS:
-            keep_structures(self.work, new_structures(self.work, batch))
         lost = self._publish(one, errors)
         for told in errors:
             self.work.progress.note(told.reason)

@@ -6,7 +6,9 @@ tables' states (`life_events`, `tables`), structures (`schemas`).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from itertools import count
 from typing import Any
 
 from pipeline.batch import (
@@ -44,7 +46,9 @@ from resources.postgres.life_events import forget
 from resources.postgres.rows import (
     Row,
     coordinates,
+    files_of,
     of_coordinates,
+    of_files,
     of_position,
     of_table,
     position,
@@ -54,6 +58,12 @@ from resources.postgres.schemas import record_history
 from resources.postgres.session import Books, Step
 from resources.postgres.tables import carry_out, record_loads
 from resources.postgres.writes import settled_write
+
+_MOVED = ("batches", "unfinished", "cursor_at", "gaps")
+"""Questions whose answers are others once a batch was merged or acknowledged."""
+
+_BEGUN = ("batches", "unfinished", "open_override", "overlaps", "gaps")
+"""Those of a batch that began."""
 
 _ENDED = (BatchState.CAPTURED, BatchState.MERGED, BatchState.ACKNOWLEDGED)
 
@@ -69,14 +79,14 @@ class PostgresBatches(Books):
 
     def _cursor(self, source: str, *states: BatchState) -> Cursor | None:
         """The end of the newest batch in one of these states."""
-        row = self._first("cursor_at", source=source, states=[str(state) for state in states])
-        return None if row is None else _cursor(row)
+        known = [str(state) for state in states]
+        return next(iter(self._kept(_cursor, "cursor_at", source=source, states=known)), None)
 
     def batches(self, source: str, *, limit: int = 20) -> list[Batch]:
-        return self._batches("batches", source=source, limit=limit)
+        return self._kept(batch_of, "batches", source=source, limit=limit)
 
     def unfinished(self, source: str) -> list[Batch]:
-        return self._batches("unfinished", source=source)
+        return self._kept(batch_of, "unfinished", source=source)
 
     def live_batches(self, source: str, first: int, last: int) -> list[Batch]:
         return self._batches("live_batches", source=source, first=first, last=last)
@@ -85,7 +95,7 @@ class PostgresBatches(Books):
         return self._batch("first_batch", source=source)
 
     def overlaps(self, source: str) -> list[Batch]:
-        return self._batches("overlaps", source=source)
+        return self._kept(batch_of, "overlaps", source=source)
 
     def _batches(self, query: str, /, **values: Any) -> list[Batch]:
         return [batch_of(row) for row in self._all(query, **values)]
@@ -114,7 +124,7 @@ class PostgresBatches(Books):
         start_decision: int | None,
         kind: BatchKind = BatchKind.ORDINARY,
     ) -> Batch:
-        with self._step(lease) as step:
+        with self._step(lease, changes=_BEGUN) as step:
             row = step.only(
                 "begin_batch",
                 source=lease.source,
@@ -133,11 +143,11 @@ class PostgresBatches(Books):
             forget(step, lease, batch)
 
     def mark_merged(self, lease: Lease) -> list[int]:
-        with self._step(lease) as step:
+        with self._step(lease, changes=_MOVED) as step:
             return sorted(row["id"] for row in step.all("mark_merged", source=lease.source))
 
     def acknowledge(self, lease: Lease, batch: int, requests: Requests | None = None) -> None:
-        with self._step(lease) as step:
+        with self._step(lease, changes=_MOVED) as step:
             values = {"source": lease.source, "batch": batch}
             own, spark = (requests.own, requests.spark) if requests else (None, None)
             step.must("acknowledge", "batches_known", **values, own=own, spark=spark)
@@ -162,9 +172,12 @@ class PostgresBatches(Books):
             )
             life_events.record(step, lease, told, batch)
             _record_segments(step, source, batch, record.segments)
-            for part in record.source_parts:
-                of = {"source": source, "batch": batch, "name": part.table.value}
-                _record_files(step, "record_source_file", part.files, **of)
+            parts = [
+                (source, batch, part.table.value, *file)
+                for part in record.source_parts
+                for file in of_files(part.files)
+            ]
+            step.insert("record_source_files", parts)
             tables.record_handovers(step, source, batch, record.handovers)
             _record_events(step, source, batch, record)
             record_loads(step, source, batch, record)
@@ -186,7 +199,7 @@ class PostgresBatches(Books):
 
     def source_parts(self, batch: int) -> list[SourcePart]:
         rows = self._all("source_parts", batch=batch)
-        return [SourcePart(SourceTable(row["name"]), _files(row)) for row in rows]
+        return [SourcePart(SourceTable(row["name"]), files_of(row)) for row in rows]
 
     def table_events(self, source: str, batch: int) -> list[TableEvent]:
         return [table_event(row) for row in self._all("table_events", source=source, batch=batch)]
@@ -195,7 +208,7 @@ class PostgresBatches(Books):
         return [snapshot_of(row) for row in self._all("snapshots", source=source, batch=batch)]
 
     def open_prepared(self, source: str) -> list[Prepared]:
-        return [_prepared(row) for row in self._all("open_prepared", source=source)]
+        return self._kept(_prepared, "open_prepared", source=source)
 
     def ended_prepared(self, batch: int) -> list[Prepared]:
         return [_prepared(row) for row in self._all("ended_prepared", batch=batch)]
@@ -205,7 +218,7 @@ class PostgresBatches(Books):
         return [SetWitness(row["gtid"], row["committed_at"], row["digest"]) for row in rows]
 
     def capture_scopes(self, source: str) -> list[CaptureScope]:
-        return [_capture_scope(row) for row in self._all("capture_scopes", source=source)]
+        return self._kept(_capture_scope, "capture_scopes", source=source)
 
     # -- what many batches captured ------------------------------------------------------------
 
@@ -341,27 +354,39 @@ def _cursor(row: Row) -> Cursor:
 
 
 def _record_segments(step: Step, source: str, batch: int, segments: Sequence[Segment]) -> None:
-    for segment in segments:
-        row = step.only("record_segment", source=source, batch=batch, **_of_segment(segment))
-        _record_files(step, "record_file", segment.files, segment=row["id"])
+    rows = [(source, batch, *_of_segment(segment)) for segment in segments]
+    _record_files(step, "segment", segments, step.insert("record_segments", rows))
 
 
 def _record_events(step: Step, source: str, batch: int, record: CaptureRecord) -> None:
     """Events and snapshots; their tables, versions and states are recorded."""
-    counted: dict[TableName, int] = {}
-    for event in record.events:
-        ordinal = counted.get(event.table, 0)
-        counted[event.table] = ordinal + 1
-        values = {"source": source, "batch": batch, "ordinal": ordinal, **_of_event(event)}
-        step.run("record_event", **values)
-    for part in record.snapshots:
-        row = step.only("record_snapshot", source=source, batch=batch, **_of_snapshot(part))
-        _record_files(step, "record_snapshot_file", part.files, snapshot=row["id"])
+    ordinals: dict[TableName, Iterator[int]] = defaultdict(count)
+    events = [
+        (
+            source,
+            batch,
+            *of_table(event.table).values(),
+            next(ordinals[event.table]),
+            *_of_event(event),
+        )
+        for event in record.events
+    ]
+    step.insert("record_table_events", events)
+    rows = [(source, batch, *_of_snapshot(part)) for part in record.snapshots]
+    _record_files(step, "snapshot", record.snapshots, step.insert("record_snapshots", rows))
 
 
-def _record_files(step: Step, query: str, files: Sequence[SegmentFile], /, **of: Any) -> None:
-    for ordinal, file in enumerate(files):
-        step.run(query, **of, ordinal=ordinal, **_of_file(file))
+def _record_files(
+    step: Step, kind: str, parts: Sequence[Segment | SnapshotPart], rows: Sequence[Row]
+) -> None:
+    """Files of what was recorded in those rows. Ids are given in the order of the parts."""
+    numbers = sorted(row["id"] for row in rows)
+    files = [
+        (number, *file)
+        for number, part in zip(numbers, parts, strict=True)
+        for file in of_files(part.files)
+    ]
+    step.insert(f"record_{kind}_files", files)
 
 
 def _record_prepared(step: Step, source: str, batch: int, record: CaptureRecord) -> None:
@@ -376,17 +401,11 @@ def _record_prepared(step: Step, source: str, batch: int, record: CaptureRecord)
 def _record_set_witnesses(
     step: Step, source: str, batch: int, witnesses: Sequence[SetWitness]
 ) -> None:
-    for ordinal, witness in enumerate(witnesses):
-        step.run(
-            "record_set_witness",
-            source=source,
-            batch=batch,
-            ordinal=ordinal,
-            origin=witness.origin,
-            gtid=witness.gtid,
-            committed_at=witness.committed_at,
-            digest=witness.digest,
-        )
+    rows = [
+        (source, batch, ordinal, one.origin, one.gtid, one.committed_at, one.digest)
+        for ordinal, one in enumerate(witnesses)
+    ]
+    step.insert("record_set_witnesses", rows)
 
 
 def _of_capture(value: CaptureRecord) -> dict[str, Any]:
@@ -412,28 +431,18 @@ def segment_of(row: Row) -> Segment:
     return Segment(
         table=table(row),
         schema_version=row["schema_version"],
-        files=_files(row),
+        files=files_of(row),
         counts=RowCounts(row["inserted"], row["updated"], row["deleted"]),
         first_sequence=row["first_sequence"],
         last_sequence=row["last_sequence"],
     )
 
 
-def _of_segment(value: Segment) -> dict[str, Any]:
-    return {
-        **of_table(value.table),
-        "schema_version": value.schema_version,
-        "inserted": value.counts.inserted,
-        "updated": value.counts.updated,
-        "deleted": value.counts.deleted,
-        "first_sequence": value.first_sequence,
-        "last_sequence": value.last_sequence,
-    }
-
-
-def _files(row: Row) -> tuple[SegmentFile, ...]:
-    found = zip(row["paths"], row["images"], row["sizes"], row["digests"], strict=True)
-    return tuple(SegmentFile(*file) for file in found)
+def _of_segment(value: Segment) -> tuple[Any, ...]:
+    """In the order of the statement `record_segments`."""
+    counts = (value.counts.inserted, value.counts.updated, value.counts.deleted)
+    sequences = (value.first_sequence, value.last_sequence)
+    return (*of_table(value.table).values(), value.schema_version, *counts, *sequences)
 
 
 def _of_file(value: SegmentFile | None) -> dict[str, Any]:
@@ -452,29 +461,21 @@ def table_event(row: Row) -> TableEvent:
     )
 
 
-def _of_event(value: TableEvent) -> dict[str, Any]:
-    return {
-        **of_table(value.table),
-        "kind": value.kind.value,
-        "sequence": value.sequence,
-        "version": value.version,
-        **of_coordinates(value.place),
-        "reason": value.reason,
-    }
+def _of_event(value: TableEvent) -> tuple[Any, ...]:
+    """What follows the ordinal in the statement `record_table_events`."""
+    place = of_coordinates(value.place).values()
+    return (value.kind.value, value.sequence, value.version, *place, value.reason)
 
 
 def snapshot_of(row: Row) -> SnapshotPart:
     columns = None if row["columns"] is None else tuple(row["columns"])
-    return SnapshotPart(table(row), row["version"], row["low_sequence"], _files(row), columns)
+    return SnapshotPart(table(row), row["version"], row["low_sequence"], files_of(row), columns)
 
 
-def _of_snapshot(value: SnapshotPart) -> dict[str, Any]:
-    return {
-        **of_table(value.table),
-        "version": value.version,
-        "low_sequence": value.low_sequence,
-        "columns": None if value.columns is None else list(value.columns),
-    }
+def _of_snapshot(value: SnapshotPart) -> tuple[Any, ...]:
+    """In the order of the statement `record_snapshots`."""
+    columns = None if value.columns is None else list(value.columns)
+    return (*of_table(value.table).values(), value.version, value.low_sequence, columns)
 
 
 def _prepared(row: Row) -> Prepared:

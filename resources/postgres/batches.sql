@@ -131,85 +131,60 @@ where source = %(source)s and id = %(batch)s
 
 -- -- what one batch captured ------------------------------------------------------------------
 
--- name: record_segment
+-- name: record_segments
 insert into lockstep.segments (
     source, batch, database, name, schema_version, inserted, updated, deleted,
     first_sequence, last_sequence
-) values (
-    %(source)s, %(batch)s, %(database)s, %(name)s, %(schema_version)s, %(inserted)s,
-    %(updated)s, %(deleted)s, %(first_sequence)s, %(last_sequence)s
-)
+) values %s
 returning id
 
--- name: record_file
-insert into lockstep.segment_files (segment, ordinal, path, images, size, sha256)
-values (%(segment)s, %(ordinal)s, %(path)s, %(images)s, %(size)s, %(sha256)s)
+-- name: record_segment_files
+insert into lockstep.segment_files (segment, ordinal, path, images, size, sha256) values %s
 
 -- name: segments
 select s.database, s.name, s.schema_version, s.inserted, s.updated, s.deleted,
        s.first_sequence, s.last_sequence,
-       array(select f.path from lockstep.current_files f where f.segment = s.id
-             order by f.ordinal) as paths,
-       array(select f.images from lockstep.current_files f where f.segment = s.id
-             order by f.ordinal) as images,
-       array(select f.size from lockstep.current_files f where f.segment = s.id
-             order by f.ordinal) as sizes,
-       array(select f.sha256 from lockstep.current_files f where f.segment = s.id
-             order by f.ordinal) as digests
+       (select json_agg(json_build_array(f.path, f.images, f.size, f.sha256) order by f.ordinal)
+        from lockstep.current_files f where f.segment = s.id) as files
 from lockstep.segments s
 where s.batch = %(batch)s
 order by s.id
 
--- name: record_source_file
+-- name: record_source_files
 insert into lockstep.source_files (source, batch, name, ordinal, path, images, size, sha256)
-values (
-    %(source)s, %(batch)s, %(name)s, %(ordinal)s, %(path)s, %(images)s, %(size)s, %(sha256)s
-)
+values %s
 
 -- name: source_parts
 select f.name,
-       array_agg(f.path order by f.ordinal) as paths,
-       array_agg(f.images order by f.ordinal) as images,
-       array_agg(f.size order by f.ordinal) as sizes,
-       array_agg(f.sha256 order by f.ordinal) as digests
+       json_agg(json_build_array(f.path, f.images, f.size, f.sha256) order by f.ordinal) as files
 from lockstep.source_files f
 where f.batch = %(batch)s
 group by f.name
 order by f.name collate "C"
 
--- name: record_event
+-- name: record_table_events
 insert into lockstep.table_events (
     source, batch, database, name, ordinal, kind, sequence, version, place_base, place_number,
     place_offset, reason
-) values (
-    %(source)s, %(batch)s, %(database)s, %(name)s, %(ordinal)s, %(kind)s, %(sequence)s,
-    %(version)s, %(base)s, %(number)s, %(offset)s, %(reason)s
-)
+) values %s
 
 -- name: table_events
 select * from lockstep.table_events
 where source = %(source)s and batch = %(batch)s
 order by database collate "C", name collate "C", ordinal
 
--- name: record_snapshot
+-- name: record_snapshots
 insert into lockstep.snapshots (source, batch, database, name, version, low_sequence, columns)
-values (%(source)s, %(batch)s, %(database)s, %(name)s, %(version)s, %(low_sequence)s, %(columns)s)
+values %s
 returning id
 
--- name: record_snapshot_file
-insert into lockstep.snapshot_files (snapshot, ordinal, path, images, size, sha256)
-values (%(snapshot)s, %(ordinal)s, %(path)s, %(images)s, %(size)s, %(sha256)s)
+-- name: record_snapshot_files
+insert into lockstep.snapshot_files (snapshot, ordinal, path, images, size, sha256) values %s
 
 -- name: snapshots
 select s.database, s.name, s.version, s.low_sequence, s.columns,
-       array(select f.path from lockstep.snapshot_files f where f.snapshot = s.id
-             order by f.ordinal) as paths,
-       array(select f.images from lockstep.snapshot_files f where f.snapshot = s.id
-             order by f.ordinal) as images,
-       array(select f.size from lockstep.snapshot_files f where f.snapshot = s.id
-             order by f.ordinal) as sizes,
-       array(select f.sha256 from lockstep.snapshot_files f where f.snapshot = s.id
-             order by f.ordinal) as digests
+       (select json_agg(json_build_array(f.path, f.images, f.size, f.sha256) order by f.ordinal)
+        from lockstep.snapshot_files f where f.snapshot = s.id) as files
 from lockstep.snapshots s
 where s.source = %(source)s and s.batch = %(batch)s
 order by s.database collate "C", s.name collate "C"
@@ -235,11 +210,9 @@ order by id
 -- name: ended_prepared
 select * from lockstep.prepared where ended_by = %(batch)s order by id
 
--- name: record_set_witness
+-- name: record_set_witnesses
 insert into lockstep.set_witnesses (source, batch, ordinal, origin, gtid, committed_at, digest)
-values (
-    %(source)s, %(batch)s, %(ordinal)s, %(origin)s, %(gtid)s, %(committed_at)s, %(digest)s
-)
+values %s
 
 -- name: set_witnesses
 select gtid, committed_at, digest from (
@@ -297,14 +270,8 @@ where t.source = %(source)s and t.batch between %(first)s and %(last)s
 -- name: segments_of
 select s.batch, s.database, s.name, s.schema_version, s.inserted, s.updated, s.deleted,
        s.first_sequence, s.last_sequence,
-       array(select f.path from lockstep.current_files f where f.segment = s.id
-             order by f.ordinal) as paths,
-       array(select f.images from lockstep.current_files f where f.segment = s.id
-             order by f.ordinal) as images,
-       array(select f.size from lockstep.current_files f where f.segment = s.id
-             order by f.ordinal) as sizes,
-       array(select f.sha256 from lockstep.current_files f where f.segment = s.id
-             order by f.ordinal) as digests
+       (select json_agg(json_build_array(f.path, f.images, f.size, f.sha256) order by f.ordinal)
+        from lockstep.current_files f where f.segment = s.id) as files
 from lockstep.segments s
 join lockstep.batches b on b.id = s.batch and b.state not in ('capturing', 'abandoned')
 where s.source = %(source)s and s.database = %(database)s and s.name = %(name)s
@@ -320,14 +287,8 @@ order by e.batch, e.ordinal
 
 -- name: snapshots_of
 select s.batch, s.database, s.name, s.version, s.low_sequence, s.columns,
-       array(select f.path from lockstep.snapshot_files f where f.snapshot = s.id
-             order by f.ordinal) as paths,
-       array(select f.images from lockstep.snapshot_files f where f.snapshot = s.id
-             order by f.ordinal) as images,
-       array(select f.size from lockstep.snapshot_files f where f.snapshot = s.id
-             order by f.ordinal) as sizes,
-       array(select f.sha256 from lockstep.snapshot_files f where f.snapshot = s.id
-             order by f.ordinal) as digests
+       (select json_agg(json_build_array(f.path, f.images, f.size, f.sha256) order by f.ordinal)
+        from lockstep.snapshot_files f where f.snapshot = s.id) as files
 from lockstep.snapshots s
 join lockstep.batches b on b.id = s.batch and b.state not in ('capturing', 'abandoned')
 where s.source = %(source)s and s.database = %(database)s and s.name = %(name)s

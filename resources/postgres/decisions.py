@@ -28,7 +28,7 @@ from resources.postgres.tables import table_proof
 
 class PostgresDecisions(Books):
     def decide(self, lease: Lease, decision: Decision) -> RecordedDecision:
-        with self._step(lease) as step:
+        with self._step(lease, changes=()) as step:
             row = step.only(
                 "decide",
                 source=lease.source,
@@ -65,7 +65,7 @@ class PostgresDecisions(Books):
         return Unproven(frozenset(tables), row["decided_at"], row["reason"])
 
     def note_gtids_off(self, lease: Lease) -> None:
-        with self._step(lease) as step:
+        with self._step(lease, changes=("cursor_at",)) as step:
             step.run("note_gtids_off", source=lease.source)
 
     def choose_start(self, lease: Lease, *, place: str, reason: str, author: str) -> Override:
@@ -75,11 +75,10 @@ class PostgresDecisions(Books):
             return _override(row)
 
     def open_override(self, source: str) -> Override | None:
-        row = self._first("open_override", source=source)
-        return None if row is None else _override(row)
+        return next(iter(self._kept(_override, "open_override", source=source)), None)
 
     def gaps(self, source: str) -> list[Gap]:
-        rows = self._all("gaps", source=source)
+        rows = self._kept(dict, "gaps", source=source)
         if not rows:
             return []
         since, kinds = min(row["batch"] for row in rows), [kind.value for kind in CLOSING]

@@ -40,13 +40,15 @@ class PostgresLeases(Books):
             if token is None:
                 raise self._busy(source)
             lease = Lease(source, token, holder, dagster_run)
+            self._answers[source] = {}
             try:
                 with (
-                    Heartbeat(connection, source, token, lambda: self._session.lose(lease)),
+                    Heartbeat(connection, source, token, lambda: self._lose(lease)),
                     overtaken_first(lambda: self.require_held(lease)),
                 ):
                     yield lease
             finally:
+                self._answers.pop(source, None)
                 # A closed connection's lock goes a moment later, this one at once.
                 with suppress(psycopg2.Error), connection.cursor() as cursor:
                     cursor.execute(query("end_lease"), {"source": source, "token": token})
@@ -74,9 +76,12 @@ class PostgresLeases(Books):
         row = self._first("run_before", source=lease.source, token=lease.token)
         return None if row is None else LeaseView(**row)
 
+    def _lose(self, lease: Lease) -> None:
+        self._session.lose(lease)
+        self._answers.pop(lease.source, None)
+
     def require_held(self, lease: Lease) -> None:
-        with self._step(lease):
-            pass
+        self._require_newest(lease, self._all("fence", source=lease.source))
 
     def require_not_lost(self, lease: Lease) -> None:
         self._session.require_not_lost(lease)
@@ -91,12 +96,12 @@ class PostgresLeases(Books):
         return [UUID(row["client"]) for row in self._all("spark_clients", source=source)]
 
     def note_spark_client(self, lease: Lease, client: UUID) -> None:
-        with self._step(lease) as step:
+        with self._step(lease, changes=()) as step:
             values = {"source": lease.source, "client": str(client), "token": lease.token}
             step.run("note_spark_client", **values)
 
     def forget_spark_client(self, lease: Lease, client: UUID) -> None:
-        with self._step(lease) as step:
+        with self._step(lease, changes=()) as step:
             step.run("forget_spark_client", source=lease.source, client=str(client))
 
 

@@ -5,11 +5,12 @@ Belongs here: names of columns. Does not: values of one subject, SQL, connection
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pipeline.gtid import GtidSet
 from pipeline.position import Coordinates, LogFile, Position
+from pipeline.segment import SegmentFile
 from pipeline.table import TableName
 from pipeline.table_state import Stopped
 
@@ -52,6 +53,19 @@ def table(row: Row) -> TableName:
 
 def of_table(value: TableName) -> dict[str, Any]:
     return {"database": value.database, "name": value.name}
+
+
+def files_of(row: Row) -> tuple[SegmentFile, ...]:
+    """What the column `files` holds."""
+    return tuple(SegmentFile(*file) for file in row["files"] or ())
+
+
+def of_files(files: Sequence[SegmentFile]) -> list[tuple[int, str, int, int, str]]:
+    """A row of each: its ordinal, and what it is."""
+    return [
+        (ordinal, file.path, file.images, file.size, file.sha256)
+        for ordinal, file in enumerate(files)
+    ]
 
 
 def stopped(row: Row) -> Stopped | None:

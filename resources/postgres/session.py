@@ -8,9 +8,9 @@ subject's module knows.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import Any, TypeVar
 
 import psycopg2
 from psycopg2.extensions import TRANSACTION_STATUS_IDLE
@@ -25,6 +25,8 @@ from resources.postgres.connection import LedgerAddress, connect, is_lost, trans
 from resources.postgres.queries import query
 from resources.postgres.refusals import refusal
 from resources.postgres.rows import Row
+
+Value = TypeVar("Value")
 
 _PAGE = 1000
 """Rows that one statement inserts."""
@@ -173,6 +175,25 @@ class Books:
 
     def __init__(self, session: Session) -> None:
         self._session = session
+        self._answers: dict[str, dict[tuple[str, str], list[Any]]] = {}
+        """Source whose lock this ledger has → what it was asked since it last wrote."""
+
+    def _kept(
+        self, of: Callable[[Row], Value], name: str, /, *, source: str, **values: Any
+    ) -> list[Value]:
+        """Return what one statement answers, each row as a value. While this ledger has the
+        source's lock, it asks again only after it wrote: nobody else may change the answer.
+
+        For what is written under a lease alone. A run that lost the lock without knowing it may
+        get an old answer, as if it had asked a moment before; what it writes then is refused.
+        """
+        # A write puts other answers there: what was asked meanwhile stays in these, for nobody.
+        answers = self._answers.get(source, {})
+        question = (name, repr(values))
+        if question not in answers:
+            rows = self._all(name, source=source, **values)
+            answers[question] = [of(row) for row in rows]
+        return [*answers[question]]
 
     def _all(self, name: str, /, **values: Any) -> list[Row]:
         return self._session.all(name, **values)
@@ -186,15 +207,25 @@ class Books:
         return row
 
     @contextmanager
-    def _step(self, lease: Lease) -> Iterator[Step]:
+    def _step(self, lease: Lease, *, changes: Collection[str] | None = None) -> Iterator[Step]:
         """A transaction that keeps others from taking the source over until it ends;
-        `LeaseLost` where somebody has."""
-        with self._session.step("fence", source=lease.source) as (step, rows):
-            if [row["token"] for row in rows] != [lease.token]:
-                raise LeaseLost(
-                    f"Another run took over the source {lease.source!r}; "
-                    "nothing of this one was recorded after that.",
-                    hint="Let the other run finish; `lockstep status` shows it.",
-                )
-            self._session.require_not_lost(lease)
-            yield step
+        `LeaseLost` where somebody has. `changes`: the statements whose kept answers it may change;
+        None for all."""
+        try:
+            with self._session.step("fence", source=lease.source) as (step, rows):
+                self._require_newest(lease, rows)
+                yield step
+        finally:
+            if (answers := self._answers.get(lease.source)) is not None:
+                # Other threads may put answers there meanwhile: copying is one step.
+                same = () if changes is None else answers.copy().items()
+                self._answers[lease.source] = {q: a for q, a in same if q[0] not in (changes or ())}
+
+    def _require_newest(self, lease: Lease, rows: Sequence[Row]) -> None:
+        if [row["token"] for row in rows] != [lease.token]:
+            raise LeaseLost(
+                f"Another run took over the source {lease.source!r}; "
+                "nothing of this one was recorded after that.",
+                hint="Let the other run finish; `lockstep status` shows it.",
+            )
+        self._session.require_not_lost(lease)

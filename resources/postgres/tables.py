@@ -23,7 +23,6 @@ from pipeline.position import Coordinates
 from pipeline.proof.proven import Compared, Proof, Proven, TableProof
 from pipeline.schema.model import TableSchema
 from pipeline.schema.model_json import schema_from_json, schema_to_json
-from pipeline.segment import SegmentFile
 from pipeline.snapshot.bounds import Bound, Range
 from pipeline.table import TableName
 from pipeline.table_state import (
@@ -38,7 +37,16 @@ from pipeline.table_state import (
 )
 from resources.postgres.life_events import captures_end, record, state
 from resources.postgres.refusals import refusal
-from resources.postgres.rows import Row, coordinates, of_coordinates, of_table, stopped, table
+from resources.postgres.rows import (
+    Row,
+    coordinates,
+    files_of,
+    of_coordinates,
+    of_files,
+    of_table,
+    stopped,
+    table,
+)
 from resources.postgres.session import Books, Step
 
 
@@ -46,10 +54,10 @@ class PostgresTables(Books):
     # -- states --------------------------------------------------------------------------------
 
     def table_states(self, source: str) -> dict[TableName, TableState]:
-        return {table(row): state(row) for row in self._all("table_states", source=source)}
+        return {one.table: one for one in self._kept(state, "table_states", source=source)}
 
     def partial(self, source: str) -> list[Extent]:
-        return [_extent(row) for row in self._all("partial", source=source)]
+        return self._kept(_extent, "partial", source=source)
 
     def note_whole(self, lease: Lease, batch: int, tables: Collection[TableName]) -> None:
         with self._step(lease) as step:
@@ -72,7 +80,7 @@ class PostgresTables(Books):
     # -- orders --------------------------------------------------------------------------------
 
     def open_orders(self, source: str) -> list[TableOrder]:
-        return [_order(row) for row in self._all("open_orders", source=source)]
+        return self._kept(_order, "open_orders", source=source)
 
     def pause_table(
         self,
@@ -135,7 +143,7 @@ class PostgresTables(Books):
             return _load(step.only("the_load", source=lease.source, load=number), ())
 
     def open_loads(self, source: str) -> list[Load]:
-        rows = self._all("open_loads", source=source)
+        rows = self._kept(dict, "open_loads", source=source)
         chunks: dict[int, list[Chunk]] = {row["id"]: [] for row in rows}
         if rows:
             for row in self._all("load_chunks", loads=list(chunks)):
@@ -172,17 +180,9 @@ class PostgresTables(Books):
                 rows=read.rows,
                 seconds=read.seconds,
             )
-            for ordinal, file in enumerate(read.files):
-                step.run(
-                    "record_load_file",
-                    load=load,
-                    number=number,
-                    ordinal=ordinal,
-                    path=file.path,
-                    images=file.images,
-                    size=file.size,
-                    sha256=file.sha256,
-                )
+            step.insert(
+                "record_load_files", [(load, number, *file) for file in of_files(read.files)]
+            )
 
     def void_load(self, lease: Lease, load: int, why: str) -> None:
         with self._step(lease) as step:
@@ -343,18 +343,13 @@ def _chunk(row: Row) -> Chunk:
             coordinates(row, "high"),
             row["rows"],
             row["seconds"],
-            _files(row),
+            files_of(row),
         )
     return Chunk(row["number"], Range(_bound(row["after"]), _bound(row["through"])), read)
 
 
 def _named(which: str, value: Coordinates) -> dict[str, Any]:
     return {f"{which}_{part}": told for part, told in of_coordinates(value).items()}
-
-
-def _files(row: Row) -> tuple[SegmentFile, ...]:
-    found = zip(row["paths"], row["images"], row["sizes"], row["digests"], strict=True)
-    return tuple(SegmentFile(*file) for file in found)
 
 
 def _bound(told: list[str] | None) -> Bound | None:

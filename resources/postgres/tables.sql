@@ -101,14 +101,8 @@ select * from lockstep.loads where source = %(source)s and id = %(load)s
 
 -- name: load_chunks
 select c.*,
-       array(select f.path from lockstep.load_files f
-             where (f.load, f.number) = (c.load, c.number) order by f.ordinal) as paths,
-       array(select f.images from lockstep.load_files f
-             where (f.load, f.number) = (c.load, c.number) order by f.ordinal) as images,
-       array(select f.size from lockstep.load_files f
-             where (f.load, f.number) = (c.load, c.number) order by f.ordinal) as sizes,
-       array(select f.sha256 from lockstep.load_files f
-             where (f.load, f.number) = (c.load, c.number) order by f.ordinal) as digests
+       (select json_agg(json_build_array(f.path, f.images, f.size, f.sha256) order by f.ordinal)
+        from lockstep.load_files f where (f.load, f.number) = (c.load, c.number)) as files
 from lockstep.load_chunks c
 where c.load = any(%(loads)s)
 order by c.load, c.number
@@ -130,11 +124,8 @@ update lockstep.load_chunks set
     rows = %(rows)s, seconds = %(seconds)s
 where load = %(load)s and number = %(number)s
 
--- name: record_load_file
-insert into lockstep.load_files (load, number, ordinal, path, images, size, sha256)
-values (
-    %(load)s, %(number)s, %(ordinal)s, %(path)s, %(images)s, %(size)s, %(sha256)s
-)
+-- name: record_load_files
+insert into lockstep.load_files (load, number, ordinal, path, images, size, sha256) values %s
 
 -- name: void_load
 update lockstep.loads set void = %(why)s

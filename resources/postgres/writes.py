@@ -12,16 +12,16 @@ from pipeline.intent import (
     Intent,
     Missing,
     MissingTable,
+    NewestWrites,
     SettledWrite,
     ShownVersion,
     VersionSetEntry,
 )
 from pipeline.life.events import MirrorWritten
 from pipeline.revision import RevisedSegment, Revision
-from pipeline.segment import SegmentFile
 from pipeline.table import TableName
 from resources.postgres.life_events import record
-from resources.postgres.rows import Row, of_table, table
+from resources.postgres.rows import Row, files_of, of_files, of_table, table
 from resources.postgres.session import Books
 from resources.postgres.tables import count_behind
 
@@ -33,10 +33,11 @@ class PostgresWrites(Books):
     # -- mirrors -------------------------------------------------------------------------------
 
     def pending(self, source: str) -> dict[TableName, list[int]]:
-        return {table(row): list(row["batches"]) for row in self._all("pending", source=source)}
+        rows = self._kept(dict, "pending", source=source)
+        return {table(row): [*row["batches"]] for row in rows}
 
     def open_intents(self, source: str) -> list[Intent]:
-        return [_intent(row) for row in self._all("open_intents", source=source)]
+        return self._kept(_intent, "open_intents", source=source)
 
     def open_intent(
         self,
@@ -48,7 +49,7 @@ class PostgresWrites(Books):
         last_batch: int,
         step: str,
     ) -> Intent:
-        with self._step(lease) as transaction:
+        with self._step(lease, changes=("open_intents", "newest_writes")) as transaction:
             row = transaction.only(
                 "open_intent",
                 source=lease.source,
@@ -70,6 +71,7 @@ class PostgresWrites(Books):
         shows: int | None = None,
         reason: str | None = None,
         table_id: str | None = None,
+        looked: bool = False,
     ) -> None:
         """Settling again at the same version changes nothing."""
         values = {
@@ -86,6 +88,8 @@ class PostgresWrites(Books):
             if shows is not None:
                 record(step, lease, [(intent.table, MirrorWritten(shows))])
             count_behind(step, lease.source, intent.table)
+            if looked:
+                step.run("note_settled_looked", source=lease.source, id=intent.id)
 
     def give_up(self, lease: Lease, table: TableName) -> None:
         with self._step(lease) as step:
@@ -97,12 +101,9 @@ class PostgresWrites(Books):
     def intended(self, source: str, batch: int) -> list[Intent]:
         return [_intent(row) for row in self._all("intended", source=source, batch=batch)]
 
-    def last_settled(self, source: str, app_id: str) -> SettledWrite | None:
-        row = self._first("last_settled", source=source, app_id=app_id)
-        return None if row is None else settled_write(row)
-
-    def last_intended(self, source: str, app_id: str) -> int:
-        return int(self._only("last_intended", source=source, app_id=app_id)["txn_version"])
+    def newest_writes(self, source: str, app_id: str) -> NewestWrites:
+        [newest] = self._kept(_newest, "newest_writes", source=source, app_id=app_id)
+        return newest
 
     def version_set(self, source: str, batch: int) -> list[VersionSetEntry]:
         return [
@@ -130,7 +131,7 @@ class PostgresWrites(Books):
         return {row["mirror"]: row["delta_version"] for row in self._all("upkept", source=source)}
 
     def note_upkept(self, lease: Lease, mirror: str, *, shows: int, delta_version: int) -> None:
-        with self._step(lease) as step:
+        with self._step(lease, changes=()) as step:
             values = {"mirror": mirror, "shows": shows, "delta_version": delta_version}
             step.run("note_upkept", source=lease.source, token=lease.token, **values)
 
@@ -151,18 +152,14 @@ class PostgresWrites(Books):
                     "schema_version": segment.schema_version,
                     **of_table(segment.table),
                 }
-                for ordinal, file in enumerate(segment.files):
-                    told = {
-                        "path": file.path,
-                        "images": file.images,
-                        "size": file.size,
-                        "sha256": file.sha256,
-                    }
-                    step.must("revise_file", "revised_files_segment", **of, ordinal=ordinal, **told)
+                names = ("ordinal", "path", "images", "size", "sha256")
+                for file in of_files(segment.files):
+                    told = dict(zip(names, file, strict=True))
+                    step.must("revise_file", "revised_files_segment", **of, **told)
             return Revision(row["id"], tuple(segments))
 
     def open_revision(self, source: str) -> Revision | None:
-        rows = self._all("open_revision", source=source)
+        rows = self._kept(dict, "open_revision", source=source)
         return Revision(rows[0]["id"], tuple(map(_segment, rows))) if rows else None
 
     def last_revision(self, source: str) -> int:
@@ -199,7 +196,7 @@ class PostgresWrites(Books):
         return {entry.table: entry for entry in entries}
 
     def note_registration(self, lease: Lease, catalog: str, entry: Registered) -> None:
-        with self._step(lease) as step:
+        with self._step(lease, changes=()) as step:
             step.run(
                 "note_registration",
                 source=lease.source,
@@ -214,7 +211,7 @@ class PostgresWrites(Books):
             )
 
     def forget_registration(self, lease: Lease, catalog: str, table: TableName) -> None:
-        with self._step(lease) as step:
+        with self._step(lease, changes=()) as step:
             named = {"database": table.database, "name": table.name}
             step.run("forget_registration", source=lease.source, catalog=catalog, **named)
 
@@ -223,7 +220,7 @@ class PostgresWrites(Books):
         return int(rows[0]["statement"]) if rows else 0
 
     def note_registered_up_to(self, lease: Lease, catalog: str, statement: int) -> None:
-        with self._step(lease) as step:
+        with self._step(lease, changes=()) as step:
             told = {"catalog": catalog, "statement": statement}
             step.run("note_registered_up_to", source=lease.source, **told)
 
@@ -237,10 +234,11 @@ class PostgresWrites(Books):
         return self._identity
 
     def looked(self, source: str) -> dict[str, int]:
-        return {row["folder"]: row["delta_version"] for row in self._all("looked", source=source)}
+        rows = self._kept(dict, "looked", source=source)
+        return {row["folder"]: row["delta_version"] for row in rows}
 
     def note_looked(self, lease: Lease, looked: Mapping[str, int | None]) -> None:
-        with self._step(lease) as step:
+        with self._step(lease, changes=("looked",)) as step:
             for folder, version in looked.items():
                 name = "forget_looked" if version is None else "note_looked"
                 step.run(name, source=lease.source, folder=folder, delta_version=version)
@@ -286,10 +284,13 @@ def settled_write(row: Row) -> SettledWrite:
     )
 
 
+def _newest(row: Row) -> NewestWrites:
+    settled = None if row["id"] is None else settled_write(row)
+    return NewestWrites(settled, int(row["newest_intended"]))
+
+
 # -- revisions ---------------------------------------------------------------------------------
 
 
 def _segment(row: Row) -> RevisedSegment:
-    found = zip(row["paths"], row["images"], row["sizes"], row["digests"], strict=True)
-    files = tuple(SegmentFile(*file) for file in found)
-    return RevisedSegment(row["batch"], table(row), row["schema_version"], files)
+    return RevisedSegment(row["batch"], table(row), row["schema_version"], files_of(row))

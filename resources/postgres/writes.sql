@@ -58,14 +58,16 @@ select * from lockstep.writes
 where source = %(source)s and %(batch)s between first_batch and last_batch
 order by id
 
--- name: last_settled
-select * from lockstep.writes
-where source = %(source)s and app_id = %(app_id)s and settled_at is not null
-order by delta_version desc limit 1
-
--- name: last_intended
-select coalesce(max(txn_version), 0) as txn_version from lockstep.writes
-where source = %(source)s and app_id = %(app_id)s
+-- name: newest_writes
+select i.newest_intended, w.* from (
+    select coalesce(max(txn_version), 0) as newest_intended from lockstep.writes
+    where source = %(source)s and app_id = %(app_id)s
+) i
+left join lateral (
+    select * from lockstep.writes
+    where source = %(source)s and app_id = %(app_id)s and settled_at is not null
+    order by delta_version desc limit 1
+) w on true
 
 -- What became different with a batch: tables whose newest write up to it is another one, or that
 -- cannot be read as of it, and why. A write that goes on to a later batch shows a later position.
@@ -208,10 +210,7 @@ where (s.source, s.batch, s.database, s.name, s.schema_version)
 
 -- name: open_revision
 select r.id, s.batch, s.database, s.name, s.schema_version,
-       array_agg(f.path order by f.ordinal) as paths,
-       array_agg(f.images order by f.ordinal) as images,
-       array_agg(f.size order by f.ordinal) as sizes,
-       array_agg(f.sha256 order by f.ordinal) as digests
+       json_agg(json_build_array(f.path, f.images, f.size, f.sha256) order by f.ordinal) as files
 from lockstep.revisions r
 join lockstep.revised_files f on f.revision = r.id
 join lockstep.segments s on s.id = f.segment
@@ -272,6 +271,11 @@ select id::text as id from lockstep.ledger
 
 -- name: looked
 select folder, delta_version from lockstep.looked where source = %(source)s order by folder
+
+-- name: note_settled_looked
+insert into lockstep.looked (source, folder, delta_version)
+select source, mirror, delta_version from lockstep.writes where source = %(source)s and id = %(id)s
+on conflict (source, folder) do update set delta_version = excluded.delta_version
 
 -- name: note_looked
 insert into lockstep.looked (source, folder, delta_version)

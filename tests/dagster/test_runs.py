@@ -341,6 +341,6 @@ def test_a_failing_table_leaves_the_others_their_commits(
     (intent,) = books.open_intents("shop")
     assert intent.table == TableName(database, "b")
     assert materialized(stand.run()) == {*ALL_STEPS, key(database, "b")}
-    settled = books.last_settled("shop", intent.app_id)
+    settled = books.newest_writes("shop", intent.app_id).settled
     assert settled is not None
     assert settled.intent == intent

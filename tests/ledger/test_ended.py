@@ -52,7 +52,7 @@ def test_a_mirror_ends_once(ledger: Ledger, lease: Lease) -> None:
     their own; a table that is there keeps its mirror."""
     first = first_captured(ledger, lease, ORDERS)
     merged(ledger, lease, ORDERS, first.id, first.id, 7)
-    settled = ledger.last_settled(lease.source, f"{lease.source}/{ORDERS}@1")
+    settled = ledger.newest_writes(lease.source, f"{lease.source}/{ORDERS}@1").settled
     assert settled is not None
     with pytest.raises(LedgerRefused, match="table_states_dropped"):
         ledger.record_event(lease, ORDERS, MirrorRemoved())

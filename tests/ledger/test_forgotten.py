@@ -79,11 +79,11 @@ def test_changes_go_once_nobody_needs_them(
     with pytest.raises(LedgerRefused, match="pruned_deleted"):
         ledger.prune(lease, batches[1], batches[3], batches[3])
     later_rows = {one: ledger.segments(one) for one in batches[2:]}
-    newest = ledger.last_settled(source, f"lockstep/{source}/shop.orders/mirror/1")
+    newest = ledger.newest_writes(source, f"lockstep/{source}/shop.orders/mirror/1").settled
     assert ledger.prune(lease, 0, batches[1], batches[1]) > 0
     ledger.prune(lease, 0, batches[1], batches[1])
     ledger.note_pruned(lease, batches[1])
-    assert ledger.last_settled(source, f"lockstep/{source}/shop.orders/mirror/1") == newest
+    assert ledger.newest_writes(source, f"lockstep/{source}/shop.orders/mirror/1").settled == newest
     assert {one: ledger.segments(one) for one in batches[2:]} == later_rows
     assert ledger.segments(batches[0]) == []
     assert [one.files for one in ledger.segments(batches[1])] == [()]

@@ -253,7 +253,9 @@ class Past:
             ],
             "times": [one for one in ledger.batch_times(source) if one.id > through],
             "learnt": ledger.learnt_within(source, through + 1, _END),
-            "written": [ledger.last_settled(source, f"{source}/{table}@1") for table in TABLES],
+            "written": [
+                ledger.newest_writes(source, f"{source}/{table}@1").settled for table in TABLES
+            ],
             "prepared": ledger.open_prepared(source),
             "ended": [
                 ledger.ended_prepared(number) for number in range(since + 1, cursor.batch + 1)

@@ -76,14 +76,15 @@ def judged(
     """What a mirror's log shows since the last look."""
     source = work.source.name
     app_id = application_id(source, state, "mirror")
+    newest = work.ledger.newest_writes(source, app_id)
     expected = Expected(
         ledger=work.ledger.identity(),
         app_id=app_id,
-        settled=work.ledger.last_settled(source, app_id),
+        settled=newest.settled,
         intent=intent,
         looked=looked,
         begun=-1 if state.adopted is None else state.adopted,
-        last=work.ledger.last_intended(source, app_id),
+        last=newest.intended,
     )
     return judge(work.mirrors.look(state.mirror, expected.since), expected, replaced=replaced)
 

@@ -147,7 +147,7 @@ def prepare_job(work: Workplace, task: Task) -> Job:
     """What the task takes. TableError where the mirror cannot follow."""
     plan, state, intent = task.plan, task.state, task.intent
     _require_snapshot(work, task)
-    settled = work.ledger.last_settled(work.source.name, intent.app_id)
+    settled = work.ledger.newest_writes(work.source.name, intent.app_id).settled
     begun = -1 if state.adopted is None else state.adopted
     after = begun if settled is None else settled.delta_version
     versions = _versions(work, plan, state, after)

@@ -191,7 +191,7 @@ def _number_above(work: Workplace, lease: Lease) -> int:
     for state in work.ledger.table_states(source).values():
         look = work.mirrors.look(state.mirror, looked.get(state.mirror, -1))
         if look.missing is not None:
-            writes.append(work.ledger.last_intended(source, _app_id(work, state)) + _FAR)
+            writes.append(work.ledger.newest_writes(source, _app_id(work, state)).intended + _FAR)
         for commit in look.commits:
             writes += [n for name, n in commit.transactions.items() if name.startswith("lockstep/")]
             said = commit.said or {}

@@ -31,7 +31,7 @@ def goes_on(work: Workplace, state: TableState) -> bool:
     """Whether the mirror's rows are those that the table had: it was written, and nothing
     since settles anew what the table holds."""
     source = work.source.name
-    settled = work.ledger.last_settled(source, application_id(source, state, "mirror"))
+    settled = work.ledger.newest_writes(source, application_id(source, state, "mirror")).settled
     cursor = work.ledger.captured_cursor(source)
     if settled is None or cursor is None or state.mirror_version is None:
         return False

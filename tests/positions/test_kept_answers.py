@@ -1,0 +1,95 @@
+"""A ledger that has the source's lock answers as one that is asked for the first time."""
+
+from __future__ import annotations
+
+from inspect import signature
+from random import Random
+from typing import Any, Final
+
+from pipeline.changes.layout import application_id
+from pipeline.ports.ledger import Ledger
+from tests.fix_ledger import LedgerOfTest
+from tests.fix_mysql import MySqlStand
+from tests.positions.paused import open_shop
+from tests.positions.test_pauses_at_random import TABLES, Chance
+
+ACTIONS = 15
+KEPT: Final = (
+    "captured_cursor",
+    "acknowledged_cursor",
+    "batches",
+    "unfinished",
+    "overlaps",
+    "open_prepared",
+    "capture_scopes",
+    "open_override",
+    "gaps",
+    "table_states",
+    "partial",
+    "open_orders",
+    "open_loads",
+    "pending",
+    "open_intents",
+    "open_revision",
+    "looked",
+)
+"""Questions whose answers are kept until something is written; `newest_writes` besides."""
+
+WRITES: Final = frozenset(
+    name
+    for name in dir(Ledger)
+    if not name.startswith("_") and "lease" in signature(getattr(Ledger, name)).parameters
+)
+
+
+def answers(ledger: LedgerOfTest, source: str) -> dict[str, Any]:
+    applications = (
+        application_id(source, state, "mirror") for state in ledger.table_states(source).values()
+    )
+    return {
+        **{name: getattr(ledger, name)(source) for name in KEPT},
+        "newest_writes": [ledger.newest_writes(source, one) for one in applications],
+    }
+
+
+class Compared(LedgerOfTest):
+    """Whatever it is asked to write, it knows all answers before, and gives the ones of a ledger
+    without a lock behind it."""
+
+    def __init__(self, other: LedgerOfTest) -> None:
+        super().__init__(other.database)
+        self.other = other
+        self.written = set[str]()
+
+    def __getattribute__(self, name: str) -> Any:
+        member = super().__getattribute__(name)
+        if name not in WRITES:
+            return member
+
+        def write(lease: Any, *args: Any, **values: Any) -> Any:
+            answers(self, lease.source)
+            result = member(lease, *args, **values)
+            assert answers(self, lease.source) == answers(self.other, lease.source), name
+            self.written.add(name)
+            return result
+
+        return write
+
+
+def test_what_is_kept_is_what_would_be_answered(mysql: MySqlStand, database: str) -> None:
+    """Whatever runs, people and kills do in between."""
+    shop = open_shop(mysql, database, TABLES)
+    ledger = shop.follower.ledger = Compared(shop.follower.ledger)
+    chance = Chance(shop, Random(3))
+    for _ in range(ACTIONS):
+        chance.act()
+    for xid in list(chance.prepared):
+        chance.finish(xid, "commit")
+    shop.run()
+    assert ledger.written >= {
+        "begin_batch",
+        "record_capture",
+        "open_intent",
+        "settle",
+        "mark_merged",
+    }
