@@ -1,13 +1,19 @@
 """Row events → where every cell of every row image lies.
 
 Belongs here: the one walk over the bytes, which proves every length against the event's
-end, so that whoever reads a cell afterwards need not. Does not: what a cell holds.
+end, so that whoever reads a cell afterwards need not. Does not: what a cell holds, applying a
+diff of a JSON document.
 
 Format: `Rows_event` in `libs/mysql/binlog/event/rows_event.h` of MySQL's source: table id 6,
 flags 2, in version 2 a length of extra data (itself included) 2 and that data, then the
 number of columns (length-encoded), a bitmap of the columns present (two for an update), and
-row images: a bitmap of nulls among the columns present, and their cells. In
-PARTIAL_UPDATE_ROWS more stands before each after image (`partial`).
+row images: a bitmap of nulls among the columns present, and their cells.
+
+In PARTIAL_UPDATE_ROWS, value options (length-encoded) stand before each after image; if their
+bit 0 is set, one bit follows per JSON column of the table, present or not, which tells a diff
+from a document. A diff has the length of 4 bytes that a document has (`Field_json::unpack_diff`
+in `sql/field.cc`). Without a byte it says that the document is that of the before image: the
+server logs so whatever JSON a statement did not change.
 """
 
 from __future__ import annotations
@@ -20,7 +26,6 @@ import numpy.typing as npt
 from pipeline.binlog.arrays.array_access import Bytes, u8, u16, u32
 from pipeline.binlog.arrays.cells import ABSENT, NULL, Places
 from pipeline.binlog.arrays.compiled import kernel, part
-from pipeline.binlog.rows.partial import behind_options, put_unchanged
 from pipeline.binlog.stream import ring as columns
 from pipeline.binlog.stream.ring import Integers
 from pipeline.binlog.stream.wire_format import (
@@ -44,6 +49,7 @@ image holds a diff in place of a JSON document, and more than the before image i
 
 # What a walk knows from call to call: the places of `state`.
 EVENT, AT, ROW, IMAGES, INCOMPLETE = range(5)
+
 STATE_SIZE: Final = 5
 """EVENT: the event at hand, by its row in the index; AT: the byte in it to go on from, 0 for
 its beginning; ROW: rows of it so far; IMAGES: images found by this call; INCOMPLETE: 1 if an
@@ -241,3 +247,57 @@ def _length(data: Bytes, at: int, end: int, size: int) -> int:
     if size == -3:
         return 3 + (u16(data, at) | u8(data, at + 2) << 16)
     return 4 + u32(data, at)
+
+
+@part
+def behind_options(data: Bytes, at: int, end: int, json: npt.NDArray[np.bool_]) -> int:
+    """The place behind value options that begin at `at`, and their bits; -1 damaged."""
+    if at >= end:
+        return -1
+    options = u8(data, at)
+    at += 1
+    if options >= 0xFB:
+        return -1
+    if options & 1:
+        documents = 0
+        for column in range(len(json)):
+            documents += json[column]
+        at += (documents + 7) // 8
+    return at if at <= end else -1
+
+
+@part
+def put_unchanged(
+    data: Bytes,
+    options: int,
+    json: npt.NDArray[np.bool_],
+    sizes: Integers,
+    cells: Places,
+    image: int,
+) -> bool:
+    """Put cells of the before image, which is the one before `image`, where diffs without a
+    byte stand; False if there is another diff, or nothing to put. `options`: their place."""
+    if not u8(data, options) & 1:
+        return True
+    document = 0
+    for column in range(len(json)):
+        if not json[column]:
+            continue
+        is_diff = u8(data, options + 1 + (document >> 3)) >> (document & 7) & 1
+        document += 1
+        if not is_diff or cells[column, image] < 0:
+            continue
+        before = cells[column, image - 1]
+        if before == ABSENT or not _is_empty(data, cells[column, image], sizes[column]):
+            return False
+        cells[column, image] = before
+    return True
+
+
+@part
+def _is_empty(data: Bytes, cell: int, size: int) -> bool:
+    """Whether a cell that begins with -`size` bytes of length has nothing else."""
+    length = 0
+    for byte in range(-size):
+        length |= u8(data, cell + byte)
+    return length == 0

@@ -1,8 +1,12 @@
 """Row events of one table → Arrow columns.
 
 Belongs here: one table map's decoder: the walk over the images (`images`), then each
-column by its type (`values.table`), or nothing but a count. Does not: which events belong
-to the table, or what becomes of the rows.
+column by its type (`values.table`), or nothing but a count; which columns an image leaves out
+(`binlog_row_image` MINIMAL and NOBLOB), and which an update gave another value, told from the
+bytes alone. Does not: which events belong to the table, or what becomes of the rows.
+
+An after image that leaves a column out leaves its value alone. A column that only the after
+image has counts as updated: servers leave out of it what an update did not change.
 """
 
 from __future__ import annotations
@@ -15,10 +19,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from pipeline.binlog.arrays.cells import JSON, Cells, Layout
-from pipeline.binlog.rows import images, presence
+from pipeline.binlog.arrays.array_access import Bytes, u8, u16, u32
+from pipeline.binlog.arrays.cells import ABSENT, JSON, Cells, Layout, Places
+from pipeline.binlog.arrays.compiled import kernel, part
+from pipeline.binlog.rows import images
+from pipeline.binlog.rows.images import AFTER, BEFORE
 from pipeline.binlog.rows.parts import in_portions
-from pipeline.binlog.rows.rekeyed import first_changed, put_changed
 from pipeline.binlog.stream import ring as columns
 from pipeline.binlog.stream.ring import Block, Integers
 from pipeline.binlog.text.twins import astray
@@ -28,6 +34,7 @@ from pipeline.row_images import CHANGE_TYPES, RowImages, packed
 from pipeline.table import TableStructure
 
 MAX_IMAGES: Final = 1 << 17
+
 MAX_CELLS: Final = 1 << 22
 """Images come out in batches that have so many, or so many cells, at the most; their events
 are one portion (`parts`)."""
@@ -99,8 +106,8 @@ class TableDecoder:
 
         `event` of the answer counts the block's events from 0.
         """
-        for first, part in in_portions(block):
-            yield from self._decode(part.data, part.events, first)
+        for first, portion in in_portions(block):
+            yield from self._decode(portion.data, portion.events, first)
 
     def first_changes(self, block: Block, of: Collection[int]) -> dict[int, int]:
         """Which of these columns (counted from 0) some update gave other bytes, each with the
@@ -263,5 +270,88 @@ class TableDecoder:
 def _left_out(walked: _Walked, count: int) -> pa.Array | None:
     """`RowImages.present`, once after images have what their before images have."""
     cells = walked.cells[:, :count]
-    presence.put_before(cells, walked.kind[:count])
-    return presence.present(cells)
+    put_before(cells, walked.kind[:count])
+    return present(cells)
+
+
+def put_before(cells: Places, kinds: npt.NDArray[np.int8]) -> None:
+    """Give after images the cells they leave out and their before images have: the statement
+    did not change those. `cells`: columns x images, changed in place."""
+    after = np.flatnonzero(kinds == AFTER)
+    there = cells[:, after]
+    cells[:, after] = np.where(there == ABSENT, cells[:, after - 1], there)
+
+
+def present(cells: Places) -> pa.Array | None:
+    """Per image a bit for each column, the first one lowest, that says whether it is there;
+    NULL for an image that has them all. None if every image has."""
+    there = cells != ABSENT
+    whole = there.all(axis=0)
+    if whole.all():
+        return None
+    return packed(there.T, whole)
+
+
+@kernel
+def first_changed(data: Bytes, at: Places, kinds: npt.NDArray[np.int8], size: int) -> int:
+    """The first image before an update that gave the column another value; -1 for none.
+
+    `at`: the column's cell in each image, `kinds`: what the images are, `size`: as
+    `cells.Layout.size`.
+    """
+    for image in range(len(at) - 1):
+        if kinds[image] == BEFORE and _changed(data, at[image], at[image + 1], size):
+            return image
+    return -1
+
+
+@kernel
+def put_changed(
+    data: Bytes,
+    cells: Places,
+    kinds: npt.NDArray[np.int8],
+    sizes: Integers,
+    changed: npt.NDArray[np.bool_],
+) -> None:
+    """Say of each after image which columns the update gave another value.
+
+    `cells`: columns x room, of which as many images count as `kinds` has; `sizes`: per column,
+    as `cells.Layout.size`. `changed` (images x columns) is written in the rows of after images.
+    """
+    for column in range(len(sizes)):
+        for image in range(1, len(kinds)):
+            if kinds[image] == AFTER:
+                old, new = cells[column, image - 1], cells[column, image]
+                changed[image, column] = _changed(data, old, new, sizes[column])
+
+
+@part
+def _changed(data: Bytes, old: int, new: int, size: int) -> bool:
+    if new == ABSENT or old == new:
+        return False
+    return old < 0 or new < 0 or not _same(data, old, new, size)
+
+
+@part
+def _same(data: Bytes, old: int, new: int, size: int) -> bool:
+    length = _length(data, old, size)
+    if length != _length(data, new, size):
+        return False
+    same = 0
+    while same < length and u8(data, old + same) == u8(data, new + same):
+        same += 1
+    return same == length
+
+
+@part
+def _length(data: Bytes, at: int, size: int) -> int:
+    """The whole cell's size, its length bytes included."""
+    if size >= 0:
+        return size
+    if size == -1:
+        return 1 + u8(data, at)
+    if size == -2:
+        return 2 + u16(data, at)
+    if size == -3:
+        return 3 + (u16(data, at) | u8(data, at + 2) << 16)
+    return 4 + u32(data, at)

@@ -6,8 +6,10 @@
 taken; a full ring makes whoever reads the socket wait. A transaction that is larger than
 the ring goes through a scratch file and comes out alone.
 
-Belongs here: what the buffer is to whoever reads a log, and when a group is handed out. Does not:
-what it is made of, each with a state of its own:
+Belongs here: what the buffer is to whoever reads a log, when a group is handed out, how far the
+groups handed out have come, and which transactions are left out of them because they were read
+before (`pipeline.start` says which). Does not: what the buffer is made of, each with a state of
+its own:
 
     Registers              what the compiled loop knows from call to call (`arrays.registers`)
     Loop                   the loop, its ring and its indexes
@@ -16,30 +18,40 @@ what it is made of, each with a state of its own:
     CompleteTransactions   those before it, until they are handed out
     RareEvents             events that the loop leaves to Python, and what is nested in one
     DumpReader             bytes on their way to the loop, and what it comes back for
-    Reached                how far the groups handed out have come
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Final
+
+import numpy as np
+import numpy.typing as npt
 
 from pipeline.batch import Prepared, Xid
 from pipeline.binlog.rows.maps import TableMaps
+from pipeline.binlog.stream import ring as columns
 from pipeline.binlog.stream.description import Description
-from pipeline.binlog.stream.ring import BEGIN_OFFSET, Ring, TransactionGroup, place_of
+from pipeline.binlog.stream.ring import (
+    BEGIN_OFFSET,
+    TRANSACTION,
+    Block,
+    Ring,
+    TransactionGroup,
+    place_of,
+)
 from pipeline.binlog.stream.rules import Phase
 from pipeline.binlog.stream.text_buffer import BUFFER_BYTES, TextBuffer
 from pipeline.binlog.transactions.complete_transactions import CompleteTransactions
 from pipeline.binlog.transactions.dump_reader import DumpReader
+from pipeline.binlog.transactions.identity import gtid_text, members
 from pipeline.binlog.transactions.limits import Limits
 from pipeline.binlog.transactions.log_place import LogPlace
 from pipeline.binlog.transactions.loop import Loop
 from pipeline.binlog.transactions.open_transaction import OpenTransaction
 from pipeline.binlog.transactions.rare_events import RareEvents
-from pipeline.binlog.transactions.reached import ReachedGroups
 from pipeline.binlog.transactions.statements import Statements
-from pipeline.binlog.transactions.transaction_filter import LeaveOut
 from pipeline.binlog.transactions.xa import PreparedTransactions
 from pipeline.errors import NotAnEventBoundary
 from pipeline.gtid import GtidSet
@@ -249,3 +261,91 @@ class TransactionBuffer:
             return None
         self._out = True
         return rest
+
+
+class ReachedGroups:
+    """`before`: where the group handed out last begins, and the event that ends there; None
+    where what lies before it is not known so well."""
+
+    def __init__(self, start: Coordinates) -> None:
+        self.before: tuple[Coordinates, Witness] | None = None
+        self._end = start
+        self._witness: Witness | None = None
+
+    def note(self, group: TransactionGroup, log: LogPlace) -> None:
+        """A group is handed out."""
+        self.before = self._place_before(group, log)
+        last = group.transactions[-1]
+        offset, size, crc = (
+            int(last[c]) for c in (columns.LAST_OFFSET, columns.LAST_SIZE, columns.LAST_CRC)
+        )
+        self._end = group.end(-1)
+        gtid = gtid_text(last, group.sources)
+        self._witness = Witness(offset, size, crc, gtid, log.created)
+
+    def _place_before(
+        self, group: TransactionGroup, log: LogPlace
+    ) -> tuple[Coordinates, Witness] | None:
+        begin, event = group.begin(0), log.last
+        if self._end == begin and self._witness is not None:
+            return begin, self._witness
+        if event is None or event.after != begin:
+            return None
+        return begin, log.witness(event)
+
+    def place(
+        self, log: LogPlace, *, waiting: bool, between: bool
+    ) -> tuple[Coordinates, Witness | None]:
+        """The place behind the last transaction handed out, or behind what moved the position
+        after it, unless transactions are `waiting`; and the event that ends there, if one was
+        read. `between`: whether the reading stands between transactions."""
+        event = log.last
+        if event is None or waiting or event.after < self._end:
+            return self._end, self._witness
+        # A ROTATE leads to the next file's beginning; it is read when that file is.
+        return (log.at if between else event.after), log.witness(event)
+
+
+class LeaveOut:
+    """Leaves the transactions of a set out of one group after the other.
+
+    `out_of_order` counts those that stand behind a new one: this server committed the new
+    one earlier, and whoever reads gets it later.
+    """
+
+    def __init__(self, gtids: GtidSet) -> None:
+        self._gtids = gtids
+        self._new = False
+        self.out_of_order = 0
+
+    def rest(self, group: TransactionGroup) -> TransactionGroup | None:
+        """The group without them; None if that is nothing."""
+        keep = ~members(group.transactions, group.sources, self._gtids)
+        first = 0 if self._new else int(np.argmax(keep)) if keep.any() else len(keep)
+        self.out_of_order += int((~keep[first:]).sum())
+        self._new = self._new or bool(keep.any())
+        if keep.all():
+            return group
+        if not keep.any():
+            return None
+        number = np.cumsum(keep) - 1
+        return replace(
+            group,
+            transactions=group.transactions[keep],
+            statements=tuple(
+                (int(number[at]), query) for at, query in group.statements if keep[at]
+            ),
+            elsewhere=tuple((int(number[at]), rows) for at, rows in group.elsewhere if keep[at]),
+            blocks=_kept(group.blocks, keep, number),
+            texts=group.texts.of(keep, number),
+        )
+
+
+def _kept(
+    blocks: Iterator[Block], keep: npt.NDArray[np.bool_], number: npt.NDArray[np.int64]
+) -> Iterator[Block]:
+    for block in blocks:
+        events = block.events[keep[block.events[:, TRANSACTION]]]
+        events[:, TRANSACTION] = number[events[:, TRANSACTION]]
+        if len(events):
+            yield Block(block.data, events)

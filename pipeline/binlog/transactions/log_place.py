@@ -2,7 +2,7 @@
 
 Belongs here: the files read so far, the events that move the place without being part of a
 transaction, and the limits, told to the loop by the file that it is in. Does not: places of
-transactions, which their index has; how far whoever takes them has come (`reached`).
+transactions, which their index has; how far whoever takes them has come (`buffer`).
 """
 
 from __future__ import annotations

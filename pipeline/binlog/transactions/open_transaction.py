@@ -11,6 +11,7 @@ that no other is open meanwhile.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from pipeline.binlog.stream import ring as columns
 from pipeline.binlog.stream.control import Query
@@ -18,7 +19,6 @@ from pipeline.binlog.stream.framing import Event
 from pipeline.binlog.stream.ring import Block, RowsElsewhere, packed
 from pipeline.binlog.transactions.identity import IDENTITY, members, read_identity
 from pipeline.binlog.transactions.loop import Loop
-from pipeline.binlog.transactions.savepoints import SavedPlace, Savepoints
 from pipeline.binlog.transactions.spill import Spill
 from pipeline.binlog.transactions.statements import Statements
 from pipeline.errors import DamagedEvent
@@ -180,3 +180,49 @@ class OpenTransaction:
         """The one that came to its end is done with."""
         if self._registers.alone:
             self._spill = None
+
+
+@dataclass(frozen=True, slots=True)
+class SavedPlace:
+    """A place inside the open transaction: so many blocks in its file, so many events in
+    the ring's index, the ring's sequence there, and so many statements' texts, which count so
+    many bytes."""
+
+    blocks: int
+    events: int
+    put: int
+    texts: int
+    text_bytes: int
+
+
+class Savepoints:
+    """By name, in the order of their places. `transaction` tells which one is open: those
+    of the one before are forgotten."""
+
+    def __init__(self) -> None:
+        self._places: dict[str, SavedPlace] = {}
+        self._transaction = (-1, -1)
+
+    def put(self, transaction: tuple[int, int], name: str, place: SavedPlace) -> None:
+        """One of the same name moves here."""
+        places = self._of(transaction)
+        places.pop(name, None)
+        places[name] = place
+
+    def back_to(self, transaction: tuple[int, int], name: str) -> SavedPlace | None:
+        """Its place, and the later ones are forgotten; None if there is no such savepoint."""
+        places = self._of(transaction)
+        if name not in places:
+            return None
+        while next(reversed(places)) != name:
+            places.popitem()
+        return places[name]
+
+    def clear(self) -> None:
+        self._places.clear()
+
+    def _of(self, transaction: tuple[int, int]) -> dict[str, SavedPlace]:
+        if transaction != self._transaction:
+            self._transaction = transaction
+            self._places.clear()
+        return self._places

@@ -1,7 +1,7 @@
 """Statements that may change a structure, or that stand for rows, until their transactions are
 handed out.
 
-Belongs here: whose they are. Does not: which statements those are (`inputs`, `rare_events`), the
+Belongs here: whose they are. Does not: which statements those are (`rare_events`), the
 texts beside rows (`stream.text_buffer`).
 """
 

@@ -1,7 +1,7 @@
 """One JSON scalar of MySQL's binary form → its text, in compiled code.
 
 Belongs here: what a scalar's bytes are and how MySQL writes them. Does not: objects,
-arrays and documents (`json_tree.py`), or the values that only SQL has (`json_opaque.py`).
+arrays and documents (`json`), or the values that only SQL has (`json_opaque`).
 
 Formats: `parse_scalar` in sql-common/json_binary.cc and `wrapper_to_string` and
 `double_quote` in sql-common/json_dom.cc of MySQL's source.

@@ -14,8 +14,8 @@ import pyarrow as pa
 
 from pipeline.binlog.arrays.cells import Cells
 from pipeline.binlog.values.decimals import decimals
-from pipeline.binlog.values.documents import documents
 from pipeline.binlog.values.integers import bits, floats, integers, years
+from pipeline.binlog.values.json import documents
 from pipeline.binlog.values.members import enums, sets
 from pipeline.binlog.values.spatial import geometries, vectors
 from pipeline.binlog.values.strings import binaries, texts
