@@ -19,7 +19,7 @@ from pipeline.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from pipeline.ports.ledger import Ledger
-    from pipeline.runs.recovering.undo import UndoneRun
+    from pipeline.runs.recovering.recover import UndoneRun
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
@@ -27,8 +27,7 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     source = context.one_source(arguments.source).name
 
     from pipeline.runs.agreement.changelog_files import agree
-    from pipeline.runs.recovering.recover import foresee
-    from pipeline.runs.recovering.undo import undone_run
+    from pipeline.runs.recovering.recover import foresee, undone_run
 
     with context.work_on(source) as (adapters, work):
         undone = undone_run(work.ledger, source, arguments.run)

@@ -2,7 +2,7 @@
 
 Belongs here: the port to a source's lock and its leases, and the processes that may have left
 statements at a server of Spark's under one. Does not: what is written under a lease; ending those
-statements (`ports.mirrors`, `pipeline.runs.merging.left_statements`).
+statements (`ports.mirrors`, `pipeline.runs.merge`).
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Capture: from the start to the end fixed beforehand, whole transactions into segments.
 
-Belongs here: the order of a capture, and the one ledger transaction that makes it atomic.
-Does not: where to start (`begin`), the loop over the dump (`log_reader`), decoding and
-numbering (`segment_builder`), anything after *captured*.
+Belongs here: the order of a capture, which tables and columns are read from the source before the
+log, and the one ledger transaction that makes it atomic. Does not: where to start (`begin`), the
+loop over the dump (`log_reader`), decoding and numbering (`segment_builder`), reading columns
+(`resnapshot`) and tables (`loading`), anything after *captured*.
 """
 
 from __future__ import annotations
@@ -30,22 +31,19 @@ from pipeline.runs.capturing.completeness import require_followed, require_whole
 from pipeline.runs.capturing.rename_handover import HandingOver
 from pipeline.runs.capturing.segment_builder import Segmenter
 from pipeline.runs.capturing.source_rows import SourceRows
-from pipeline.runs.capturing.structure_proof import (
-    StructureProof,
-    note_unproven,
-    prove_structures,
-)
+from pipeline.runs.capturing.structure_proof import StructureProof, note_unproven, prove_structures
 from pipeline.runs.capturing.table_changes import TakenUp
 from pipeline.runs.capturing.table_extents import extents_of, met_in_log
 from pipeline.runs.catch_up import catch_up
 from pipeline.runs.context import Workplace
 from pipeline.runs.cures import engine_hint
-from pipeline.runs.loading.due import give_up, is_due, new_tables
-from pipeline.runs.loading.loads import begun_loads
+from pipeline.runs.loading.due import LoadReason, give_up, is_due, new_tables, order_new
+from pipeline.runs.loading.loads import begun_loads, load_tables
 from pipeline.runs.loading.part import AGAIN, PartRead, findings, read_part
+from pipeline.runs.rejoining.column_backfill import enough
 from pipeline.runs.rejoining.log_reach import TablesResumed, returns_of
-from pipeline.runs.rejoining.read_from_source import read_from_source
-from pipeline.runs.rejoining.resnapshot import due
+from pipeline.runs.rejoining.rejoin import Backfill
+from pipeline.runs.rejoining.resnapshot import due, reread_columns
 from pipeline.runs.repair import abandon, repair
 from pipeline.runs.reports import CaptureReport, Refreshed, softened_lines
 from pipeline.runs.reread import Reread
@@ -424,3 +422,26 @@ def _reaching(work: Workplace, run_start: RunStart, highest: Coordinates) -> Run
     whole."""
     known = highest if run_start.known_until is None else max(run_start.known_until, highest)
     return replace(run_start, facts=work.server.facts(), known_until=known)
+
+
+def read_from_source(
+    work: Workplace, lease: Lease, run_start: RunStart, batch: Batch, back: TablesResumed
+) -> list[Reread]:
+    """Tables of which the log alone cannot tell all, or some of their columns."""
+    if work.source.until is not None:
+        order_new(work, lease, run_start)
+        return []  # they wait for a run whose end nobody fixed
+    columns = [order for order in back.read if isinstance(back.ways[order.table], Backfill)]
+    rereads, whole = reread_columns(
+        work, columns, batch.id, lambda order, schema: enough(work, order, schema)
+    )
+    done = {reread.table for reread in rereads}
+    wanted = {
+        order.table: LoadReason(
+            whole.get(order.table) or back.why.get(order.table) or order.reason or order.kind.value,
+            order.author,
+        )
+        for order in back.read
+        if order.table not in done
+    }
+    return [*rereads, *load_tables(work, lease, run_start, new_tables(work, run_start) | wanted)]

@@ -1,20 +1,27 @@
 """Merge: all captured and not yet merged changes of each table, in one commit per table.
 
 Belongs here: which batches a table's write covers, the order intent → commit → read back
-→ settle, and several tables at a time. Does not: how Spark does it (`resources.lake`).
+→ settle, several tables at a time, when a table whose rows are all written anew gets a mirror
+beside the one it had, and the statements that dead runs left to a server of Spark's. Does not:
+what a write is made of (`merging.job`), making it (`merging.mirror_write`), how Spark does it
+(`resources.lake`).
 
 Open intents are settled first, with the same batches and the same version, never
 regrouped: a holder that hung may still wake up and commit. One that is refused is given up
 with its table, which is quarantined: when the table comes back, another write takes its
 batches together with what cured it. That one replaces the mirror (`catch_up`), whatever
 the refused write made of its columns.
+
+A process that dies takes a Spark of its own along. A server goes on with what it was asked for.
+The commit that this would come to is bound to a version, so that it does no harm; but it takes
+the cores and the memory that the same write needs once more.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from time import perf_counter
 
@@ -22,10 +29,12 @@ import pyarrow as pa
 
 from pipeline.arrow_errors import for_one_table
 from pipeline.batch import Batch
-from pipeline.changes.layout import DELETED_AT
+from pipeline.changes.layout import DELETED_AT, application_id, mirror_path
 from pipeline.decisions import Lease
 from pipeline.errors import CommitConflict, MirrorRefused, Remedy, TableError
 from pipeline.intent import Intent
+from pipeline.life.events import MirrorReplaced
+from pipeline.policies import Readers
 from pipeline.ports.mirrors import MirrorSize
 from pipeline.retries import MERGE
 from pipeline.runs.agreement.claim import require_claim
@@ -33,15 +42,12 @@ from pipeline.runs.agreement.lake_logs import look_at, moved
 from pipeline.runs.context import Workplace
 from pipeline.runs.cures import reload_hint
 from pipeline.runs.merging.job import Job, Task, prepare_job, task_of
-from pipeline.runs.merging.lacking import intent_over, lacking_of
-from pipeline.runs.merging.left_statements import statements_noted
 from pipeline.runs.merging.mirror_write import FOUND, Written, commit_made, write_once
-from pipeline.runs.merging.successor import made_for_others, renew, written_anew
 from pipeline.runs.publish import publish
 from pipeline.runs.replaying.settle import settle_replays
 from pipeline.runs.reports import MergeReport, TableMerge
 from pipeline.table import TableName
-from pipeline.table_state import Quarantine, TableState
+from pipeline.table_state import Quarantine, TableEventKind, TableState
 
 TABLES_AT_ONCE = 4
 
@@ -81,6 +87,44 @@ def merge(
         publish_seconds=published - clock,
         merge_seconds=perf_counter() - published,
     )
+
+
+@contextmanager
+def statements_noted(work: Workplace, lease: Lease) -> Iterator[None]:
+    """What is written inside is known to the next run, should this one not come to its end; first
+    it ends what was left by others. An error inside leaves the note: nobody knows then what the
+    server does."""
+    client, source = work.mirrors.client, lease.source
+    if client is None:
+        yield
+        return
+    for other in work.ledger.spark_clients(source):
+        if other != client:
+            work.mirrors.end_statements(other)
+            work.ledger.forget_spark_client(lease, other)
+    work.ledger.note_spark_client(lease, client)
+    yield
+    work.ledger.forget_spark_client(lease, client)
+
+
+def lacking_of(work: Workplace) -> Mapping[TableName, list[Batch]]:
+    """The batches that each table's mirror lacks, oldest first, those among them that were
+    acknowledged without it."""
+    source = work.source.name
+    pending = work.ledger.pending(source)
+    known = {batch.id: batch for batch in work.ledger.unfinished(source)}
+    missed = {number for numbers in pending.values() for number in numbers} - known.keys()
+    if missed:
+        batches = work.ledger.live_batches(source, min(missed), max(missed))
+        known |= {batch.id: batch for batch in batches}
+    return {table: [known[number] for number in pending[table]] for table in sorted(pending)}
+
+
+def intent_over(source: str, state: TableState, batches: Sequence[Batch]) -> Intent:
+    """One over all batches, not yet recorded."""
+    numbers = [batch.id for batch in batches]
+    app_id = application_id(source, state, "mirror")
+    return Intent(0, state.table, app_id, 0, min(numbers), max(numbers), "merge")
 
 
 @dataclass(slots=True)
@@ -289,3 +333,40 @@ def _tried(work: Workplace, lease: Lease, job: Job) -> tuple[Written, float, Mir
             if wait is None:
                 raise
     raise AssertionError("a loop over tries returns or raises")
+
+
+_ANEW = frozenset({TableEventKind.REBUILT, TableEventKind.REREAD})
+
+
+def written_anew(
+    work: Workplace, lacking: Mapping[TableName, Sequence[Batch]]
+) -> frozenset[TableName]:
+    """The tables of which all rows are among what their mirrors lack."""
+    lacks = {(table, batch.id) for table, batches in lacking.items() for batch in batches}
+    return frozenset(
+        event.table
+        for number in sorted({number for _, number in lacks})
+        for event in work.ledger.table_events(work.source.name, number)
+        if event.kind in _ANEW and (event.table, number) in lacks
+    )
+
+
+def made_for_others(work: Workplace, state: TableState) -> str | None:
+    """Why a mirror that is there is not the one to write all rows into: a Delta table keeps what
+    it once asked of its readers."""
+    made, wanted = work.mirrors.made_for(state.mirror), work.source.lake.readers
+    if state.mirror_version is None or made is None or made == wanted:
+        return None
+    words = {Readers.SPARK: "for Spark", Readers.ANY: "for any reader"}
+    return f'{state.mirror} was made {words[made]}, and `readers` is "{wanted}"'
+
+
+def renew(work: Workplace, lease: Lease, table: TableName, why: str) -> None:
+    """From now on the table's mirror is another; the one before stays as it is."""
+    ledger, source = work.ledger, work.source.name
+    state = ledger.table_states(source)[table]
+    number = state.mirror_generation + 1
+    mirror = mirror_path(source, table, state.generation, number)
+    ledger.give_up(lease, table)
+    ledger.record_event(lease, table, MirrorReplaced(mirror))
+    work.progress.note(f"the mirror of {table} is {mirror} from now on: {why}")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pipeline.position import Coordinates, LogFile
+from pipeline.runs.merging.job import in_force, out_of_order
 from pipeline.schema.history import Knowledge, SchemaVersion, VersionOrigin
 from pipeline.schema.model import TableSchema
-from pipeline.schema.overruled import in_force, out_of_order
 from pipeline.table import TableName
 
 TABLE = TableName("shop", "orders")

@@ -1,19 +1,24 @@
-"""The log that the next run would read: how much it holds, and how long that would take.
+"""The log that the next run would read: how much it holds, how long that would take, and how each
+table's changes would be merged, as far as a plan can tell.
 
 Belongs here: reading it without keeping anything. Does not: where the run would start, what else it
-would do (`plan`).
+would do (`plan`), the decision how changes are merged (`changes.strategy`). How many bytes the
+images have, and whether the mirror is small, is known once they are captured.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Final
 
 from pipeline.batch import Batch
 from pipeline.binlog.search.log_scan import log_between
-from pipeline.errors import LockstepError, Recovery
+from pipeline.changes.strategy import Facts, choose, only_inserts
+from pipeline.decisions import Continuity
+from pipeline.errors import LockstepError, Recovery, TableError
+from pipeline.policies import Deletes
 from pipeline.position import Coordinates, Position
 from pipeline.runs.begin import RunStart
 from pipeline.runs.capturing.basis import basis_of, bounds_of
@@ -21,8 +26,9 @@ from pipeline.runs.capturing.completeness import require_followed, require_whole
 from pipeline.runs.capturing.log_reader import LogReading
 from pipeline.runs.context import NoSegments, Workplace
 from pipeline.runs.inspecting.log_tally import Largest, LogTally, StatementSeen, TableTally
-from pipeline.runs.inspecting.merge_forecast import foreseen_merges
 from pipeline.runs.rejoining.log_reach import ReturnPlan
+from pipeline.schema.row_keys import merge_key
+from pipeline.schema.tracker import SchemaTracker
 from pipeline.table import TableName
 from pipeline.table_state import Quarantine
 
@@ -126,3 +132,37 @@ def bytes_per_second(batches: Sequence[Batch]) -> float | None:
     ][:_RATED]
     spent = sum((seconds for _, seconds in taken), timedelta()).total_seconds()
     return sum(size for size, _ in taken) / spent if spent > 0 else None
+
+
+def foreseen_merges(
+    work: Workplace,
+    run_start: RunStart,
+    structures: SchemaTracker,
+    tables: Mapping[TableName, TableTally],
+    replaced: Collection[TableName],
+) -> dict[TableName, str]:
+    """A sentence for each table with changes. `replaced`: those that are emptied, made or read
+    anew meanwhile."""
+    soft = work.source.lake.deletes == Deletes.SOFT
+    continues = run_start.decision.continuity not in (Continuity.GAP, Continuity.OVERLAP)
+    all_new = continues and not work.ledger.gaps(work.source.name)
+    found = {}
+    for table, tally in tables.items():
+        schema = structures.last_known(table)
+        counts = tally.counts
+        facts = Facts(
+            keyed=schema is not None and bool(merge_key(schema)),
+            soft=soft,
+            replaces=table in replaced,
+            images=counts.total + counts.updated,
+            inserts_only=only_inserts([counts]),
+            all_new=all_new,
+            marked=soft,
+        )
+        try:
+            strategy = choose(facts)
+        except TableError as error:
+            found[table] = f"cannot be merged: {error.reason}"
+        else:
+            found[table] = f"{strategy.way}: {strategy.reason}"
+    return found

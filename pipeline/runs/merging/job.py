@@ -6,13 +6,20 @@ plan is (`pipeline.changes.merging`), carrying it out (`merge`).
 A table that came back may lack batches that were acknowledged without it; their images are
 in the changelog and are merged like others. Rows that one of them read from the source are
 not there any more: only reading it again helps.
+
+While a table has stopped its structure is followed all the same. Its rows are read later,
+by a batch that goes over the same places (`pipeline.runs.catch_up`); where that batch knows
+better, by a person's word or because a statement is followed that was not then, it records
+versions of its own from that place on, and what earlier batches recorded for later places does
+not count: those versions never had a row.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import pairwise
 
 from pipeline.batch import Batch, BatchState
 from pipeline.changes.column_lineage import ColumnLineage
@@ -31,9 +38,8 @@ from pipeline.runs.merging.overlaps import reads_again
 from pipeline.runs.merging.table_parts import parts_within
 from pipeline.runs.reread import owed
 from pipeline.schema.fills import StatementMoment
-from pipeline.schema.history import Knowledge, SchemaVersion
+from pipeline.schema.history import Knowledge, SchemaVersion, VersionOrigin
 from pipeline.schema.model import TableSchema
-from pipeline.schema.overruled import in_force, out_of_order
 from pipeline.schema.zones import zone_of
 from pipeline.segment import RowCounts, batch_of
 from pipeline.table import TableName
@@ -299,3 +305,40 @@ def snapshot_paths(work: Workplace, part: SnapshotPart) -> tuple[str, ...]:
     """Absolute paths of a snapshot's files."""
     folder = snapshot_path(work.source.name, part.table)
     return tuple(work.mirrors.path(f"{folder}/{file.path}") for file in part.files)
+
+
+def out_of_order(versions: Sequence[SchemaVersion]) -> bool:
+    """Whether some version is recorded behind one that holds from a later place on."""
+    return any(not _is_before(version, other) for version, other in pairwise(versions))
+
+
+def in_force(
+    versions: Sequence[SchemaVersion], catching_up: Collection[int]
+) -> list[SchemaVersion]:
+    """`versions` of one table in their order, from one that its mirror shows on, without
+    those that a batch of `catch_up` overruled. The first stays."""
+    found = list(versions)
+    for batch in sorted(catching_up):
+        own = next((version for version in found if version.batch == batch), None)
+        if own is not None and own is not found[0]:
+            found = [
+                version
+                for version in found
+                if version is found[0] or version.batch >= batch or _holds_before(version, own)
+            ]
+    return found
+
+
+def _holds_before(version: SchemaVersion, own: SchemaVersion) -> bool:
+    """A person's word at the very place of a version goes on from it."""
+    goes_on = (
+        own.origin is VersionOrigin.PERSON
+        and version.schema is not None
+        and version.since == own.since
+    )
+    return goes_on or _is_before(version, own)
+
+
+def _is_before(version: SchemaVersion, other: SchemaVersion) -> bool:
+    same = version.since.file.base == other.since.file.base
+    return not same or version.since < other.since

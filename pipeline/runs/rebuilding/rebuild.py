@@ -1,7 +1,7 @@
 """Rebuild: a mirror as of a transaction of the past, or the live one made again.
 
-Belongs here: the order, and what is reported. Does not: where the past is cut (`cut`), what the
-rows are made from (`origin`), making them (`build`).
+Belongs here: the order, making the rows, and what is reported. Does not: where the past is cut
+(`cut`), what the rows are made from (`origin`).
 
 The live mirror is made aside first and brought over in one commit, so a reader sees the old rows or
 the new ones. Nothing moves the source's position.
@@ -9,31 +9,53 @@ the new ones. Nothing moves the source's position.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from time import perf_counter
+from typing import Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from pipeline.arrow_errors import for_one_table
 from pipeline.batch import Batch
-from pipeline.changes.layout import DELETED_AT
+from pipeline.changes.evolution import steps
+from pipeline.changes.layout import DELETED_AT, changelog_names, table_id
 from pipeline.decisions import Decision, Lease
 from pipeline.errors import NothingMatches, PastRefused, TableError
-from pipeline.lake_commit import WriteKind
+from pipeline.intent import Intent
+from pipeline.lake_commit import WriteKind, stamp
 from pipeline.places import Place
-from pipeline.policies import Deletes
-from pipeline.ports.copies import Copies
+from pipeline.policies import Deletes, Readers
+from pipeline.ports.copies import Copies, Copy
+from pipeline.ports.held import unasked
+from pipeline.ports.mirror_writes import (
+    FoldedChanges,
+    MirrorTarget,
+    MirrorWrite,
+    PartColumn,
+    Recount,
+    Replace,
+    StagedFiles,
+)
 from pipeline.ports.mirrors import Mirrors
+from pipeline.row_groups import row_groups
 from pipeline.runs.agreement.claim import require_agreement, require_claim
 from pipeline.runs.agreement.lake_logs import look_at
 from pipeline.runs.context import Workplace
 from pipeline.runs.cures import reload_hint
-from pipeline.runs.rebuilding.build import NAME, build, staged_rows
+from pipeline.runs.merging.emptied import emptied_at
+from pipeline.runs.merging.job import Job, Task, folders_of
+from pipeline.runs.merging.mirror_write import write_once
+from pipeline.runs.merging.overlaps import reads_again
 from pipeline.runs.rebuilding.cut import Cut, cut_at, end_of_batch
 from pipeline.runs.rebuilding.origin import RebuildOrigin, live_origin, origin_at
 from pipeline.runs.replaying.counted_changes import require_mirror
 from pipeline.runs.replaying.mirror_commit import MirrorCommitting
 from pipeline.runs.replaying.selection import require_merged
 from pipeline.runs.replaying.settle import settle_replays
+from pipeline.schema.row_keys import merge_key
 from pipeline.table import TableName
 from pipeline.table_state import TableState
 
@@ -176,3 +198,185 @@ def _decision(report: RebuildReport) -> Decision:
             "delta_version": report.delta_version,
         },
     )
+
+
+NAME: Final = "table"
+_COPIED, _MERGED = 1, 2
+
+
+@dataclass(frozen=True, slots=True)
+class StagedRows:
+    """Rows of a mirror, staged so that a write can bring them to another: those that are there,
+    and those that are marked as deleted."""
+
+    schema: pa.Schema
+    there: tuple[str, ...]
+    marked: tuple[str, ...]
+
+    def write(self, target: MirrorTarget, key: tuple[str, ...]) -> MirrorWrite:
+        """The write after which these are all rows. `key`: what tells them apart; with none,
+        copies are counted."""
+        columns = tuple(PartColumn(field.name, field.type) for field in target.schema)
+        snapshot = (StagedFiles(self.there, columns),) if self.there else ()
+        if not key:
+            return Recount(target, (), snapshot)
+        return Replace(target, key, snapshot, FoldedChanges(self.marked))
+
+
+def build(work: Workplace, copy: Copy, origin: RebuildOrigin) -> int:
+    """Make it, under `NAME` in the copy's place; its Delta version. `PastRefused` where a file
+    that it is made of is damaged."""
+    lake = replace(work.source.lake, readers=Readers.ANY)
+    aside = replace(work, mirrors=copy.mirrors, source=replace(work.source, lake=lake))
+    _require_whole(work, origin)
+    try:
+        with for_one_table("make it again"):
+            if origin.base is not None:
+                _copied(work, aside, origin)
+            if origin.parts:
+                write_once(aside, _job(aside, origin), unasked)
+    except TableError as error:
+        raise PastRefused(
+            f"{origin.table} cannot be made as of {origin.cut}: {error.reason}",
+            hint=error.hint or f"`lockstep versions` tells of {origin.table}",
+        ) from error
+    version = copy.mirrors.version(NAME)
+    assert version is not None, "it was written"
+    return version
+
+
+@contextmanager
+def staged_rows(
+    mirrors: Mirrors, mirror: str, version: int, aside: Mirrors, *, soft: bool
+) -> Iterator[StagedRows]:
+    """The rows of a mirror, which `mirrors` has, in files of `aside` that last as long as the
+    context. `soft`: rows of it may be marked as deleted."""
+    own = mirrors.schema(mirror, version)
+    marks = soft and DELETED_AT.name in own.names
+    schema = pa.schema([field for field in own if not (marks and field.name == DELETED_AT.name)])
+    there: list[str] = []
+    gone: list[str] = []
+    try:
+        for group in row_groups(mirrors.rows(mirror, own.names, version)):
+            rows = group.select(own.names).cast(own)
+            marked = rows.column(DELETED_AT.name) if marks else pa.nulls(rows.num_rows)
+            stays = rows.filter(pc.is_null(marked)).select(schema.names)
+            if stays.num_rows:
+                there.append(aside.stage(NAME, stays))
+            if stays.num_rows < rows.num_rows:
+                gone.append(aside.stage(NAME, _gone(rows.filter(pc.is_valid(marked)), schema)))
+        yield StagedRows(schema, tuple(there), tuple(gone))
+    finally:
+        for path in (*there, *gone):
+            aside.unstage(path)
+
+
+def _gone(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """As changes that mark them once more."""
+    columns = [pa.array(["delete"] * rows.num_rows, pa.string()), rows.column(DELETED_AT.name)]
+    names = ["_change_type", "_committed_at", *changelog_names(schema.names)]
+    return pa.table([*columns, *(rows.column(name) for name in schema.names)], names=names)
+
+
+def _require_whole(work: Workplace, origin: RebuildOrigin) -> None:
+    folders = _folders(work, origin)
+    for segment in origin.plan.segments:
+        wrong = work.segments.damaged(folders[segment.schema_version], segment.files)
+        if wrong:
+            raise PastRefused(
+                f"the changelog of {origin.table} is damaged: {wrong[0]}",
+                hint="`lockstep replay --from earliest --to latest` may bring it back",
+            )
+
+
+def _folders(work: Workplace, origin: RebuildOrigin) -> dict[int, str]:
+    known = {version.version: version for version in origin.versions}
+    return folders_of(work, origin.plan, known)
+
+
+def _copied(work: Workplace, aside: Workplace, origin: RebuildOrigin) -> None:
+    """The rows of the base, in one commit."""
+    assert origin.base is not None, "there is one"
+    entry, soft = origin.base.entry, work.source.lake.deletes == Deletes.SOFT
+    shown = work.ledger.schema_version(work.source.name, origin.table, origin.shown)
+    key = () if shown.schema is None else merge_key(shown.schema)
+    with staged_rows(
+        work.mirrors, entry.mirror, entry.delta_version, aside.mirrors, soft=soft
+    ) as rows:
+        aside.mirrors.write(rows.write(_target(aside, origin, rows.schema), key))
+
+
+def _target(aside: Workplace, origin: RebuildOrigin, schema: pa.Schema) -> MirrorTarget:
+    return MirrorTarget(
+        mirror=NAME,
+        schema=schema,
+        app_id=_application(aside, origin),
+        txn_version=_COPIED,
+        user_metadata=_words(aside, origin, _COPIED),
+        deletes=aside.source.lake.deletes,
+        readers=aside.source.lake.readers,
+    )
+
+
+def _application(work: Workplace, origin: RebuildOrigin) -> str:
+    return f"lockstep/{work.source.name}/{table_id(origin.table)}/copy"
+
+
+def _words(work: Workplace, origin: RebuildOrigin, number: int) -> str:
+    """What a commit of the copy says: what it shows once the last one is made."""
+    return stamp(
+        {
+            "kind": WriteKind.REWRITE.value,
+            "ledger": work.ledger.identity(),
+            "source": work.source.name,
+            "table": str(origin.table),
+            "position": str(origin.cut.at),
+            "gtid": origin.cut.gtid,
+            "step": number,
+        }
+    )
+
+
+def _job(aside: Workplace, origin: RebuildOrigin) -> Job:
+    """The merge of the changes, as a run would make it."""
+    source = aside.source.name
+    batches = _batches(aside, origin)
+    again = reads_again(aside, batches)
+    intent = Intent(
+        0,
+        origin.table,
+        _application(aside, origin),
+        _MERGED,
+        origin.parts[0].batch,
+        origin.parts[-1].batch,
+        "copy",
+    )
+    based = origin.base is not None
+    policies = replace(origin.line.policies, readers=aside.source.lake.readers)
+    line = replace(origin.line, policies=policies)
+    task = Task(
+        intent, _state(aside, origin), batches, origin.plan, _words(aside, origin, _MERGED), None
+    )
+    return Job(
+        task=task,
+        lineage=line,
+        key=origin.key,
+        steps=() if origin.plan.replaces or not based else steps(line),
+        folders=_folders(aside, origin),
+        after=0 if based else -1,
+        emptied=emptied_at(aside, origin.table, origin.plan, batches),
+        again=again,
+        all_new=not again and not aside.ledger.gaps(source),
+    )
+
+
+def _batches(aside: Workplace, origin: RebuildOrigin) -> tuple[Batch, ...]:
+    ends = origin.parts[0].batch, origin.parts[-1].batch
+    numbers = {part.batch for part in origin.parts}
+    batches = aside.ledger.live_batches(aside.source.name, *ends)
+    return tuple(batch for batch in batches if batch.id in numbers)
+
+
+def _state(aside: Workplace, origin: RebuildOrigin) -> TableState:
+    states = aside.ledger.table_states(aside.source.name)
+    return replace(states[origin.table], mirror=NAME)

@@ -1,7 +1,8 @@
 """`lockstep recover`: a ledger that holds nothing of a source goes on with its lake.
 
-Belongs here: what it would do, and doing it. Does not: which batch all mirrors show
-(`pipeline.recovery`), asking the lake (`lake_facts`) and the server (`recovered_structures`).
+Belongs here: what it would do, and doing it, in the lake and in the ledger; which batch a run is
+undone to. Does not: which batch all mirrors show (`pipeline.recovery`), asking the lake
+(`lake_facts`) and the server (`recovered_structures`).
 
 In the lake first, then in the ledger, then the folder's claim; what was cut off is done again.
 
@@ -19,29 +20,39 @@ In the lake first, then in the ledger, then the folder's claim; what was cut off
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 
+from pipeline.batch import CaptureRecord
+from pipeline.changes.layout import application_id, changelog_path
+from pipeline.changes.source_tables import source_table_id
 from pipeline.claim import Claim
-from pipeline.decisions import Lease
-from pipeline.errors import ForeignCommit, PositionPurged, VersionSetUnknown
+from pipeline.decisions import Decision, Lease
+from pipeline.errors import (
+    ForeignCommit,
+    PositionPurged,
+    SpanRefused,
+    TableError,
+    VersionSetUnknown,
+)
+from pipeline.lake_commit import FORMAT, WriteKind, restamped, stamp
+from pipeline.ports.held import Held
+from pipeline.ports.ledger import Ledger
+from pipeline.position import Position
 from pipeline.recovery.decide import choices, decide
-from pipeline.recovery.facts import RecoveryPlan
+from pipeline.recovery.facts import Adopted, RecoveryPlan, Told
+from pipeline.runs.agreement.changelog_files import batches_of
 from pipeline.runs.agreement.claim import claim_folder, said_by
 from pipeline.runs.context import Workplace
-from pipeline.runs.recovering.lake_facts import gather
-from pipeline.runs.recovering.recovered_lake import (
-    cut_changelogs,
-    files_up_to,
-    lost_with,
-    restore_mirrors,
-)
-from pipeline.runs.recovering.recovered_ledger import RecoveryBasis, record
-from pipeline.runs.recovering.recovered_structures import structures_of
-from pipeline.runs.recovering.recovery_place import Places
-from pipeline.segment import batch_of
+from pipeline.runs.known_batches import RUNS, batch_of_run, no_such_run
+from pipeline.runs.recovering.lake_facts import GatheredLake, Listed, gather
+from pipeline.runs.recovering.recovered_structures import Structures, structures_of
+from pipeline.runs.recovering.recovery_place import PlacedRecovery, Places
+from pipeline.schema.history import History
+from pipeline.segment import SegmentFile, SourceTable, batch_of
 from pipeline.table import TableName
+from pipeline.table_state import Extent, Handover, TableCondition, TableState
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,3 +206,214 @@ def _end(work: Workplace, lease: Lease) -> None:
     for batch in work.ledger.unfinished(work.source.name):
         work.ledger.acknowledge(lease, batch.id)
     claim_folder(work)
+
+
+def restore_mirrors(
+    work: Workplace, adopted: Iterable[Adopted], held: Held
+) -> tuple[list[tuple[Adopted, int]], list[tuple[TableName, str]]]:
+    """Each table that is taken over, with the Delta version of its mirror; and those of which
+    that was refused, and why."""
+    done, refused = [], []
+    for adoption in adopted:
+        version, folder = adoption.mirror.newest, adoption.mirror.folder
+        if adoption.restored:
+            words = restamped(adoption.shown.words, WriteKind.RESTORE, restored=adoption.version)
+            work.progress.note(f"{folder} shows version {adoption.version} once more")
+            try:
+                version = work.mirrors.restore(folder, adoption.version, words, held)
+            except TableError as error:
+                refused.append((adoption.mirror.table, error.reason))
+                continue
+        done.append((adoption, version))
+    return done, refused
+
+
+def cut_changelogs(
+    work: Workplace, gathered: GatheredLake, told: Told, held: Held
+) -> dict[str, int]:
+    """What is behind the batch is listed no more; the versions of what was changed."""
+    found = {}
+    for changelog in gathered.listed:
+        if not changelog.changes(told.batch):
+            continue
+        files = files_up_to(work, changelog, told.batch)
+        work.progress.note(f"{changelog.folder} lists what there was at {told.at}")
+        done = work.changelog.restate(
+            changelog.folder,
+            app_id=_app_id(work, gathered, changelog),
+            batch=told.batch,
+            files=files,
+            words=_restated(work, changelog, told),
+            held=held,
+        )
+        if done.delta_version is not None:
+            found[changelog.folder] = done.delta_version
+    return found
+
+
+def files_up_to(work: Workplace, changelog: Listed, batch: int) -> list[SegmentFile]:
+    """The files that it is to list. Where some of these are gone, and somebody else put their rows
+    into files with no later batch's, those stay in the place of all that they were made of."""
+    wanted = [
+        SegmentFile(path, file.rows or 0, file.size or 0, "")
+        for path, file in changelog.own.items()
+        if (batch_of(path) or 0) <= batch
+    ]
+    lacking = [file for file in wanted if file.path not in changelog.files]
+    if not work.segments.damaged(changelog.folder, lacking) or _later(work, changelog, batch):
+        return wanted
+    kept = [file for file in wanted if file.path in changelog.files]
+    return [*kept, *(SegmentFile(one, 0, changelog.files[one], "") for one in changelog.foreign)]
+
+
+def lost_with(work: Workplace, changelog: Listed, batch: int) -> list[str]:
+    """What is wrong with the files that it cannot list, in sentences."""
+    files = files_up_to(work, changelog, batch)
+    lacking = [file for file in files if file.path not in changelog.files]
+    return work.segments.damaged(changelog.folder, lacking)
+
+
+def _later(work: Workplace, changelog: Listed, batch: int) -> bool:
+    """Whether files of somebody else's have rows of later batches, or nobody can tell."""
+    found = (batches_of(work, changelog.folder, path) for path in changelog.foreign)
+    return any(0 in batches or max(batches, default=0) > batch for batches in found)
+
+
+def _app_id(work: Workplace, gathered: GatheredLake, listed: Listed) -> str:
+    source = work.source.name
+    if isinstance(listed.table, SourceTable):
+        return source_table_id(source, listed.table)
+    mirrors = {one.table: one for one in gathered.facts.mirrors}
+    mirror = mirrors.get(listed.table)
+    generation = 1 if mirror is None else mirror.generation + 1
+    state = TableState(listed.table, TableCondition.ACTIVE, generation, "", listed.folder)
+    return application_id(source, state, "changelog", listed.generation)
+
+
+def _restated(work: Workplace, listed: Listed, told: Told) -> str:
+    said = {
+        "kind": WriteKind.RESTATE.value,
+        "format": FORMAT,
+        "ledger": told.ledger,
+        "source": work.source.name,
+        "table": str(listed.table),
+        "batches": [told.batch, told.batch],
+        "position": str(told.at),
+        "restated": True,
+    }
+    if isinstance(listed.table, TableName):
+        said["name"] = [listed.table.database, listed.table.name]
+    return stamp(said)
+
+
+RULE = "recovered"
+"""The start decision of the batch that stands for all that the lake has."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecoveryBasis:
+    """What is recovered, and what it was decided from."""
+
+    gathered: GatheredLake
+    plan: RecoveryPlan
+    placed: PlacedRecovery
+    structures: Structures
+
+
+def record(
+    work: Workplace,
+    lease: Lease,
+    basis: RecoveryBasis,
+    adopted: Iterable[tuple[Adopted, int]],
+    author: str,
+) -> None:
+    """`adopted`: the tables that go on, with the Delta versions of their mirrors."""
+    ledger, plan, placed = work.ledger, basis.plan, basis.placed
+    for left in ledger.unfinished(work.source.name):
+        ledger.abandon(lease, left.id, "its recovery did not finish")
+    ledger.number_above(lease, batch=plan.batch, txn_version=basis.gathered.txn_version)
+    ledger.inherit(lease, basis.gathered.facts.counting(plan.told.batch))
+    facts = {
+        "batch": plan.told.batch,
+        "of_ledger": plan.told.ledger,
+        "highest_batch": plan.batch,
+        "adopted": [str(adoption.mirror.table) for adoption, _ in adopted],
+        "read_again": [str(table) for table, _ in basis.structures.reloads],
+        "doubts": list(plan.doubts),
+    }
+    reason = f"made from the lake, which shows batch {plan.told.batch} up to {plan.told.at}"
+    decision = ledger.decide(lease, Decision("start", RULE, reason, facts, author))
+    start: Position = placed.position
+    batch = ledger.begin_batch(lease, start, predecessor=None, start_decision=decision.id)
+    handovers = [
+        _handover(work, adoption, version, basis.structures.generation(adoption.mirror.table))
+        for adoption, version in adopted
+    ]
+    record = CaptureRecord(
+        end=start,
+        witness=placed.witness,
+        changes=plan.told.cursor.sequence,
+        transactions=0,
+        log_bytes=0,
+        segments=(),
+        tables=tuple(handover.adopted() for handover in handovers),
+        quarantined=(),
+        by_gtid=placed.by_gtid,
+        history=History((), basis.structures.versions, basis.structures.databases),
+        handovers=tuple(handovers),
+        extents=tuple(
+            Extent(adoption.mirror.table, plan.told.partial[adoption.mirror.table])
+            for adoption, _ in adopted
+            if adoption.mirror.table in plan.told.partial
+        ),
+        scope=work.source.patterns,
+    )
+    ledger.record_capture(lease, batch.id, record)
+
+
+def _handover(work: Workplace, adoption: Adopted, version: int, generation: int) -> Handover:
+    """`generation`: of the changelog."""
+    mirror = adoption.mirror
+    changelog = changelog_path(work.source.name, mirror.table, generation)
+    before = TableState(
+        mirror.table,
+        TableCondition.ACTIVE,
+        mirror.generation,
+        mirror.folder,
+        changelog,
+        changelog_generation=generation,
+    )
+    return Handover(mirror.table, mirror.generation + 1, mirror.folder, version, 1, before)
+
+
+@dataclass(frozen=True, slots=True)
+class UndoneRun:
+    """`run`: its whole id. It captured batches from `first` on, and came behind batch `behind`;
+    `later`: batches that other runs captured after it, which are undone as well."""
+
+    run: str
+    first: int
+    behind: int
+    later: int
+
+
+def undone_run(ledger: Ledger, source: str, run: str) -> UndoneRun:
+    """`run` may be shortened. `SpanRefused` where none is called so, or nothing was before it."""
+    batch = batch_of_run(ledger, source, run)
+    newest = ledger.captured_cursor(source)
+    assert newest is not None, "a run captured a batch"
+    pruned = ledger.pruned_through(source)
+    chain = ledger.live_batches(source, pruned, newest.batch)
+    name = batch.dagster_run or run
+    own = [one.id for one in chain if one.dagster_run == batch.dagster_run]
+    before = [one.id for one in chain if one.id < own[0]]
+    if own[0] <= pruned:
+        raise SpanRefused(no_such_run(ledger, source, run), hint=RUNS)
+    if not before:
+        raise SpanRefused(
+            f"run {name} captured the first batch of {source}: there is nothing to go back to",
+            hint="to start over, move the ledger away, then `lockstep adopt --source "
+            f"{source} --reason …`",
+        )
+    later = sum(one.id > own[-1] for one in chain)
+    return UndoneRun(name, own[0], before[-1], later)
