@@ -1,9 +1,10 @@
 """A statement's changes on a schema → the schema after them, and what happened.
 
 Belongs here: which tables a change concerns, whether they are there, renames across the
-whole server. Does not: what becomes of one table's columns and keys (`evolving`), what it
-means to a lake. Pure, and total: what does not fit the schema is a `NotFollowed` or
-`UnknownTable`, and the table's structure is unknown from there on.
+whole server, what a database hands down and what goes with it. Does not: what becomes of one
+table's columns and keys (`evolving`), what it means to a lake. Pure, and total: what does not fit
+the schema is a `NotFollowed` or `UnknownTable`, and the table's structure is unknown from there
+on.
 """
 
 from __future__ import annotations
@@ -14,17 +15,13 @@ from typing import assert_never
 
 from pipeline.schema.context import StatementContext
 from pipeline.schema.evolving.alter import altered
-from pipeline.schema.evolving.create import created, created_like, stored_name
-from pipeline.schema.evolving.databases import (
-    Step,
-    alter_database,
-    create_database,
-    drop_database,
-)
+from pipeline.schema.evolving.charsets import Charset, chosen, of_collation
+from pipeline.schema.evolving.create import created, created_like, inherited_charset, stored_name
 from pipeline.schema.evolving.effects import (
     CannotFollow,
     Changed,
     Created,
+    DatabaseEffect,
     Dirty,
     Dropped,
     Effect,
@@ -39,7 +36,7 @@ from pipeline.schema.evolving.references import (
     renamed_names,
     with_renamed_parents,
 )
-from pipeline.schema.model import ServerSchema, TableSchema
+from pipeline.schema.model import DatabaseCode, DatabaseSchema, ServerSchema, TableSchema
 from pipeline.schema.statements.changes import (
     AlterDatabase,
     AlterTable,
@@ -57,6 +54,9 @@ from pipeline.schema.statements.changes import (
     TruncateTable,
 )
 from pipeline.table import TableName
+
+Step = tuple[ServerSchema, list[Effect]]
+"""The schema after a change, and the effects of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,3 +290,46 @@ def _alter_unknown(
         return schema, [UnknownTable(change.table, "ALTER TABLE")]
     schema, moved = _renamed(schema, change.table, target, context)
     return schema, [UnknownTable(change.table, "ALTER TABLE"), *moved]
+
+
+def create_database(
+    schema: ServerSchema, change: CreateDatabase, context: StatementContext
+) -> Step:
+    name = stored_name(TableName(change.name, ""), context).database
+    if schema.database(name) is not None:
+        if change.if_not_exists:
+            return schema, [DatabaseEffect(name, "unchanged")]
+        schema = schema.without_database(name)
+    server = context.server_collation
+    inherited = None if server is None else of_collation(server)
+    try:
+        charset = chosen(change.charset, change.collation, inherited, context)
+    except CannotFollow:
+        return schema, [DatabaseEffect(name, "unknown")]
+    database = DatabaseSchema(name, charset.name, charset.collation, DatabaseCode())
+    return schema.with_database(database), [DatabaseEffect(name, "created")]
+
+
+def alter_database(schema: ServerSchema, change: AlterDatabase, context: StatementContext) -> Step:
+    before = schema.database(change.name)
+    inherited = inherited_charset(schema, change.name)
+    if before is None or inherited is None:
+        return schema, [DatabaseEffect(change.name, "unknown")]
+    try:
+        charset: Charset = chosen(change.charset, change.collation, inherited, context)
+    except CannotFollow:
+        return schema.without_database(change.name), [DatabaseEffect(change.name, "unknown")]
+    after = replace(before, charset=charset.name, collation=charset.collation)
+    kind = "unchanged" if after == before else "changed"
+    return schema.with_database(after), [DatabaseEffect(before.name, kind)]
+
+
+def drop_database(schema: ServerSchema, change: DropDatabase) -> Step:
+    if schema.database(change.name) is None and change.if_exists:
+        return schema, [DatabaseEffect(change.name, "unchanged")]
+    gone = schema.fold(TableName(change.name, "")).database
+    dropped: list[Effect] = [
+        Dropped(table.name, table) for key, table in schema.tables.items() if key.database == gone
+    ]
+    dropped += [Dropped(name, None) for name in schema.unknown if name.database == gone]
+    return schema.without_database(change.name), [*dropped, DatabaseEffect(change.name, "dropped")]

@@ -1,8 +1,15 @@
 """What a statement did to one table, and what of it concerns the rows that are stored.
 
 Belongs here: an effect as the rules see it, and the questions that rules ask of a change; each
-answers why, or None. Does not: what follows (`consequences`), what the statement does to the
-structure (`evolve`).
+answers why, or None. Among them, whether a change of a column's definition changes the values that
+its rows hold, as the server's ALTER TABLE makes it. Does not: what follows (`consequences`), which
+column is which (`columns_from`), what the statement does to the structure (`evolve`).
+
+A server writes no row event for what ALTER TABLE does to values. So a change counts as
+value-preserving only where it cannot do anything else; in doubt it is not.
+
+Sources: the MySQL manual, "ALTER TABLE Statement" and "Data Types"; the code tables behind
+"superset" are those of `pipeline.binlog.text.charsets`.
 """
 
 from __future__ import annotations
@@ -27,7 +34,6 @@ from pipeline.schema.evolving.effects import (
 from pipeline.schema.fills import StatementMoment, fill_of
 from pipeline.schema.model import ColumnSchema, ExpressionDefault, TableSchema
 from pipeline.schema.rows import row_structure
-from pipeline.schema.stored import why_values_change
 from pipeline.schema.types import arrow_type
 from pipeline.table import Column, TableName
 
@@ -174,3 +180,198 @@ def columns_changed(event: Happened) -> str | None:
     before, after = (row_structure(schema).columns for schema in event.schemas)
     names = tuple(column.name for column in event.schemas[0].columns)
     return "its columns changed" if before != after or event.columns_from != names else None
+
+
+_INTEGERS: Final = ("tinyint", "smallint", "mediumint", "int", "bigint")
+_BITS: Final = {"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32, "bigint": 64}
+_TEXTS: Final = {"tinytext": 255, "text": 65535, "mediumtext": (1 << 24) - 1}
+_TEXTS_AND_LONG: Final = {**_TEXTS, "longtext": (1 << 32) - 1}
+_BLOBS: Final = {"tinyblob": 255, "blob": 65535, "mediumblob": (1 << 24) - 1}
+_BLOBS_AND_LONG: Final = {**_BLOBS, "longblob": (1 << 32) - 1}
+_MOMENTS: Final = frozenset({"datetime", "timestamp"})
+_WHOLE_DIGITS: Final = {
+    ("tinyint", False): 3,
+    ("tinyint", True): 3,
+    ("smallint", False): 5,
+    ("smallint", True): 5,
+    ("mediumint", False): 7,
+    ("mediumint", True): 8,
+    ("int", False): 10,
+    ("int", True): 10,
+    ("bigint", False): 19,
+    ("bigint", True): 20,
+}
+"""Decimal digits that every value of an integer type, signed or UNSIGNED, has room in."""
+
+_PRINTED_DIGITS: Final = 38
+"""A DECIMAL of more digits is text in the lake, with all its digits behind the point."""
+
+_POINTS: Final = frozenset({"point", "linestring", "polygon", "geometry"})
+_COLLECTIONS: Final = frozenset(
+    {"multipoint", "multilinestring", "multipolygon", "geomcollection", "geometrycollection"}
+)
+
+_ASCII_IN: Final = frozenset(
+    {
+        *("utf8mb4", "utf8mb3", "latin1", "latin2", "latin5", "latin7", "greek", "hebrew"),
+        *("cp1250", "cp1251", "cp1256", "cp1257", "cp850", "cp852", "cp866", "koi8r", "koi8u"),
+    }
+)
+"""Character sets that have every character of ASCII."""
+
+_IN_UTF8MB3: Final = frozenset(
+    {
+        *("ascii", "latin1", "latin2", "latin5", "latin7", "greek", "hebrew", "ucs2"),
+        *("cp1250", "cp1251", "cp1256", "cp1257", "cp850", "cp852", "cp866", "koi8r", "koi8u"),
+    }
+)
+"""Character sets whose every character is in the basic plane, and so in utf8mb3."""
+
+_AS_BYTES: Final = frozenset({"utf8mb4", "utf8mb3", "ascii"})
+"""Sets whose bytes are those of UTF-8, in which members of bytes are kept here."""
+
+_IN_UTF8MB4: Final = _IN_UTF8MB3 | {"utf8mb3", "utf16", "utf16le", "utf32"}
+
+
+def why_values_change(before: ColumnSchema, after: ColumnSchema, *, strict: bool) -> str | None:
+    """What an ALTER may have done to a column's stored values, in a few words; None where
+    it can have done nothing. `strict`: the session's sql_mode refused bad values."""
+    if before.generated is not None or after.generated is not None:
+        return _generated(before, after)
+    if after.auto_increment and not before.auto_increment:
+        return "it became AUTO_INCREMENT, which numbers rows that hold 0"
+    if before.nullable and not after.nullable and not strict:
+        return "it became NOT NULL, which turns NULL into a value"
+    if before.nullable and not after.nullable and after.type == "timestamp":
+        return "it became NOT NULL, which turns NULL into the moment of the statement"
+    if before.type in _INTEGERS and after.type in _INTEGERS:
+        return _integers(before, after)
+    if before.type in _INTEGERS and after.type == "decimal":
+        return _integer_as_decimal(before, after)
+    if _is_text(before) and _is_text(after):
+        return _texts(before, after)
+    return _others(before, after)
+
+
+def _generated(before: ColumnSchema, after: ColumnSchema) -> str | None:
+    if after.generated is None:
+        return _others(before, after)
+    if before.generated is None:
+        return "it became a generated column"
+    if before.generated != after.generated:
+        return "it is generated in another way"
+    if _kind(before) != _kind(after):
+        return "it is generated as another type"
+    return None
+
+
+def _integers(before: ColumnSchema, after: ColumnSchema) -> str | None:
+    grown = _BITS[after.type] - _BITS[before.type]
+    fits = grown >= 0 if before.unsigned == after.unsigned else grown > 0 and before.unsigned
+    return None if fits else f"{_words(before)} became {_words(after)}, which holds less"
+
+
+def _integer_as_decimal(before: ColumnSchema, after: ColumnSchema) -> str | None:
+    room = (after.precision or 0) - (after.scale or 0)
+    signs = before.unsigned or not after.unsigned
+    if signs and room >= _WHOLE_DIGITS[before.type, before.unsigned]:
+        return None
+    return f"{_words(before)} became {_words(after)}, which holds less"
+
+
+def _is_text(column: ColumnSchema) -> bool:
+    return column.type in ("char", "varchar") or column.type in _TEXTS_AND_LONG
+
+
+def _texts(before: ColumnSchema, after: ColumnSchema) -> str | None:
+    if not _superset(before.charset or "", after.charset or ""):
+        return f"its character set {before.charset} became {after.charset}"
+    if after.type == "char" and before.type != "char":
+        return f"{_words(before)} became {_words(after)}, which keeps no trailing spaces"
+    if _characters(before) > _characters(after):
+        return f"{_words(before)} became {_words(after)}, which is shorter"
+    return None
+
+
+def _superset(before: str, after: str) -> bool:
+    if before == after:
+        return True
+    if after == "utf8mb4":
+        return before in _IN_UTF8MB4
+    if after == "utf8mb3":
+        return before in _IN_UTF8MB3
+    return before == "ascii" and after in _ASCII_IN
+
+
+def _characters(column: ColumnSchema) -> int:
+    """So many characters it surely holds; the TEXT family counts bytes, but a conversion
+    that needs more makes the column's type larger (`converted`) and is compared as such."""
+    return _TEXTS_AND_LONG.get(column.type, column.length or 0)
+
+
+def _others(before: ColumnSchema, after: ColumnSchema) -> str | None:
+    changed = f"{_words(before)} became {_words(after)}"
+    match before.type, after.type:
+        case ("enum", "enum") | ("set", "set"):
+            kept = after.members[: len(before.members)] == before.members
+            same_set = _superset(before.charset or "", after.charset or "") or (
+                after.charset == "binary" and before.charset in _AS_BYTES
+            )
+            return None if kept and same_set else "its members are others, or in another order"
+        case ("decimal", "decimal"):
+            return None if _digits_kept(before, after) else changed
+        case ("float" | "double", "float" | "double"):
+            return None if _floats_kept(before, after) else changed
+        case ("bit", "bit"):
+            return None if (after.length or 0) >= (before.length or 0) else changed
+        case ("vector", "vector"):
+            return None if (after.length or 0) >= (before.length or 0) else changed
+        case ("date", "datetime"):
+            return None
+        case (one, other) if one == other and one in _MOMENTS:
+            return None if (after.length or 0) >= (before.length or 0) else changed
+        case ("binary" | "varbinary" | "tinyblob" | "blob" | "mediumblob" | "longblob", _):
+            return None if _bytes_kept(before, after) else changed
+        case (one, "geometry") if one in _POINTS | _COLLECTIONS:
+            return None
+    return None if _kind(before) == _kind(after) else changed
+
+
+def _digits_kept(before: ColumnSchema, after: ColumnSchema) -> bool:
+    precision, scale = before.precision or 0, before.scale or 0
+    wider, longer = after.precision or 0, after.scale or 0
+    signs = before.unsigned or not after.unsigned
+    if max(precision, wider) > _PRINTED_DIGITS and scale != longer:
+        return False
+    return signs and longer >= scale and wider - longer >= precision - scale
+
+
+def _floats_kept(before: ColumnSchema, after: ColumnSchema) -> bool:
+    """FLOAT(M,D) rounds, so only columns without digits count."""
+    plain = before.precision is None and after.precision is None
+    same = (before.precision, before.scale) == (after.precision, after.scale)
+    signs = before.unsigned or not after.unsigned
+    return signs and (plain or same) and not (before.type == "double" and after.type == "float")
+
+
+def _bytes_kept(before: ColumnSchema, after: ColumnSchema) -> bool:
+    """BINARY keeps its padding as any other bytes; only a longer BINARY pads further."""
+    if before.type == after.type == "binary":
+        return before.length == after.length
+    if after.type != "varbinary" and after.type not in _BLOBS_AND_LONG:
+        return False
+    room = [_BLOBS_AND_LONG.get(column.type, column.length or 0) for column in (before, after)]
+    return room[0] <= room[1]
+
+
+def _kind(column: ColumnSchema) -> tuple[object, ...]:
+    """All of a column that its values depend on."""
+    digits = column.length, column.precision, column.scale
+    signs = column.unsigned, column.zerofill
+    return column.type, *digits, *signs, column.charset, column.members
+
+
+def _words(column: ColumnSchema) -> str:
+    sizes = [one for one in (column.length, column.precision, column.scale) if one is not None]
+    size = f"({','.join(map(str, sizes))})" if sizes else ""
+    return f"{column.type}{size}{' unsigned' if column.unsigned else ''}"

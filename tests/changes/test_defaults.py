@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from pipeline.changes.defaults import with_defaults
 from pipeline.errors import TableError, ValueLeftOut
 from pipeline.row_images import RowImages, packed, unpacked
+from pipeline.runs.capturing.image_decoder import with_defaults
 from pipeline.schema.model import (
     ColumnSchema,
     ExpressionDefault,

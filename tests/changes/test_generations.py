@@ -24,8 +24,8 @@ from pipeline.changes.layout import (
     keep_names,
 )
 from pipeline.changes.mapping import mapped
-from pipeline.changes.marker_rows import mark_row
 from pipeline.ports.mirror_writes import PartColumn
+from pipeline.runs.capturing.change_numbers import mark_row
 from pipeline.schema.rows import row_structure
 from pipeline.segment import ChangeType
 from pipeline.table import TableName

@@ -13,12 +13,16 @@ from pipeline.gtid import GtidSet
 from pipeline.json_values import to_json
 from pipeline.places import Earliest, Latest
 from pipeline.position import Coordinates, Position
-from pipeline.replay.content import differences
 from pipeline.replay.rows import ReplayDifference
 from pipeline.replay.spans import Span
 from pipeline.runs.replaying.heal import Healed
 from pipeline.runs.replaying.report import BatchReplayed, ReplayReport
-from pipeline.runs.replaying.segments_found import Details, SegmentFound, SegmentStanding
+from pipeline.runs.replaying.segments_found import (
+    Details,
+    SegmentFound,
+    SegmentStanding,
+    differences,
+)
 from pipeline.table import TableName
 
 WRONG = 1234

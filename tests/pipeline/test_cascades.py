@@ -7,7 +7,7 @@ import pytest
 
 from pipeline.binlog.stream import ring as columns
 from pipeline.binlog.stream.framing import EventType
-from pipeline.runs.capturing.foreign_keys import Harm, References, unlogged
+from pipeline.runs.capturing.cascade_watch import Harm, References, unlogged
 from pipeline.schema.model import ForeignKey, ServerSchema, TableSchema
 from pipeline.table import TableName
 

@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 import pytest
 
 from pipeline.position import Coordinates
+from pipeline.runs.capturing.log_reader import moved
 from pipeline.schema.context import StatementContext
 from pipeline.schema.logged import FollowedStatement, LoggedStatement, recorded_statement
-from pipeline.schema.moved import moved
 from pipeline.table import TableName
 
 AT = Coordinates.parse("binlog.000001:4")

@@ -19,7 +19,7 @@ from pipeline.policies import OnPositionLost, StartPolicies
 from pipeline.row_groups import row_groups
 from pipeline.runs.comparing.verify_rows import verify
 from pipeline.runs.context import Workplace
-from pipeline.runs.loading import read_chunks
+from pipeline.runs.loading import loads
 from pipeline.snapshot.pace import LoadLimits, Pace
 from pipeline.source_plan import SnapshotPlan
 from pipeline.table_state import TableCondition
@@ -72,7 +72,7 @@ def among_large_rows(patch: pytest.MonkeyPatch, fault: Callable[[], None]) -> No
                 fault()
             yield batch
 
-    patch.setattr(read_chunks, "row_groups", lambda batches: row_groups(taken(batches)))
+    patch.setattr(loads, "row_groups", lambda batches: row_groups(taken(batches)))
 
 
 def read(shop: Shop) -> list[Chunk]:
@@ -134,7 +134,7 @@ def test_a_privilege_that_is_taken_away_stops_that_table(
 def test_reading_waits_for_what_is_more_urgent(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     """A server that is busy, and a log that is being purged: one chunk is read in any case, the
     log is captured, and the next run reads on."""
-    monkeypatch.setattr(read_chunks, "LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(loads, "LOOK_SECONDS", 0.0)
     busy = replace(FIFTY, limits=LoadLimits(threads_running=0, pause=1e9))
     follower = Follower(shop.follower.server, ["shop.*"], "snapshot", snapshot=busy)
     shop = replace(shop, follower=follower)

@@ -12,7 +12,7 @@ import pytest
 
 from pipeline.ports.source import Baseline
 from pipeline.runs.comparing.verify_rows import verify
-from pipeline.runs.loading import read_chunks
+from pipeline.runs.loading import loads
 from pipeline.snapshot.pace import Pace
 from pipeline.source_plan import SnapshotPlan
 from pipeline.table import TableName
@@ -59,13 +59,13 @@ def piecemeal(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> Callable[[int], No
     """How many chunks a run may read."""
     shop.follower.snapshot = SnapshotPlan(seconds=1e9, connections=1, pace=SMALL)
     left = [0]
-    may = read_chunks.ChunkReader._may
+    may = loads.ChunkReader._may
 
-    def counted(reader: read_chunks.ChunkReader) -> bool:
+    def counted(reader: loads.ChunkReader) -> bool:
         left[0] -= 1
         return left[0] >= 0 and may(reader)
 
-    monkeypatch.setattr(read_chunks.ChunkReader, "_may", counted)
+    monkeypatch.setattr(loads.ChunkReader, "_may", counted)
 
     def chunks(number: int) -> None:
         left[0] = number

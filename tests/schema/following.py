@@ -23,7 +23,8 @@ from pipeline.binlog.rows.table_map import (
 )
 from pipeline.binlog.stream.description import LogWriter
 from pipeline.errors import TableError
-from pipeline.runs.capturing.hidden_in_log import logs_hidden, without
+from pipeline.runs.capturing.schema_choice import logs_hidden, without
+from pipeline.runs.capturing.structure_proof import changed_meaning
 from pipeline.runs.capturing.witness import disagreements
 from pipeline.schema.compare import aligned, differences
 from pipeline.schema.context import ServerDialect
@@ -31,7 +32,6 @@ from pipeline.schema.evolve import evolve, forget
 from pipeline.schema.evolving.effects import Effect, NotFollowed, UnknownTable
 from pipeline.schema.hidden_columns import hidden_places
 from pipeline.schema.model import ServerSchema, TableSchema
-from pipeline.schema.row_meaning import changed_meaning
 from pipeline.schema.rows import logged_structure, schema_of
 from pipeline.schema.statements.changes import Irrelevant, NotUnderstood
 from pipeline.schema.statements.read import read_change

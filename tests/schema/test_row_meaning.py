@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from pipeline.runs.capturing.structure_proof import changed_meaning
 from pipeline.schema.context import StatementContext
-from pipeline.schema.row_meaning import changed_meaning
 from pipeline.schema.rows import row_structure, schema_of
 from tests.schema.schemas_made import MARIADB, MYSQL, table
 

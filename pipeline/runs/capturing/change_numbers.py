@@ -1,7 +1,9 @@
-"""The numbers that changes get, and the rows of a changelog that stand for all rows of a table.
+"""The numbers that changes get, and the rows of a changelog that stand for all rows of a table: it
+was emptied, or read anew.
 
-Belongs here: counting, and putting such a mark among the changes. Does not: when there is one
-(`table_changes`), what it looks like (`pipeline.changes.marker_rows`).
+Belongs here: counting, and putting such a mark, in which every column of the table is NULL, among
+the changes. Does not: when there is one (`table_changes`), images of rows
+(`pipeline.changes.marks`).
 """
 
 from __future__ import annotations
@@ -9,7 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from pipeline.changes.marker_rows import mark_row
+import pyarrow as pa
+
 from pipeline.position import Coordinates
 from pipeline.runs.capturing.captured_tables import CapturedTables
 from pipeline.schema.history import SchemaVersion
@@ -60,3 +63,35 @@ def put_mark(
     )
     table.first, table.last = table.first or number, number
     tables.files.hold(table, row)
+
+
+def mark_row(
+    schema: pa.Schema,
+    kind: ChangeType,
+    *,
+    sequence: int,
+    at: Coordinates,
+    gtid: str,
+    committed_at: datetime,
+    executed_at: datetime,
+    batch: int,
+    schema_version: int,
+) -> pa.RecordBatch:
+    """One row of a changelog with that schema; `at` is where its statement's transaction
+    begins."""
+    told = {
+        "_change_type": kind.value,
+        "_sequence": sequence,
+        "_file": str(at.file),
+        "_offset": at.offset,
+        "_row": 0,
+        "_gtid": gtid or None,
+        "_committed_at": committed_at,
+        "_executed_at": executed_at,
+        "_batch": batch,
+        "_schema_version": schema_version,
+        "_derived": False,
+    }
+    return pa.RecordBatch.from_arrays(
+        [pa.array([told.get(field.name)], field.type) for field in schema], schema=schema
+    )

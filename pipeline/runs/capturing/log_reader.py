@@ -1,12 +1,21 @@
 """Reading the log from a start to an end: transactions to their taker, the position kept.
 
-Belongs here: the loop over the dump, and what a statement in the log means for the run.
-Does not: transactions (`pipeline.binlog`), rows (`segment_builder`, `log_tally`), the ledger.
+Belongs here: the loop over the dump, and what a statement in the log means for the run: which
+captured tables it reaches that stands there instead of the rows it changed, by the structures that
+hold at its place, and which tables changed while an XA transaction was prepared. Does not:
+transactions (`pipeline.binlog`), a statement's text (`pipeline.schema.statements.row_changes`) and
+what it reaches (`pipeline.schema.reach`), what becomes of the tables (`table_changes`), rows
+(`segment_builder`, `log_tally`), the ledger.
+
+Most servers keep a prepared transaction's tables locked until it ends. MySQL 5.7 lets go of them
+with the session that prepared it: then a table may be truncated or dropped, so that the rows are
+gone, or renamed, so that they are another name's. The server alone knows what its commit brings.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from time import monotonic
@@ -32,24 +41,30 @@ from pipeline.errors import (
 from pipeline.hints import named
 from pipeline.position import Coordinates, Position, Witness
 from pipeline.runs.capturing.basis import Basis
-from pipeline.runs.capturing.logged_statements import (
-    all_statements,
-    facts_of_writer,
-    with_views,
-)
+from pipeline.runs.capturing.logged_statements import all_statements, facts_of_writer, with_views
 from pipeline.runs.capturing.obstacles import Stopped, with_way_on
-from pipeline.runs.capturing.row_statements import (
-    RowStatements,
-    cannot_be_told,
-    reached_hint,
-    why_reached,
-)
 from pipeline.runs.cures import release_hint
 from pipeline.runs.recorded_statements import recorded_statements
 from pipeline.schema.history import SchemaStatement
 from pipeline.schema.logged import FollowedStatement, LoggedStatement
-from pipeline.schema.moved import moved
-from pipeline.schema.reach import Reaches, Unknown, Verdict
+from pipeline.schema.model import ServerSchema
+from pipeline.schema.reach import Passed, Reaches, Unknown, Verdict, reached
+from pipeline.schema.refold import logged_statement
+from pipeline.schema.shown import first_words
+from pipeline.schema.statements.changes import (
+    CreateLike,
+    CreateSelect,
+    CreateTable,
+    Irrelevant,
+    NotUnderstood,
+    SchemaChange,
+    TruncateTable,
+)
+from pipeline.schema.statements.read import read_change
+from pipeline.schema.statements.row_changes import RowChange, read_created, read_row_change
+from pipeline.schema.statements.touched import touched_by
+from pipeline.schema.tracker import SchemaTracker
+from pipeline.source_plan import SourcePlan
 from pipeline.table import TableName
 
 _MOVED: Final = (
@@ -402,3 +417,120 @@ def _not_understood(logged: LoggedStatement, reason: str) -> UnsupportedStatemen
         hint="it was not recorded. If it changes no captured table, go on after it: `lockstep "
         f"start-at {logged.end} --reason …`; and report the statement to us",
     )
+
+
+_WORDS = 5
+
+
+class RowStatements:
+    """Statements of one reading that stand in the log instead of the rows they changed; `passed`:
+    how many changed each table and no captured one.
+
+    A verdict depends on the statement's names and on the history alone: a heartbeat's is found
+    once, until a structure changes."""
+
+    def __init__(self, structures: SchemaTracker, source: SourcePlan) -> None:
+        self._structures = structures
+        self._source = source
+        self._schema: ServerSchema | None = None
+        self._verdicts: dict[RowChange, Verdict] = {}
+        self.passed: Counter[str] = Counter()
+
+    def judge(self, logged: LoggedStatement) -> Verdict:
+        """What a statement does that stands for rows."""
+        change = read_row_change(logged.text, logged.context)
+        verdict = Unknown(change) if isinstance(change, str) else self._reached(change)
+        if isinstance(verdict, Passed) and not isinstance(change, str):
+            word = any(self._source.passes.matches(written.table) for written in change.writes)
+            names = ", ".join(str(written.table) for written in change.writes) or "no table"
+            self.passed[f"{names} (passed_statements)" if word else names] += 1
+        return verdict
+
+    def judge_created(self, logged: LoggedStatement) -> Verdict:
+        """What the query of a CREATE TABLE … SELECT does beside making the table, where the log has
+        it: a session in statement format has no rows of what its functions changed."""
+        change = read_created(logged.text, logged.context)
+        if change is None:
+            return Passed()
+        return Unknown(change) if isinstance(change, str) else self._reached(change)
+
+    def _reached(self, change: RowChange) -> Verdict:
+        schema = self._structures.whole()
+        if schema is not self._schema:
+            self._schema, self._verdicts = schema, {}
+        if change not in self._verdicts:
+            captured, trusted = self._source.patterns.matches, self._source.passes.matches
+            self._verdicts[change] = reached(change, schema, captured, trusted)
+        return self._verdicts[change]
+
+    def lines(self) -> Iterator[str]:
+        """What was passed, for a person."""
+        for names, count in sorted(self.passed.items()):
+            many = "1 statement was" if count == 1 else f"{count:,} statements were"
+            yield (
+                f"{many} logged instead of rows and passed: {names} "
+                "is all they change, and is not captured"
+            )
+
+
+def why_reached(why: str, logged: LoggedStatement) -> str:
+    """Why a captured table is quarantined that a statement reaches."""
+    return (
+        f"a statement was logged instead of its rows, {first_words(logged.text, _WORDS)}, and "
+        f"may have changed it ({why})"
+    )
+
+
+def reached_hint(table: TableName) -> str:
+    return f"{release_hint(table)}; and have its session log rows (binlog_format=ROW)"
+
+
+def cannot_be_told(logged: LoggedStatement, unknown: Unknown) -> UnsupportedStatement:
+    """The error for a statement that may change any table."""
+    hint = (
+        "it was not recorded; have its session log rows (binlog_format=ROW). If such statements "
+        "change no captured table"
+    )
+    if unknown.target is not None and unknown.target.database:
+        hint += f', pass them for good: `passed_statements = ["{unknown.target}"]`'
+    return UnsupportedStatement(
+        f"a transaction holds a statement instead of rows, at {logged.begin}, and it cannot be "
+        f"told which tables it changes: {first_words(logged.text, _WORDS)}: {unknown.reason}",
+        hint=hint,
+        at=str(logged.begin),
+    )
+
+
+def moved(
+    tables: Collection[TableName],
+    statements: Iterable[SchemaStatement],
+    fold: Callable[[TableName], TableName],
+) -> set[TableName]:
+    """Those of the tables that the statements changed, and every name that their rows may be under
+    since. `fold`: the name as the server compares it."""
+    names, found = {fold(table) for table in tables}, set[TableName]()
+    for statement in statements:
+        touched = {fold(table) for table in _touched(statement, sorted(names))}
+        if not names.isdisjoint(touched):
+            names |= touched
+            found |= touched
+    return found
+
+
+def _touched(statement: SchemaStatement, tables: list[TableName]) -> set[TableName]:
+    logged = logged_statement(statement)
+    read = read_change(logged.text, logged.context)
+    if isinstance(read, Irrelevant):
+        return set()
+    if isinstance(read, NotUnderstood):
+        return set(tables if read.may_touch is None else read.may_touch)
+    emptied = {change.table for change in read if isinstance(change, TruncateTable)}
+    return emptied | touched_by([one for one in read if not _creates(one)], tables).keys()
+
+
+def _creates(change: SchemaChange) -> bool:
+    """Whether it makes a table where none is: one with rows has gone from there before, or it does
+    nothing (IF NOT EXISTS)."""
+    if isinstance(change, CreateTable | CreateLike | CreateSelect):
+        return not change.or_replace
+    return False

@@ -1,43 +1,64 @@
 """Runs of whole transactions → the rows of changelogs, numbered.
 
-Belongs here: numbering images over all tables, and quarantining one table without touching
-the others. Does not: reading the log (`log_reader`), decoding (`image_decoder`), what statements
-do to tables (`table_changes`), what images carry (`change_rows`), files (`table_files`).
+Belongs here: numbering images over all tables, the marks that each carries, rows that were read by
+a condition and are put before what the log tells, and quarantining one table without touching the
+others. Does not: reading the log (`log_reader`), decoding (`image_decoder`), what statements
+do to tables (`table_changes`), reading by a condition (`pipeline.runs.loading.part`), files
+(`table_files`).
+
+A batch with rows that were read by a condition begins where the reading's low is: nothing before
+it is left out of what was read, and what the log has behind it stands behind these rows, and wins.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Set
+from dataclasses import dataclass
 from datetime import datetime
 
 import numpy as np
+import pyarrow as pa
 
 from pipeline.arrow_errors import for_one_table
 from pipeline.binlog.rows.parts import by_table
 from pipeline.binlog.stream import ring as columns
+from pipeline.binlog.stream.commit_times import commit_times
 from pipeline.binlog.stream.ring import Block, Integers, TransactionGroup
 from pipeline.binlog.transactions.buffer import TransactionBuffer
+from pipeline.binlog.transactions.identity import gtid_texts
 from pipeline.changes.extents import Extents
-from pipeline.changes.marks import TransactionMarks
-from pipeline.errors import DamagedEvent, TableError
+from pipeline.changes.layout import MARKS
+from pipeline.changes.marks import (
+    EventPlaces,
+    TransactionMarks,
+    images_per_event,
+    row_counts,
+    rows_per_event,
+    sequences,
+    with_marks,
+)
+from pipeline.errors import DamagedEvent, RowsNotRead, TableError
 from pipeline.position import Coordinates
+from pipeline.row_images import RowImages
 from pipeline.runs.capturing.captured_tables import CapturedTables
 from pipeline.runs.capturing.cascade_watch import LostRows, Watch
 from pipeline.runs.capturing.catch_up_tables import ComingBack
 from pipeline.runs.capturing.change_numbers import Numbers
-from pipeline.runs.capturing.change_rows import Decoded, Holding, marks_of
 from pipeline.runs.capturing.image_decoder import Decoding
-from pipeline.runs.capturing.part_rows import put_part
 from pipeline.runs.capturing.rename_handover import HandingOver
 from pipeline.runs.capturing.snapshot_join import Joining, behind
 from pipeline.runs.capturing.source_rows import CountedTransactions, SourceRows
 from pipeline.runs.capturing.table_changes import Following, Rules, TakenUp
-from pipeline.runs.loading.part import PartRead
+from pipeline.runs.capturing.table_files import CapturedTable
+from pipeline.runs.loading.part import AGAIN, PartRead, Waiting
 from pipeline.schema.evolving.effects import Renamed
 from pipeline.schema.logged import FollowedStatement, LoggedStatement
+from pipeline.schema.rows import row_structure
 from pipeline.schema.tracker import SchemaTracker
+from pipeline.segment import ChangeType, RowCounts
 from pipeline.table import TableName
+from pipeline.table_state import TableEventKind
 
 
 class Segmenter:
@@ -285,3 +306,222 @@ class Segmenter:
         known = self._decoding.buffer.maps.known
         numbers = set(so_far[:, columns.MAP])
         return any(known[int(number)].table == loss.table for number in numbers)
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """Events of one table map, decoded: `which` rows of the block's index they are, their
+    part of that index, and their images in batches, with how many each event has of them
+    before each batch."""
+
+    table: CapturedTable
+    which: Integers
+    events: Integers
+    batches: list[RowImages]
+    images: Integers
+    rows: Integers
+
+    @classmethod
+    def of(
+        cls, table: CapturedTable, which: Integers, events: Integers, batches: list[RowImages]
+    ) -> Decoded:
+        count = len(which)
+        images = sum((images_per_event(b, count) for b in batches), np.zeros(count, np.int64))
+        rows = sum((rows_per_event(b, count) for b in batches), np.zeros(count, np.int64))
+        return cls(table, which, events, batches, images, rows)
+
+
+class Holding:
+    """What one batch's tables are given."""
+
+    def __init__(self, tables: CapturedTables, batch: int) -> None:
+        self._tables = tables
+        self._batch = batch
+        self.softened: Counter[str] = Counter()
+        self.unknown: Counter[str] = Counter()
+        self.rows = 0
+
+    def hold(
+        self,
+        group: TransactionGroup,
+        one: Decoded,
+        first_sequence: Integers,
+        marks: TransactionMarks,
+    ) -> None:
+        """`first_sequence`: the number of each event's first image."""
+        table = one.table
+        if group.from_file:
+            self._tables.files.begin_part(table)
+        places = EventPlaces(
+            transaction=one.events[:, columns.TRANSACTION],
+            offset=one.events[:, columns.OFFSET],
+            second=one.events[:, columns.TIMESTAMP],
+            server_id=one.events[:, columns.SERVER_ID],
+            first_sequence=first_sequence,
+            first_row=_first_rows(table, group, one),
+        )
+        held = np.zeros(len(one.which), np.int64)
+        for images in one.batches:
+            first_event = int(images.event[0].as_py())
+            numbers = sequences(images, places, int(held[first_event]))
+            rows = with_marks(
+                images,
+                numbers,
+                places,
+                marks,
+                table.schema,
+                batch=self._batch,
+                schema_version=table.version.version,
+            )
+            held += images_per_event(images, len(held))
+            self._count(table, images, numbers)
+            self._tables.files.hold(table, rows)
+
+    def _count(self, table: CapturedTable, images: RowImages, numbers: Integers) -> None:
+        table.first = table.first or int(numbers[0])
+        table.last = int(numbers[-1])
+        counts = row_counts(images)
+        table.counts += counts
+        self.rows += counts.total
+        for column, count in images.softened.items():
+            self.softened[f"{table.version.table}.{column}"] += count
+        for column, count in images.unknown.items():
+            self.unknown[f"{table.version.table}.{column}"] += count
+
+
+def marks_of(group: TransactionGroup) -> TransactionMarks:
+    """What all images of a run's transactions have in common."""
+    names = pa.array([str(file) for file in group.files], pa.string())
+    return TransactionMarks(
+        file=names.take(pa.array(group.transactions[:, columns.FILE])),
+        gtid=gtid_texts(group.transactions, group.sources),
+        committed_at=commit_times(group.transactions),
+    )
+
+
+def _first_rows(table: CapturedTable, group: TransactionGroup, one: Decoded) -> Integers:
+    """`_row` of each event's first row: 0, but where several events share a place in the
+    log (inside a payload, or at an XA COMMIT) they are counted on."""
+    offsets = one.events[:, columns.OFFSET]
+    files = group.transactions[one.events[:, columns.TRANSACTION], columns.FILE]
+    same = np.zeros(len(offsets), bool)
+    same[1:] = (np.diff(offsets) == 0) & (np.diff(files) == 0)
+    here = (str(group.files[files[0]]), int(offsets[0]))
+    before = table.rows_there if here == table.place else 0
+    ends = np.cumsum(one.rows)
+    starts = ends - one.rows
+    heads = np.flatnonzero(~same)
+    since = np.repeat(starts[heads], np.diff(heads, append=len(same)))
+    first = starts - since
+    first[: heads[1] if len(heads) > 1 else len(first)] += before
+    table.place = (str(group.files[files[-1]]), int(offsets[-1]))
+    table.rows_there = int(first[-1] + one.rows[-1])
+    return first
+
+
+def put_part(
+    part: PartRead,
+    tables: CapturedTables,
+    structures: SchemaTracker,
+    numbers: Numbers,
+    moment: datetime,
+) -> None:
+    """Who is gone at the source first, then the rows that are there."""
+    version = structures.version(part.table)
+    if (
+        version is None
+        or version.schema is None
+        or row_structure(version.schema) != part.structure
+        or not tables.wanted(part.table)
+    ):
+        raise RowsNotRead(
+            f"{part.table} was altered, or stopped, while it was read",
+            hint=AGAIN.format(part.table),
+        )
+    try:
+        table = tables.opened(version, part.low)
+    except TableError as error:
+        raise RowsNotRead(f"{part.table}: {error.reason}", hint=error.hint) from error
+    putting = _Putting(part, tables, table, numbers, moment)
+    putting.put(part.gone, ChangeType.DELETE)
+    putting.put(part.rows, ChangeType.UPDATE_POSTIMAGE)
+    table.counts += RowCounts(updated=part.rows.rows, deleted=part.gone.rows)
+    order = part.order
+    tables.happened(
+        TableEventKind.REFRESHED,
+        version,
+        sequence=numbers.last,
+        reason=f"{order.author} had rows read again where {order.condition.text}: {order.reason}",
+    )
+
+
+class _Putting:
+    def __init__(
+        self,
+        part: PartRead,
+        tables: CapturedTables,
+        table: CapturedTable,
+        numbers: Numbers,
+        moment: datetime,
+    ) -> None:
+        self._part, self._tables, self._table = part, tables, table
+        self._numbers, self._moment = numbers, moment
+        self._rows = 0
+
+    def put(self, waiting: Waiting, kind: ChangeType) -> None:
+        table, numbers = self._table, self._numbers
+        for batch in waiting.batches():
+            first = numbers.last + 1
+            rows = derived_rows(
+                batch,
+                table.schema,
+                kind,
+                first_sequence=first,
+                first_row=self._rows,
+                at=self._part.low,
+                moment=self._moment,
+                batch=numbers.batch,
+                schema_version=table.version.version,
+            )
+            numbers.changes += batch.num_rows
+            self._rows += batch.num_rows
+            table.first, table.last = table.first or first, numbers.last
+            self._tables.files.hold(table, rows)
+
+
+def derived_rows(
+    rows: pa.RecordBatch,
+    schema: pa.Schema,
+    kind: ChangeType,
+    *,
+    first_sequence: int,
+    first_row: int,
+    at: Coordinates,
+    moment: datetime,
+    batch: int,
+    schema_version: int,
+) -> pa.RecordBatch:
+    """`rows`: a table's columns in their order, as `schema` (a changelog's) has them behind the
+    marks. `at`: the place in the log that they are read behind, `moment` when."""
+    count = rows.num_rows
+    told = {
+        "_change_type": kind.value,
+        "_file": str(at.file),
+        "_offset": at.offset,
+        "_committed_at": moment,
+        "_executed_at": moment,
+        "_batch": batch,
+        "_schema_version": schema_version,
+        "_derived": True,
+    }
+    numbers = np.arange(count)
+    marks = {
+        field.name: pa.repeat(pa.scalar(told.get(field.name), field.type), count) for field in MARKS
+    }
+    marks["_sequence"] = pa.array(numbers + first_sequence, MARKS.field("_sequence").type)
+    marks["_row"] = pa.array(numbers + first_row, MARKS.field("_row").type)
+    own = schema.types[len(MARKS) : len(MARKS) + rows.num_columns]
+    columns = [column.cast(kind) for column, kind in zip(rows.columns, own, strict=True)]
+    arrays = [*(marks[name] for name in MARKS.names), *columns]
+    arrays += [pa.nulls(count, kind) for kind in schema.types[len(arrays) :]]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)

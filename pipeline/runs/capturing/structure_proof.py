@@ -1,9 +1,9 @@
 """The structures that a batch was read by, compared with the server's before anything is recorded.
 
 Belongs here: which tables are asked about, following the log from the batch's end to the answer,
-asking again under a lock before a table is accused, and noting what could not be compared. Does
-not: which differences count (`pipeline.schema.row_meaning`), what becomes of a table that differs
-(`capture`, `catch_up`).
+asking again under a lock before a table is accused, which differences make the log's rows, or the
+key of a mirror, mean something else, and noting what could not be compared. Does not: what becomes
+of a table that differs (`capture`, `catch_up`), everything else that may differ (`comparable`).
 
 An ALTER under `sql_log_bin=0` is nowhere in the log. If it keeps the number and types of the
 columns, the rows after it look like those before it. So the server is asked once everything is
@@ -25,11 +25,15 @@ A batch that cannot be compared is recorded all the same, for the log itself is 
 it left open is noted in the ledger, and the next run that reads the log compares them, whether it
 reads rows of them or not. A batch that ends long before the log's end is not compared either: what
 lies between is not worth reading for that alone.
+
+Indexes, comments, collations, visibility and the like may differ: rows are read the same way. Each
+server prints a generated column's expression in its own form, so only whether there is one is
+compared.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -45,10 +49,13 @@ from pipeline.runs.capturing.segment_builder import Segmenter
 from pipeline.runs.context import Workplace
 from pipeline.runs.reread import Reread
 from pipeline.schema.code import changes_code, with_code
+from pipeline.schema.comparable import comparable
+from pipeline.schema.compare import aligned, differences
 from pipeline.schema.evolve import evolve, forget
 from pipeline.schema.logged import LoggedStatement
-from pipeline.schema.model import ServerSchema, TableSchema
-from pipeline.schema.row_meaning import changed_meaning
+from pipeline.schema.model import ColumnSchema, ServerSchema, TableSchema
+from pipeline.schema.row_keys import key_candidates, merge_key
+from pipeline.schema.rows import row_structure, schema_of
 from pipeline.schema.statements.changes import Irrelevant, NotUnderstood
 from pipeline.schema.statements.read import read_change
 from pipeline.shown import listed
@@ -349,3 +356,60 @@ class _LaterStructures:
             return change.may_touch is not None
         self._schema = evolve(before, change, statement.context).schema
         return True
+
+
+def changed_meaning(
+    history: TableSchema,
+    server: TableSchema,
+    *,
+    told_by_log: bool = False,
+    defaults: bool = False,
+) -> tuple[str, ...]:
+    """Return the differences that make rows mean something else, each as "what: history, server".
+
+    `told_by_log`: the history knows only what a TABLE_MAP says of the table. `defaults`: row images
+    left columns out, which were filled with the history's defaults.
+    """
+    return tuple(_changed(history, server, told_by_log, defaults))
+
+
+def _changed(
+    history: TableSchema, server: TableSchema, told_by_log: bool, defaults: bool
+) -> Iterator[str]:
+    ours, theirs = comparable(history), aligned(comparable(server), history)
+    if told_by_log:
+        ours, theirs = (schema_of(row_structure(table)) for table in (ours, theirs))
+    yield from differences(*(_of_rows(table, defaults) for table in (ours, theirs)))
+    hashed = [sum(key.hashed for key in table.keys) for table in (ours, theirs)]
+    if hashed[0] != hashed[1]:
+        yield f"UNIQUE keys that are hashed: {hashed[0]}, {hashed[1]}"
+    yield from _changed_key(history, [*key_candidates(server), *key_candidates(theirs)])
+
+
+def _of_rows(table: TableSchema, defaults: bool) -> TableSchema:
+    columns = tuple(_of_row(column, defaults) for column in table.columns)
+    return TableSchema(table.name, columns, system_versioned=table.system_versioned)
+
+
+def _of_row(column: ColumnSchema, defaults: bool) -> ColumnSchema:
+    return replace(
+        column,
+        # information_schema does not show this column.
+        nullable=column.nullable or column.name.startswith("DB_ROW_HASH_"),
+        zerofill=False,
+        collation=None,
+        default=column.default if defaults else None,
+        on_update=False,
+        auto_increment=False,
+        stored=False,
+        invisible=False,
+        srid=None,
+    )
+
+
+def _changed_key(history: TableSchema, candidates: Sequence[tuple[str, ...]]) -> Iterator[str]:
+    """Yield a difference if the server no longer has the key that identifies a mirror's rows."""
+    key = merge_key(history)
+    if key and {*key} not in [{*candidate} for candidate in candidates]:
+        theirs = " or ".join(f"({', '.join(other)})" for other in dict.fromkeys(candidates))
+        yield f"key: ({', '.join(key)}), {theirs or 'none'}"

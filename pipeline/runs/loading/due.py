@@ -1,6 +1,6 @@
 """Whose rows are read from the source, and which reading of earlier runs still counts.
 
-Belongs here: what is due, giving up a load. Does not: reading (`loads`, `read_chunks`), the rules
+Belongs here: what is due, giving up a load. Does not: reading (`loads`), the rules
 that void a load (`pipeline.load`).
 """
 
