@@ -26,7 +26,7 @@ from assets.declared import Declaration
 from assets.failures import failure
 from assets.hints import evaluated
 from assets.names import SOURCE_TAG, job_name, replay_job_name
-from assets.pages.replays import replay_metadata
+from assets.pages.steps import Metadata, seconds
 from assets.runs import SESSIONS, session_of
 from pipeline.decisions import Lease
 from pipeline.errors import LockstepError
@@ -140,3 +140,21 @@ def heal_schedule(settings: Settings, source: str, coverage: Coverage) -> dg.Sch
         )
 
     return tick
+
+
+def replay_metadata(report: ReplayReport) -> Metadata:
+    """How much was read, and what was put right."""
+    replaced = [segment for segment in report.segments if segment.replaced]
+    found: Metadata = {
+        "batches": dg.MetadataValue.int(len(report.batches)),
+        "tables": dg.MetadataValue.int(len(report.tables)),
+        "files replaced": dg.MetadataValue.int(len(replaced)),
+        "rows put right": dg.MetadataValue.int(sum(mirror.wrong for mirror in report.mirrors)),
+        "seconds": seconds(report.seconds),
+    }
+    recorded = {batch.as_recorded for batch in report.batches if batch.as_recorded}
+    if recorded:
+        found["from the changelog alone"] = dg.MetadataValue.text("\n".join(sorted(recorded)))
+    if report.left:
+        found["damaged, nothing to replace it with"] = dg.MetadataValue.int(len(report.left))
+    return found

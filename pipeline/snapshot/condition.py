@@ -1,7 +1,7 @@
 """A condition that a person gives for some rows of a table: what may be sent, and what it bounds.
 
 Belongs here: reading its text as the server would, and the limits that it sets to columns. Does
-not: asking the server, which alone knows which rows it holds for (`resources.mysql.conditions`).
+not: asking the server, which alone knows which rows it holds for (`resources.mysql.chunks`).
 
 The text stands in parentheses behind WHERE, in a transaction that writes nothing. What could end
 the parentheses or lock rows is refused before it is sent.

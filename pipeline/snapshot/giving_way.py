@@ -1,6 +1,6 @@
 """When a read of a table is left, because others wait for the table or it takes too long.
 
-Belongs here: the decision and its sentence. Does not: who waits (`resources.mysql.waiting`),
+Belongs here: the decision and its sentence. Does not: who waits (`resources.mysql.watcher`),
 ending the read (`resources.mysql.watcher`).
 
 Who reads a table holds its metadata lock until the read's end. Whoever alters it then waits, and

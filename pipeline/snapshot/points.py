@@ -1,7 +1,7 @@
 """Rows asked for by their keys: the condition, from values of the lake.
 
 Belongs here: literals of a key's values as the lake has them. Does not: bounds, whose values a
-server told (`bounds`), asking (`resources.mysql.conditions`), which keys.
+server told (`bounds`), asking (`resources.mysql.chunks`), which keys.
 
 A row that is there must be found: so each type is proven on each server with its extremes. What is
 found beside it does no harm; whoever asks compares the keys that come back.

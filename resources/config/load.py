@@ -1,18 +1,35 @@
-"""Reading lockstep.toml: the whole file is judged before anything is opened."""
+"""Reading lockstep.toml: the whole file is judged before anything is opened, and its mistakes are
+worded for the person who wrote it, with their lines.
+"""
 
 from __future__ import annotations
 
+import difflib
 import re
 import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
-from pipeline.errors import ConfigurationError
-from resources.config.locate import key_lines
-from resources.config.model import File
-from resources.config.problems import problems_of, refusal
+from pipeline.errors import ConfigurationError, LockstepError, NotYet
+from resources.config.catalog import CatalogSection
+from resources.config.dagster import DagsterSection
+from resources.config.lineage import LineageSection
+from resources.config.locate import KeyPath, key_lines, line_of
+from resources.config.model import File, LakeSection, LedgerSection, UpkeepSection
 from resources.config.settings import Settings
+from resources.config.sources import (
+    BoundsSection,
+    ReplaySection,
+    SnapshotSection,
+    SourceSection,
+    StandbySection,
+    TriggerSection,
+)
+from resources.config.values import AboutKey, NotBuiltYet
 
 
 def load_settings(path: Path) -> Settings:
@@ -53,3 +70,146 @@ def parse_settings(text: str, path: Path) -> Settings:
         # The validation error itself holds the file's values, so it is not the cause.
         problems = problems_of(error, key_lines(text))
     raise refusal(path.name, problems)
+
+
+_PARTS: Mapping[str, type[BaseModel]] = {
+    "lake": LakeSection,
+    "ledger": LedgerSection,
+    "dagster": DagsterSection,
+    "upkeep": UpkeepSection,
+    "lineage": LineageSection,
+    "catalog": CatalogSection,
+    "sources": SourceSection,
+    "bounds": BoundsSection,
+    "snapshot": SnapshotSection,
+    "standby": StandbySection,
+    "trigger": TriggerSection,
+    "replay": ReplaySection,
+}
+"""The file's tables, by the last part of their names; those from `bounds` on are of a source."""
+
+_OF_A_SOURCE = tuple(_PARTS)[tuple(_PARTS).index("bounds") :]
+
+_PATTERNS: Mapping[str, str] = {
+    "name": "must be a lower-case name such as shop (a letter, then letters, digits or _, 32 at "
+    "most)",
+    "server_uuid": "must be what the server shows for SELECT @@server_uuid, in lower case, or "
+    "server-id:<number> for MariaDB",
+}
+
+_EXPECTED: Mapping[str, str] = {
+    "string_type": "must be a text in quotes",
+    "string_too_short": "must not be empty",
+    "int_type": "must be a number without quotes",
+    "int_parsing": "must be a number without quotes",
+    "bool_type": "must be true or false",
+    "tuple_type": "must be a list in brackets",
+    "too_short": "must not be empty",
+    "model_type": "must be a table",
+    "model_attributes_type": "must be a table",
+    "dict_type": "must be a table",
+    "greater_than_equal": "is out of range",
+    "less_than_equal": "is out of range",
+    "greater_than": "must be more than zero",
+    "float_type": "must be a number",
+    "float_parsing": "must be a number",
+}
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Problem:
+    """One mistake: its line (None when nothing in the file stands for it), a sentence,
+    and whether it is only a thing this version does not build yet."""
+
+    line: int | None
+    sentence: str
+    not_yet: bool = False
+
+    def __str__(self) -> str:
+        return f"line {self.line}: {self.sentence}" if self.line else self.sentence
+
+
+def problems_of(error: ValidationError, lines: Mapping[KeyPath, int]) -> list[Problem]:
+    """Pydantic's findings in the order of the file; those without a line come last."""
+    items = error.errors(include_url=False)
+    # A list whose every member is wrong counts as empty too: that says nothing new.
+    told = [item for item in items if not (item["type"] == "too_short" and _within(item, items))]
+    found = [_problem(item, lines) for item in told]
+    return sorted(found, key=lambda problem: (problem.line is None, problem.line or 0))
+
+
+def refusal(file: str, problems: Sequence[Problem]) -> LockstepError:
+    """All mistakes of a file in one error: `NotYet` if nothing else is wrong."""
+    listed: Sequence[str] = ()
+    if len(problems) == 1:
+        message = f"{file}: {problems[0]}"
+        message += "" if message.endswith("?") else "."
+    else:
+        message, listed = f"{file} has {len(problems)} mistakes:", [*map(str, problems)]
+    if all(problem.not_yet for problem in problems):
+        hint = f"remove from {file} what is not built yet"
+        return NotYet(message, hint=hint, listed=listed)
+    hint = f"correct {file}, then: `lockstep check`"
+    return ConfigurationError(message, hint=hint, listed=listed)
+
+
+def _within(item: Any, items: Sequence[Any]) -> bool:
+    """Whether another finding is about a part of what `item` is about."""
+    path = item["loc"]
+    return any(other is not item and other["loc"][: len(path)] == path for other in items)
+
+
+def _problem(item: Any, lines: Mapping[KeyPath, int]) -> Problem:
+    path: KeyPath = tuple(item["loc"])
+    line = line_of(lines, path)
+    kind = item["type"]
+    key = next((str(part) for part in reversed(path) if isinstance(part, str)), "the file")
+    if kind == "extra_forbidden":
+        return _unknown(path, key, line)
+    if kind == "missing":
+        return Problem(line, _missing(path, key))
+    if kind == "value_error":
+        cause = item["ctx"]["error"]
+        if isinstance(cause, AboutKey):
+            # A key with dots may have been written with quotes or without.
+            spellings = ((*path, cause.key), (*path, *cause.key.split(".")))
+            line = next((lines[where] for where in spellings if where in lines), line)
+        return Problem(line, str(cause), isinstance(cause, NotBuiltYet))
+    if kind in ("literal_error", "enum"):
+        return Problem(line, f"{key!r} must be {item['ctx']['expected']}")
+    if kind == "string_pattern_mismatch":
+        return Problem(line, f"{key!r} {_PATTERNS[key]}")
+    if kind == "greater_than_equal" and item["ctx"]["ge"] == 0:
+        return Problem(line, f"{key!r} must not be less than zero")
+    return Problem(line, f"{key!r} {_EXPECTED.get(kind, item['msg'])}")
+
+
+def _missing(path: KeyPath, key: str) -> str:
+    if path == ("sources",):
+        return "there is no [[sources]] table"
+    if path[0] != "sources":
+        return f"{key!r} is missing"
+    part = _part(path)
+    return f"the source's {part} lacks {key!r}" if part else f"the source lacks {key!r}"
+
+
+def _part(path: KeyPath) -> str | None:
+    """The table of a source that a key stands in; None for the source's own."""
+    return next((str(part) for part in path[1:-1] if part in _PARTS), None)
+
+
+def _unknown(path: KeyPath, key: str, line: int | None) -> Problem:
+    top_level = len(path) == 1
+    model = File if top_level else _PARTS.get(_part(path) or str(path[0]), File)
+    homes = [_header(name) for name, part in _PARTS.items() if key in part.model_fields]
+    if homes:
+        return Problem(line, f"unknown key {key!r} here; it belongs under {' or '.join(homes)}")
+    nearest = difflib.get_close_matches(key, model.model_fields, n=1, cutoff=0.0)
+    return Problem(line, f"unknown key {key!r}; did you mean {nearest[0]!r}?")
+
+
+def _header(part: str) -> str:
+    """As it stands in the file."""
+    if part == "sources":
+        return "[[sources]]"
+    return f"[sources.{part}]" if part in _OF_A_SOURCE else f"[{part}]"

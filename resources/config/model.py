@@ -1,7 +1,7 @@
 """The shape of lockstep.toml, as pydantic models; what each key may hold.
 
 Belongs here: keys, types, defaults and rules of one value. Does not: places in the
-file, wording of mistakes for people (`resources.config.problems`), reading anything.
+file, wording of mistakes for people (`resources.config.load`), reading anything.
 """
 
 from __future__ import annotations
@@ -9,19 +9,13 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any
 
-from pydantic import (
-    BeforeValidator,
-    Field,
-    field_validator,
-    model_validator,
-)
+from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
 
 from pipeline.keeping import KEEP
 from pipeline.upkeep.facts import UpkeepPolicy
 from resources.config.catalog import CatalogSection
 from resources.config.dagster import DagsterSection
 from resources.config.lineage import LineageSection
-from resources.config.notify import NotifySection
 from resources.config.part import Section, Text
 from resources.config.secrets import has_password, is_reference
 from resources.config.sources import SourceSection
@@ -70,6 +64,15 @@ class LedgerSection(Section):
 
 
 _UPKEEP = UpkeepPolicy()
+
+
+class NotifySection(Section):
+    """`urls`: addresses of apprise's, each by reference."""
+
+    urls: Annotated[
+        tuple[Annotated[Text, AfterValidator(address_reference)], ...],
+        Field(min_length=1, strict=False),
+    ]
 
 
 class UpkeepSection(Section):
@@ -172,3 +175,12 @@ def _flattened(table: dict[str, Any], prefix: str = "") -> list[tuple[str, Any]]
         else:
             pairs.append((name, value))
     return pairs
+
+
+def address_reference(text: str) -> str:
+    if not is_reference(text):
+        raise ValueError(
+            "an address in the file is refused, because it holds a token or a password; write "
+            "env:NAME or file:PATH"
+        )
+    return text

@@ -1,26 +1,30 @@
-"""Hashes of a table's rows, computed by the server itself.
+"""Hashes of a table's rows, computed by the server itself, and some of its rows by hash or by key.
 
 Belongs here: the statements, each in one consistent read with its marks in the log. Does not: the
-text that is hashed (`pipeline.proof.canonical`), what follows from hashes.
+text that is hashed (`pipeline.proof.canonical`), how many stretches of a key are read, and from
+where on (`pipeline.proof.sampling`), rows as Arrow (`select`), what follows from hashes.
 
 A sum is one row of an answer, whatever the table's size; hashes row by row are 16 bytes each.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
+import pyarrow as pa
 from pymysql.cursors import Cursor
 
 from pipeline.errors import StructureMoved, TableError
-from pipeline.ports.compared import ReadMarks, SourceHashes, SourceSum
+from pipeline.ports.compared import ComparedRows, ReadMarks, SourceHashes, SourceSample, SourceSum
 from pipeline.proof.canonical import expression
 from pipeline.proof.hashes import BYTES, MODULUS, RowSum
+from pipeline.proof.sampling import STRETCH
 from pipeline.schema.rows import row_structure
+from pipeline.schema.types import arrow_schema
 from pipeline.server_errors import names_of
 from pipeline.snapshot.giving_way import Patience
 from pipeline.source_warnings import require_harmless
@@ -30,7 +34,7 @@ from resources.mysql.connection import ConnectionSettings, connect
 from resources.mysql.dialect import Dialect, read_dialect
 from resources.mysql.reader import explained, reading
 from resources.mysql.schemas import read_schemas
-from resources.mysql.select import BEGIN, quoted, quoted_table
+from resources.mysql.select import BEGIN, quoted, quoted_table, select_rows
 from resources.mysql.warnings import read_warnings, warning_count
 from resources.mysql.watcher import watched
 from resources.mysql.watermarks import Watermark, high_mark, low_mark, read_value, snapshot_place
@@ -211,3 +215,65 @@ def _not_hashed(rows: int) -> TableError:
         f"the server gave no hash of {rows} rows: their text is longer than max_allowed_packet",
         hint="raise max_allowed_packet at the source",
     )
+
+
+Key = tuple[Any, ...]
+Choose = Callable[[int, int], Sequence[int]]
+
+
+def read_rows(
+    settings: ConnectionSettings, structure: TableStructure, keys: Collection[int]
+) -> ComparedRows:
+    """See `pipeline.ports.SourceServer.rows_by_hash`."""
+    with opened(settings, structure) as read:
+        marks = read.begin()
+        batches = select_rows(read.cursor, structure, where=read.statement.among(keys))
+        read.require_structure()
+        rows = pa.Table.from_batches(batches, arrow_schema(structure))
+        marks = read.ended(marks)
+    return ComparedRows(marks, rows)
+
+
+def read_sample(
+    settings: ConnectionSettings, structure: TableStructure, starts: Sequence[Key] | Choose
+) -> SourceSample:
+    """See `pipeline.ports.SourceServer.sample`."""
+    first = quoted(structure.primary_key[0])
+    table = quoted_table(structure.name)
+    with opened(settings, structure) as read:
+        marks = read.ask(f"select min({first}), max({first}) from {table}")
+        [(least, most)] = read.cursor.fetchall()
+        if callable(starts):
+            chosen = [] if least is None else starts(int(least), int(most))
+            starts = [(one,) for one in chosen]
+        rows = [_stretch(read, structure, start) for start in starts]
+        marks = read.ended(marks)
+    return SourceSample(marks, tuple(starts), tuple(rows))
+
+
+def _stretch(read: HashedRead, structure: TableStructure, start: Key) -> pa.Table:
+    behind, values = _behind([quoted(one) for one in structure.primary_key], start)
+    batches = select_rows(
+        read.cursor,
+        structure,
+        where=behind,
+        parameters=values,
+        order=structure.primary_key,
+        limit=STRETCH,
+    )
+    return pa.Table.from_batches(batches, arrow_schema(structure))
+
+
+def _behind(names: Sequence[str], start: Key) -> tuple[str | None, list[str | bytes]]:
+    """The condition that a key is that or behind it, and its values; none for no start."""
+    if not start:
+        return None, []
+    texts = [one if isinstance(one, bytes) else str(one) for one in start]
+    parts, values = [], list[str | bytes]()
+    for last, name in enumerate(names):
+        sign = ">=" if last == len(names) - 1 else ">"
+        plain = [one.replace("%", "%%") for one in (*names[:last], name)]
+        equal = [f"{one} = %s" for one in plain[:-1]]
+        parts.append(" and ".join([*equal, f"{plain[-1]} {sign} %s"]))
+        values += texts[: last + 1]
+    return " or ".join(f"({part})" for part in parts), values

@@ -1,7 +1,14 @@
-"""One MySQL server as a port: facts, tables, dumps, consistent reads.
+"""One MySQL server as a port: facts, tables, structures, dumps, consistent reads.
 
-Belongs here: the statements that ask the server about itself. Does not: what the
-answers mean for a run (`pipeline.start`, `pipeline.preflight`).
+Belongs here: the statements that ask the server about itself: version, settings, log, GTIDs and
+clock, structures between two places of its log or under a lock, comments. Does not: what the
+answers mean for a run (`pipeline.start`, `pipeline.preflight`), what information_schema is asked
+(`schemas`), a close look at account and tables (`survey`).
+
+No question about structures is in a snapshot: in REPEATABLE READ MySQL shows the structure of
+before an ALTER. Those about current structures wait no longer than a few seconds for whoever
+alters a table: what could not be looked at is missing from MariaDB's answer, and from that of
+MySQL before 8.0.
 """
 
 from __future__ import annotations
@@ -9,24 +16,28 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
-from typing import Any
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
 
 import pyarrow as pa
+import pymysql
+from pymysql.cursors import Cursor
 
 from pipeline.batch import Xid
 from pipeline.binlog.stream.framing import FIRST_OFFSET
-from pipeline.errors import NothingMatches
+from pipeline.errors import NothingMatches, ServerSettings
 from pipeline.gtid import GtidSet
 from pipeline.ports.compared import ComparedRows, SourceHashes, SourceSample, SourceSum
 from pipeline.ports.source import (
     Baseline,
+    BinlogSize,
     ConditionSnapshot,
     CurrentSchemas,
     ListedTable,
     ServerFacts,
     TableSnapshot,
 )
-from pipeline.position import Coordinates
+from pipeline.position import Coordinates, LogFile, ServerLife
 from pipeline.schema.model import TableSchema
 from pipeline.schema.rows import row_structure
 from pipeline.snapshot.bounds import Bound, Range
@@ -35,12 +46,16 @@ from pipeline.snapshot.giving_way import PIECE_SECONDS
 from pipeline.snapshot.pace import SourceLoad
 from pipeline.survey import Survey
 from pipeline.table import TableName, TableStructure
-from resources.mysql.baseline import read_baseline, require_gone
-from resources.mysql.chunks import estimated_rows, next_bound, open_chunk
-from resources.mysql.comments import read_comments, read_table_comments
-from resources.mysql.conditions import estimated_where, open_condition
-from resources.mysql.connection import ConnectionSettings, connect
-from resources.mysql.current_schemas import is_view, read_current, read_locked
+from resources.mysql.chunks import (
+    estimated_rows,
+    estimated_where,
+    next_bound,
+    open_chunk,
+    open_condition,
+)
+from resources.mysql.connection import ConnectionSettings, connect, number_of
+from resources.mysql.defaults import with_values
+from resources.mysql.dialect import read_dialect
 from resources.mysql.dump import (
     MAX_OFFSET,
     MySqlDump,
@@ -49,19 +64,18 @@ from resources.mysql.dump import (
     by_wide_offset,
     own_server_id,
 )
-from resources.mysql.facts import read_facts
 from resources.mysql.prepared import prepared_xids
 from resources.mysql.privileges import may_not_be_read
 from resources.mysql.questions import Questions
 from resources.mysql.reader import explained, has_no_row, open_snapshot, reading
 from resources.mysql.replica import Replica
-from resources.mysql.row_hashes import open_hashes, read_sum
-from resources.mysql.row_samples import read_rows, read_sample
-from resources.mysql.schemas import ReadTables, read_whole_tables
+from resources.mysql.row_hashes import open_hashes, read_rows, read_sample, read_sum
+from resources.mysql.schemas import ReadTables, read_databases, read_schemas, read_whole_tables
 from resources.mysql.scopes import ask, scopes_of
-from resources.mysql.select import BEGIN, select_rows
+from resources.mysql.select import BEGIN, quoted_table, select_rows
 from resources.mysql.server_pressure import source_load
 from resources.mysql.survey import take_survey
+from resources.mysql.watermarks import high_mark, low_mark, read_head, read_value
 
 _TABLES = """
 select table_schema, table_name, coalesce(engine, ''), coalesce(table_rows, 0)
@@ -291,3 +305,195 @@ class MySqlServer:
 def _row_structures(read: ReadTables) -> list[TableStructure]:
     """Ordinary tables alone, as `MySqlServer.tables` lists them."""
     return [row_structure(table) for table in read.tables if not table.system_versioned]
+
+
+_SETTINGS = (
+    "server_uuid",
+    "server_id",
+    "version",
+    "version_comment",
+    "gtid_mode",
+    "log_bin",
+    "binlog_format",
+    "binlog_row_image",
+    "binlog_row_metadata",
+    "binlog_row_value_options",
+    "binlog_transaction_compression",
+    "binlog_checksum",
+    "binlog_expire_logs_seconds",
+    "binlog_expire_logs_auto_purge",
+    "default_storage_engine",
+    "explicit_defaults_for_timestamp",
+    "expire_logs_days",
+    "lower_case_table_names",
+    "system_time_zone",
+)
+_EXECUTED = "select @@global.gtid_executed"
+_PURGED = "select @@global.gtid_purged"
+_CLOCK = "select utc_timestamp(6)"
+
+
+def read_facts(cursor: Cursor, address: str) -> ServerFacts:
+    """One round of questions; `ServerSettings` where the server has no log. `address`: host and
+    port, to be printed."""
+    found = _settings(cursor)
+    if found.get("log_bin", "").upper() != "ON":
+        raise ServerSettings(
+            f"{address} writes no binary log",
+            hint="set log_bin in the server's configuration and restart it",
+        )
+    mariadb = "mariadb" in found["version"].lower()
+    executed = _binlog_state(cursor) if mariadb else read_value(cursor, _EXECUTED)
+    binlogs = _binlogs(cursor)
+    head = read_head(cursor)
+    purged = _first_list(cursor, binlogs) if mariadb else read_value(cursor, _PURGED)
+    clock = datetime.fromisoformat(read_value(cursor, _CLOCK)).replace(tzinfo=UTC)
+    life = _life(cursor, clock)
+    server_id = found["server_id"]
+    return ServerFacts(
+        server_uuid=found.get("server_uuid") or f"server-id:{server_id}",
+        server_id=int(server_id),
+        version=found["version"],
+        flavour="mariadb" if mariadb else "mysql",
+        gtid_mode="ON" if mariadb else found.get("gtid_mode", "OFF"),
+        gtid_executed=executed,
+        gtid_purged=purged,
+        binlogs=binlogs,
+        head=head,
+        settings=found,
+        read_at=clock,
+        life=life,
+    )
+
+
+def _settings(cursor: Cursor) -> dict[str, str]:
+    cursor.execute(
+        f"show global variables where variable_name in ({', '.join(['%s'] * len(_SETTINGS))})",
+        _SETTINGS,
+    )
+    return {name.lower(): value for name, value in cursor.fetchall()}
+
+
+def _life(cursor: Cursor, clock: datetime) -> ServerLife | None:
+    cursor.execute("show global status where variable_name in ('uptime', 'com_reset')")
+    found = {name.lower(): int(value) for name, value in cursor.fetchall()}
+    uptime, resets = found.get("uptime"), found.get("com_reset")
+    if uptime is None or resets is None:
+        return None
+    return ServerLife(clock - timedelta(seconds=uptime), resets)
+
+
+def _binlog_state(cursor: Cursor) -> str:
+    return read_value(cursor, "select @@global.gtid_binlog_state")
+
+
+def _first_list(cursor: Cursor, binlogs: tuple[BinlogSize, ...]) -> str:
+    """What MariaDB executed before its oldest log file: the list at that file's head."""
+    if not binlogs:
+        return ""
+    cursor.execute("show binlog events in %s limit 5", (str(binlogs[0].file),))
+    found = [row[5] for row in cursor.fetchall() if row[2] == "Gtid_list"]
+    return found[0].strip("[]") if found else ""
+
+
+def _binlogs(cursor: Cursor) -> tuple[BinlogSize, ...]:
+    cursor.execute("show binary logs")
+    return tuple(BinlogSize(LogFile.parse(row[0]), int(row[1])) for row in cursor.fetchall())
+
+
+_GONE: Final = frozenset({1049, 1146})
+"""ER_BAD_DB_ERROR, ER_NO_SUCH_TABLE."""
+
+
+def read_baseline(cursor: Cursor, names: Collection[TableName] | None = None) -> Baseline:
+    """See `pipeline.ports.SourceServer.baseline`."""
+    dialect = read_dialect(cursor)
+    low = low_mark(cursor, dialect)
+    databases = read_databases(cursor)
+    read = read_whole_tables(cursor, names)
+    tables = with_values(cursor, read.tables)
+    high = high_mark(cursor, dialect)
+    return Baseline(tables, databases, low.at, high.at, low.executed, high.executed, read.unread)
+
+
+def require_gone(cursor: Cursor, table: TableName) -> None:
+    """The server's own error where a table is there that information_schema does not show: to
+    an account that may not read it, and of a table that cannot be opened."""
+    try:
+        cursor.execute(f"select 1 from {quoted_table(table)} limit 0")
+    except pymysql.MySQLError as error:
+        if number_of(error) not in _GONE:
+            raise
+
+
+_BRIEFLY: Final = "set session lock_wait_timeout = 3"
+_FRESH: Final = "set session transaction isolation level read committed"
+"""Each question sees what is committed then, as outside of a transaction."""
+
+_VIEW: Final = (
+    "select 1 from information_schema.tables where table_schema = %s and table_name = %s "
+    "and table_type in ('VIEW', 'SEQUENCE')"
+)
+
+
+def read_current(cursor: Cursor, tables: Collection[TableName]) -> CurrentSchemas:
+    """See `pipeline.ports.SourceServer.current_schemas`."""
+    cursor.execute(_BRIEFLY)
+    schemas = {schema.name: schema for schema in read_schemas(cursor, tables, foreign_keys=False)}
+    head = read_head(cursor)
+    return CurrentSchemas(schemas, head, _server(cursor))
+
+
+def is_view(cursor: Cursor, name: TableName) -> bool:
+    """Return whether a view, or a sequence of MariaDB, that the account sees has that name."""
+    cursor.execute(_VIEW, (name.database, name.name))
+    return cursor.fetchone() is not None
+
+
+def read_locked(cursor: Cursor, table: TableName) -> CurrentSchemas:
+    """See `pipeline.ports.SourceServer.locked_schema`. The lock is the one of any SELECT in a
+    transaction: until it ends, nobody alters the table (MySQL manual, "Metadata Locking")."""
+    for statement in (_BRIEFLY, _FRESH, "start transaction read only"):
+        cursor.execute(statement)
+    try:
+        # All columns, so that an account which may read some of them gets an error.
+        cursor.execute(f"select * from {quoted_table(table)} limit 0")
+    except pymysql.MySQLError as error:
+        if number_of(error) not in _GONE:
+            raise
+        return CurrentSchemas({}, read_head(cursor), _server(cursor))
+    return read_current(cursor, [table])
+
+
+def _server(cursor: Cursor) -> str:
+    try:
+        return read_value(cursor, "select @@global.server_uuid")
+    except pymysql.err.OperationalError:  # MariaDB has none
+        return f"server-id:{read_value(cursor, 'select @@global.server_id')}"
+
+
+_COMMENTS: Final = """
+select table_schema, table_name, column_name, column_comment
+  from information_schema.columns where column_comment <> '' and {where}
+"""
+
+_TABLE_COMMENTS: Final = """
+select table_schema, table_name, table_comment
+  from information_schema.tables
+ where table_comment <> '' and table_type <> 'VIEW' and {where}
+"""
+
+
+def read_table_comments(cursor: Cursor, tables: Collection[TableName]) -> dict[TableName, str]:
+    """Those without one are left out."""
+    found = ask(cursor, _TABLE_COMMENTS, scopes_of(tables))
+    return {table: comment for table, (comment,) in found if table in tables}
+
+
+def read_comments(cursor: Cursor, tables: Collection[TableName]) -> dict[TableName, dict[str, str]]:
+    """By table and column; those without one are left out."""
+    found: dict[TableName, dict[str, str]] = {}
+    for table, (column, comment) in ask(cursor, _COMMENTS, scopes_of(tables)):
+        if table in tables:
+            found.setdefault(table, {})[column] = comment
+    return found

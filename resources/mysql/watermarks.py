@@ -1,7 +1,7 @@
 """Where the log was before and after a read: marks that a read can be held against.
 
 Belongs here: asking a server for its log's end, and knowing what is committed before it.
-Does not: reading (`baseline`, `reader`).
+Does not: reading (`server`, `reader`).
 
 A transaction stands in MySQL's log, and the log's end is behind it, before the engine has
 committed it and anybody can read it. So an end that was read *before* something else is a

@@ -22,8 +22,7 @@ from pipeline.schema.types import sql_type
 from pipeline.table import TableName
 from resources.hive.catalog import HiveCatalog
 from resources.lake.spark_catalog import SparkCatalog
-from resources.unity.catalog import UnityCatalog
-from resources.unity.rest import Rest
+from resources.unity.catalog import Rest, UnityCatalog
 from tests.catalogs.conftest import Asked
 from tests.twins.catalog import MemoryCatalog
 

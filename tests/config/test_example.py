@@ -15,7 +15,7 @@ from resources.config.catalog import CatalogSection
 from resources.config.dagster import DagsterSection
 from resources.config.lineage import LineageSection
 from resources.config.load import parse_settings
-from resources.config.notify import NotifySection
+from resources.config.model import NotifySection
 from resources.config.part import Section
 from resources.lake.server import KEYS
 from tests.pages.policies import chosen_of

@@ -7,7 +7,7 @@ import pytest
 
 from pipeline.errors import MirrorRefused
 from pipeline.table_state import OrderKind, TableCondition
-from resources.mysql import connection, session
+from resources.mysql import connection
 from tests.fix_mysql import MySqlStand
 from tests.mysql.logged import head
 from tests.mysql.reading import server
@@ -64,8 +64,8 @@ def test_what_mysql_refuses_to_show_quarantines_its_table(
 
 def test_a_locked_table_waits_alone(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever holds it keeps its own reading from coming; nobody has to release it."""
-    monkeypatch.setitem(session.WANTED, "lock_wait_timeout", "1")
-    monkeypatch.setattr(connection, "_start", lambda *_: session.SessionStart())
+    monkeypatch.setitem(connection.WANTED, "lock_wait_timeout", "1")
+    monkeypatch.setattr(connection, "_start", lambda *_: connection.SessionStart())
     shop.do("alter table a modify v int unsigned")
     with shop.stand.connect(shop.name) as holder, holder.cursor() as cursor:
         cursor.execute("lock tables a write")

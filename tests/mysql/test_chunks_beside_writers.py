@@ -25,8 +25,7 @@ from resources.mysql.connection import translated
 from resources.mysql.reader import reading
 from resources.mysql.row_hashes import HashedRead
 from resources.mysql.server import MySqlServer
-from resources.mysql.waiting import sessions_wait, waiting_for, wants
-from resources.mysql.watcher import watched
+from resources.mysql.watcher import sessions_wait, waiting_for, wants, watched
 from tests.fix_mysql import MySqlStand
 from tests.mysql.chunked import Sliced, rows_of, until
 from tests.mysql.reading import changes, settings

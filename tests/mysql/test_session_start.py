@@ -12,9 +12,8 @@ from pipeline.errors import LockstepError, ServerSettings
 from pipeline.preflight.log import set_global
 from pipeline.snapshot.condition import read_condition
 from pipeline.table import TableName
-from resources.mysql import connection, session
-from resources.mysql.connection import connect
-from resources.mysql.session import WANTED
+from resources.mysql import connection
+from resources.mysql.connection import WANTED, connect
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server, settings
 from tests.positions.unusual_variables import holding, unusual_values
@@ -127,7 +126,7 @@ def test_a_variable_that_an_account_may_not_set_is_named(
     mysql: MySqlStand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If it has another value; one that is as it should be is left alone."""
-    monkeypatch.setitem(session.WANTED, "sql_require_primary_key", "0")
+    monkeypatch.setitem(connection.WANTED, "sql_require_primary_key", "0")
     assert ours(mysql)["sql_require_primary_key"] == "OFF"
     connection._start.cache_clear()
     mysql.execute("set global sql_require_primary_key = on")
