@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING
 from pipeline.errors import LockstepError
 from pipeline.ports.catalog import Registry
 from pipeline.runs.context import Progress, Workplace
-from pipeline.runs.expect import writes_expected
 from resources.config import Settings
 from resources.config.catalog import CatalogKind
 
@@ -63,12 +62,15 @@ class Adapters:
             settle_for(self._settings.lake_path())
 
         def open_quietly() -> None:
+            from pipeline.runs.expect import expected_log
+
             with suppress(LockstepError):
                 ledger = self.ledger()
                 for name in sources:
                     start = self._settings.source(name).plan().start
-                    if writes_expected(ledger, name, self.server(name), start):
-                        self.lake().mirrors.prepare()
+                    expected = expected_log(ledger, name, self.server(name), start)
+                    if expected is not None:
+                        self.lake().mirrors.prepare(expected)
                         return
 
         threading.Thread(target=open_quietly, name="lockstep-warm", daemon=True).start()

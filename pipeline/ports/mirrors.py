@@ -61,8 +61,10 @@ class Mirrors(Protocol):
         """Raise what would keep Spark from starting (`JavaMissing`, `SetupIncomplete`),
         without starting it."""
 
-    def prepare(self) -> None:
-        """Begin starting Spark in the background; repeating it changes nothing."""
+    def prepare(self, log_bytes: int = 0) -> None:
+        """Begin starting Spark in the background; repeating it changes nothing. `log_bytes`: from
+        how much of the log this process will write, as far as it is known: a Spark of our own is
+        started for that."""
 
     def recorded(self, mirror: str, app_id: str, txn_version: int) -> MirrorCommit | None:
         """The commit that recorded (app_id, txn_version), from the table's log, no JVM;

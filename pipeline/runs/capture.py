@@ -37,6 +37,7 @@ from pipeline.runs.capturing.table_extents import extents_of, met_in_log
 from pipeline.runs.catch_up import catch_up
 from pipeline.runs.context import Workplace
 from pipeline.runs.cures import engine_hint
+from pipeline.runs.expect import waiting_log
 from pipeline.runs.loading.due import LoadReason, give_up, is_due, new_tables, order_new
 from pipeline.runs.loading.loads import begun_loads, load_tables
 from pipeline.runs.loading.part import AGAIN, PartRead, findings, read_part
@@ -165,7 +166,7 @@ def _capture_once(work: Workplace, lease: Lease, part: PartRead | None = None) -
     require_agreement(work)
     repaired = repair(work, lease)
     if work.ledger.unfinished(work.source.name):
-        work.mirrors.prepare()
+        work.mirrors.prepare(waiting_log(work.ledger, work.source.name))
     if work.ledger.captured_cursor(work.source.name) is None:
         # A pipeline that works goes on capturing while Spark cannot start; one that never
         # worked says so before it writes anything.

@@ -1,13 +1,14 @@
 """What a run will need, foreseen before its first step.
 
-Belongs here: whether Java is worth starting while Dagster is still being imported. Does not:
-anything that a run decides; where this is wrong, it costs a start of Java or the wait for one.
+Belongs here: whether Java is worth starting while a run is still being prepared, and for how much
+of the log. Does not: anything that a run decides; where this is wrong, it costs time alone.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pipeline.binlog.search.log_scan import log_between
 from pipeline.places import Latest, Place
 
 if TYPE_CHECKING:
@@ -15,16 +16,31 @@ if TYPE_CHECKING:
     from pipeline.ports.source import SourceServer
 
 
-def writes_expected(ledger: Ledger, source: str, server: SourceServer, start: Place | None) -> bool:
-    """Whether mirrors will probably be written: changes of before wait for it; or the log went
-    on, and the newest batch had rows of captured tables. On a server whose log is full of other
+def waiting_log(ledger: Ledger, source: str) -> int:
+    """Return how many bytes of the log were captured by batches that are not acknowledged yet."""
+    return sum(batch.log_bytes for batch in ledger.unfinished(source))
+
+
+def expected_log(
+    ledger: Ledger, source: str, server: SourceServer, start: Place | None
+) -> int | None:
+    """Return from how many bytes of the log the next run will probably write to mirrors, or None if
+    it probably writes nothing.
+
+    Changes that were captured and wait are written; and so are new ones, if the log went on since
+    the newest batch and that batch had rows of captured tables: where the log is full of other
     tables, the next run is taken to be like the last. A first run has something to write unless
-    it starts at the log's end."""
-    if ledger.pending(source):
-        return True
+    it starts at the log's end.
+    """
+    waiting = waiting_log(ledger, source) if ledger.pending(source) else None
     cursor, newest = ledger.captured_cursor(source), ledger.batches(source, limit=1)
     if cursor is None:
-        return start is not None and not isinstance(start, Latest)
+        if start is None or isinstance(start, Latest):
+            return waiting
+        return sum(log.size for log in server.facts().binlogs)
     if not newest or not ledger.segments(newest[0].id):
-        return False
-    return server.facts().head != cursor.position.at
+        return waiting
+    facts = server.facts()
+    if facts.head == cursor.position.at:
+        return waiting
+    return (waiting or 0) + log_between(cursor.position.at, facts.head, facts.binlogs)

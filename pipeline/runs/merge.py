@@ -41,6 +41,7 @@ from pipeline.runs.agreement.claim import require_claim
 from pipeline.runs.agreement.lake_logs import look_at, moved
 from pipeline.runs.context import Workplace
 from pipeline.runs.cures import reload_hint
+from pipeline.runs.expect import waiting_log
 from pipeline.runs.merging.job import Job, Task, prepare_job, task_of
 from pipeline.runs.merging.mirror_write import FOUND, Written, commit_made, write_once
 from pipeline.runs.publish import publish
@@ -66,7 +67,7 @@ def merge(
         work.progress.note(note)
     pending = bool(work.ledger.pending(work.source.name))
     if pending:
-        work.mirrors.prepare()
+        work.mirrors.prepare(waiting_log(work.ledger, work.source.name))
     quarantined = publish(work, lease)
     if pending:
         # Before any intent: batches that wait for Java are merged together later.

@@ -109,8 +109,8 @@ class SparkMirrors(MirrorRows):
     def require_ready(self) -> None:
         self._spark.require_ready()
 
-    def prepare(self) -> None:
-        self._spark.prepare()
+    def prepare(self, log_bytes: int = 0) -> None:
+        self._spark.prepare(log_bytes)
 
     def write(self, write: MirrorWrite, held: Held = unasked) -> MirrorCommit:
         target = write.target

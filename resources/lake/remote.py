@@ -106,7 +106,7 @@ class RemoteSpark:
                     hint="pip install 'lockstep[connect]', with the version that is installed here",
                 )
 
-    def prepare(self) -> None:
+    def prepare(self, log_bytes: int = 0) -> None:
         self._start.begin()
 
     def session(self, settings: Mapping[str, str] = MappingProxyType({})) -> SparkSession:

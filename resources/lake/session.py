@@ -70,6 +70,7 @@ class SparkProcess:
         self._staging = staging
         self._archive = archive
         self._on_warning = on_warning
+        self._log_bytes = 0
         self._start = Starting(self._launch, _end)
         settle_for(lake)
 
@@ -80,7 +81,8 @@ class SparkProcess:
         java_or_refuse(os.environ)
         self._class_path()
 
-    def prepare(self) -> None:
+    def prepare(self, log_bytes: int = 0) -> None:
+        self._log_bytes = max(self._log_bytes, log_bytes)
         self._start.begin()
 
     def end_statements(self, client: UUID) -> None:
@@ -121,7 +123,9 @@ class SparkProcess:
             archive = None
 
         def settings(scratch: Path) -> SparkSettings:
-            return settings_in(scratch, self._user, jars, archive, self._lake, last)
+            return settings_in(
+                scratch, self._user, jars, archive, self._lake, last, log_bytes=self._log_bytes
+            )
 
         started = Started(_connect(*JAVA.start(settings), self._lake))
         try:
@@ -158,6 +162,8 @@ def settings_in(
     archive: Path | None,
     lake: LakePath | None,
     behind: Sequence[Path],
+    *,
+    log_bytes: int = 0,
 ) -> SparkSettings:
     """What a Spark is started with whose own files are in `scratch`."""
     log4j = scratch / "log4j2.properties"
@@ -172,6 +178,7 @@ def settings_in(
         memory=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
         store=store_settings(lake) if isinstance(lake, ObjectPath) else {},
         behind=behind,
+        log_bytes=log_bytes,
     )
 
 

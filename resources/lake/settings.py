@@ -14,6 +14,9 @@ from resources.lake import log_store
 
 _GIB = 1024**3
 
+SECOND_COMPILER_PAYS = 256 * 1024**2
+"""Bytes of log from which on Java's second compiler makes a run faster (benchmarks/README.md)."""
+
 EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 
 JOINED = {
@@ -48,7 +51,8 @@ class SparkSettings:
     `user` is the `[spark]` table. `class_path` are Delta's jars and ours, `archive` the class-data
     archive if there is one, `behind` jars behind all others: the archive holds for a class path
     that begins as its own did. `scratch` is a folder that this process alone uses and that
-    goes away with it; `store` what Hadoop is told of the lake's object store.
+    goes away with it; `store` what Hadoop is told of the lake's object store. `log_bytes`: from how
+    much of the log it will write, as far as that is known.
     """
 
     user: Mapping[str, str]
@@ -60,6 +64,7 @@ class SparkSettings:
     memory: int
     store: Mapping[str, str] = field(default_factory=dict, repr=False)
     behind: Sequence[Path] = ()
+    log_bytes: int = 0
 
     def all(self) -> dict[str, str]:
         """Spark's configuration, complete."""
@@ -112,12 +117,11 @@ class SparkSettings:
 
     def _java_options(self) -> str:
         # Most runs end before Java's second compiler has paid for itself. Without it, start
-        # and the first two writes take 8.4 s of processor time instead of 17, merging 1 M
-        # changes takes the same; only appends of many millions of rows take longer. A user
-        # who adds -XX:TieredStopAtLevel=4 has the last word. A server of few changes a minute
-        # has spent more on the second compiler after sixty runs than it has saved.
+        # and the first two writes take 8.4 s of processor time instead of 17. A user who adds
+        # -XX:TieredStopAtLevel has the last word. A server of few changes a minute has spent
+        # more on the second compiler after sixty runs than it has saved.
         options = [
-            "-XX:TieredStopAtLevel=1",
+            f"-XX:TieredStopAtLevel={4 if self.log_bytes >= SECOND_COMPILER_PAYS else 1}",
             # With one compiler Java keeps room for 48 MB of its code. Writes to many tables make
             # more, which it throws away and makes again: a quarter of all that they take.
             "-XX:ReservedCodeCacheSize=240m",

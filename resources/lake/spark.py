@@ -38,8 +38,9 @@ class Spark(Protocol):
     def require_ready(self) -> None:
         """`JavaMissing` or `SetupIncomplete` where a start would end in one."""
 
-    def prepare(self) -> None:
-        """Begin to start, unless begun. Whatever goes wrong is told by `session`."""
+    def prepare(self, log_bytes: int = 0) -> None:
+        """Begin to start, unless begun. Whatever goes wrong is told by `session`. `log_bytes`: as
+        `Mirrors.prepare` has it."""
 
     def session(self, settings: Mapping[str, str] = MappingProxyType({})) -> SparkSession:
         """A new session, with configuration and views of its own. `settings` hold where the user

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,12 @@ from resources.lake.jars import class_path, locked_jars, unsound
 from resources.lake.java import Java
 from resources.lake.java_errors import JavaError, named
 from resources.lake.remote_errors import refusal
-from resources.lake.settings import SparkSettings, driver_memory, where_to_look
+from resources.lake.settings import (
+    SECOND_COMPILER_PAYS,
+    SparkSettings,
+    driver_memory,
+    where_to_look,
+)
 from resources.lake.statement import merge_statement
 
 GIB = 1024**3
@@ -48,6 +54,19 @@ def test_what_delta_needs_is_added_to_not_replaced() -> None:
     conf = settings({"spark.driver.extraClassPath": "/my.jar", "spark.sql.extensions": "Mine"})
     assert conf.all()["spark.driver.extraClassPath"] == "/jars/a.jar:/jars/b.jar:/my.jar"
     assert conf.all()["spark.sql.extensions"] == "io.delta.sql.DeltaSparkSessionExtension,Mine"
+
+
+@pytest.mark.parametrize(
+    ("log_bytes", "level"), [(0, 1), (SECOND_COMPILER_PAYS - 1, 1), (SECOND_COMPILER_PAYS, 4)]
+)
+def test_much_of_the_log_has_the_second_compiler(log_bytes: int, level: int) -> None:
+    """Whatever the user adds comes after it."""
+    given = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=3"}
+    options = replace(settings(given), log_bytes=log_bytes).all()["spark.driver.extraJavaOptions"]
+    assert [word for word in options.split() if "Tiered" in word] == [
+        f"-XX:TieredStopAtLevel={level}",
+        "-XX:TieredStopAtLevel=3",
+    ]
 
 
 def test_secrets_stay_off_the_command_line() -> None:

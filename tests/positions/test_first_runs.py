@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pipeline.places import Earliest, Latest
-from pipeline.runs.expect import writes_expected
+from pipeline.runs.expect import expected_log
 from pipeline.start.question import StartRule
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server
@@ -38,24 +38,28 @@ def test_a_run_goes_on_where_the_last_one_ended(
 def test_java_is_begun_early_where_it_will_probably_be_needed(
     mysql: MySqlStand, database: str
 ) -> None:
-    """Behind a run with rows, once the log went on; not for a log full of other tables; and
-    always for what was captured and waits."""
+    """After a run with rows, once the log went on; not for a log full of other tables; and
+    always for what was captured and waits. It is begun for as much of the log as was written."""
     mysql.execute(
         "create table t (id int primary key)", "create table u (id int)", database=database
     )
     follower = Follower(server(mysql), [f"{database}.t"])
     expected = []
 
-    def ask() -> None:
-        expected.append(writes_expected(follower.ledger, SOURCE, follower.server, Latest()))
+    def ask() -> int | None:
+        log_bytes = expected_log(follower.ledger, SOURCE, follower.server, Latest())
+        expected.append(log_bytes is not None)
+        return log_bytes
 
-    assert writes_expected(follower.ledger, SOURCE, follower.server, Earliest())
+    facts = follower.server.facts()
+    whole = sum(log.size for log in facts.binlogs)
+    assert expected_log(follower.ledger, SOURCE, follower.server, Earliest()) == whole
     ask()
     follower.run()
     mysql.execute("insert into t values (1)", database=database)
     ask()
     follower.capture()
-    ask()
+    assert ask() == follower.batches()[0].log_bytes
     follower.run()
     ask()
     mysql.execute("insert into u values (1)", database=database)

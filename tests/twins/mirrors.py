@@ -48,7 +48,7 @@ class MemoryMirrors:
     def require_ready(self) -> None:
         """There is nothing that could be missing."""
 
-    def prepare(self) -> None:
+    def prepare(self, log_bytes: int = 0) -> None:
         """There is nothing to start."""
 
     def recorded(self, mirror: str, app_id: str, txn_version: int) -> MirrorCommit | None:

@@ -350,7 +350,7 @@ class LogReading:
         self._taker.put(group)
         if self._taker.changes and self._spark_wanted:
             self._spark_wanted = False
-            self._work.mirrors.prepare()
+            self._work.mirrors.prepare(self._total)
         self._newest.put(group.transactions)
         self._note_gtids(group)
         self.transactions += len(group.transactions)
