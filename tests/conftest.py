@@ -9,7 +9,7 @@ import shutil
 import signal
 import tempfile
 from collections import Counter, defaultdict
-from collections.abc import Generator
+from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -108,7 +108,37 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     return scheduler
 
 
+def thinned(cases: Sequence[Mapping[str, object]]) -> list[bool]:
+    """Which cases of a test that is marked `thin` are kept, each given as parameter → value: one of
+    so many as its parameter with the fewest values has. Any value of it is kept with any value of
+    another one. Parameters that always change together count as one."""
+    columns = []
+    for name in cases[0]:
+        values = list[object]()
+        for case in cases:
+            if case[name] not in values:
+                values.append(case[name])
+        column = [values.index(case[name]) for case in cases]
+        if column not in columns:
+            columns.append(column)
+    every = 1 + min(map(max, columns))
+    return [sum(numbers) % every == 0 for numbers in zip(*columns, strict=True)]
+
+
+def leave_to_the_soak(items: Sequence[pytest.Item]) -> None:
+    thin = defaultdict[str, list[pytest.Function]](list)
+    for item in items:
+        if isinstance(item, pytest.Function) and item.get_closest_marker("thin"):
+            thin[item.nodeid.partition("[")[0]].append(item)
+    for together in thin.values():
+        kept = thinned([item.callspec.params for item in together])
+        for item in (item for item, keeps in zip(together, kept, strict=True) if not keeps):
+            item.add_marker("soak")
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    leave_to_the_soak(items)
     items.sort(key=lambda item: scope(item.nodeid) not in TOGETHER)
 
 

@@ -42,6 +42,7 @@ VIEWED = (
 )
 
 
+@pytest.mark.thin
 @pytest.mark.parametrize("binlog_format", FORMATS)
 @pytest.mark.parametrize("name", ["mysql", "mariadb", "mariadb11"])
 def test_a_table_that_a_view_keeps_from_being_made(
@@ -86,6 +87,7 @@ def test_tables_that_are_made_where_there_was_none(opened: Opens, name: str) -> 
 TEMPORARY = "create temporary table {} (id int primary key, z int default 7)"
 
 
+@pytest.mark.thin
 @pytest.mark.parametrize("like", ["t", "a"])
 @pytest.mark.parametrize("binlog_format", FORMATS)
 @pytest.mark.parametrize(
@@ -124,6 +126,7 @@ def test_a_table_like_a_temporary_one(
     assert shop.follower.mirror(f"{shop.name}.x") == shop.rows("x")
 
 
+@pytest.mark.thin
 @pytest.mark.parametrize("binlog_format", FORMATS)
 @pytest.mark.parametrize("name", ["mysql57", "mariadb", "mariadb11"])
 def test_a_temporary_table_that_is_renamed(opened: Opens, name: str, binlog_format: str) -> None:

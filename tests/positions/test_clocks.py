@@ -150,6 +150,7 @@ def test_a_log_whose_times_do_not_ascend_is_told(shop: Shop) -> None:
     )
 
 
+@pytest.mark.thin
 @pytest.mark.parametrize("seconds", [AHEAD, BEHIND])
 def test_the_ledgers_times_survive_a_wrong_one(shop: Shop, seconds: int) -> None:
     """A batch ends with it: what is shown and replayed as of a moment is what was committed then,

@@ -188,6 +188,7 @@ DEATHS = {
 }
 
 
+@pytest.mark.thin
 @pytest.mark.parametrize("death", DEATHS)
 def test_a_removal_that_was_cut_off_is_finished(shop: Shop, death: str) -> None:
     """Or the table is there again by then, and its mirror holds what it holds."""

@@ -145,6 +145,7 @@ VERSIONED = {
 }
 
 
+@pytest.mark.thin
 @pytest.mark.parametrize("name", ["mariadb", "mariadb11"])
 @pytest.mark.parametrize("case", VERSIONED)
 def test_a_system_versioned_table_is_set_aside(opened: Opens, name: str, case: str) -> None:

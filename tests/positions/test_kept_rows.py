@@ -93,18 +93,19 @@ STORIES: dict[str, tuple[tuple[str, ...], dict[int, int | None]]] = {
         {1: 1, 2: None},
     ),
     "renamed away": (("insert into t values (1, 1)", "rename table t to away", CREATE), {1: 1}),
-    "drop database": (
-        ("insert into t values (1, 1)", "drop database {}", "create database {}", CREATE),
-        {1: 1},
-    ),
     "create or replace": (
         ("insert into t values (1, 1)", "create or replace table t (id int primary key, v int)"),
+        {1: 1},
+    ),
+    "drop database": (
+        ("insert into t values (1, 1)", "drop database {}", "create database {}", CREATE),
         {1: 1},
     ),
 }
 ON_MARIADB = ("create or replace",)
 
 
+@pytest.mark.thin
 @pytest.mark.parametrize("story", STORIES)
 def test_a_row_goes_when_its_statement_is_committed(stand: MySqlStand, story: str) -> None:
     """The same moment that a DELETE would have given: however many statements a batch has, and
@@ -151,6 +152,7 @@ def random_statements(random: Random, count: int) -> Sequence[str]:
     return found if there else [*found, CREATE]
 
 
+@pytest.mark.thin
 @pytest.mark.parametrize("seed", range(2))
 def test_however_the_log_is_cut_the_rows_are_the_same(stand: MySqlStand, seed: int) -> None:
     """Also what they were last, and which of them came and went inside one batch."""

@@ -176,6 +176,7 @@ def test_a_table_that_is_read_is_not_compared(shop: Shop, piecemeal: Callable[[i
     assert verify(shop.follower.work()).equal
 
 
+@pytest.mark.thin
 @pytest.mark.parametrize(
     "change",
     [

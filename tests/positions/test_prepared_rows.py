@@ -49,6 +49,7 @@ def prepare(shop: Shop, xid: str = "x") -> None:
     )
 
 
+@pytest.mark.thin
 @pytest.mark.parametrize("word", ["commit", "rollback"])
 def test_a_table_joins_between_a_prepare_and_its_end(stand: MySqlStand, word: str) -> None:
     """However the runs lie between the three, and whether the rows were wanted at the prepare or
@@ -108,6 +109,7 @@ MOVES = {
 }
 
 
+@pytest.mark.thin
 @pytest.mark.parametrize("move", MOVES)
 @pytest.mark.parametrize("runs", [(False, False), (True, False), (True, True)])
 def test_a_statement_on_a_prepared_table(

@@ -114,6 +114,7 @@ def shop(request: pytest.FixtureRequest) -> Iterator[Shop]:
         yield Shop(stand, name)
 
 
+@pytest.mark.thin
 @pytest.mark.parametrize(("statements", "reached"), CASES)
 def test_what_a_statement_reaches_is_quarantined(
     shop: Shop, statements: tuple[str, ...], reached: set[str] | None
