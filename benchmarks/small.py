@@ -36,9 +36,9 @@ from pipeline.ports.mirror_writes import (
     StagedFiles,
 )
 from resources.lake.altering import carry_out
+from resources.lake.direct import restore
 from resources.lake.mirror import SparkMirrors
 from resources.lake.pin import head_of
-from resources.lake.restore import restore
 from resources.lake.session import SparkProcess
 from resources.lake.sessions import SparkSessions
 

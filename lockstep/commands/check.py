@@ -212,7 +212,7 @@ def _lake(path: LakePath) -> str:
     """The store keeps its word, or the nearest folder that exists can be written; leaves nothing
     behind."""
     if isinstance(path, ObjectPath):
-        from resources.lake.object_probe import require_conditional_writes
+        from resources.lake.trial import require_conditional_writes
 
         require_conditional_writes(path)
         return f"{path}; its store takes conditional writes"

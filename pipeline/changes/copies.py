@@ -1,7 +1,7 @@
 """Rows without a key: copies of a row counted, all in memory.
 
 Belongs here: what row images come to where both are few. Does not: the same in Spark
-(`resources.lake.counting`).
+(`resources.lake.writing`).
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, assert_never
+from typing import TYPE_CHECKING, Any, assert_never
 
 import pyarrow as pa
 from deltalake import DeltaTable
@@ -33,25 +33,19 @@ from pipeline.ports.mirror_writes import (
 from pipeline.ports.mirrors import MirrorCommit
 from pipeline.schema.column_names import is_refused
 from resources.lake.checksums import files_listed, needs_no_list
-from resources.lake.column_drop import drop_columns
 from resources.lake.columns import Spelling, spelling
 from resources.lake.delta_log import said_since
-from resources.lake.direct import commit_rows
+from resources.lake.direct import UNLISTED, commit_rows, drop_columns
 from resources.lake.paths import LakePath
 from resources.lake.pin import Head
-from resources.lake.sessions import stamped
+from resources.lake.sessions import APP_ID, TXN_VERSION, USER_METADATA, stamped
 from resources.lake.small import rows_of_step, step_in_memory
 from resources.lake.statement import step_statement
 from resources.lake.storage import delta_table, lake_errors
-from resources.lake.transaction import UNLISTED
 from resources.lake.writing import fill, rewrite
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-APP_ID: Final = "spark.databricks.delta.write.txnAppId"
-TXN_VERSION: Final = "spark.databricks.delta.write.txnVersion"
-USER_METADATA: Final = "spark.databricks.delta.commitInfo.userMetadata"
 
 
 def recorded_steps(

@@ -1,35 +1,142 @@
-"""Few rows committed without a query: a Parquet file of ours, listed by Delta's own transaction.
+"""Commits without a query, by Delta's own transaction, which is held by hand in Java.
 
-Belongs here: the file, and the commit that lists it. Does not: which rows those are (`small`),
-which writes are made so (`pipeline.changes.strategy`), that a write happens once (`mirror`).
+Belongs here: the transaction; a file of few rows that it lists; a version that a mirror is set back
+to; columns that are dropped. Does not: which rows those are (`small`), which writes are made so
+(`pipeline.changes.strategy`), that a write or a step happens once (`mirror`, `altering`), which
+version, and what is said of it (`pipeline.recovery`).
 
 A query of Spark's costs half a second of processor time however few its rows, and several times
 that where it is the first of its kind; the commit alone a tenth of it (`python -m benchmarks
-small`). The commit is a transaction of Delta's (`transaction`). What Delta does to rows as a query
-writes them it does not do to a file that is brought: a table that asks for such things is not for
-here.
+small`). Protocol, conflicts, moments, checksums and checkpoints are Delta's business here as in any
+statement, and so is the pin of the session (`pin`). What Delta does to rows as a query writes them
+it does not do to a file that is brought: a table that asks for such things is not for here.
+
+Delta's RESTORE asks for both versions' files, compares them and counts what it found in a dozen
+queries, seconds of processor time for a table of one row. Where the log near by lists the files of
+both, they are compared here. What RESTORE does beyond that, for identity columns, row ids, domains
+and protocols, stays its own.
+
+Delta's DROP COLUMN changes the schema, and the list of columns that have statistics if there is one
+(delta-io/delta, `AlterTableDropColumnsDeltaCommand`). But first it asks whether the table is
+clustered by the column, and puts the state of the whole table together to know: more than a second
+of processor time for a table of two rows. Where protocol, properties and columns of a table leave
+no room for anything that could depend on a column, its new schema is committed at once.
 """
 
 from __future__ import annotations
 
 import json
+import time
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import DeltaTable, Field, Schema
+from deltalake.exceptions import DeltaError
 
-from resources.lake.checksums import files_listed, needs_no_list
-from resources.lake.java_classes import java_class
+from pipeline.changes.evolution import MAPPING
+from resources.lake.checksums import file_key, files_listed, lists_files, needs_no_list
+from resources.lake.java_classes import java_class, java_of, java_session, scala_object
 from resources.lake.parts import spark_schema
 from resources.lake.paths import LakePath
-from resources.lake.storage import lake_errors, make_durable_folder, write_durably
-from resources.lake.transaction import DeltaTransaction, now, transaction
+from resources.lake.pin import Head
+from resources.lake.sessions import USER_METADATA, stamped
+from resources.lake.statement import quoted
+from resources.lake.storage import (
+    delta_table,
+    lake_errors,
+    make_durable_folder,
+    missing_files,
+    write_durably,
+)
+from resources.lake.versions import BY_AGE
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+UNLISTED: Final = {"spark.databricks.delta.allFilesInCrc.enabled": "false"}
+"""A session's setting under which no commit lists the table's files in its checksum file."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Transaction:
+    """`log`, `snapshot` and `begun` are Java's `DeltaLog`, `Snapshot` and
+    `OptimisticTransaction`."""
+
+    jvm: Any
+    log: Any
+    snapshot: Any
+    begun: Any
+
+    def action(self, told: Mapping[str, Any]) -> Any:
+        """An action as the protocol spells it."""
+        actions = scala_object(self.jvm, "org.apache.spark.sql.delta.actions.Action")
+        return actions.fromJson(json.dumps(told))
+
+    @property
+    def metadata(self) -> Mapping[str, Any]:
+        """The table's before the commit, as the protocol spells it (`metaData`)."""
+        told: Mapping[str, Any] = json.loads(self.snapshot.metadata().json())["metaData"]
+        return told
+
+    def operation(self, name: str, *arguments: Any) -> Any:
+        """What the table's history calls the commit."""
+        kind = java_class(self.jvm, f"org.apache.spark.sql.delta.DeltaOperations${name}")
+        return kind(*arguments)
+
+    @property
+    def none(self) -> Any:
+        """Scala's `None`."""
+        return scala_object(self.jvm, "scala.None")
+
+    def seq(self, values: Iterable[Any]) -> Any:
+        """Scala's `Seq` of them."""
+        listed = java_class(self.jvm, "java.util.ArrayList")()
+        for value in values:
+            listed.add(value)
+        converters = java_class(self.jvm, "scala.jdk.javaapi.CollectionConverters")
+        return converters.asScala(listed).toSeq()
+
+    def commit(self, actions: Iterable[Any], operation: Any) -> None:
+        """All of them, or none."""
+        self.begun.commit(self.seq(actions), operation)
+
+
+@contextmanager
+def _transaction(session: SparkSession, path: LakePath, *, told: bool) -> Iterator[_Transaction]:
+    """One on the newest version of the table there, or of one that is yet to be made. `told`: the
+    table's files are in its log near by, so that Delta need not list them in the commit's checksum
+    file, which takes a query where the file before has no such list."""
+    with _active(session) as jvm, stamped(session, UNLISTED if told else {}):
+        logs = scala_object(jvm, "org.apache.spark.sql.delta.DeltaLog")
+        pair = logs.forTableWithSnapshot(java_session(session), str(path))
+        log, snapshot = pair.productElement(0), pair.productElement(1)
+        none = scala_object(jvm, "scala.None")
+        begun = log.startTransaction(none, java_class(jvm, "scala.Some")(snapshot))
+        yield _Transaction(jvm, log, snapshot, begun)
+
+
+def _now() -> int:
+    """The moment as Delta writes it: milliseconds since 1970."""
+    return int(time.time() * 1000)
+
+
+@contextmanager
+def _active(session: SparkSession) -> Iterator[Any]:
+    """Java, in whose thread of ours this session's settings hold meanwhile: the pin among them."""
+    jvm = java_of(session)
+    sessions = java_class(jvm, "org.apache.spark.sql.SparkSession")
+    sessions.setActiveSession(java_session(session))
+    try:
+        yield jvm
+    finally:
+        sessions.clearActiveSession()
+
 
 _FEATURES: Final = frozenset(
     {
@@ -87,7 +194,7 @@ def commit_rows(
     app_id, txn_version = recorded
     listed = None if made is not None else files_listed(path, version)
     spared = made is not None or needs_no_list(path, version, listed)
-    with transaction(session, path, told=spared) as held:
+    with _transaction(session, path, told=spared) as held:
         begun = held.begun
         if made is not None:
             held.log.createLogDirectoriesIfNotExists()
@@ -98,8 +205,8 @@ def commit_rows(
         file = _written(path, _as_stored(rows, _fields(begun))) if rows.num_rows else None
         actions = []
         if anew and made is None:
-            actions = [one.removeWithTimestamp(now(), True) for one in _listed(held, listed)]
-        txn = {"appId": app_id, "version": txn_version, "lastUpdated": now()}
+            actions = [one.removeWithTimestamp(_now(), True) for one in _listed(held, listed)]
+        txn = {"appId": app_id, "version": txn_version, "lastUpdated": _now()}
         actions.append(held.action({"txn": txn}))
         if file is not None:
             actions.append(held.action({"add": _added(file, rows.num_rows)}))
@@ -112,7 +219,7 @@ _MORE_OF_WRITE: Final = 8
 """What else an operation called WRITE may tell of itself."""
 
 
-def _listed(held: DeltaTransaction, listed: list[Mapping[str, Any]] | None) -> Iterator[Any]:
+def _listed(held: _Transaction, listed: list[Mapping[str, Any]] | None) -> Iterator[Any]:
     """The files of a table: where its log told them, without a query."""
     if listed is not None:
         yield from (held.action({"add": one}) for one in listed)
@@ -129,7 +236,7 @@ def _metadata(schema: pa.Schema, properties: Mapping[str, str]) -> Mapping[str, 
             "schemaString": spark_schema(schema).json(),
             "partitionColumns": [],
             "configuration": dict(properties),
-            "createdTime": now(),
+            "createdTime": _now(),
         }
     }
 
@@ -186,3 +293,115 @@ def _written(path: LakePath, rows: pa.Table) -> LakePath:
         )
         write_durably(file, content.getvalue().to_pybytes())
     return file
+
+
+_MOST_FILES: Final = 1_000
+"""So many files are told to Delta one by one; of more it asks itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class _FileChange:
+    """What of a table's files a commit changes, each as the protocol spells an `add`."""
+
+    come: Sequence[Mapping[str, Any]]
+    go: Sequence[Mapping[str, Any]]
+
+
+def restore(
+    session: SparkSession, table: LakePath, version: int, said: str, head: Head, *, java: bool
+) -> None:
+    """Make the commit behind `head`. Files are looked for, not the version's age: Delta's error
+    where one is gone. `java`: Spark's Java can be spoken to."""
+    with stamped(session, {**head.pin(), USER_METADATA: said, BY_AGE: "false"}):
+        change = _change(table, version, head) if java else None
+        if change is None:
+            session.sql(f"RESTORE TABLE delta.{quoted(str(table))} TO VERSION AS OF {version}")
+        else:
+            _commit_change(session, table, version, head, change)
+
+
+def _change(table: LakePath, version: int, head: Head) -> _FileChange | None:
+    """None where Delta is to find out by itself, and to say what stands in the way."""
+    try:
+        if not _differ_in_files(delta_table(table, version), delta_table(table, head.version)):
+            return None
+        then, there = (files_listed(table, at) for at in (version, head.version))
+        if then is None or there is None:
+            return None
+        come, go = _beyond(then, there), _beyond(there, then)
+        gone = missing_files(table, [str(file["path"]) for file in come])
+    except (DeltaError, OSError):
+        return None
+    return None if gone or len(come) + len(go) > _MOST_FILES else _FileChange(come, go)
+
+
+def _differ_in_files(then: DeltaTable, there: DeltaTable) -> bool:
+    """Whether files and columns are all that differs, and the protocol is one that takes them."""
+    before, after = then.protocol(), there.protocol()
+    return (
+        takes_files(then)
+        and takes_files(there)
+        and set(before.reader_features or []) <= set(after.reader_features or [])
+        and set(before.writer_features or []) <= set(after.writer_features or [])
+    )
+
+
+def _beyond(
+    files: Sequence[Mapping[str, Any]], others: Sequence[Mapping[str, Any]]
+) -> list[Mapping[str, Any]]:
+    known = {file_key(file) for file in others}
+    return [file for file in files if file_key(file) not in known]
+
+
+def _commit_change(
+    session: SparkSession, table: LakePath, version: int, head: Head, change: _FileChange
+) -> None:
+    with _transaction(session, table, told=not lists_files(table, head.version)) as held:
+        then = held.log.getSnapshotAt(version, held.none, held.none, False)
+        held.begun.updateMetadata(then.metadata(), False)
+        moment = _now()
+        come = [held.action({"add": {**file, "dataChange": True}}) for file in change.come]
+        go = [held.action({"add": file}).removeWithTimestamp(moment, True) for file in change.go]
+        number = java_class(held.jvm, "java.util.OptionalLong").of(version)
+        options = java_class(held.jvm, "scala.jdk.javaapi.OptionConverters")
+        held.commit([*come, *go], held.operation("Restore", options.toScala(number), held.none))
+
+
+_STATISTICS: Final = "delta.dataSkippingStatsColumns"
+"""Names columns."""
+
+
+def drop_columns(session: SparkSession, table: LakePath, names: Sequence[str]) -> bool:
+    """Commit the table without the columns. False, and nothing is done, where that is for Delta to
+    judge."""
+    with lake_errors(table):
+        plain = _are_plain(delta_table(table), names)
+    if not plain:
+        return False
+    # Delta lists no files where the schema is another: there is nothing to spare.
+    with _transaction(session, table, told=False) as held:
+        before = held.metadata
+        after = {**before, "schemaString": _without(before["schemaString"], names)}
+        held.begun.updateMetadata(held.action({"metaData": after}), False)
+        dropped = held.seq([held.seq([name]) for name in names])
+        held.commit([], held.operation("DropColumns", dropped))
+    return True
+
+
+def _are_plain(table: DeltaTable, names: Sequence[str]) -> bool:
+    """Whether nothing can depend on the columns, and they are some of the table's, not all."""
+    properties = table.metadata().configuration
+    there = {field.name for field in table.schema().fields}
+    mode, by_name = MAPPING
+    return (
+        takes_files(table)
+        and properties.get(mode) == by_name
+        and _STATISTICS not in properties
+        and {*names} < there
+    )
+
+
+def _without(schema: str, names: Sequence[str]) -> str:
+    told: dict[str, Any] = json.loads(schema)
+    kept = [field for field in told["fields"] if field["name"] not in names]
+    return json.dumps({**told, "fields": kept})

@@ -1,12 +1,26 @@
-"""Classes of Java, by their names.
+"""Spark's Java, spoken to by py4j, where Spark is a Java process of this machine.
 
-Belongs here: how they are asked for. Does not: what is done with them, nor the process that has
-them (`launch`).
+Belongs here: how Java, a session of it and its classes are asked for. Does not: what is done with
+them, nor the process that has them (`launch`). PySpark's two private names for it are used here
+alone; docs/decisions/private-interfaces.md says why.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def java_of(session: SparkSession) -> Any:
+    """What Java's classes are asked of."""
+    return session._jvm
+
+
+def java_session(session: SparkSession) -> Any:
+    """The session as Java has it."""
+    return session._jsparkSession
 
 
 def java_class(jvm: Any, name: str) -> Any:
@@ -18,3 +32,10 @@ def java_class(jvm: Any, name: str) -> Any:
 def scala_object(jvm: Any, name: str) -> Any:
     """An object of Scala, which is the one instance of a class."""
     return getattr(java_class(jvm, f"{name}$"), "MODULE$")
+
+
+def hadoop_path(session: SparkSession, url: str) -> tuple[Any, Any]:
+    """Hadoop's path of a URL or a folder, and the file system that it is in."""
+    path = java_class(java_of(session), "org.apache.hadoop.fs.Path")(url)
+    conf = java_session(session).sparkContext().hadoopConfiguration()
+    return path, path.getFileSystem(conf)

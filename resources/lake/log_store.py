@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from pipeline.errors import LakeUnavailable, SetupIncomplete
-from resources.lake.java_classes import java_class, scala_object
+from resources.lake.java_classes import hadoop_path, java_of, java_session, scala_object
 from resources.lake.paths import LakePath, ObjectPath
 
 if TYPE_CHECKING:
@@ -45,12 +45,9 @@ def require_log_store(session: SparkSession, lake: LakePath | None = None) -> No
 
 
 def _require(session: SparkSession, root: str, wanted: str) -> None:
-    jvm = session.sparkContext._jvm
-    assert jvm is not None
-    stores = scala_object(jvm, "org.apache.spark.sql.delta.storage.LogStore")
-    store = stores.apply(session._jsparkSession)
-    path = java_class(jvm, "org.apache.hadoop.fs.Path")(root)
-    system = path.getFileSystem(session._jsparkSession.sessionState().newHadoopConf())
+    stores = scala_object(java_of(session), "org.apache.spark.sql.delta.storage.LogStore")
+    store = stores.apply(java_session(session))
+    path, system = hadoop_path(session, root)
     chosen = store.getDelegate(system.makeQualified(path))
     found = chosen.logStoreImpl() if hasattr(chosen, "logStoreImpl") else chosen
     name = str(found.getClass().getName())

@@ -1,13 +1,16 @@
 """Mirrors: Delta tables equal to the source's, written by Spark.
 
-Belongs here: carrying out one `MirrorWrite` exactly once. Reading them back is `mirror_rows`,
-Spark's life `session`, the statement `statement`, reading the log `delta_log`, naming Java's errors
-`java_errors`.
+Belongs here: carrying out one `MirrorWrite` exactly once; what a mirror's log tells, and its rows,
+without Spark but where only Spark reads the table. Does not: Spark's life (`session`), what a write
+commits (`writing`, `direct`), the steps that change columns (`altering`), reading the log
+(`delta_log`) and rows (`scan`), naming Java's errors (`java_errors`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
@@ -18,12 +21,14 @@ from uuid import UUID
 import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
 
 from pipeline.changes.layout import DELETED_AT
 from pipeline.changes.strategy import FEW, Scale, Size, scale
 from pipeline.errors import CommitConflict, ForeignCommit
-from pipeline.keeping import KEEP
-from pipeline.lake_commit import WriteKind, restamped, same_write
+from pipeline.keeping import KEEP, Retention
+from pipeline.lake_commit import LakeCommit, LogAbove, WriteKind, restamped, same_write
+from pipeline.policies import Readers
 from pipeline.ports.held import Held, unasked
 from pipeline.ports.mirror_writes import (
     Append,
@@ -33,26 +38,19 @@ from pipeline.ports.mirror_writes import (
     Recount,
     Replace,
 )
-from pipeline.ports.mirrors import MirrorCommit
-from resources.lake.altering import (
-    APP_ID,
-    TXN_VERSION,
-    USER_METADATA,
-    carry_out,
-    enable,
-    recorded_steps,
-    refuse_names,
-    words,
-)
-from resources.lake.columns import refuse_other_columns, spelling
-from resources.lake.direct import commit_rows
+from pipeline.ports.mirrors import MirrorCommit, MirrorSize
+from pipeline.proof.sampling import ValueRange
+from resources.lake.altering import carry_out, enable, recorded_steps, refuse_names, words
+from resources.lake.columns import VECTORS, mirror_schema, refuse_other_columns, spelling
+from resources.lake.delta_log import commits_back, ends_at, look, newest_version, recorded, table_id
+from resources.lake.direct import commit_rows, restore
 from resources.lake.folders import remove_table
-from resources.lake.mirror_rows import MirrorRows
-from resources.lake.paths import LakePath
+from resources.lake.java_errors import spark_errors
+from resources.lake.paths import LakePath, ObjectPath
 from resources.lake.pin import Head, behind, head_of
-from resources.lake.restore import restore
-from resources.lake.sessions import SparkSessions, stamped
-from resources.lake.sizes import size_in, size_of
+from resources.lake.scan import Nearness, needs_spark, scanned, staged_rows
+from resources.lake.sessions import APP_ID, TXN_VERSION, USER_METADATA, SparkSessions, stamped
+from resources.lake.sizes import shown_by, size_in, size_of
 from resources.lake.small import in_memory, rows_of_write
 from resources.lake.spark import Spark
 from resources.lake.staging import Staging
@@ -60,10 +58,12 @@ from resources.lake.storage import (
     delta_table,
     file_named,
     lake_errors,
+    mirror_errors,
     parquet_content,
     sync_folder,
 )
-from resources.lake.writing import commit, properties, write_rows
+from resources.lake.versions import lacking
+from resources.lake.writing import commit, copy_rows, properties, write_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -74,7 +74,14 @@ _UNCONSTRAINED: Final = {"spark.sql.constraintPropagation.enabled": "false"}
 columns, and leaves out no file and no row of a write of ours."""
 
 
-class SparkMirrors(MirrorRows):
+_FOR_SPARK = frozenset({"deletionVectors", "columnMapping", "typeWidening"})
+"""What no table has that any reader reads."""
+
+_ASKED_AT_ONCE = 16
+"""Mirrors of a store: an answer takes some milliseconds, and a source may have thousands."""
+
+
+class SparkMirrors:
     """`pipeline.ports.Mirrors` in the lake.
 
     `staging` is a folder for folded changes; it need not survive the machine. `few`: up to which
@@ -93,7 +100,10 @@ class SparkMirrors(MirrorRows):
         in_memory: bool = True,
         keep: timedelta = KEEP,
     ) -> None:
-        super().__init__(lake, staging=Staging(staging), sessions=SparkSessions(spark), few=few)
+        self._lake = lake
+        self._staging = Staging(staging)
+        self._sessions = SparkSessions(spark)
+        self._few = few
         self._files = lake
         self._spark = spark
         self._in_memory = in_memory
@@ -111,6 +121,106 @@ class SparkMirrors(MirrorRows):
 
     def prepare(self, log_bytes: int = 0) -> None:
         self._spark.prepare(log_bytes)
+
+    def recorded(self, mirror: str, app_id: str, txn_version: int) -> MirrorCommit | None:
+        with self._about(mirror) as path:
+            found = recorded(path, app_id, txn_version)
+            if found is None:
+                return None
+            said = found.user_metadata or ""
+            return MirrorCommit(found.delta_version, said, table_id=table_id(path))
+
+    def version(self, mirror: str) -> int | None:
+        with self._about(mirror) as path:
+            return newest_version(path)
+
+    def retention(self, mirror: str) -> Retention | None:
+        with self._about(mirror) as path:
+            if newest_version(path) is None:
+                return None
+            return Retention.of(delta_table(path).metadata().configuration)
+
+    def made_for(self, mirror: str) -> Readers | None:
+        with self._about(mirror) as path:
+            if newest_version(path) is None:
+                return None
+            table = delta_table(path)
+            if _FOR_SPARK & {*(table.protocol().reader_features or ())}:
+                return Readers.SPARK
+            vectors = table.metadata().configuration.get(VECTORS)
+            return Readers.ANY if vectors == "false" else None
+
+    def size(self, mirror: str, version: int) -> MirrorSize | None:
+        try:
+            return shown_by(delta_table(self._lake / mirror, version))
+        except (DeltaError, OSError):  # a figure for a page is no reason to stop a run
+            return None
+
+    def moved(self, looked: Mapping[str, int]) -> frozenset[str]:
+        ends: Iterable[bool]
+        if isinstance(self._lake, ObjectPath) and len(looked) > 1:
+            with ThreadPoolExecutor(_ASKED_AT_ONCE, thread_name_prefix="lockstep-logs") as pool:
+                ends = [*pool.map(self._ends_at, looked, looked.values())]
+        else:
+            ends = map(self._ends_at, looked, looked.values())
+        return frozenset(mirror for mirror, there in zip(looked, ends, strict=True) if not there)
+
+    def _ends_at(self, mirror: str, version: int) -> bool:
+        with self._about(mirror) as path:
+            return ends_at(path, version)
+
+    def look(self, mirror: str, above: int) -> LogAbove:
+        with self._about(mirror) as path:
+            return look(path, above)
+
+    def history(self, folder: str) -> Iterator[LakeCommit]:
+        return commits_back(self._lake / folder)
+
+    def lacking(
+        self, mirror: str, version: int, *, table_id: str | None = None, batch: int | None = None
+    ) -> str | None:
+        return lacking(self._lake / mirror, version, table_id=table_id, batch=batch)
+
+    def schema(self, mirror: str, version: int) -> pa.Schema:
+        with self._about(mirror) as path:
+            return mirror_schema(path, version)
+
+    def rows(self, mirror: str, columns: Sequence[str], version: int) -> Iterator[pa.RecordBatch]:
+        return self._rows(mirror, columns, version)
+
+    def rows_near(
+        self,
+        mirror: str,
+        columns: Sequence[str],
+        version: int,
+        column: str,
+        spans: Sequence[ValueRange],
+    ) -> Iterator[pa.RecordBatch]:
+        return self._rows(mirror, columns, version, Nearness(column, spans))
+
+    def _rows(
+        self, mirror: str, columns: Sequence[str], version: int, near: Nearness | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        with self._about(mirror) as path:
+            if needs_spark(path, delta_table(path, version)):
+                yield from self._rows_by_spark(mirror, columns, version)
+            else:
+                yield from scanned(path, columns, version, near)
+
+    def _rows_by_spark(
+        self, mirror: str, columns: Sequence[str], version: int
+    ) -> Iterator[pa.RecordBatch]:
+        """By way of staged files: delta-rs reads no table whose columns were widened."""
+        path = self._lake / mirror
+        few = self._has_few(delta_table(path, version))
+        with self._sessions.one(few=few) as session, self._staging.folder() as folder:
+            with spark_errors(path):
+                copy_rows(session, path, columns, version, folder)
+            yield from staged_rows(folder, columns, mirror_schema(path, version))
+
+    def _has_few(self, table: DeltaTable) -> bool:
+        """Whether a mirror has few rows."""
+        return scale(size_of(table), Size(0, 0), limit=self._few).few
 
     def write(self, write: MirrorWrite, held: Held = unasked) -> MirrorCommit:
         target = write.target
@@ -288,6 +398,13 @@ class SparkMirrors(MirrorRows):
             while folder != self._lake:
                 folder = folder.parent
                 sync_folder(folder)
+
+    @contextmanager
+    def _about(self, mirror: str) -> Iterator[LakePath]:
+        """The mirror's folder, for what concerns that mirror alone."""
+        path = self._lake / mirror
+        with mirror_errors(self._lake, path):
+            yield path
 
 
 def _there(table: LakePath, commit: MirrorCommit | None) -> MirrorCommit:

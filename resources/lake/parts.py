@@ -1,17 +1,21 @@
-"""A write's files as Spark reads them: by schemas made here, nothing inferred.
+"""A write's files as Spark reads them, by schemas made here, with nothing inferred; and what folded
+changes lack of their rows.
 
-Belongs here: renaming and casting files of other structures to the mirror's columns. What
-becomes of the rows is `writing`'s business.
+Belongs here: renaming and casting files of other structures to the mirror's columns, and joining
+folded changes with columns that were read from the source by key, or with rows that were there
+before. Does not: what becomes of the rows (`writing`), the fold (`pipeline.changes.coalescing`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import reduce
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from pipeline.changes.coalescing import HINT, LOST
 from pipeline.changes.layout import (
     MARKS,
     changelog_names,
@@ -19,11 +23,13 @@ from pipeline.changes.layout import (
     lack_names,
     origin_names,
 )
+from pipeline.errors import TableError
 from pipeline.ports.mirror_writes import FoldedChanges, Merge, PartColumn, Replace, StagedFiles
 from pipeline.row_images import CHANGE_TYPES
 from resources.lake.columns import column_names
 from resources.lake.paths import LakePath
-from resources.lake.statement import literal, quoted, sql_type
+from resources.lake.staging import Staging
+from resources.lake.statement import COMPLETE, literal, quoted, sql_type
 from resources.lake.storage import delta_table
 
 if TYPE_CHECKING:
@@ -37,13 +43,13 @@ def keep_marks(schema: pa.Schema, changes: FoldedChanges) -> dict[str, str]:
     return {name: marks[name] for name in changes.kept}
 
 
-def lack_marks(schema: pa.Schema, changes: FoldedChanges) -> dict[str, str]:
+def _lack_marks(schema: pa.Schema, changes: FoldedChanges) -> dict[str, str]:
     """Columns whose value may have to be looked up → the mark that says so."""
     marks = dict(zip(schema.names, lack_names(schema.names), strict=True))
     return {name: marks[name] for name in changes.lacking}
 
 
-def origins(write: Merge | Replace, changes: FoldedChanges) -> dict[str, str]:
+def _origins(write: Merge | Replace, changes: FoldedChanges) -> dict[str, str]:
     """Columns of the key → the column that has it of the row to look values up in; none
     where none is looked up."""
     if not changes.lacking:
@@ -64,9 +70,9 @@ def changes_of(
     marks += ["_sequence"] if isinstance(write, Merge) and write.completion is not None else []
     told = [
         pa.field(mark, pa.bool_())
-        for mark in (*keep_marks(schema, changes).values(), *lack_marks(schema, changes).values())
+        for mark in (*keep_marks(schema, changes).values(), *_lack_marks(schema, changes).values())
     ]
-    told += [schema.field(name).with_name(mark) for name, mark in origins(write, changes).items()]
+    told += [schema.field(name).with_name(mark) for name, mark in _origins(write, changes).items()]
     return read_files(
         session, changes.files, pa.schema([*map(MARKS.field, marks), *_spelled(schema), *told])
     )
@@ -150,13 +156,12 @@ def spark_schema(schema: pa.Schema) -> StructType:
 def mirror_frame(session: SparkSession, path: LakePath, version: int | None = None) -> DataFrame:
     """A mirror's rows, with the names that the source has for its columns; `version`: None for the
     newest."""
-    from pyspark.sql import functions as f
 
     reader = session.read.format("delta")
     reader = reader if version is None else reader.option("versionAsOf", version)
     own = column_names(delta_table(path, version))
     rows = reader.load(str(path))
-    return rows.select(*(f.col(quoted(there)).alias(name) for name, there in own.items()))
+    return rows.select(*(column(there).alias(name) for name, there in own.items()))
 
 
 def _columns(part: StagedFiles, schema: pa.Schema, names: Sequence[str]) -> list[Column]:
@@ -166,12 +171,122 @@ def _columns(part: StagedFiles, schema: pa.Schema, names: Sequence[str]) -> list
     ]
 
 
-def column_from(column: PartColumn, kind: pa.DataType) -> Column:
+def column(name: str) -> Column:
+    from pyspark.sql import functions as f
+
+    return f.col(quoted(name))
+
+
+_BOX = "_derived"
+"""Named like a mark, so that no column is called so."""
+
+
+def boxed(rows: DataFrame, names: Sequence[str]) -> tuple[DataFrame, Column, dict[str, Column]]:
+    """Rows as one column of structs, so that a join gives no name twice; that column, which is NULL
+    where the join found no row, and by their names the columns in it."""
+    from pyspark.sql import functions as f
+
+    fields = [column(name).alias(f"c{at}") for at, name in enumerate(names)]
+    row = f.col(_BOX)
+    columns = {name: row.getField(f"c{at}") for at, name in enumerate(names)}
+    return rows.select(f.struct(*fields).alias(_BOX)), row, columns
+
+
+def column_from(part_column: PartColumn, kind: pa.DataType) -> Column:
     """The expression of a `PartColumn` in a frame that has its source."""
     from pyspark.sql import functions as f
 
-    if column.source is None:
-        value = pa.scalar(None, kind) if column.value is None else column.value
+    if part_column.source is None:
+        value = pa.scalar(None, kind) if part_column.value is None else part_column.value
         return f.expr(literal(value)).cast(sql_type(kind))
-    found = f.col(quoted(column.source))
-    return found if column.type == kind else found.cast(sql_type(kind))
+    found = column(part_column.source)
+    return found if part_column.type == kind else found.cast(sql_type(kind))
+
+
+def completed(
+    session: SparkSession, changes: DataFrame, write: Merge, part: StagedFiles
+) -> DataFrame:
+    """Folded changes, which have `_sequence`, with what was read in the columns that they do
+    not speak of; and a row of `_change_type` COMPLETE for each key that has no change."""
+    from pyspark.sql import functions as f
+
+    schema = write.target.schema
+    spelled = dict(zip(schema.names, changelog_names(schema.names), strict=True))
+    told = write.completed
+    rows = rows_of(session, [part], schema) or empty_rows(session, schema)
+    read, row, place = boxed(rows, (*write.key, *told))
+    condition = f.lit(True)
+    values = {"_change_type": f.coalesce(f.col("_change_type"), f.lit(COMPLETE))}
+    for name in write.key:
+        own = column(spelled[name])
+        condition &= own == place[name]
+        values[spelled[name]] = f.coalesce(own, place[name])
+    number = f.col("_sequence")
+    taken = row.isNotNull() & (number.isNull() | (number <= part.above))
+    for name in told:
+        own = column(spelled[name])
+        values[spelled[name]] = f.when(taken, place[name]).otherwise(own)
+    return changes.join(read, condition, "full_outer").select(
+        *(
+            values.get(name, column(name)).alias(name)
+            for name in changes.columns
+            if name != "_sequence"
+        )
+    )
+
+
+@contextmanager
+def looked_up(
+    session: SparkSession,
+    changes: DataFrame,
+    write: Merge | Replace,
+    rows: DataFrame | None,
+    staging: Staging,
+) -> Iterator[DataFrame]:
+    """Folded changes with every value there; they last as long as the context. `rows`: the
+    mirror's columns under their own names, None where there are none.
+
+    `TableError` for a change whose row is not there: no value is ever made up. What a delete
+    leaves out of a row that is not in a snapshot is not asked for.
+    """
+    if not write.changes.lacking:
+        yield changes
+        return
+    with staging.folder() as folder:
+        there = empty_rows(session, write.target.schema) if rows is None else rows
+        joined = _joined(changes, write, there)
+        joined.write.mode("overwrite").option("compression", "snappy").parquet(folder)
+        found = session.read.schema(joined.schema).parquet(folder)
+        lost = found.where(f"not {_BOX}")
+        if isinstance(write, Replace):
+            lost, found = lost.where("_change_type <> 'delete'"), found.where(_BOX)
+        if lost.limit(1).count():
+            raise TableError(LOST, hint=HINT)
+        yield found.drop(_BOX)
+
+
+def _joined(changes: DataFrame, write: Merge | Replace, rows: DataFrame) -> DataFrame:
+    """The changes with what they lack, without marks and origins; and in `_BOX` whether the row of
+    each is there."""
+    from pyspark.sql import functions as f
+
+    schema = write.target.schema
+    lacks, keys = _lack_marks(schema, write.changes), _origins(write, write.changes)
+    spelled = dict(zip(schema.names, changelog_names(schema.names), strict=True))
+    there, _, place = boxed(rows, (*keys, *lacks))
+    asks = f.lit(False)
+    for mark in lacks.values():
+        asks |= f.col(mark)
+    condition = asks
+    for name, origin in keys.items():
+        condition &= f.col(origin) == place[name]
+    taken = {spelled[name]: (f.col(mark), place[name]) for name, mark in lacks.items()}
+    columns = []
+    for name in changes.columns:
+        if name in taken:
+            lacked, value = taken[name]
+            columns.append(f.when(lacked, value).otherwise(column(name)).alias(name))
+        elif name not in (*lacks.values(), *keys.values()):
+            columns.append(column(name))
+    found = ~asks | place[write.key[0]].isNotNull()
+    return changes.join(there, condition, "left").select(*columns, found.alias(_BOX))

@@ -1,7 +1,8 @@
 """A Spark elsewhere: sessions of a server that is reached by Spark Connect.
 
-Belongs here: who asks which server, and what each of its sessions is set to. Does not: whether the
-server is made for this (`fit`), proving what it does (`trial`), starting one (`serving`).
+Belongs here: who asks which server, whether it is made for this by what it says of itself, what
+each of its sessions is set to, and what it says where it gives none. Does not: proving what it does
+(`trial`), what it says of a statement (`java_errors`), starting one (`serving`).
 
 Needs no Java here. Each session is one of its own at the server: Connect copies none. A statement
 whose client died goes on there; its commit is bound to the version that it was planned for, like
@@ -11,6 +12,7 @@ waited for, sessions have numbers that follow from the client's: who knows that 
 
 from __future__ import annotations
 
+import re
 import socket
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
@@ -25,20 +27,22 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 from uuid import UUID, uuid4, uuid5
 
-from pipeline.errors import LakeUnavailable, SetupIncomplete
+from pipeline.errors import ConfigurationError, LakeUnavailable, LockstepError, SetupIncomplete
 from pipeline.retries import SPARK_ELSEWHERE
-from resources.lake.fit import missing, require_fit, unlike
 from resources.lake.java_errors import leave_telling_to_us
+from resources.lake.log_store import SETTINGS
 from resources.lake.paths import LakePath, ObjectPath
-from resources.lake.remote_errors import refusal
 from resources.lake.s3a import store_settings
 from resources.lake.server import SparkServer
 from resources.lake.sessions import FOR_FEW
+from resources.lake.settings import EXTENSION, JOINED
 from resources.lake.starting import Starting
 from resources.lake.visible import require_visible
 
 if TYPE_CHECKING:
+    from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
+
 
 _NEEDED: Final = ("google.rpc", "grpc", "grpc_status", "pandas", "zstandard")
 _PATIENCE: Final = 10.0
@@ -248,3 +252,84 @@ def _try_again(session: SparkSession, times: int) -> None:
     longest = int(1000 * SPARK_ELSEWHERE.pauses[-1])
     policy = DefaultPolicy(max_retries=times, max_backoff=longest)
     session.client.set_retry_policies([policy])
+
+
+OLDEST: Final = 4
+
+_ANY: Final = "spark.delta.logStore.class"
+
+
+def require_fit(
+    server: SparkServer, version: str, there: Mapping[str, str], lake: LakePath
+) -> None:
+    """`ConfigurationError` for a Spark that is too old, or that writes the lake's logs by another
+    store; `there` are a new session's settings."""
+    if int(version.partition(".")[0]) < OLDEST:
+        raise ConfigurationError(
+            f"The Spark at {server} is {version}; Spark {OLDEST} or newer is needed",
+            hint="use a newer one: see docs/spark.md",
+        )
+    if EXTENSION not in there.get("spark.sql.extensions", ""):
+        raise ConfigurationError(
+            f"The Spark at {server} has no Delta Lake",
+            hint=f'start it with delta-spark and "spark.sql.extensions" = "{EXTENSION}": '
+            "docs/spark.md",
+        )
+    scheme = "file"
+    if isinstance(lake, ObjectPath):
+        scheme = lake.bucket.url.partition(":")[0]
+    wanted = f"spark.delta.logStore.{scheme}.impl"
+    if _ANY in there or there.get(wanted) != SETTINGS.get(wanted):
+        found = there.get(_ANY) or there.get(wanted) or "Delta's own store"
+        raise ConfigurationError(
+            f"The Spark at {server} would write the tables' logs with {found}, which does not stop "
+            "a late run from committing",
+            hint=f'start it with "{wanted}" = "{SETTINGS[wanted]}" and our jar: docs/spark.md',
+        )
+
+
+def missing(user: Mapping[str, str], there: Mapping[str, str]) -> dict[str, str]:
+    """The user's settings that a new session does not have by itself. A server that we start has
+    more under some keys than the user gave (`settings`)."""
+    return {
+        name: value
+        for name, value in user.items()
+        if value != there.get(name) and not (name in JOINED and value in there.get(name, ""))
+    }
+
+
+def unlike(name: str, there: Mapping[str, str]) -> ConfigurationError:
+    """The server has another value for what no session can set."""
+    return ConfigurationError(
+        f"{name} is set by whoever starts Spark's server, which has "
+        f"{'another' if name in there else 'none'}",
+        hint="start the server with it (`lockstep spark serve` does), or take it out of [spark] in "
+        "lockstep.toml",
+    )
+
+
+_DETAILS: Final = re.compile(r'details = "(.*?)"\n')
+"""Of an RPC error as gRPC prints it."""
+_LONGEST: Final = 300
+
+
+def refusal(server: str, error: PySparkException) -> LockstepError:
+    """`ConfigurationError` where another try ends no better, else `LakeUnavailable`."""
+    status = getattr(error, "getGrpcStatusCode", lambda: None)()
+    if getattr(status, "name", "") in ("UNAUTHENTICATED", "PERMISSION_DENIED"):
+        return ConfigurationError(
+            f"The Spark at {server} does not take this token",
+            hint="correct token under [spark]: it is what the server was started with",
+        )
+    if "CERTIFICATE_VERIFY_FAILED" in str(error):
+        return ConfigurationError(
+            f"The Spark at {server} shows a certificate that this machine does not trust",
+            hint="set GRPC_DEFAULT_SSL_ROOTS_FILE_PATH to a file with the certificate of whoever "
+            "signed it, or correct remote under [spark]",
+        )
+    details = _DETAILS.search(str(error))
+    said = error.getCondition() or (details[1][:_LONGEST] if details else type(error).__name__)
+    return LakeUnavailable(
+        f"The Spark at {server} gave no session: {said}",
+        hint="check that it runs and serves Spark Connect, then run again",
+    )

@@ -12,10 +12,10 @@ and ours does not.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from pipeline.batch import Requests
-from resources.lake.java_classes import java_class
+from resources.lake.java_classes import hadoop_path, java_class, java_of
 from resources.lake.paths import LakePath, ObjectPath
 
 if TYPE_CHECKING:
@@ -48,10 +48,10 @@ def requests_of_java(session: SparkSession, lake: ObjectPath) -> int | None:
     from py4j.protocol import Py4JError
 
     try:
-        jvm: Any = session.sparkContext._jvm
-        conf = session.sparkContext._jsc.hadoopConfiguration()
-        client = java_class(jvm, "org.apache.hadoop.fs.Path")(f"{lake}/").getFileSystem(conf)
-        statistics = java_class(jvm, "org.apache.hadoop.fs.statistics.IOStatisticsSupport")
+        _, client = hadoop_path(session, f"{lake}/")
+        statistics = java_class(
+            java_of(session), "org.apache.hadoop.fs.statistics.IOStatisticsSupport"
+        )
         told = statistics.retrieveIOStatistics(client)
         counted = None if told is None else told.counters().get(_COUNTER)
     except (Py4JError, OSError):

@@ -1,6 +1,8 @@
 """Reading a mirror at a version without Java: delta-rs' own query engine, which honours
 deletion vectors (its plain `count()` and `to_pyarrow` do not). It opens tables with widened
-columns, but reads no rows of them: their files are read here (`files`)."""
+columns, but reads no rows of them: their files are read here, each under the table's columns, which
+may have other names there (column mapping) or narrower types (type widening), or have come later.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +15,12 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable, QueryBuilder
 from deltalake.exceptions import DeltaError
 
+from pipeline.changes.mapping import cast_column
 from pipeline.proof.sampling import ValueRange
 from resources.lake.checksums import has_no_vectors
 from resources.lake.columns import column_names, mirror_schema, schema_of
-from resources.lake.files import in_files
 from resources.lake.paths import LakePath
-from resources.lake.storage import delta_table, lake_errors
+from resources.lake.storage import delta_table, lake_errors, parquet_content
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +44,7 @@ def scanned(
         schema = schema_of(table)
         wanted = pa.schema([schema.field(name) for name in columns])
         if _widened(table):
-            yield from in_files(path, table, wanted)
+            yield from _in_files(path, table, wanted)
             return
         builder = QueryBuilder().register("mirror", table)
         try:
@@ -112,3 +114,31 @@ def staged_rows(folder: str, columns: Sequence[str], schema: pa.Schema) -> Itera
         with lake_errors(path), pq.ParquetFile(path) as file:
             for batch in file.iter_batches():
                 yield batch.select(places).rename_columns(list(columns)).cast(wanted)
+
+
+_NAME = "delta.columnMapping.physicalName"
+"""In a column's metadata: what files call it."""
+
+
+def _in_files(path: LakePath, table: DeltaTable, wanted: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """The rows of `table`, at `path`, in the columns `wanted`, in no particular order. None of
+    them may be marked as deleted."""
+    metadata = {field.name: field.metadata for field in table.schema().fields}
+    own = column_names(table)
+    stored = {name: metadata[own[name]].get(_NAME, own[name]) for name in own}
+    for name in pa.table(table.get_add_actions()).column("path").to_pylist():
+        with (
+            lake_errors(path / name),
+            pq.ParquetFile(parquet_content(path / name), coerce_int96_timestamp_unit="us") as file,
+        ):
+            there = set(file.schema_arrow.names)
+            columns = [stored[field.name] for field in wanted if stored[field.name] in there]
+            for batch in file.iter_batches(columns=columns):
+                found = [_column(batch, stored[field.name], field.type) for field in wanted]
+                yield pa.RecordBatch.from_arrays(found, schema=wanted)
+
+
+def _column(batch: pa.RecordBatch, name: str, kind: pa.DataType) -> pa.Array:
+    if name not in batch.schema.names:
+        return pa.nulls(batch.num_rows, kind)
+    return cast_column(batch.column(name), kind)

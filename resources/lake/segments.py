@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 from pipeline.revision import written_as
 from pipeline.segment import GROUP_ROWS, UPDATED, SegmentFile, SourceTable
 from resources.lake.folders import remove_folder
+from resources.lake.java_classes import hadoop_path
 from resources.lake.paths import LakePath, ObjectPath
 from resources.lake.segment_checks import damaged_files
 from resources.lake.segment_writer import FILE_BYTES, ParquetSegmentWriter, SegmentNames
@@ -29,7 +30,6 @@ from resources.lake.storage import (
     parquet_content,
     sync_folder,
 )
-from resources.lake.uploads import give_up_uploads
 
 PIECE_ROWS = 4 * GROUP_ROWS
 PIECE_BYTES = 32 << 20
@@ -105,7 +105,7 @@ class ParquetSegments:
 
     def give_up_uploads(self, source: str) -> None:
         if isinstance(self._lake, ObjectPath) and self._spark is not None:
-            give_up_uploads(self._spark, self._lake / source)
+            _give_up_uploads(self._spark, self._lake / source)
 
     def discard_load(self, folder: str, load: int) -> int:
         return self._unlink(folder, f"load-{load:012d}-*.parquet")
@@ -160,3 +160,19 @@ def _unpacked(path: LakePath) -> int:
     with lake_errors(path), pq.ParquetFile(parquet_content(path)) as file:
         groups = range(file.metadata.num_row_groups)
         return sum(file.metadata.row_group(group).total_byte_size for group in groups)
+
+
+def _give_up_uploads(spark: Spark, below: ObjectPath) -> None:
+    """Give up the uploads in parts, of all objects below a prefix, that nobody finished. Whoever is
+    killed inside of one leaves its parts, which are in no listing and on every bill. The store's
+    Python client has no request for that, Hadoop's has. A store that does not let itself be asked
+    for them keeps them, and so does one that only a Spark elsewhere could ask. Nobody may be
+    writing there."""
+    if not spark.java:
+        return
+    from py4j.protocol import Py4JJavaError
+
+    with suppress(Py4JJavaError):
+        path, store = hadoop_path(spark.session(), f"{below}/")
+        uploader = store.createMultipartUploader(path).build()
+        uploader.abortUploadsUnderPath(path).get()

@@ -23,6 +23,11 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+APP_ID: Final = "spark.databricks.delta.write.txnAppId"
+TXN_VERSION: Final = "spark.databricks.delta.write.txnVersion"
+USER_METADATA: Final = "spark.databricks.delta.commitInfo.userMetadata"
+"""What a commit of Spark's records besides rows: an application's transaction, and words."""
+
 FOR_FEW: Final = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",

@@ -22,7 +22,7 @@ class Spark(Protocol):
     @property
     def java(self) -> bool:
         """Whether its Java can be spoken to from here: what PySpark has no words for is left out
-        elsewhere (commits without a query, `direct`; uploads that nobody finished, `uploads`)."""
+        elsewhere (commits without a query, `direct`; uploads that nobody finished, `segments`)."""
 
     @property
     def client(self) -> UUID | None:

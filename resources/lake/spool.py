@@ -19,7 +19,7 @@ import shutil
 import tempfile
 import weakref
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from pipeline.errors import SegmentsLost
 from pipeline.ports.spool import EventFile
@@ -27,9 +27,6 @@ from pipeline.segment import SegmentFile
 from resources.lake.paths import LakePath, ObjectPath
 from resources.lake.storage import lake_errors, make_durable, make_durable_folder, sync_folder
 from resources.private import make_private
-
-if TYPE_CHECKING:
-    from hashlib import _Hash
 
 _WRITE_BYTES: Final = 1 << 20
 """Smaller pieces are collected to this size before they are written."""
@@ -67,7 +64,7 @@ class FileSpool:
                 descriptor = self._unnamed()
             else:
                 descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o666)
-        return DiskEventFile(descriptor, path, digest=hashlib.sha256())
+        return DiskEventFile(descriptor, path, hashed=True)
 
     def seal(self, file: EventFile) -> SegmentFile:
         """`SegmentFile.path` is relative to the source's folder `_prepared`; its `images`
@@ -134,13 +131,13 @@ class DiskEventFile:
     """
 
     def __init__(
-        self, descriptor: int, path: LakePath, *, size: int = 0, digest: _Hash | None = None
+        self, descriptor: int, path: LakePath, *, size: int = 0, hashed: bool = False
     ) -> None:
         self.path = path
         self.size = size
         self._descriptor = descriptor
         self._release = weakref.finalize(self, os.close, descriptor)
-        self._digest = digest
+        self._digest = hashlib.sha256() if hashed else None
         self._waiting = bytearray()
 
     def write(self, data: bytes | memoryview) -> None:

@@ -1,7 +1,8 @@
-"""Whether a Spark keeps what mirrors stand on, tried with a small table in the lake.
+"""Whether a Spark, and an object store, keep what mirrors stand on, tried in the lake: with a small
+table, and with two small objects.
 
-Belongs here: the trial. Does not: telling of it (`lockstep check`), what a Spark of this machine is
-started with (`settings`), by which it is known.
+Belongs here: the trials. Does not: telling of them (`lockstep check`), what a Spark of this machine
+is started with (`settings`), by which it is known.
 
 A Spark elsewhere may have a Delta without our log store, or an old one. What it writes is read
 here, and what it is asked to commit twice, or late, must not be in the table's log.
@@ -28,14 +29,13 @@ from pipeline.ports.mirror_writes import (
     PartColumn,
     StagedFiles,
 )
-from resources.lake.altering import APP_ID, TXN_VERSION
 from resources.lake.delta_log import newest_version
 from resources.lake.folders import remove_folder, remove_table
 from resources.lake.java_errors import spark_errors
 from resources.lake.mirror import SparkMirrors
-from resources.lake.paths import LakePath
+from resources.lake.paths import LakePath, ObjectPath
 from resources.lake.pin import Head, head_of
-from resources.lake.sessions import stamped
+from resources.lake.sessions import APP_ID, TXN_VERSION, stamped
 from resources.lake.spark import Spark
 from resources.lake.staging import Staging
 from resources.lake.storage import lake_errors
@@ -128,3 +128,26 @@ class _Trial:
         if number == 1:
             return Append(target, (StagedFiles(files, (PartColumn("id", pa.int64()),)),))
         return Merge(target, ("id",), FoldedChanges(files))
+
+
+def require_conditional_writes(lake: ObjectPath) -> None:
+    """Write, read, list and delete under the lake's prefix. `LakeUnavailable` where that is
+    refused; `ConfigurationError` for a store that lets a second writer overwrite the first: two
+    runs could commit the same version of a table."""
+    path = lake / f"_lockstep-probe-{uuid4()}" / "commit"
+    with lake_errors(lake):
+        try:
+            first, second = path.create_once(b"1"), path.create_once(b"2")
+            found, listed = path.read_bytes(), [one.name for one in path.parent.rglob()]
+        finally:
+            path.unlink()
+    if not first or second or found != b"1":
+        raise ConfigurationError(
+            f"{lake} lets a second writer overwrite the first.",
+            hint="use a store with conditional writes (If-None-Match), as Amazon S3 has since 2024",
+        )
+    if listed != ["commit"]:
+        raise ConfigurationError(
+            f"{lake} does not list what was just written.",
+            hint="use a store whose listings are consistent, as Amazon S3's are since 2020",
+        )

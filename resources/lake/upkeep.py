@@ -26,14 +26,13 @@ from pipeline.lake_commit import LakeCommit
 from pipeline.upkeep.checkpoints import Checkpoint, superfluous
 from pipeline.upkeep.decide import StepKind, UpkeepStep
 from pipeline.upkeep.facts import MirrorFiles, Pile
-from resources.lake.altering import USER_METADATA
 from resources.lake.checksums import deleted_rows
 from resources.lake.delta_log import newest_version, read_commit
 from resources.lake.folders import files_below
 from resources.lake.java_errors import spark_errors
 from resources.lake.paths import LakePath, ObjectPath
 from resources.lake.pin import behind, head_of
-from resources.lake.sessions import SparkSessions, stamped
+from resources.lake.sessions import USER_METADATA, SparkSessions, stamped
 from resources.lake.sizes import shown_by
 from resources.lake.spark import Spark
 from resources.lake.statement import quoted

@@ -1,12 +1,17 @@
 """What one `MirrorWrite` commits, in Spark.
 
-Belongs here: append, MERGE and overwrite, each one Delta commit. Does not: that it happens
-once (`mirror`), nor which transaction it records, which its session is set to.
+Belongs here: append, MERGE and overwrite, each one Delta commit, and the rows that they leave. Does
+not: that it happens once (`mirror`), nor which transaction it records, which its session is set to.
+
+In mirrors without a key, rows are told apart by all their values, and copies are counted. -0.0 and
+0.0 are one value to a comparison, so a MERGE removes both; they are counted apart, by their text,
+and put back bit for bit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, assert_never
@@ -14,7 +19,8 @@ from typing import TYPE_CHECKING, assert_never
 import pyarrow as pa
 
 from pipeline.changes.evolution import MAPPING
-from pipeline.changes.layout import changelog_names
+from pipeline.changes.layout import DELETED_AT, changelog_names
+from pipeline.changes.widening import TypeChange, type_change
 from pipeline.keeping import Retention
 from pipeline.policies import Readers
 from pipeline.ports.mirror_writes import (
@@ -29,26 +35,37 @@ from pipeline.ports.mirror_writes import (
     Rewrite,
     StagedFiles,
 )
-from pipeline.schema.column_names import is_refused, merges
-from resources.lake.columns import VECTORS, Spelling
-from resources.lake.completing import completed
-from resources.lake.counting import merge_source, net_changes, repeated, with_changes
-from resources.lake.looking_up import looked_up
+from pipeline.schema.column_names import folded, is_refused, merges
+from pipeline.segment import ChangeType
+from resources.lake.columns import VECTORS, Spelling, mirror_schema
+from resources.lake.delta_log import newest_version
 from resources.lake.parts import (
+    boxed,
     changes_of,
+    column,
     column_from,
+    completed,
+    empty_rows,
     images_of,
     keep_marks,
+    looked_up,
     mirror_frame,
     read_files,
+    rows_of,
 )
 from resources.lake.paths import LakePath
-from resources.lake.replacing import column, merged, named_rows, present_rows, recounted, replaced
 from resources.lake.staging import Staging
-from resources.lake.statement import COMPLETE, count_statement, literal, merge_statement, quoted
+from resources.lake.statement import (
+    COMPLETE,
+    count_statement,
+    literal,
+    merge_statement,
+    quoted,
+    sql_type,
+)
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 
 def properties(target: MirrorTarget, keep: timedelta) -> Mapping[str, str]:
@@ -77,16 +94,16 @@ def commit(
     match write:
         case Append(target, parts):
             images = images_of(session, parts, target.schema)
-            place.append(present_rows(images, target))
+            place.append(_present_rows(images, target))
         case Merge():
             _merge(session, write, place, staging)
         case Count(target, parts):
             _count(session, target, parts, place, staging)
         case Replace():
-            with replaced(session, write, path if made is None else None, staging) as rows:
+            with _replaced(session, write, path if made is None else None, staging) as rows:
                 place.overwrite(rows)
         case Recount(target, parts, snapshot):
-            place.overwrite(recounted(session, target.schema, parts, snapshot))
+            place.overwrite(_recounted(session, target.schema, parts, snapshot))
         case _:
             assert_never(write)
 
@@ -127,10 +144,10 @@ def _merge(session: SparkSession, write: Merge, place: _Place, staging: Staging)
         if place.made is None and merges(write.target.schema.names):
             _merge_into(session, changes, write, place)
         elif place.made is None:
-            place.refill(merged(mirror_frame(session, place.path), changes, write))
+            place.refill(_merged(mirror_frame(session, place.path), changes, write))
         else:
             changes = changes.where(f"_change_type <> '{COMPLETE}'")
-            place.append(present_rows(changes, write.target))
+            place.append(_present_rows(changes, write.target))
 
 
 def _between(rows: DataFrame, write: Merge) -> DataFrame:
@@ -164,22 +181,22 @@ def _count(
 ) -> None:
     names = target.schema.names
     columns = changelog_names(names)
-    net = net_changes(images_of(session, parts, target.schema), columns)
+    net = _net_changes(images_of(session, parts, target.schema), columns)
     if place.made is not None:
-        place.append(named_rows(repeated(net, columns), names))
+        place.append(_named_rows(_repeated(net, columns), names))
         return
     mirror = mirror_frame(session, place.path)
     there = mirror.select(
         *(column(name).alias(spelled) for name, spelled in zip(names, columns, strict=True))
     )
     if not merges(names):
-        place.refill(named_rows(with_changes(there, net, columns), names))
+        place.refill(_named_rows(_with_changes(there, net, columns), names))
         return
     with staging.folder() as counted, staging.folder() as folder:
         # Counted once: the plan behind it is asked for five times.
         net.write.mode("overwrite").parquet(counted)
         net = session.read.schema(net.schema).parquet(counted)
-        source = merge_source(net, there, columns)
+        source = _merge_source(net, there, columns)
         source.write.mode("overwrite").parquet(folder)
         source = session.read.schema(source.schema).parquet(folder)
         statement = count_statement(
@@ -259,3 +276,268 @@ def copy_rows(
     rows = mirror_frame(session, path, version)
     chosen = rows.select(*(column(name).alias(f"c{at}") for at, name in enumerate(columns)))
     chosen.write.mode("overwrite").option("compression", "snappy").parquet(folder)
+
+
+_MOMENT = DELETED_AT.type
+
+
+def _present_rows(changes: DataFrame, target: MirrorTarget) -> DataFrame:
+    """The rows that folded changes or inserts leave of themselves."""
+    from pyspark.sql import functions as f
+
+    names = target.schema.names
+    gone = f.col("_change_type") == "delete"
+    if not target.soft:
+        return _named_rows(changes.where(~gone), names)
+    moment = f.when(gone, f.col("_committed_at")) if "_committed_at" in changes.columns else None
+    mark = f.lit(None) if moment is None else moment
+    return _named_rows(changes, names, mark.cast("timestamp").alias(DELETED_AT.name))
+
+
+def _named_rows(changes: DataFrame, names: list[str], *more: Column) -> DataFrame:
+    pairs = zip(names, changelog_names(names), strict=True)
+    return changes.select(*(column(spelled).alias(name) for name, spelled in pairs), *more)
+
+
+def _merged(mirror: DataFrame, changes: DataFrame, write: Merge) -> DataFrame:
+    """The mirror's rows behind the changes of a write, as `statement.merge_statement` says it, by a
+    join: for columns that Delta's MERGE takes for its own."""
+    from pyspark.sql import functions as f
+
+    target = write.target
+    names = target.schema.names
+    spelled = dict(zip(names, changelog_names(names), strict=True))
+    mark = [DELETED_AT.name] if target.soft else []
+    there, row, own = boxed(mirror, (*names, *mark))
+    condition = f.lit(True)
+    for name in write.key:
+        condition &= column(spelled[name]) == own[name]
+    kind = f.col("_change_type")
+    gone, completes = kind == "delete", kind == COMPLETE
+    stays = kind.isNull() | (~(completes & row.isNull()) & (f.lit(target.soft) | ~gone))
+    keeps = keep_marks(target.schema, write.changes)
+    columns = []
+    for name in names:
+        kept = kind.isNull()
+        if name not in write.completed:
+            kept |= completes
+        if name in keeps:
+            kept |= row.isNotNull() & f.col(keeps[name])
+        value = f.when(kept, own[name]).otherwise(column(spelled[name]))
+        columns.append(value.alias(name))
+    for name in mark:
+        moment = f.when(gone, f.col("_committed_at"))
+        kept = f.when(kind.isNull() | completes, own[name]).otherwise(moment)
+        columns.append(kept.alias(name))
+    return changes.join(there, condition, "full_outer").where(stays).select(*columns)
+
+
+@contextmanager
+def _replaced(
+    session: SparkSession, write: Replace, before: LakePath | None, staging: Staging
+) -> Iterator[DataFrame]:
+    """The snapshot's rows, changed, as long as the context lasts; `before`: the mirror's path
+    where there is one."""
+    target = write.target
+    snapshot = rows_of(session, write.snapshot, target.schema)
+    if not write.changes.files:
+        rows = empty_rows(session, target.schema) if snapshot is None else snapshot
+        yield _with_gone(session, write, before, _with_mark(rows, target))
+        return
+    changes = changes_of(session, write)
+    with looked_up(session, changes, write, snapshot, staging) as whole:
+        rows = _present_rows(whole, target)
+        if snapshot is not None:
+            touched = _named_rows(changes, target.schema.names).select(*map(column, write.key))
+            kept = _without(snapshot, touched, write.key)
+            rows = _with_mark(kept, target).unionByName(rows)
+        yield _with_gone(session, write, before, rows)
+
+
+def _with_gone(
+    session: SparkSession, write: Replace, before: LakePath | None, rows: DataFrame
+) -> DataFrame:
+    if not write.target.soft:
+        return rows
+    there = None if before is None else _left(session, write, before)
+    gone = _with_taken(session, write, there)
+    return rows if gone is None else rows.unionByName(_without(gone, rows, write.key))
+
+
+def _with_taken(session: SparkSession, write: Replace, left: DataFrame | None) -> DataFrame | None:
+    """The mirror's rows, with what images say of those that went since; None for none."""
+    from pyspark.sql import functions as f
+
+    if not write.gone.files:
+        return left
+    names = write.target.schema.names
+    taken = changes_of(session, write, write.gone)
+    if left is None:
+        return _present_rows(taken, write.target)
+    keeps = keep_marks(write.target.schema, write.gone)
+    spelled = dict(zip(names, changelog_names(names), strict=True))
+    if keeps:
+        there, _, own = boxed(left, names)
+        condition = f.lit(True)
+        for name in write.key:
+            condition &= column(spelled[name]) == own[name]
+        taken = taken.join(there, condition, "left")
+        for name, mark in keeps.items():
+            value = f.when(f.col(mark), own[name]).otherwise(column(spelled[name]))
+            taken = taken.withColumn(spelled[name], value)
+    rows = _present_rows(taken, write.target)
+    return _without(left, rows, write.key).unionByName(rows)
+
+
+def _recounted(
+    session: SparkSession,
+    schema: pa.Schema,
+    parts: Sequence[StagedFiles],
+    snapshot: Sequence[StagedFiles],
+) -> DataFrame:
+    """The snapshot's rows, each as often as it is there and the row images leave it."""
+    names = schema.names
+    columns = changelog_names(names)
+    there = rows_of(session, snapshot, schema)
+    if not parts:
+        return empty_rows(session, schema) if there is None else there
+    if there is not None:
+        pairs = zip(names, columns, strict=True)
+        there = there.select(*(column(name).alias(spelled) for name, spelled in pairs))
+    net = _net_changes(images_of(session, parts, schema), columns)
+    return _named_rows(_with_changes(there, net, columns), names)
+
+
+def _with_mark(rows: DataFrame, target: MirrorTarget) -> DataFrame:
+    from pyspark.sql import functions as f
+
+    if not target.soft:
+        return rows
+    return rows.withColumn(DELETED_AT.name, f.lit(None).cast("timestamp"))
+
+
+def _left(session: SparkSession, write: Replace, path: LakePath) -> DataFrame:
+    """The mirror's rows, marked as deleted; none where they lack the key."""
+    from pyspark.sql import functions as f
+
+    mirror = mirror_frame(session, path)
+    schema = write.target.schema
+    stays = _staying(path, schema)
+    if not stays >= {*write.key}:
+        return _with_mark(empty_rows(session, schema), write.target)
+    columns = [
+        (column(field.name) if field.name in stays else f.lit(None))
+        .cast(sql_type(field.type))
+        .alias(field.name)
+        for field in schema
+    ]
+    marked = f.col(DELETED_AT.name) if DELETED_AT.name in mirror.columns else f.lit(None)
+    told = write.moment
+    moment = f.current_timestamp() if told is None else f.expr(literal(pa.scalar(told, _MOMENT)))
+    mark = f.coalesce(marked.cast("timestamp"), moment).alias(DELETED_AT.name)
+    return mirror.select(*columns, mark)
+
+
+def _staying(path: LakePath, schema: pa.Schema) -> set[str]:
+    """The write's columns that can hold what the mirror has under their names."""
+    version = newest_version(path)
+    assert version is not None, "there is a mirror"
+    have = {folded(field.name): field.type for field in mirror_schema(path, version)}
+    return {
+        field.name
+        for field in schema
+        if folded(field.name) in have
+        and type_change(have[folded(field.name)], field.type) is not TypeChange.REREAD
+    }
+
+
+def _without(rows: DataFrame, others: DataFrame, key: tuple[str, ...]) -> DataFrame:
+    from pyspark.sql import functions as f
+
+    condition = f.lit(True)
+    for name in key:
+        condition &= f.col(f"r.{quoted(name)}") == f.col(f"o.{quoted(name)}")
+    return rows.alias("r").join(others.alias("o"), condition, "left_anti")
+
+
+_COUNT = "_sequence"
+"""How often; named like a mark, so that no column is called so."""
+
+_COMES = (ChangeType.INSERT.value, ChangeType.UPDATE_POSTIMAGE.value)
+
+
+def _net_changes(images: DataFrame, columns: Sequence[str]) -> DataFrame:
+    """How often each row image comes more than it goes (`_sequence`, never 0)."""
+    from pyspark.sql import functions as f
+
+    sign = f.when(f.col("_change_type").isin(*_COMES), 1).otherwise(-1)
+    signed = images.select(*map(column, columns), sign.alias(_COUNT))
+    return _counted(signed, columns).where(f.col(_COUNT) != 0)
+
+
+def _merge_source(net: DataFrame, mirror: DataFrame, columns: Sequence[str]) -> DataFrame:
+    """What `statement.count_statement` merges: `_change_type` and the columns. `mirror` has
+    its rows under the same names.
+
+    A "delete" takes all copies of an image that goes more often than it comes; the copies
+    that should remain come back as "insert".
+    """
+    from pyspark.sql import functions as f
+
+    gone = net.where(f.col(_COUNT) < 0).select(*map(column, columns)).distinct()
+    there = _alike(mirror, gone, columns, "left_semi").withColumn(_COUNT, f.lit(1).cast("bigint"))
+    touched = _alike(net, gone, columns, "left_semi")
+    remain = _counted(there.select(*map(column, touched.columns)).union(touched), columns)
+    others = _alike(net, gone, columns, "left_anti")
+    inserted = _repeated(remain.union(others.select(*map(column, remain.columns))), columns)
+    return inserted.withColumn("_change_type", f.lit("insert")).union(
+        gone.withColumn("_change_type", f.lit("delete"))
+    )
+
+
+def _with_changes(rows: DataFrame | None, net: DataFrame, columns: Sequence[str]) -> DataFrame:
+    """Rows (of the same names), each as often as the changes leave it."""
+    from pyspark.sql import functions as f
+
+    if rows is None:
+        return _repeated(net, columns)
+    there = rows.select(*map(column, columns), f.lit(1).cast("bigint").alias(_COUNT))
+    return _repeated(
+        _counted(there.union(net.select(*map(column, there.columns))), columns), columns
+    )
+
+
+def _repeated(counted: DataFrame, columns: Sequence[str]) -> DataFrame:
+    """Each row as often as it is counted; a count below 1 is none: the mirror never had the
+    row that went."""
+    from pyspark.sql import functions as f
+
+    times = f.explode(f.sequence(f.lit(1), f.col(_COUNT).cast("int")))
+    present = counted.where(f.col(_COUNT) > 0)
+    return present.select(*map(column, columns), times.alias(_COUNT)).drop(_COUNT)
+
+
+def _counted(rows: DataFrame, columns: Sequence[str]) -> DataFrame:
+    """Rows that are the same bit for bit as one, with the sum of their counts."""
+    from pyspark.sql import functions as f
+
+    floating = [name for name, kind in rows.dtypes if name in columns and _floating(kind)]
+    by = [column(name) for name in columns if name not in floating]
+    texts = [column(n).cast("string").alias(f"_text_{at}") for at, n in enumerate(floating)]
+    firsts = [f.first(quoted(name)).alias(name) for name in floating]
+    grouped = rows.groupBy(*by, *texts).agg(f.sum(_COUNT).alias(_COUNT), *firsts)
+    return grouped.select(*map(column, columns), _COUNT)
+
+
+def _floating(kind: str) -> bool:
+    return kind in ("float", "double") or kind.startswith("array")
+
+
+def _alike(rows: DataFrame, images: DataFrame, columns: Sequence[str], how: str) -> DataFrame:
+    """`rows` that are, or are not, among `images` to a comparison that knows NULL."""
+    from pyspark.sql import functions as f
+
+    condition = f.lit(True)
+    for name in columns:
+        condition &= f.col(f"r.{quoted(name)}").eqNullSafe(f.col(f"i.{quoted(name)}"))
+    return rows.alias("r").join(images.alias("i"), condition, how)

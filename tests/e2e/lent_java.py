@@ -33,8 +33,7 @@ from pyspark.java_gateway import launch_gateway
 
 from resources.lake import launch, session
 from resources.lake.jars import S3, class_path, jars_folder
-from resources.lake.launch import settle_environment
-from resources.lake.scratch import make_scratch
+from resources.lake.launch import make_scratch, settle_environment
 from resources.lake.settings import SparkSettings
 from tests.uncompiled import UNCOMPILED
 

@@ -15,8 +15,8 @@ import pytest
 from pipeline.changes.evolution import MAPPING, WIDENING
 from pipeline.ports.mirror_writes import DropColumns, RenameColumn, SetProperties, WidenColumn
 from resources.lake.altering import carry_out
-from resources.lake.column_drop import drop_columns
 from resources.lake.delta_log import actions, commit_file
+from resources.lake.direct import drop_columns
 from resources.lake.pin import head_of
 from resources.lake.session import SparkProcess
 from resources.lake.sessions import stamped

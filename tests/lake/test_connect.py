@@ -16,8 +16,7 @@ from pyspark.errors import PySparkException
 
 from pipeline.errors import ConfigurationError, LakeUnavailable
 from resources.lake.delta_log import commits_back, newest_version
-from resources.lake.fit import missing, require_fit
-from resources.lake.remote import RemoteSpark
+from resources.lake.remote import RemoteSpark, missing, require_fit
 from resources.lake.server import SparkServer, server_of
 from resources.lake.trial import require_kept
 from tests.e2e.project import environment

@@ -16,11 +16,11 @@ from py4j.protocol import Py4JJavaError
 from pipeline.errors import CommitConflict, ConfigurationError, LakeUnavailable
 from pipeline.ports.mirror_writes import AddColumns
 from resources.lake.claims import FileClaims
-from resources.lake.object_probe import require_conditional_writes
 from resources.lake.paths import ObjectPath, object_path
 from resources.lake.pin import head_of
 from resources.lake.segments import ParquetSegments
 from resources.lake.session import SparkProcess
+from resources.lake.trial import require_conditional_writes
 from tests.fix_objects import ObjectStore
 from tests.lake.conftest import Lake, lake_at
 from tests.lake.faults import Fault, Faults

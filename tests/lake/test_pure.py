@@ -20,7 +20,7 @@ from resources.lake.archive import archive_path
 from resources.lake.jars import class_path, locked_jars, unsound
 from resources.lake.java import Java
 from resources.lake.java_errors import JavaError, named
-from resources.lake.remote_errors import refusal
+from resources.lake.remote import refusal
 from resources.lake.settings import (
     SECOND_COMPILER_PAYS,
     SparkSettings,

@@ -12,8 +12,8 @@ from deltalake import DeltaTable
 
 from pipeline.errors import TableError
 from resources.lake.delta_log import commit_file
+from resources.lake.direct import restore
 from resources.lake.pin import head_of
-from resources.lake.restore import restore
 from resources.lake.session import SparkProcess
 from tests.lake.both_ways import BEFORE, MARKED, MIRROR, WIDER, BothWays
 from tests.lake.conftest import disk_lake

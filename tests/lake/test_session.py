@@ -113,7 +113,7 @@ sys.stdin.read()
 
 
 _SCRATCH = """
-from resources.lake.scratch import make_scratch
+from resources.lake.launch import make_scratch
 one, other = make_scratch(), make_scratch()
 assert one.folder.is_dir()
 for each in one, other:
