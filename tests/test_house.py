@@ -202,6 +202,75 @@ def test_nothing_of_other_libraries_is_changed_or_known_from_inside() -> None:
     assert not meddles("import os\nos.environ['A'] = 'b'\nfound = os.environ\nfound.x = 1")
 
 
+PRIVATE_PAGE = REPOSITORY / "docs/decisions/private-interfaces.md"
+
+# Public although their names look otherwise: Python's manual has it.
+DOCUMENTED = {"_exit"}
+
+# Of Spark's and Delta's packages, what their manuals name; of Hadoop's, what it marks as private.
+JAVA_CLASS = re.compile(r"org\.apache\.(?:spark|hadoop\.fs)(?:\.[a-z]\w*)*\.[A-Z][\w$]*")
+DOCUMENTED_IN_JAVA = {
+    "org.apache.spark.sql.SaveMode",
+    "org.apache.spark.sql.SparkSession",
+    "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+}
+PRIVATE_IN_HADOOP = {
+    f"org.apache.hadoop.fs.{name}" for name in ("ChecksumFs", "DelegateToFileSystem")
+}
+
+
+def private_in_java(text: str) -> set[str]:
+    """The classes that a text names and that are not for others."""
+    named = set(JAVA_CLASS.findall(text)) - DOCUMENTED_IN_JAVA
+    return {name for name in named if ".hadoop." not in name} | (named & PRIVATE_IN_HADOOP)
+
+
+def private_names(text: str) -> set[str]:
+    """What a module uses of other libraries that is not for others: attributes and imports that
+    begin with an underscore, also as strings, and classes of Java."""
+    found = set()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Attribute) and getattr(node.value, "id", "") not in ("self", "cls"):
+            found.add(node.attr)
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            modules = [getattr(node, "module", None) or "", *(alias.name for alias in node.names)]
+            if modules[0].partition(".")[0] not in OWN:
+                found |= {part for module in modules for part in module.split(".")}
+        elif isinstance(node, ast.Call) and getattr(node.func, "id", "") == "getattr":
+            found |= {getattr(argument, "value", "") for argument in node.args[1:2]}
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            found |= private_in_java(node.value)
+    return {name for name in found - DOCUMENTED if re.match(r"_[^_]|org\.", str(name))}
+
+
+def test_every_private_name_of_others_stands_on_its_page() -> None:
+    """With the file that uses it, and none that is used no longer; each way to use one is
+    noticed."""
+    rows = re.findall(r"^\| `(\S+)` \| (.+?) \| .+\.\s*\|$", PRIVATE_PAGE.read_text(), re.M)
+    told = {(file, name) for file, names in rows for name in re.findall(r"`(.+?)`", names)}
+    used = {
+        (str(file.relative_to(REPOSITORY)), name)
+        for package in PACKAGES
+        for kind, names in (("*.py", private_names), ("*.java", private_in_java))
+        for file in (REPOSITORY / package).rglob(kind)
+        for name in names(file.read_text())
+    }
+    assert used == told
+    for offence in (
+        "from hashlib import _Hash",
+        "import dagster._core",
+        "session._jvm",
+        "getattr(session, '_jvm')",
+        "connection()._sock.close()",
+        "java_class(jvm, 'org.apache.spark.sql.delta.DeltaLog')",
+        "java_class(jvm, f'org.apache.spark.sql.delta.DeltaOperations${name}')",
+    ):
+        assert private_names(offence), offence
+    assert not private_names(
+        "self._jvm\nfrom __future__ import annotations\nos._exit(0)\na.__dict__"
+    )
+
+
 # The command that shows what was decided.
 MAY_ASK_FOR_DECISIONS = {"lockstep/commands/status.py"}
 

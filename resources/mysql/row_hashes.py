@@ -35,7 +35,7 @@ from resources.mysql.dialect import Dialect, read_dialect
 from resources.mysql.reader import explained, reading
 from resources.mysql.schemas import read_schemas
 from resources.mysql.select import BEGIN, quoted, quoted_table, select_rows
-from resources.mysql.warnings import read_warnings, warning_count
+from resources.mysql.warnings import read_warnings
 from resources.mysql.watcher import watched
 from resources.mysql.watermarks import Watermark, high_mark, low_mark, read_value, snapshot_place
 
@@ -147,7 +147,7 @@ class HashedRead:
 
     def require_told(self) -> None:
         """TableError where the server warned of a value that may stand for another."""
-        if count := warning_count(self.cursor):
+        if count := self.cursor.warning_count:
             structure = self.statement.structure
             names = names_of(structure.name, structure.names)
             require_harmless(structure.name, count, read_warnings(self.cursor), names)

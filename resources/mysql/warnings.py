@@ -23,12 +23,6 @@ def keep_warnings(cursor: Cursor) -> None:
         cursor.execute(f"set session max_error_count = {KEPT}")
 
 
-def warning_count(cursor: Cursor) -> int:
-    """Warnings of what the driver read for a cursor, all of whose rows were fetched."""
-    told: Any = cursor
-    return 0 if told._result is None else int(told._result.warning_count or 0)
-
-
 def read_warnings(cursor: Cursor) -> list[SourceWarning]:
     """Those that the server kept of the last statement of the cursor's connection."""
     connection: Any = cursor.connection

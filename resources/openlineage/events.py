@@ -25,12 +25,12 @@ from openlineage.client.event_v2 import (
     RunState,
 )
 from openlineage.client.facet_v2 import (
-    BaseFacet,
     DatasetFacet,
     RunFacet,
     column_lineage_dataset,
     error_message_run,
     schema_dataset,
+    set_producer,
 )
 from openlineage.client.naming.dataset import MySQL
 
@@ -105,32 +105,23 @@ def run_event(
 ) -> RunEvent:
     """`state`: START, COMPLETE, FAIL or ABORT. `news`: what was written until then. `why`: of a run
     that failed or was stopped, a sentence and its cure."""
-    release = version("lockstep")
+    producer = f"urn:lockstep:{version('lockstep')}"
+    set_producer(producer)  # each facet below names it
     facets: dict[str, RunFacet] = {
         "lockstep_run": _lockstep(moment, captured, news.unnamed or None)
     }
     if why is not None:
         facets["errorMessage"] = error_message_run.ErrorMessageRunFacet(why, "PYTHON")
     place = moment.place
-    event = RunEvent(
+    return RunEvent(
         eventType=RunState[state],
         eventTime=moment.at.isoformat(),
         run=Run(run_id(place.source, moment.run), facets),
         job=Job(place.job_namespace, place.source),
         inputs=[_read(place, table) for table in news.tables],
         outputs=[written for table in news.tables for written in _written(place, table)],
-        producer=f"urn:lockstep:{release}",
+        producer=producer,
     )
-    for facet in _facets(event):
-        facet._producer = event.producer
-    return event
-
-
-def _facets(event: RunEvent) -> Iterator[BaseFacet]:
-    """All of them, whatever they are about."""
-    datasets = (*(event.inputs or []), *(event.outputs or []))
-    for facets in (event.run.facets, *(dataset.facets for dataset in datasets)):
-        yield from (facets or {}).values()
 
 
 def _lockstep(
