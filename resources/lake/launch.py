@@ -9,20 +9,16 @@ pyspark keeps one Java for each Python process and has no public way to replace 
 lives as long as the Python process: a Spark that is stopped leaves it to the next one. It does not
 outlive the process, however that ends: its standard input is a pipe from us.
 
-Each folder has a file beside it that its process holds locked. One that nobody holds was left by a
-process that is dead, and Java ends with that.
+Its folder goes with the process (`staging`), and with one that was killed as soon as the next one
+starts: Java ends with its process.
 """
 
 from __future__ import annotations
 
 import atexit
-import fcntl
-import os
-import shutil
 import tempfile
-from collections.abc import Callable, Iterator, MutableMapping, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from collections.abc import Callable, MutableMapping, Sequence
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from subprocess import TimeoutExpired
@@ -30,6 +26,7 @@ from typing import TYPE_CHECKING, Final
 
 from pipeline.errors import LakeUnavailable
 from resources.lake.settings import SparkSettings, where_to_look
+from resources.lake.staging import HeldFolder, held_folder
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaGateway
@@ -47,7 +44,7 @@ class JavaOfProcess:
 
     def __init__(self) -> None:
         self._gateway: JavaGateway | None = None
-        self._scratch: Scratch | None = None
+        self._scratch: HeldFolder | None = None
 
     def start(
         self, settings_in: Callable[[Path], SparkSettings]
@@ -150,70 +147,6 @@ def _last_words(log: Path) -> str:
     return telling[-1][:300] if telling else "its Java process ended without a word"
 
 
-_PREFIX: Final = "lockstep-spark-"
-_LOCK: Final = ".lock"
-
-
-@dataclass(frozen=True, slots=True)
-class Scratch:
-    """A folder for this process alone; `held` is the descriptor of its lock."""
-
-    folder: Path
-    held: int
-
-    def end(self) -> None:
-        """Remove it; what cannot be removed is left to the next process."""
-        _remove(_lock_of(self.folder))
-        os.close(self.held)
-
-
-def make_scratch() -> Scratch:
-    """A new one among the machine's temporary files, with those of dead processes gone."""
-    _clear(Path(tempfile.gettempdir()))
-    while True:
-        held, name = tempfile.mkstemp(prefix=_PREFIX, suffix=_LOCK)
-        fcntl.flock(held, fcntl.LOCK_EX)
-        if os.fstat(held).st_nlink:
-            break
-        os.close(held)  # somebody cleared it away before it was held
-    folder = Path(name.removesuffix(_LOCK))
-    folder.mkdir(mode=0o700)
-    return Scratch(folder, held)
-
-
-def _clear(among: Path) -> None:
-    for lock in among.glob(f"{_PREFIX}*{_LOCK}"):
-        with _taken(lock) as free:
-            if free:
-                _remove(lock)
-
-
-@contextmanager
-def _taken(lock: Path) -> Iterator[bool]:
-    """Whether nobody else holds it. Another account's is never ours."""
-    try:
-        descriptor = os.open(lock, os.O_RDWR | os.O_NOFOLLOW)
-    except OSError:
-        yield False
-        return
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        yield False
-    else:
-        yield os.fstat(descriptor).st_uid == os.getuid()
-    finally:
-        os.close(descriptor)
-
-
-def _lock_of(folder: Path) -> Path:
-    return folder.with_name(folder.name + _LOCK)
-
-
-def _remove(lock: Path) -> None:
-    """The folder, then its lock; the lock stays where the folder does."""
-    folder = Path(str(lock).removesuffix(_LOCK))
-    shutil.rmtree(folder, ignore_errors=True)
-    if not folder.exists():
-        with suppress(OSError):
-            lock.unlink()
+def make_scratch() -> HeldFolder:
+    """A folder for a Spark of this process, among the machine's temporary files."""
+    return held_folder(Path(tempfile.gettempdir()), "lockstep-spark-")

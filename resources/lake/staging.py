@@ -1,7 +1,7 @@
 """Staged files: what Spark reads of ours, and what it reads more than once.
 
-Belongs here: where they lie, and that they go, however their process ends. Does not: what is in
-them.
+Belongs here: where they lie, and that they go, however their process ends; the same of any folder
+that is one process's. Does not: what is in them.
 
 Each process has a folder of its own below the staging folder, and a lock beside it for as long as
 it lives. Whoever stages first removes the folders whose lock nobody holds.
@@ -16,6 +16,7 @@ import tempfile
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
 from typing import Final
@@ -86,43 +87,61 @@ class Staging:
         with self._turn:
             if self._own is None:
                 make_private(self._folder)
-                for lock in self._folder.glob(f"*{_LOCKED}"):
-                    _remove_left(lock)
-                self._own, descriptor = _made(self._folder)
-                self._ended = weakref.finalize(self, _end, self._own, descriptor)
+                held = held_folder(self._folder, "run-")
+                self._own = held.folder
+                self._ended = weakref.finalize(self, held.end)
             return self._own
 
 
-def _made(staging: Path) -> tuple[Path, int]:
-    """A new folder, and its lock, which is held before the folder is there."""
+@dataclass(frozen=True, slots=True)
+class HeldFolder:
+    """A folder for this process alone. `held` is the descriptor of its lock, a file beside it that
+    no process holds any more once this one is dead."""
+
+    folder: Path
+    held: int
+
+    def end(self) -> None:
+        """Remove it; what cannot be removed is left to the next process."""
+        _remove(self.folder.with_name(self.folder.name + _LOCKED))
+        os.close(self.held)
+
+
+def held_folder(among: Path, prefix: str) -> HeldFolder:
+    """A new one below `among`, where those of dead processes go."""
+    for lock in among.glob(f"{prefix}*{_LOCKED}"):
+        _remove_left(lock)
     while True:
-        descriptor, name = tempfile.mkstemp(prefix="run-", suffix=_LOCKED, dir=staging)
-        if _locked(descriptor) and os.fstat(descriptor).st_nlink:
-            folder = Path(name).with_suffix("")
-            folder.mkdir(mode=0o700)
-            return folder, descriptor
-        os.close(descriptor)
+        held, name = tempfile.mkstemp(prefix=prefix, suffix=_LOCKED, dir=among)
+        fcntl.flock(held, fcntl.LOCK_EX)
+        if os.fstat(held).st_nlink:
+            break
+        os.close(held)  # somebody cleared it away before it was held
+    folder = Path(name.removesuffix(_LOCKED))
+    folder.mkdir(mode=0o700)
+    return HeldFolder(folder, held)
 
 
 def _remove_left(lock: Path) -> None:
-    """The folder of a process that is gone."""
-    with suppress(FileNotFoundError, PermissionError):
-        descriptor = os.open(lock, os.O_RDWR)
-        if _locked(descriptor):
-            _end(lock.with_suffix(""), descriptor)
-        else:
-            os.close(descriptor)
-
-
-def _locked(descriptor: int) -> bool:
+    """Remove the folder of a process that is gone. Another account's is never ours."""
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        held = os.open(lock, os.O_RDWR | os.O_NOFOLLOW)
+    except OSError:
+        return
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if os.fstat(held).st_uid == os.getuid():
+            _remove(lock)
     except BlockingIOError:
-        return False
-    return True
+        pass
+    finally:
+        os.close(held)
 
 
-def _end(folder: Path, descriptor: int) -> None:
+def _remove(lock: Path) -> None:
+    """The folder, then its lock; the lock stays where the folder does."""
+    folder = Path(str(lock).removesuffix(_LOCKED))
     shutil.rmtree(folder, ignore_errors=True)
-    folder.with_name(folder.name + _LOCKED).unlink(missing_ok=True)
-    os.close(descriptor)
+    if not folder.exists():
+        with suppress(OSError):
+            lock.unlink()
