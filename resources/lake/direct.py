@@ -40,8 +40,8 @@ from deltalake.exceptions import DeltaError
 
 from pipeline.changes.evolution import MAPPING
 from resources.lake.checksums import file_key, files_listed, lists_files, needs_no_list
+from resources.lake.frame import spark_schema
 from resources.lake.java_classes import java_class, java_of, java_session, scala_object
-from resources.lake.parts import spark_schema
 from resources.lake.paths import LakePath
 from resources.lake.pin import Head
 from resources.lake.sessions import USER_METADATA, stamped

@@ -6,11 +6,14 @@ partition, and no Delta extension is needed. Which files is not decided here.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from functools import reduce
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from pipeline.changes.delivered import DeliveredPart, DeliveredTable
+from pipeline.changes.generations import SharedColumn
 from resources.lake.paths import LakePath
 from resources.lake.statement import quoted
 
@@ -33,10 +36,12 @@ def changes_frame(session: SparkSession, lake: LakePath, table: DeliveredTable) 
             frames.append(_converted(session, lake, table, number))
     if plain or not frames:
         frames.insert(0, _read(session, lake, plain, table.schema))
-    whole = frames[0]
-    for frame in frames[1:]:
-        whole = whole.unionByName(frame)
-    return whole
+    return together(frames)
+
+
+def together(frames: Sequence[DataFrame]) -> DataFrame:
+    """The rows of frames that have the same columns; there is at least one."""
+    return reduce(lambda rows, more: rows.unionByName(more), frames)
 
 
 def _fits(table: DeliveredTable, number: int) -> bool:
@@ -52,29 +57,34 @@ def _fits(table: DeliveredTable, number: int) -> bool:
 def _converted(
     session: SparkSession, lake: LakePath, table: DeliveredTable, number: int
 ) -> DataFrame:
+    part = table.parts[number]
+    return shared(_read(session, lake, [part], part.schema), table.columns, number)
+
+
+def shared(rows: DataFrame, columns: Sequence[SharedColumn], number: int) -> DataFrame:
+    """The rows of source `number` under columns that several share; NULL in those that it lacks."""
     from pyspark.sql import functions as f
 
-    part = table.parts[number]
-    frame = _read(session, lake, [part], part.schema)
-    columns: list[Any] = []
-    for column in table.columns:
+    chosen = []
+    for column in columns:
         source = column.sources[number]
         value = f.lit(None) if source is None else f.col(quoted(source))
-        columns.append(value.cast(spark_type(column.type)).alias(column.name))
-    return frame.select(*columns)
+        chosen.append(value.cast(spark_type(column.type)).alias(column.name))
+    return rows.select(*chosen)
 
 
 def _read(
     session: SparkSession, lake: LakePath, parts: list[DeliveredPart], schema: pa.Schema
 ) -> DataFrame:
-    kind = _struct(schema)
+    kind = spark_schema(schema)
     paths = [str(lake / part.folder / file.path) for part in parts for file in part.files]
     if not paths:
         return session.createDataFrame([], kind)
     return session.read.schema(kind).option("recursiveFileLookup", "true").parquet(*paths)
 
 
-def _struct(schema: pa.Schema) -> StructType:
+def spark_schema(schema: pa.Schema) -> StructType:
+    """The same columns in Spark's types."""
     from pyspark.sql.types import StructField, StructType
 
     return StructType([StructField(field.name, spark_type(field.type)) for field in schema])

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -18,8 +18,8 @@ from pipeline.changes.layout import changelog_path
 from pipeline.table import TableName
 from resources.lake.columns import mirror_schema
 from resources.lake.delta_log import newest_version
+from resources.lake.frame import shared, together
 from resources.lake.paths import LakePath
-from resources.lake.statement import quoted
 from resources.lake.storage import delta_table, lake_errors
 
 if TYPE_CHECKING:
@@ -72,20 +72,8 @@ def generations_frame(
     columns: Sequence[SharedColumn],
 ) -> DataFrame:
     """The same as a DataFrame of a session that knows Delta, in no particular order."""
-    from pyspark.sql import functions as f
-
-    from resources.lake.frame import spark_type
-
     frames: list[DataFrame] = []
-    for at, generation in enumerate(generations):
-        chosen: list[Any] = []
-        for column in columns:
-            source = column.sources[at]
-            value = f.lit(None) if source is None else f.col(quoted(source))
-            chosen.append(value.cast(spark_type(column.type)).alias(column.name))
+    for number, generation in enumerate(generations):
         reader = session.read.format("delta").option("versionAsOf", generation.delta_version)
-        frames.append(reader.load(str(generation.path)).select(*chosen))
-    whole = frames[0]
-    for frame in frames[1:]:
-        whole = whole.unionByName(frame)
-    return whole
+        frames.append(shared(reader.load(str(generation.path)), columns, number))
+    return together(frames)

@@ -27,6 +27,7 @@ from pipeline.errors import TableError
 from pipeline.ports.mirror_writes import FoldedChanges, Merge, PartColumn, Replace, StagedFiles
 from pipeline.row_images import CHANGE_TYPES
 from resources.lake.columns import column_names
+from resources.lake.frame import spark_schema
 from resources.lake.paths import LakePath
 from resources.lake.staging import Staging
 from resources.lake.statement import COMPLETE, literal, quoted, sql_type
@@ -34,7 +35,6 @@ from resources.lake.storage import delta_table
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
-    from pyspark.sql.types import StructType
 
 
 def keep_marks(schema: pa.Schema, changes: FoldedChanges) -> dict[str, str]:
@@ -138,19 +138,6 @@ def read_files(session: SparkSession, files: Sequence[str], schema: pa.Schema) -
         return empty_rows(session, schema)
     reader = session.read.schema(spark_schema(schema))
     return reader.option("recursiveFileLookup", "true").parquet(*files)
-
-
-def spark_schema(schema: pa.Schema) -> StructType:
-    """The same columns in Spark's types."""
-    from pyspark.sql.pandas.types import from_arrow_type
-    from pyspark.sql.types import StructField, StructType
-
-    return StructType(
-        [
-            StructField(field.name, from_arrow_type(field.type, prefer_timestamp_ntz=True))
-            for field in schema
-        ]
-    )
 
 
 def mirror_frame(session: SparkSession, path: LakePath, version: int | None = None) -> DataFrame:
