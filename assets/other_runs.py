@@ -37,8 +37,8 @@ from pipeline.batch import Batch
 from pipeline.decisions import AttemptOutcome, LeaseView
 from pipeline.errors import LockstepError
 from pipeline.ports.consumers import Consumers
+from pipeline.ports.leases import RunsElsewhere, WriteElsewhere
 from pipeline.ports.mirrors import MirrorSize
-from pipeline.ports.other_runs import RunsElsewhere, WriteElsewhere
 from pipeline.preflight import pause_from_now
 from pipeline.runs.context import Workplace
 from pipeline.runs.inspecting.status import log_seen

@@ -97,7 +97,7 @@ def _accounts(ledger: Ledger, source: str, active: frozenset[TableName]) -> tupl
     return accounts(
         reversed(done),
         ledger.rows_within(*span),
-        ledger.events_within(*span),
+        ledger.table_events(*span),
         ledger.writes_within(*span),
         active,
     )

@@ -123,8 +123,9 @@ class Batches(Protocol):
     def source_parts(self, batch: int) -> list[SourcePart]:
         """What a batch adds to the source's own tables, by their names."""
 
-    def table_events(self, source: str, batch: int) -> list[TableEvent]:
-        """What happened to tables in a batch, each table's in order."""
+    def table_events(self, source: str, first: int, last: int | None = None) -> list[TableEvent]:
+        """What happened to tables in captured batches from `first` to `last`, or in `first` alone;
+        by batch, and within it in the order of the log."""
 
     def snapshots(self, source: str, batch: int) -> list[SnapshotPart]:
         """The tables that a batch's capture read from the source, by name."""
@@ -148,11 +149,8 @@ class Batches(Protocol):
         """The times of all captured batches that are known (`pruned_through`), oldest first: the
         index in which a moment is looked up."""
 
-    def first_batches(self, source: str) -> dict[TableName, int]:
-        """The first captured batch that has anything of each table."""
-
-    def tables_within(self, source: str, first: int, last: int) -> frozenset[TableName]:
-        """The tables that captured batches have segments or events of."""
+    def touched(self, source: str, first: int, last: int) -> dict[TableName, int]:
+        """The first of the captured batches that has segments or events of each table."""
 
     def contents(self, source: str, table: TableName, first: int, last: int) -> list[TableContent]:
         """What captured batches have of a table, oldest first; not those that have neither
@@ -169,9 +167,6 @@ class Batches(Protocol):
 
     def rows_within(self, source: str, first: int, last: int) -> list[CapturedRows]:
         """What each batch has of each table, by batch and name; only what has any rows."""
-
-    def events_within(self, source: str, first: int, last: int) -> list[TableEvent]:
-        """What happened to tables, by batch, and within it in the order of the log."""
 
     def writes_within(self, source: str, first: int, last: int) -> list[SettledWrite]:
         """Settled writes that cover one of the batches, in the order they were intended."""

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Protocol
 
 from pipeline.decisions import Lease
-from pipeline.upkeep.changes import ChangeFile, Forgotten, Holder, Pruned
+from pipeline.upkeep.changes import ChangeFile, Forgotten, ForgottenStep, Holder, Pruned
 
 
 class ForgottenChanges(Protocol):
@@ -37,11 +37,9 @@ class ForgottenChanges(Protocol):
         """Changes up to that batch are kept no longer, from here on. Refused while somebody needs
         one of them, and where those of the note before are still listed."""
 
-    def note_unlisted(self, lease: Lease, through: int) -> None:
-        """No changelog lists them any more. Repeating it changes nothing."""
-
-    def note_deleted(self, lease: Lease, through: int) -> None:
-        """Their files are gone. Repeating it changes nothing."""
+    def note_forgotten(self, lease: Lease, done: ForgottenStep, through: int) -> None:
+        """What became of the changes up to a batch that `forget` noted, one step after the other.
+        Repeating it changes nothing."""
 
     def prune(self, lease: Lease, above: int, last: int, through: int) -> int:
         """Delete rows about the batches behind `above` up to `last` that nobody can ask for, since
@@ -61,6 +59,3 @@ class ForgottenChanges(Protocol):
         """Up to which batch such rows may be gone, and before which the batches themselves: nothing
         tells any more where most of those ended, and which versions of mirrors show it; 0 where all
         is told. The batch itself is there."""
-
-    def note_pruned(self, lease: Lease, through: int) -> None:
-        """All such rows are gone. Repeating it changes nothing."""

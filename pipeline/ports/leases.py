@@ -1,17 +1,37 @@
 """Who may write for a source.
 
-Belongs here: the port to a source's lock and its leases, and the processes that may have left
-statements at a server of Spark's under one. Does not: what is written under a lease; ending those
-statements (`ports.mirrors`, `pipeline.runs.merge`).
+Belongs here: the port to a source's lock and its leases, the processes that may have left
+statements at a server of Spark's under one, and what runs did that Dagster does not record. Does
+not: what is written under a lease; ending those statements (`ports.mirrors`, `pipeline.runs.merge`).
 """
 
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import Protocol
 from uuid import UUID
 
 from pipeline.decisions import Lease, LeaseView
+from pipeline.intent import SettledWrite
+from pipeline.table import TableName
+
+
+@dataclass(frozen=True, slots=True)
+class RunsElsewhere:
+    """The number of runs, and the batches that they captured, in order."""
+
+    runs: int
+    batches: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class WriteElsewhere:
+    """The last write of a table's mirror; `first_batch` is the first that any of its writes in the
+    span covers."""
+
+    last: SettledWrite
+    first_batch: int
 
 
 class Leases(Protocol):
@@ -49,8 +69,19 @@ class Leases(Protocol):
     def spark_clients(self, source: str) -> list[UUID]:
         """Those that were noted and not forgotten, in the order of their numbers."""
 
-    def note_spark_client(self, lease: Lease, client: UUID) -> None:
-        """From here on it may have statements there. Repeating it changes nothing."""
+    def note_spark_client(self, lease: Lease, client: UUID, *, gone: bool = False) -> None:
+        """From here on it may have statements there, or has none any more (`gone`). Repeating it
+        changes nothing."""
 
-    def forget_spark_client(self, lease: Lease, client: UUID) -> None:
-        """It has none any more. One that is not noted is no error."""
+    # -- runs that Dagster does not record: of the command line, on any host -------------------
+    # Leases with tokens after `after` and up to `through`; nothing more is recorded under one that
+    # has ended.
+
+    def runs_elsewhere(self, source: str, after: int, through: int) -> RunsElsewhere:
+        """Runs are counted, other commands are not."""
+
+    def written_elsewhere(
+        self, source: str, after: int, through: int, beyond: TableName | None, most: int
+    ) -> list[WriteElsewhere]:
+        """Tables whose mirrors were written, by name, one entry each; the first `most` of those
+        that come after `beyond`."""

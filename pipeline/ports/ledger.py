@@ -12,7 +12,6 @@ from pipeline.ports.batches import Batches
 from pipeline.ports.decisions import Decisions
 from pipeline.ports.forgotten import ForgottenChanges
 from pipeline.ports.leases import Leases
-from pipeline.ports.other_runs import OtherRuns
 from pipeline.ports.schemas import Schemas
 from pipeline.ports.tables import Tables
 from pipeline.ports.writes import Writes
@@ -25,7 +24,6 @@ class Ledger(
     Schemas,
     Tables,
     Writes,
-    OtherRuns,
     ForgottenChanges,
     Protocol,
 ):

@@ -19,7 +19,7 @@ from pipeline.proof.proven import Compared, TableProof
 from pipeline.schema.model import TableSchema
 from pipeline.snapshot.bounds import Range
 from pipeline.table import TableName
-from pipeline.table_state import Extent, Quarantine, TableOrder, TableState
+from pipeline.table_state import Extent, OrderKind, Quarantine, TableOrder, TableState
 
 
 class Tables(Protocol):
@@ -47,43 +47,28 @@ class Tables(Protocol):
 
     # -- orders --------------------------------------------------------------------------------
 
-    def pause_table(
+    def order_table(
         self,
         lease: Lease,
         table: TableName,
+        kind: OrderKind,
         *,
         author: str,
         reason: str,
         remedy: Remedy | None = None,
-    ) -> TableOrder:
-        """any → paused, at once. An active table stops where the captures are, any other where
-        it had stopped; what of it is not merged, and a write that was begun, waits until it is
-        resumed, and `remedy` is kept that long."""
-
-    def resume_table(
-        self, lease: Lease, table: TableName, *, author: str, reason: str
-    ) -> TableOrder:
-        """Have a paused table caught up by the next capture; open until then."""
-
-    def release_table(
-        self,
-        lease: Lease,
-        table: TableName,
-        *,
-        author: str,
-        reason: str,
         schema: TableSchema | None = None,
         renames: Sequence[tuple[str, str]] = (),
     ) -> TableOrder:
-        """Have a quarantined table caught up by the next capture; open until then.
-        `schema`: the structure it has from where it stopped, and `renames` the columns that
-        had another name before. Given again before that, the newer one takes its place."""
+        """Record what a person orders, and the state that follows at once.
 
-    def reload_table(
-        self, lease: Lease, table: TableName, *, author: str, reason: str
-    ) -> TableOrder:
-        """Have the mirror of a table written anew behind the next capture; open until then.
-        One that is active stops at once, as if it were paused."""
+        `PAUSE`: any → paused. An active table stops where the captures are, any other where it had
+        stopped; what of it is not merged, and a write that was begun, waits until it is resumed,
+        and `remedy` is kept that long. `RESUME`: have a paused table caught up by the next capture;
+        open until then. `RELEASE`: the same of a quarantined table; `schema` is the structure that
+        it has from where it stopped, and `renames` the columns that had another name before. Given
+        again before that, the newer one takes its place. `RELOAD`: have its mirror written anew
+        after the next capture, open until then; one that is active stops at once.
+        """
 
     def open_orders(self, source: str) -> list[TableOrder]:
         """Orders that no live batch carried out, oldest first."""

@@ -20,7 +20,6 @@ from pipeline.intent import (
     Intent,
     MissingTable,
     NewestWrites,
-    SettledWrite,
     ShownVersion,
     VersionSetEntry,
 )
@@ -76,9 +75,6 @@ class Writes(Protocol):
         """The table's open write is never made: the next one takes its batches. None open
         there changes nothing."""
 
-    def settled(self, source: str, batch: int) -> list[SettledWrite]:
-        """Settled writes that cover a batch."""
-
     def intended(self, source: str, batch: int) -> list[Intent]:
         """All writes that cover a batch, in their order: settled, open or given up. A batch that
         one of a table which it touched covers is not abandoned any more."""
@@ -121,21 +117,19 @@ class Writes(Protocol):
     def last_revision(self, source: str) -> int:
         """The newest one's number, whatever became of it; 0 for none."""
 
-    def settle_revision(self, lease: Lease, revision: Revision) -> None:
-        """Every changelog has the files: they are those of their segments from now on."""
-
-    def give_up_revision(self, lease: Lease, revision: Revision) -> None:
-        """No changelog has any of the files, and none will."""
+    def end_revision(self, lease: Lease, revision: Revision, *, settled: bool) -> None:
+        """`settled`: every changelog has the files: they are those of their segments from now on.
+        Otherwise no changelog has any of them, and none will."""
 
     # -- catalogs ------------------------------------------------------------------------------
 
     def registrations(self, source: str, catalog: str) -> dict[TableName, Registered]: ...
 
-    def note_registration(self, lease: Lease, catalog: str, one: Registered) -> None:
-        """The table's entry is this, or is being made; it replaces what was known of the table."""
-
-    def forget_registration(self, lease: Lease, catalog: str, table: TableName) -> None:
-        """The table has no entry; one that is not known is no error."""
+    def note_registration(
+        self, lease: Lease, catalog: str, table: TableName, entry: Registered | None
+    ) -> None:
+        """The table's entry is this, or is being made; it replaces what was known of the table.
+        None: it has no entry, or has none any more."""
 
     def registered_up_to(self, source: str, catalog: str) -> int:
         """The statement up to which entries follow comments; 0 for none."""

@@ -102,10 +102,10 @@ def statements_noted(work: Workplace, lease: Lease) -> Iterator[None]:
     for other in work.ledger.spark_clients(source):
         if other != client:
             work.mirrors.end_statements(other)
-            work.ledger.forget_spark_client(lease, other)
+            work.ledger.note_spark_client(lease, other, gone=True)
     work.ledger.note_spark_client(lease, client)
     yield
-    work.ledger.forget_spark_client(lease, client)
+    work.ledger.note_spark_client(lease, client, gone=True)
 
 
 def lacking_of(work: Workplace) -> Mapping[TableName, list[Batch]]:

@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from enum import StrEnum
 from typing import Final
 
 from pipeline.places import moment_text
@@ -29,6 +30,17 @@ from pipeline.table import TableName
 from pipeline.upkeep.facts import Pile
 
 KEY: Final = "`keep_changes`"
+
+
+class ForgottenStep(StrEnum):
+    """What was done about changes that are kept no longer, in this order."""
+
+    UNLISTED = "unlisted"
+    """No changelog lists them any more."""
+    DELETED = "deleted"
+    """Their files are gone."""
+    PRUNED = "pruned"
+    """The ledger's rows about them are gone."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,6 +47,7 @@ from resources.postgres.rows import (
     Row,
     coordinates,
     files_of,
+    filled,
     of_coordinates,
     of_files,
     of_position,
@@ -201,8 +202,9 @@ class PostgresBatches(Books):
         rows = self._all("source_parts", batch=batch)
         return [SourcePart(SourceTable(row["name"]), files_of(row)) for row in rows]
 
-    def table_events(self, source: str, batch: int) -> list[TableEvent]:
-        return [table_event(row) for row in self._all("table_events", source=source, batch=batch)]
+    def table_events(self, source: str, first: int, last: int | None = None) -> list[TableEvent]:
+        span = {"first": first, "last": first if last is None else last}
+        return [table_event(row) for row in self._all("table_events", source=source, **span)]
 
     def snapshots(self, source: str, batch: int) -> list[SnapshotPart]:
         return [snapshot_of(row) for row in self._all("snapshots", source=source, batch=batch)]
@@ -236,13 +238,9 @@ class PostgresBatches(Books):
             for row in self._all("batch_times", source=source)
         ]
 
-    def first_batches(self, source: str) -> dict[TableName, int]:
-        return {table(row): row["batch"] for row in self._all("first_batches", source=source)}
-
-    def tables_within(self, source: str, first: int, last: int) -> frozenset[TableName]:
-        return frozenset(
-            map(table, self._all("tables_within", source=source, first=first, last=last))
-        )
+    def touched(self, source: str, first: int, last: int) -> dict[TableName, int]:
+        rows = self._all("touched", source=source, first=first, last=last)
+        return {table(row): row["batch"] for row in rows}
 
     def contents(self, source: str, table: TableName, first: int, last: int) -> list[TableContent]:
         of = {"source": source, "first": first, "last": last, **of_table(table)}
@@ -281,10 +279,6 @@ class PostgresBatches(Books):
         rows = self._all("rows_within", source=source, first=first, last=last)
         return [_captured_rows(row) for row in rows]
 
-    def events_within(self, source: str, first: int, last: int) -> list[TableEvent]:
-        rows = self._all("events_within", source=source, first=first, last=last)
-        return [table_event(row) for row in rows]
-
     def writes_within(self, source: str, first: int, last: int) -> list[SettledWrite]:
         rows = self._all("writes_within", source=source, first=first, last=last)
         return [settled_write(row) for row in rows]
@@ -295,28 +289,15 @@ class PostgresBatches(Books):
 
 def batch_of(row: Row) -> Batch:
     captured = row["captured_at"] is not None
-    return Batch(
-        id=row["id"],
-        source=row["source"],
+    return filled(
+        Batch,
+        row,
         state=BatchState(row["state"]),
         start=position(row, "start"),
         predecessor=row["predecessor"] or row["forgotten_predecessor"],
-        start_decision=row["start_decision"],
-        base=row["base"],
-        token=row["token"],
-        dagster_run=row["dagster_run"],
-        created_at=row["created_at"],
         end=position(row, "end") if captured else None,
         witness=_witness(row) if captured else None,
-        changes=row["changes"],
-        transactions=row["transactions"],
-        log_bytes=row["log_bytes"],
-        passed_statements=row["passed_statements"],
-        captured_at=row["captured_at"],
-        merged_at=row["merged_at"],
-        acknowledged_at=row["acknowledged_at"],
         follows=row["forgotten_predecessor"] or row["follows"],
-        by_gtid=row["by_gtid"],
         continuity=Continuity(row["continuity"]) if row["continuity"] else None,
         kind=BatchKind(row["kind"]),
         life=_life(row),

@@ -168,11 +168,6 @@ insert into lockstep.table_events (
     place_offset, reason
 ) values %s
 
--- name: table_events
-select * from lockstep.table_events
-where source = %(source)s and batch = %(batch)s
-order by database collate "C", name collate "C", ordinal
-
 -- name: record_snapshots
 insert into lockstep.snapshots (source, batch, database, name, version, low_sequence, columns)
 values %s
@@ -256,16 +251,11 @@ where source = %(source)s and state not in ('capturing', 'abandoned')
   and id >= lockstep.pruned_through(%(source)s)
 order by id
 
--- name: first_batches
+-- name: touched
 select t.database, t.name, min(t.batch) as batch from lockstep.touched t
 join lockstep.batches b on b.id = t.batch and b.state not in ('capturing', 'abandoned')
-where t.source = %(source)s
-group by t.database, t.name
-
--- name: tables_within
-select distinct t.database, t.name from lockstep.touched t
-join lockstep.batches b on b.id = t.batch and b.state not in ('capturing', 'abandoned')
 where t.source = %(source)s and t.batch between %(first)s and %(last)s
+group by t.database, t.name
 
 -- name: segments_of
 select s.batch, s.database, s.name, s.schema_version, s.inserted, s.updated, s.deleted,
@@ -355,7 +345,7 @@ group by c.batch, c.database, c.name
 having sum(c.images) + sum(c.read) > 0
 order by c.batch, c.database collate "C", c.name collate "C"
 
--- name: events_within
+-- name: table_events
 select e.* from lockstep.table_events e
 join lockstep.batches b on b.id = e.batch and b.state not in ('capturing', 'abandoned')
 where e.source = %(source)s and e.batch between %(first)s and %(last)s

@@ -21,7 +21,7 @@ from pipeline.position import Coordinates
 from pipeline.proof.proven import TableProof
 from pipeline.table import TableName
 from pipeline.table_state import TableEventKind
-from resources.postgres.rows import Row, coordinates, of_coordinates, position, table
+from resources.postgres.rows import Row, coordinates, filled, of_coordinates, position, table
 from resources.postgres.session import Books
 from resources.postgres.tables import table_proof
 
@@ -89,25 +89,16 @@ class PostgresDecisions(Books):
 
 
 def _decision(row: Row) -> RecordedDecision:
-    return RecordedDecision(
-        id=row["id"],
-        decided_at=row["decided_at"],
-        decision=Decision(
-            row["kind"],
-            row["rule"],
-            row["reason"],
-            row["facts"],
-            row["author"],
-            row["follows"],
-            Continuity(row["continuity"]) if row["continuity"] else None,
-            tuple(row["gap_tables"]),
-            row["override"],
-            _recovery(row),
-            row["hint"],
-            _head(row),
-            _structures(row),
-        ),
+    decision = filled(
+        Decision,
+        row,
+        continuity=Continuity(row["continuity"]) if row["continuity"] else None,
+        gap_tables=tuple(row["gap_tables"]),
+        recovery=_recovery(row),
+        head=_head(row),
+        structures=_structures(row),
     )
+    return RecordedDecision(row["id"], row["decided_at"], decision)
 
 
 def _names(tables: tuple[TableName, ...] | None) -> str | None:
@@ -141,7 +132,7 @@ def _head(row: Row) -> Coordinates | None:
 
 
 def _override(row: Row) -> Override:
-    return Override(row["id"], row["place"], row["reason"], row["author"], row["chosen_at"])
+    return filled(Override, row)
 
 
 def _gap(row: Row) -> Gap:

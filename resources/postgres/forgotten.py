@@ -6,7 +6,7 @@ from datetime import datetime
 
 from pipeline.decisions import Lease
 from pipeline.segment import SourceTable
-from pipeline.upkeep.changes import ChangeFile, Forgotten, Holder, Pruned
+from pipeline.upkeep.changes import ChangeFile, Forgotten, ForgottenStep, Holder, Pruned
 from resources.postgres.rows import Row, position, table
 from resources.postgres.session import Books
 
@@ -44,13 +44,9 @@ class PostgresForgotten(Books):
             step.run("keep_consumers_out")
             step.run("forget", source=lease.source, token=lease.token, through=through)
 
-    def note_unlisted(self, lease: Lease, through: int) -> None:
+    def note_forgotten(self, lease: Lease, done: ForgottenStep, through: int) -> None:
         with self._step(lease) as step:
-            step.run("note_unlisted", source=lease.source, through=through)
-
-    def note_deleted(self, lease: Lease, through: int) -> None:
-        with self._step(lease) as step:
-            step.run("note_deleted", source=lease.source, through=through)
+            step.run(f"note_{done}", source=lease.source, through=through)
 
     def prune(self, lease: Lease, above: int, last: int, through: int) -> int:
         with self._step(lease) as step:
@@ -73,10 +69,6 @@ class PostgresForgotten(Books):
     def pruned_through(self, source: str) -> int:
         number: int = self._only("pruned_through", source=source)["batch"]
         return number
-
-    def note_pruned(self, lease: Lease, through: int) -> None:
-        with self._step(lease) as step:
-            step.run("note_pruned", source=lease.source, through=through)
 
 
 def _note(row: Row) -> Forgotten:

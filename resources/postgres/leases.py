@@ -1,13 +1,16 @@
 """Who may write for a source, on Postgres: `pipeline.ports.leases`.
 
-Belongs here: taking and releasing the lock, its heartbeat, leases, and the processes that may have
-left statements at a server of Spark's. Does not: the fence that every step checks (`session`).
+Belongs here: taking and releasing the lock, its heartbeat, leases, the processes that may have left
+statements at a server of Spark's, and runs that Dagster does not record. Does not: the fence that
+every step checks (`session`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import threading
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from types import TracebackType
 from uuid import UUID
 
 import psycopg2
@@ -16,12 +19,19 @@ from psycopg2.extensions import connection as Connection
 from pipeline.decisions import Lease, LeaseView
 from pipeline.errors import SourceBusy
 from pipeline.ports.held import overtaken_first
+from pipeline.ports.leases import RunsElsewhere, WriteElsewhere
 from pipeline.retries import LOCK
-from resources.postgres.connection import connect, translated
-from resources.postgres.heartbeat import SILENT_SECONDS, Heartbeat
+from pipeline.table import TableName
+from resources.postgres.connection import connect, is_lost, translated
 from resources.postgres.migrate import LOCK_NAMESPACE
 from resources.postgres.queries import query
 from resources.postgres.session import Books
+from resources.postgres.writes import settled_write
+
+BEAT_SECONDS = 5.0
+SILENT_SECONDS = 60.0
+"""A holder that gave no sign for so long is taken over. A process that is stopped, or a
+machine that is gone behind a connection that stays, gives none; a busy one does."""
 
 
 class PostgresLeases(Books):
@@ -95,14 +105,31 @@ class PostgresLeases(Books):
     def spark_clients(self, source: str) -> list[UUID]:
         return [UUID(row["client"]) for row in self._all("spark_clients", source=source)]
 
-    def note_spark_client(self, lease: Lease, client: UUID) -> None:
+    def note_spark_client(self, lease: Lease, client: UUID, *, gone: bool = False) -> None:
         with self._step(lease, changes=()) as step:
             values = {"source": lease.source, "client": str(client), "token": lease.token}
-            step.run("note_spark_client", **values)
+            step.run("forget_spark_client" if gone else "note_spark_client", **values)
 
-    def forget_spark_client(self, lease: Lease, client: UUID) -> None:
-        with self._step(lease, changes=()) as step:
-            step.run("forget_spark_client", source=lease.source, client=str(client))
+    # -- runs that Dagster does not record -----------------------------------------------------
+
+    def runs_elsewhere(self, source: str, after: int, through: int) -> RunsElsewhere:
+        row = self._first("runs_elsewhere", source=source, after=after, through=through)
+        assert row is not None, "a count has one row"
+        return RunsElsewhere(row["runs"], tuple(row["batches"]))
+
+    def written_elsewhere(
+        self, source: str, after: int, through: int, beyond: TableName | None, most: int
+    ) -> list[WriteElsewhere]:
+        rows = self._all(
+            "written_elsewhere",
+            source=source,
+            after=after,
+            through=through,
+            database="" if beyond is None else beyond.database,
+            name="" if beyond is None else beyond.name,
+            most=most,
+        )
+        return [WriteElsewhere(settled_write(row), row["since"]) for row in rows]
 
 
 def _take(
@@ -136,3 +163,47 @@ def _end_silent(connection: Connection, source: str) -> bool:
         cursor.execute(query("end_silent"), {**values, "silent_seconds": SILENT_SECONDS})
         ended = cursor.fetchall()
     return bool(ended)
+
+
+class Heartbeat:
+    """Signs of life for one lease while the context lasts, over the lock's connection. `lost` is
+    called once, from the thread, when that connection is gone or another holder has taken over."""
+
+    def __init__(
+        self, connection: Connection, source: str, token: int, lost: Callable[[], None]
+    ) -> None:
+        self._connection = connection
+        self._lost = lost
+        self._values = {"source": source, "token": token}
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._beat, name="lease", daemon=True)
+
+    def __enter__(self) -> Heartbeat:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _beat(self) -> None:
+        while not self._over.wait(BEAT_SECONDS):
+            if not self._given():
+                self._lost()
+                return
+
+    def _given(self) -> bool:
+        """Give a sign of life; return False if the lock is lost."""
+        try:
+            with self._connection.cursor() as cursor:
+                cursor.execute(query("beat"), self._values)
+                return cursor.rowcount == 1
+        except psycopg2.Error as error:
+            # A step of this very run may have the row for longer than `lock_timeout`: the session
+            # goes on, and so does its lock.
+            return not (is_lost(error) or self._connection.closed)

@@ -17,7 +17,6 @@ from resources.postgres.embedded import EmbeddedServer
 from resources.postgres.forgotten import PostgresForgotten
 from resources.postgres.leases import PostgresLeases
 from resources.postgres.migrate import migrate
-from resources.postgres.other_runs import PostgresOtherRuns
 from resources.postgres.schemas import PostgresSchemas
 from resources.postgres.session import Session
 from resources.postgres.tables import PostgresTables
@@ -49,7 +48,6 @@ class PostgresLedger(
     PostgresSchemas,
     PostgresTables,
     PostgresWrites,
-    PostgresOtherRuns,
     PostgresForgotten,
 ):
     """`pipeline.ports.Ledger`; safe to use from several threads.

@@ -21,7 +21,7 @@ from pipeline.life.told import Told
 from pipeline.table import TableName
 from pipeline.table_state import Stopped, TableCondition, TableState
 from resources.postgres.refusals import refusal
-from resources.postgres.rows import Row, coordinates, of_coordinates, stopped, table
+from resources.postgres.rows import Row, coordinates, filled, of_coordinates, stopped, table
 from resources.postgres.session import Step
 
 NAMES: Final[dict[type[events.Event], str]] = {
@@ -128,21 +128,13 @@ def _states_of(
 
 
 def state(row: Row) -> TableState:
-    return TableState(
+    return filled(
+        TableState,
+        row,
         table=table(row),
         condition=TableCondition(row["condition"]),
-        generation=row["generation"],
-        mirror=row["mirror"],
-        changelog=row["changelog"],
-        reason=row["reason"],
-        hint=row["hint"],
-        position=row["position"],
-        mirror_version=row["mirror_version"],
-        changelog_generation=row["changelog_generation"],
         stopped=stopped(row),
         behind=row["behind_batch"],
-        adopted=row["adopted"],
-        mirror_generation=row["mirror_generation"],
         remedy=None if row["remedy"] is None else Remedy(row["remedy"]),
     )
 

@@ -6,7 +6,8 @@ Belongs here: names of columns. Does not: values of one subject, SQL, connection
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pipeline.gtid import GtidSet
 from pipeline.position import Coordinates, LogFile, Position
@@ -14,7 +15,17 @@ from pipeline.segment import SegmentFile
 from pipeline.table import TableName
 from pipeline.table_state import Stopped
 
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
 Row = Mapping[str, Any]
+Made = TypeVar("Made", bound="DataclassInstance")
+
+
+def filled(kind: type[Made], row: Row, /, **others: Any) -> Made:
+    """A value whose fields are the columns of the same names, except for `others`."""
+    names = (field.name for field in fields(kind))
+    return kind(**{name: row[name] for name in names if name not in others}, **others)
 
 
 def position(row: Row, which: str) -> Position:

@@ -24,7 +24,7 @@ from pipeline.schema.model import DatabaseSchema
 from pipeline.schema.model_json import schema_from_json, schema_to_json
 from pipeline.table import TableName
 from resources.postgres.refusals import refusal, unknown_statement, unknown_version
-from resources.postgres.rows import Row, coordinates, of_coordinates, of_table, table
+from resources.postgres.rows import Row, coordinates, filled, of_coordinates, of_table, table
 from resources.postgres.session import Books, Step
 
 _LAST: Final = (1 << 63) - 1
@@ -61,10 +61,10 @@ class PostgresSchemas(Books):
         return [_schema_version(row) for row in self._all(name, **values)]
 
     def schema_version(self, source: str, table: TableName, number: int) -> SchemaVersion:
-        row = self._first("schema_version", source=source, version=number, **of_table(table))
-        if row is None:
-            raise unknown_version(table, number)
-        return _schema_version(row)
+        of = {"version": number, **of_table(table)}
+        for version in self._kept(_schema_version, "schema_version", source=source, **of):
+            return version
+        raise unknown_version(table, number)
 
     def databases_at(
         self, source: str, *, batch: int = _LAST, place: Coordinates = _END
@@ -109,22 +109,16 @@ def _number(numbers: Sequence[int], index: int | None, kind: str) -> int | None:
 
 
 def _schema_version(row: Row) -> SchemaVersion:
-    schema = None
-    if row["schema"] is not None:
-        schema = schema_from_json(row["schema"])
-    columns = row["columns_from"]
-    return SchemaVersion(
-        table=TableName(row["database"], row["name"]),
-        version=row["version"],
+    schema, columns = row["schema"], row["columns_from"]
+    return filled(
+        SchemaVersion,
+        row,
+        table=table(row),
         since=coordinates(row, "since"),
         knowledge=Knowledge(row["knowledge"]),
         origin=VersionOrigin(row["origin"]),
-        schema=schema,
+        schema=None if schema is None else schema_from_json(schema),
         columns_from=None if columns is None else tuple(columns),
-        statement=row["statement"],
-        reason=row["reason"],
-        generation=row["generation"],
-        batch=row["batch"],
     )
 
 
@@ -138,19 +132,8 @@ def _database_version(row: Row) -> DatabaseVersion:
 
 
 def _schema_statement(row: Row) -> SchemaStatement:
-    return SchemaStatement(
-        begin=coordinates(row, "begin"),
-        end=coordinates(row, "end"),
-        gtid=row["gtid"],
-        committed_at=row["committed_at"],
-        database=row["database"],
-        text=row["text"],
-        outcome=row["outcome"],
-        effects=tuple(row["effects"]),
-        context=row["context"],
-        id=row["id"],
-        batch=row["batch"],
-    )
+    begin, end = coordinates(row, "begin"), coordinates(row, "end")
+    return filled(SchemaStatement, row, begin=begin, end=end, effects=tuple(row["effects"]))
 
 
 def _of_version(

@@ -176,18 +176,19 @@ class Books:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._answers: dict[str, dict[tuple[str, str], list[Any]]] = {}
-        """Source whose lock this ledger has → what it was asked since it last wrote."""
+        """Source whose lock this ledger has → statement and values → the answer."""
 
     def _kept(
         self, of: Callable[[Row], Value], name: str, /, *, source: str, **values: Any
     ) -> list[Value]:
         """Return what one statement answers, each row as a value. While this ledger has the
-        source's lock, it asks again only after it wrote: nobody else may change the answer.
+        source's lock, the statement runs again only after a write that may change its answer.
 
-        For what is written under a lease alone. A run that lost the lock without knowing it may
-        get an old answer, as if it had asked a moment before; what it writes then is refused.
+        Only for tables that are written under a lease. A run that lost the lock and does not know
+        it yet may get an old answer, as if it had asked a moment before; its next write is refused.
         """
-        # A write puts other answers there: what was asked meanwhile stays in these, for nobody.
+        # A write replaces the dict: an answer that was read before the write, and stored after it,
+        # is stored in the old dict and never returned again.
         answers = self._answers.get(source, {})
         question = (name, repr(values))
         if question not in answers:
@@ -209,8 +210,8 @@ class Books:
     @contextmanager
     def _step(self, lease: Lease, *, changes: Collection[str] | None = None) -> Iterator[Step]:
         """A transaction that keeps others from taking the source over until it ends;
-        `LeaseLost` where somebody has. `changes`: the statements whose kept answers it may change;
-        None for all."""
+        `LeaseLost` where somebody has. `changes`: the statements whose answers it may change, as
+        far as they are kept (`_kept`); None for all."""
         try:
             with self._session.step("fence", source=lease.source) as (step, rows):
                 self._require_newest(lease, rows)

@@ -41,6 +41,7 @@ from resources.postgres.rows import (
     Row,
     coordinates,
     files_of,
+    filled,
     of_coordinates,
     of_files,
     of_table,
@@ -82,53 +83,46 @@ class PostgresTables(Books):
     def open_orders(self, source: str) -> list[TableOrder]:
         return self._kept(_order, "open_orders", source=source)
 
-    def pause_table(
+    def order_table(
         self,
         lease: Lease,
         table: TableName,
+        kind: OrderKind,
         *,
         author: str,
         reason: str,
         remedy: Remedy | None = None,
-    ) -> TableOrder:
-        with self._step(lease) as step:
-            number = _give(step, lease, table, OrderKind.PAUSE, author, reason)
-            why, hint = paused(table, reason, author)
-            _stop(step, lease, table, Paused(why, hint, remedy, captures_end(step, lease.source)))
-            return _given(step, lease, number)
-
-    def reload_table(
-        self, lease: Lease, table: TableName, *, author: str, reason: str
-    ) -> TableOrder:
-        with self._step(lease) as step:
-            number = _give(step, lease, table, OrderKind.RELOAD, author, reason)
-            why, hint = reloading(table, reason, author)
-            _stop(step, lease, table, Reloaded(why, hint, captures_end(step, lease.source)))
-            return _given(step, lease, number)
-
-    def resume_table(
-        self, lease: Lease, table: TableName, *, author: str, reason: str
-    ) -> TableOrder:
-        with self._step(lease) as step:
-            number = _give(step, lease, table, OrderKind.RESUME, author, reason)
-            record(step, lease, [(table, Resumed())])
-            return _given(step, lease, number)
-
-    def release_table(
-        self,
-        lease: Lease,
-        table: TableName,
-        *,
-        author: str,
-        reason: str,
         schema: TableSchema | None = None,
         renames: Sequence[tuple[str, str]] = (),
     ) -> TableOrder:
         with self._step(lease) as step:
-            kind = OrderKind.RELEASE
-            number = _give(step, lease, table, kind, author, reason, schema, renames)
-            record(step, lease, [(table, Released())])
-            return _given(step, lease, number)
+            row = step.only(
+                "order_table",
+                source=lease.source,
+                token=lease.token,
+                **of_table(table),
+                kind=kind.value,
+                author=author,
+                reason=reason,
+                schema=None if schema is None else json.dumps(schema_to_json(schema)),
+                renames=json.dumps(list(renames)) if renames else None,
+            )
+            event: Paused | Reloaded | Resumed | Released
+            match kind:
+                case OrderKind.PAUSE:
+                    end = captures_end(step, lease.source)
+                    event = Paused(*paused(table, reason, author), remedy, end)
+                case OrderKind.RELOAD:
+                    end = captures_end(step, lease.source)
+                    event = Reloaded(*reloading(table, reason, author), end)
+                case OrderKind.RESUME:
+                    event = Resumed()
+                case OrderKind.RELEASE:
+                    event = Released()
+            record(step, lease, [(table, event)])
+            if isinstance(event, Paused | Reloaded):
+                count_behind(step, lease.source, table)
+            return _order(step.only("the_order", source=lease.source, order=row["id"]))
 
     # -- loads ---------------------------------------------------------------------------------
 
@@ -251,47 +245,12 @@ def carry_out(step: Step, source: str, batch: int, order: int) -> TableName:
     return table(rows[0])
 
 
-def _stop(step: Step, lease: Lease, table: TableName, event: Paused | Reloaded) -> None:
-    record(step, lease, [(table, event)])
-    count_behind(step, lease.source, table)
-
-
-def _give(
-    step: Step,
-    lease: Lease,
-    table: TableName,
-    kind: OrderKind,
-    author: str,
-    reason: str,
-    schema: TableSchema | None = None,
-    renames: Sequence[tuple[str, str]] = (),
-) -> int:
-    row = step.only(
-        "order_table",
-        source=lease.source,
-        token=lease.token,
-        **of_table(table),
-        kind=kind.value,
-        author=author,
-        reason=reason,
-        schema=None if schema is None else json.dumps(schema_to_json(schema)),
-        renames=json.dumps(list(renames)) if renames else None,
-    )
-    return int(row["id"])
-
-
-def _given(step: Step, lease: Lease, number: int) -> TableOrder:
-    return _order(step.only("the_order", source=lease.source, order=number))
-
-
 def _order(row: Row) -> TableOrder:
-    return TableOrder(
-        id=row["id"],
+    return filled(
+        TableOrder,
+        row,
         table=table(row),
         kind=OrderKind(row["kind"]),
-        author=row["author"],
-        reason=row["reason"],
-        ordered_at=row["ordered_at"],
         stopped=stopped(row),
         schema=None if row["schema"] is None else schema_from_json(row["schema"]),
         renames=tuple((old, new) for old, new in row["renames"] or ()),
@@ -323,16 +282,8 @@ def _load(row: Row, chunks: Sequence[Chunk]) -> Load:
         followed = FollowedFrom(
             row["followed_batch"], row["followed_sequence"], row["followed_version"]
         )
-    return Load(
-        row["id"],
-        table(row),
-        row["author"],
-        row["reason"],
-        row["ordered_at"],
-        reading,
-        followed,
-        tuple(chunks),
-    )
+    values = {"reading": reading, "followed": followed, "chunks": tuple(chunks)}
+    return filled(Load, row, table=table(row), **values)
 
 
 def _chunk(row: Row) -> Chunk:

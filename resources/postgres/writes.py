@@ -21,7 +21,7 @@ from pipeline.life.events import MirrorWritten
 from pipeline.revision import RevisedSegment, Revision
 from pipeline.table import TableName
 from resources.postgres.life_events import record
-from resources.postgres.rows import Row, files_of, of_files, of_table, table
+from resources.postgres.rows import Row, files_of, filled, of_files, of_table, table
 from resources.postgres.session import Books
 from resources.postgres.tables import count_behind
 
@@ -95,9 +95,6 @@ class PostgresWrites(Books):
         with self._step(lease) as step:
             step.run("give_up", source=lease.source, **of_table(table))
 
-    def settled(self, source: str, batch: int) -> list[SettledWrite]:
-        return [settled_write(row) for row in self._all("settled", source=source, batch=batch)]
-
     def intended(self, source: str, batch: int) -> list[Intent]:
         return [_intent(row) for row in self._all("intended", source=source, batch=batch)]
 
@@ -166,14 +163,9 @@ class PostgresWrites(Books):
         number: int = self._only("last_revision", source=source)["id"]
         return number
 
-    def settle_revision(self, lease: Lease, revision: Revision) -> None:
-        """Settling again changes nothing."""
-        self._end(lease, revision, "settled")
-
-    def give_up_revision(self, lease: Lease, revision: Revision) -> None:
-        self._end(lease, revision, "given up")
-
-    def _end(self, lease: Lease, revision: Revision, state: str) -> None:
+    def end_revision(self, lease: Lease, revision: Revision, *, settled: bool) -> None:
+        """Ending it again in the same way changes nothing."""
+        state = "settled" if settled else "given up"
         values = {"source": lease.source, "id": revision.id, "state": state}
         with self._step(lease) as step:
             if step.run("end_revision", **values) == 0:
@@ -195,25 +187,23 @@ class PostgresWrites(Books):
         )
         return {entry.table: entry for entry in entries}
 
-    def note_registration(self, lease: Lease, catalog: str, entry: Registered) -> None:
+    def note_registration(
+        self, lease: Lease, catalog: str, table: TableName, entry: Registered | None
+    ) -> None:
+        of = {"source": lease.source, "catalog": catalog, **of_table(table)}
         with self._step(lease, changes=()) as step:
+            if entry is None:
+                step.run("forget_registration", **of)
+                return
             step.run(
                 "note_registration",
-                source=lease.source,
-                catalog=catalog,
-                database=entry.table.database,
-                name=entry.table.name,
+                **of,
                 schema_name=entry.name.schema,
                 table_name=entry.name.table,
                 location=entry.location,
                 content=entry.content,
                 shows=entry.shows,
             )
-
-    def forget_registration(self, lease: Lease, catalog: str, table: TableName) -> None:
-        with self._step(lease, changes=()) as step:
-            named = {"database": table.database, "name": table.name}
-            step.run("forget_registration", source=lease.source, catalog=catalog, **named)
 
     def registered_up_to(self, source: str, catalog: str) -> int:
         rows = self._all("registered_up_to", source=source, catalog=catalog)
@@ -239,9 +229,11 @@ class PostgresWrites(Books):
 
     def note_looked(self, lease: Lease, looked: Mapping[str, int | None]) -> None:
         with self._step(lease, changes=("looked",)) as step:
-            for folder, version in looked.items():
-                name = "forget_looked" if version is None else "note_looked"
-                step.run(name, source=lease.source, folder=folder, delta_version=version)
+            gone = [folder for folder, version in looked.items() if version is None]
+            if gone:
+                step.run("forget_looked", source=lease.source, folders=gone)
+            rows = [(lease.source, *seen) for seen in looked.items() if seen[1] is not None]
+            step.insert("note_looked", rows)
 
     def number_above(self, lease: Lease, *, batch: int, txn_version: int) -> None:
         with self._step(lease) as step:
@@ -263,25 +255,15 @@ class PostgresWrites(Books):
 
 
 def _entry(row: Row) -> VersionSetEntry:
-    return VersionSetEntry(table(row), row["mirror"], row["delta_version"], row["table_id"])
+    return filled(VersionSetEntry, row, table=table(row))
 
 
 def _intent(row: Row) -> Intent:
-    return Intent(
-        id=row["id"],
-        table=table(row),
-        app_id=row["app_id"],
-        txn_version=row["txn_version"],
-        first_batch=row["first_batch"],
-        last_batch=row["last_batch"],
-        step=row["step"],
-    )
+    return filled(Intent, row, table=table(row))
 
 
 def settled_write(row: Row) -> SettledWrite:
-    return SettledWrite(
-        _intent(row), row["delta_version"], row["intended_at"], row["settled_at"], row["reason"]
-    )
+    return filled(SettledWrite, row, intent=_intent(row))
 
 
 def _newest(row: Row) -> NewestWrites:

@@ -47,12 +47,6 @@ update lockstep.writes set given_up_at = clock_timestamp()
 where source = %(source)s and database = %(database)s and name = %(name)s
   and settled_at is null and given_up_at is null
 
--- name: settled
-select * from lockstep.writes
-where source = %(source)s and settled_at is not null
-  and %(batch)s between first_batch and last_batch
-order by id
-
 -- name: intended
 select * from lockstep.writes
 where source = %(source)s and %(batch)s between first_batch and last_batch
@@ -278,12 +272,11 @@ select source, mirror, delta_version from lockstep.writes where source = %(sourc
 on conflict (source, folder) do update set delta_version = excluded.delta_version
 
 -- name: note_looked
-insert into lockstep.looked (source, folder, delta_version)
-values (%(source)s, %(folder)s, %(delta_version)s)
+insert into lockstep.looked (source, folder, delta_version) values %s
 on conflict (source, folder) do update set delta_version = excluded.delta_version
 
 -- name: forget_looked
-delete from lockstep.looked where source = %(source)s and folder = %(folder)s
+delete from lockstep.looked where source = %(source)s and folder = any(%(folders)s)
 
 -- name: number_above
 select setval(pg_get_serial_sequence('lockstep.batches', 'id'),

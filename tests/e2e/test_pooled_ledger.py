@@ -9,8 +9,7 @@ import pytest
 
 from demo.mysql_search import cache_folder
 from pipeline.errors import SetupIncomplete
-from resources.postgres.account import account_of, reachable
-from resources.postgres.embedded import programs
+from resources.postgres.embedded import account_of, programs, reachable
 from tests.e2e.project import Project
 from tests.e2e.warm import WarmProcess
 from tests.fix_mysql import MySqlStand

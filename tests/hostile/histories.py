@@ -19,7 +19,7 @@ from pipeline.ports.source import SourceServer
 from pipeline.replay.spans import Span
 from pipeline.runs.replaying.segments_found import changelog_of
 from pipeline.table import TableName
-from pipeline.table_state import TableCondition
+from pipeline.table_state import OrderKind, TableCondition
 from tests.fix_mysql import MySqlStand
 from tests.mysql.logged import head
 from tests.mysql.reading import server
@@ -264,7 +264,9 @@ def go_on(follower: Follower) -> bool:
             break
         with follower.leased() as lease:
             for table in quarantined:
-                follower.ledger.release_table(lease, table, author="somebody", reason="a trial")
+                follower.ledger.order_table(
+                    lease, table, OrderKind.RELEASE, author="somebody", reason="a trial"
+                )
     return signed
 
 

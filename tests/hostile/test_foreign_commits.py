@@ -21,7 +21,7 @@ from pipeline.foreign_commits import Ahead, Foreign, Passed, Unknown, foreign, j
 from pipeline.lake_commit import LakeCommit, LogAbove, stamp
 from pipeline.ports.changelog import Published
 from pipeline.ports.mirror_writes import MirrorWrite
-from pipeline.table_state import TableCondition, TableState
+from pipeline.table_state import OrderKind, TableCondition, TableState
 from resources.lake import delta_log
 from resources.lake.changelog import DeltaChangelog
 from resources.lake.claims import FileClaims
@@ -241,7 +241,9 @@ class Stand:
 
     def release(self) -> None:
         with self.follower.leased() as lease:
-            self.follower.ledger.release_table(lease, TABLE, author="us", reason="a trial")
+            self.follower.ledger.order_table(
+                lease, TABLE, OrderKind.RELEASE, author="us", reason="a trial"
+            )
 
     def require_same(self) -> None:
         version = self.mirrors.version("shop/shop/t")

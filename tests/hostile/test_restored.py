@@ -158,7 +158,7 @@ def test_a_replay_that_cannot_be_ended_is_taken_back(real: History) -> None:
     for at in range(2):
         misread(follower, at)
     with (
-        interrupted(follower, "settle_revision", cut_off),
+        interrupted(follower, "end_revision", cut_off),
         pytest.raises(KeyboardInterrupt),
     ):
         replayed(follower)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from itertools import count
 from pathlib import Path
 from random import Random
@@ -19,7 +20,7 @@ import pytest
 from pipeline.claim import BatchSpan, Claim
 from pipeline.errors import ForeignCommit, LockstepError, PositionPurged, SegmentsLost
 from pipeline.table import TableName
-from pipeline.table_state import TableCondition
+from pipeline.table_state import OrderKind, TableCondition
 from resources.lake.claims import FileClaims
 from tests.chance import seed_of
 from tests.fix_mysql import MySqlStand
@@ -213,11 +214,11 @@ def test_a_table_that_a_later_batch_caught_up_stood_still(mysql: MySqlStand, dat
     follower.run()
     table, ledger = TableName(database, "a"), follower.ledger
     with ledger.lock(SOURCE, "test", None) as lease:
-        ledger.pause_table(lease, table, author="somebody", reason="a trial")
+        ledger.order_table(lease, table, OrderKind.PAUSE, author="somebody", reason="a trial")
     mysql.execute(f"use {database}", "insert into a values (2)", "insert into b values (2)")
     follower.capture()
     with ledger.lock(SOURCE, "test", None) as lease:
-        ledger.resume_table(lease, table, author="somebody", reason="a trial")
+        ledger.order_table(lease, table, OrderKind.RESUME, author="somebody", reason="a trial")
     follower.capture()
     assert ledger.table_states(SOURCE)[table].condition is TableCondition.ACTIVE
     with ledger.lock(SOURCE, "test", None) as lease:
@@ -503,7 +504,8 @@ class Chaos:
 
     def reload(self) -> None:
         ledger = self.follower.ledger
-        order = self.random.choice((ledger.reload_table, ledger.order_load))
+        reload = partial(ledger.order_table, kind=OrderKind.RELOAD)
+        order = self.random.choice((reload, ledger.order_load))
         with ledger.lock(SOURCE, "test", None) as lease:
             for table in self._one():
                 order(lease, table, author="somebody", reason="a trial")
@@ -513,7 +515,9 @@ class Chaos:
         ledger = self.follower.ledger
         with ledger.lock(SOURCE, "test", None) as lease:
             for table in self._one():
-                ledger.pause_table(lease, table, author="somebody", reason="a trial")
+                ledger.order_table(
+                    lease, table, OrderKind.PAUSE, author="somebody", reason="a trial"
+                )
         self.writer.write()
         self.run()
 
@@ -531,9 +535,13 @@ class Chaos:
         with ledger.lock(SOURCE, "test", None) as lease:
             for table, state in ledger.table_states(SOURCE).items():
                 if state.condition is TableCondition.PAUSED:
-                    ledger.resume_table(lease, table, author="somebody", reason="a trial")
+                    ledger.order_table(
+                        lease, table, OrderKind.RESUME, author="somebody", reason="a trial"
+                    )
                 if state.condition is TableCondition.QUARANTINED:
-                    ledger.release_table(lease, table, author="somebody", reason="a trial")
+                    ledger.order_table(
+                        lease, table, OrderKind.RELEASE, author="somebody", reason="a trial"
+                    )
         self.run()
 
     def leave_out(self) -> None:
@@ -653,7 +661,9 @@ class Chaos:
             with ledger.lock(SOURCE, "test", None) as lease:
                 for table, state in ledger.table_states(SOURCE).items():
                     if state.condition is TableCondition.PAUSED:
-                        ledger.resume_table(lease, table, author="somebody", reason="a trial")
+                        ledger.order_table(
+                            lease, table, OrderKind.RESUME, author="somebody", reason="a trial"
+                        )
             go_on(self.follower)
         require_equal(self.follower, self.writer.mysql, self.writer.name)
 

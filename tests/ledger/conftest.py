@@ -13,8 +13,7 @@ import pytest
 from pipeline.decisions import Lease
 from pipeline.ports.consumers import Consumers
 from pipeline.ports.ledger import Ledger
-from resources.postgres.account import account_of, reachable
-from resources.postgres.embedded import programs
+from resources.postgres.embedded import account_of, programs, reachable
 from tests.ledger.consuming import NAME, acknowledged
 from tests.ledger.made import ORDERS, STOCK
 from tests.ledger.servers import (

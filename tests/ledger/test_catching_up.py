@@ -8,7 +8,7 @@ from pipeline.batch import Batch, BatchKind
 from pipeline.decisions import Lease
 from pipeline.ports.ledger import Ledger
 from pipeline.position import Position
-from pipeline.table_state import TableCondition
+from pipeline.table_state import OrderKind, TableCondition
 from tests.ledger.made import (
     CONTIGUOUS,
     ORDERS,
@@ -45,10 +45,10 @@ def test_the_chain_goes_on_behind_it(ledger: Ledger, lease: Lease) -> None:
     on, and what it read again belongs to the batch that read it first."""
     first = first_captured(ledger, lease, ORDERS, STOCK)
     merged(ledger, lease, ORDERS, first.id, first.id, 1)
-    ledger.pause_table(lease, ORDERS, author="ada", reason="")
+    ledger.order_table(lease, ORDERS, OrderKind.PAUSE, author="ada", reason="")
     second = next_captured(ledger, lease, STOCK)
     before = ledger.captured_cursor(lease.source)
-    order = ledger.resume_table(lease, ORDERS, author="ada", reason="")
+    order = ledger.order_table(lease, ORDERS, OrderKind.RESUME, author="ada", reason="")
     assert first.end is not None and before is not None
     batch = caught_up(ledger, lease, first.end, order.id)
     assert [one.catches_up for one in (first, second, batch)] == [False, False, True]
@@ -67,10 +67,10 @@ def test_the_chain_goes_on_behind_it(ledger: Ledger, lease: Lease) -> None:
 def test_given_up_it_leaves_the_order_open(ledger: Ledger, lease: Lease) -> None:
     """The table stands where it stood."""
     first = first_captured(ledger, lease, ORDERS, STOCK)
-    ledger.pause_table(lease, ORDERS, author="ada", reason="")
+    ledger.order_table(lease, ORDERS, OrderKind.PAUSE, author="ada", reason="")
     stopped = ledger.table_states(lease.source)[ORDERS].stopped
     next_captured(ledger, lease, STOCK)
-    order = ledger.resume_table(lease, ORDERS, author="ada", reason="")
+    order = ledger.order_table(lease, ORDERS, OrderKind.RESUME, author="ada", reason="")
     batch = caught_up(ledger, lease, first.start, order.id)
     ledger.abandon(lease, batch.id, "damaged")
     (again,) = ledger.open_orders(lease.source)

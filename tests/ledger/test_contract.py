@@ -13,7 +13,7 @@ from pipeline.errors import Remedy
 from pipeline.intent import VersionSetEntry
 from pipeline.ports.ledger import Ledger
 from pipeline.position import ServerLife, ServerLineage
-from pipeline.table_state import Quarantine, TableCondition
+from pipeline.table_state import OrderKind, Quarantine, TableCondition
 from tests.ledger.made import (
     DECISION,
     MOMENT,
@@ -70,7 +70,7 @@ def test_an_empty_ledger_answers_with_nothing(ledger: Ledger, source: str) -> No
     assert ledger.pending(source) == {}
     assert ledger.open_intents(source) == []
     assert ledger.open_prepared(source) == []
-    assert ledger.settled(source, 1) == []
+    assert ledger.writes_within(source, 1, 1) == []
     assert ledger.intended(source, 1) == []
     assert ledger.version_set(source, 0) == []
     assert ledger.segments(0) == []
@@ -172,7 +172,7 @@ def test_an_intent_is_open_until_it_is_settled(stand: Stand, source: str) -> Non
         stand.other.settle(lease, intent, 3, reason="rows were inserted only")
         stand.other.settle(lease, intent, 3)
         assert stand.other.open_intents(source) == []
-        (settled,) = stand.other.settled(source, batch.id)
+        (settled,) = stand.other.writes_within(source, batch.id, batch.id)
         assert settled.reason == "rows were inserted only"
         assert (settled.intent, settled.delta_version) == (intent, 3)
 
@@ -285,7 +285,7 @@ def test_an_open_write_is_settled_after_a_capture_quarantine_its_table(
     later = following(ledger, lease)
     ledger.record_capture(lease, later.id, replace(record(later), quarantined=(QUARANTINED,)))
     ledger.settle(lease, intent, 5)
-    assert [w.delta_version for w in ledger.settled(lease.source, batch.id)] == [5]
+    assert [w.delta_version for w in ledger.writes_within(lease.source, batch.id, batch.id)] == [5]
 
 
 def test_gtid_sets_may_be_long(ledger: Ledger, lease: Lease) -> None:
@@ -308,7 +308,7 @@ def test_what_a_table_is_owed_is_kept(ledger: Ledger, lease: Lease, remedy: Reme
     ledger.quarantine(lease, replace(quarantined, table=STOCK))
     owed = {ORDERS: remedy, STOCK: remedy}
     assert {t: one.remedy for t, one in ledger.table_states(lease.source).items()} == owed
-    order = ledger.release_table(lease, ORDERS, author="ann", reason="mended")
+    order = ledger.order_table(lease, ORDERS, OrderKind.RELEASE, author="ann", reason="mended")
     taken = following(ledger, lease)
     ledger.record_capture(lease, taken.id, replace(record(taken), orders_done=(order.id,)))
     assert ledger.table_states(lease.source)[ORDERS].remedy is None

@@ -16,9 +16,8 @@ import pytest
 from psycopg2.extensions import parse_dsn
 
 from pipeline.errors import ConfigurationError
-from resources.postgres import account, embedded
-from resources.postgres.account import account_of
-from resources.postgres.embedded import EmbeddedServer
+from resources.postgres import embedded
+from resources.postgres.embedded import EmbeddedServer, account_of
 from resources.postgres.ledger import open_ledger
 from tests.ledger.made import DECISION
 from tests.ledger.servers import is_gone, is_running, run
@@ -254,8 +253,8 @@ def test_no_folder_is_opened_for_the_account_of_the_server(
         programs = embedded.programs()
         shutil.copytree(programs.parent, above / "installed")
         monkeypatch.setattr(embedded, "programs", lambda: above / "installed" / "bin")
-        monkeypatch.setattr(account, "_COPIES", Path(tempfile.mkdtemp(prefix="lockstep-copies-")))
-        account._COPIES.chmod(0o755)
+        monkeypatch.setattr(embedded, "_COPIES", Path(tempfile.mkdtemp(prefix="lockstep-copies-")))
+        embedded._COPIES.chmod(0o755)
     folders = [above, project, *above.parents]
     modes = [folder.stat().st_mode for folder in folders]
     with open_ledger("embedded", project) as ledger:
@@ -263,4 +262,4 @@ def test_no_folder_is_opened_for_the_account_of_the_server(
         assert Path(f"/proc/{postmaster(project)}").stat().st_uid != 0
     assert [folder.stat().st_mode for folder in folders] == modes
     if installed == "for root alone":
-        shutil.rmtree(account._COPIES)
+        shutil.rmtree(embedded._COPIES)

@@ -62,7 +62,7 @@ def captured(ledger: Ledger, lease: Lease, *events: TableEventKind) -> Batch:
 
 
 def test_events_and_snapshots_are_given_back_whole(ledger: Ledger, lease: Lease) -> None:
-    """Each table's events in order, snapshots with their files, tables by name."""
+    """Events in the order of the log, snapshots with their files, by name."""
     first_captured(ledger, lease, ORDERS, STOCK)
     batch = following(ledger, lease)
     reread = replace(event(batch, TableEventKind.REREAD, 4), reason="partitions were exchanged")
@@ -84,7 +84,7 @@ def test_events_and_snapshots_are_given_back_whole(ledger: Ledger, lease: Lease)
         snapshots=parts,
     )
     ledger.record_capture(lease, batch.id, made)
-    assert ledger.table_events(lease.source, batch.id) == [*events[1:], events[0]]
+    assert ledger.table_events(lease.source, batch.id) == [events[1], events[0], *events[2:]]
     assert ledger.snapshots(lease.source, batch.id) == [*reversed(parts)]
     assert ledger.table_events("another source", batch.id) == []
     assert ledger.snapshots("another source", batch.id) == []

@@ -12,6 +12,7 @@ from pipeline.errors import ConsumerRefused, LedgerRefused
 from pipeline.ports.consumers import Consumers
 from pipeline.ports.ledger import Ledger
 from pipeline.segment import SegmentFile, SourcePart, SourceTable
+from pipeline.upkeep.changes import ForgottenStep
 from tests.ledger.consuming import ALL, NAME, given
 from tests.ledger.made import ORDERS, begun, following, merged, record
 
@@ -65,24 +66,24 @@ def test_changes_go_once_nobody_needs_them(
         with pytest.raises(LedgerRefused, match="forgotten_goes_on"):
             ledger.forget(lease, again)
     for _ in range(2):
-        ledger.note_unlisted(lease, batches[1])
+        ledger.note_forgotten(lease, ForgottenStep.UNLISTED, batches[1])
     ledger.forget(lease, batches[3])
     with pytest.raises(LedgerRefused, match="forgotten_unneeded"):
-        ledger.note_unlisted(lease, batches[3])
+        ledger.note_forgotten(lease, ForgottenStep.UNLISTED, batches[3])
         ledger.forget(lease, batches[4])
     assert [(one.above, one.through) for one in ledger.unfinished_notes(source)] == [
         (0, batches[1]),
         (batches[1], batches[3]),
     ]
     for _ in range(2):
-        ledger.note_deleted(lease, batches[1])
+        ledger.note_forgotten(lease, ForgottenStep.DELETED, batches[1])
     with pytest.raises(LedgerRefused, match="pruned_deleted"):
         ledger.prune(lease, batches[1], batches[3], batches[3])
     later_rows = {one: ledger.segments(one) for one in batches[2:]}
     newest = ledger.newest_writes(source, f"lockstep/{source}/shop.orders/mirror/1").settled
     assert ledger.prune(lease, 0, batches[1], batches[1]) > 0
     ledger.prune(lease, 0, batches[1], batches[1])
-    ledger.note_pruned(lease, batches[1])
+    ledger.note_forgotten(lease, ForgottenStep.PRUNED, batches[1])
     assert ledger.newest_writes(source, f"lockstep/{source}/shop.orders/mirror/1").settled == newest
     assert {one: ledger.segments(one) for one in batches[2:]} == later_rows
     assert ledger.segments(batches[0]) == []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pipeline.decisions import Lease
 from pipeline.ports.ledger import Ledger
-from pipeline.table_state import Quarantine, TableCondition
+from pipeline.table_state import OrderKind, Quarantine, TableCondition
 from tests.ledger.made import (
     ORDERS,
     STOCK,
@@ -37,7 +37,7 @@ def test_a_table_quarantined_at_its_merge_leaves_no_intent(ledger: Ledger, lease
     ledger.quarantine(lease, REFUSED)
     again = carried_out(ledger, lease, release(ledger, lease).id)
     last = merged(ledger, lease, ORDERS, first.id, again.id, 1)
-    assert [one.intent for one in ledger.settled(lease.source, first.id)] == [last]
+    assert [one.intent for one in ledger.writes_within(lease.source, first.id, first.id)] == [last]
     assert list(ledger.pending(lease.source)) == [STOCK]
 
 
@@ -45,7 +45,7 @@ def test_a_capture_gives_no_write_up(ledger: Ledger, lease: Lease) -> None:
     """It may be in the lake, for all that a capture knows."""
     first = first_captured(ledger, lease, ORDERS)
     intent = intended(ledger, lease, ORDERS, first.id, first.id)
-    order = ledger.pause_table(lease, ORDERS, author="ada", reason="a migration")
+    order = ledger.order_table(lease, ORDERS, OrderKind.PAUSE, author="ada", reason="a migration")
     assert order.table == ORDERS
     assert ledger.open_intents(lease.source) == [intent]
 
@@ -55,7 +55,9 @@ def test_a_write_is_settled_before_it_is_given_up_or_never(ledger: Ledger, lease
     first = first_captured(ledger, lease, ORDERS)
     intent = merged(ledger, lease, ORDERS, first.id, first.id, 1)
     ledger.quarantine(lease, REFUSED)
-    assert [one.intent for one in ledger.settled(lease.source, first.id)] == [intent]
+    assert [one.intent for one in ledger.writes_within(lease.source, first.id, first.id)] == [
+        intent
+    ]
 
 
 def test_batches_by_their_ids(ledger: Ledger, lease: Lease) -> None:

@@ -14,7 +14,7 @@ from pipeline.life.step import replayed
 from pipeline.ports.ledger import Ledger
 from pipeline.position import Coordinates
 from pipeline.table import TableName
-from pipeline.table_state import Quarantine, TableCondition, TableState
+from pipeline.table_state import OrderKind, Quarantine, TableCondition, TableState
 from resources.postgres.ledger import open_ledger
 from resources.postgres.life_events import event_of
 from tests.ledger.made import (
@@ -39,8 +39,10 @@ def _lived(ledger: Ledger, lease: Lease) -> dict[int, Coordinates]:
         merged(ledger, lease, table, first.id, first.id, number)
     ledger.mark_merged(lease)
     ledger.acknowledge(lease, first.id)
-    ledger.pause_table(lease, ORDERS, author="ada", reason="a repair")
-    order = ledger.resume_table(lease, ORDERS, author="ada", reason="it is repaired")
+    ledger.order_table(lease, ORDERS, OrderKind.PAUSE, author="ada", reason="a repair")
+    order = ledger.order_table(
+        lease, ORDERS, OrderKind.RESUME, author="ada", reason="it is repaired"
+    )
     batch = following(ledger, lease)
     made = replace(record(batch, ORDERS), orders_done=(order.id,), tables=(_dropped(STOCK),))
     ledger.record_capture(lease, batch.id, made)
@@ -49,7 +51,7 @@ def _lived(ledger: Ledger, lease: Lease) -> dict[int, Coordinates]:
     made = replace(record(batch), tables=(_dropped(ORDERS), state(STOCK)), quarantined=(aside,))
     ledger.record_capture(lease, batch.id, made)
     ledger.abandon(lease, batch.id, "damaged")
-    ledger.pause_table(lease, ORDERS, author="ada", reason="another repair")
+    ledger.order_table(lease, ORDERS, OrderKind.PAUSE, author="ada", reason="another repair")
     return {batch.id: batch.start.at}
 
 

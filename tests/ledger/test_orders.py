@@ -48,15 +48,17 @@ def orders(ledger: Ledger, lease: Lease) -> TableState:
 
 
 def pause(ledger: Ledger, lease: Lease, table: TableName = ORDERS) -> TableOrder:
-    return ledger.pause_table(lease, table, author="ada", reason="a migration")
+    return ledger.order_table(lease, table, OrderKind.PAUSE, author="ada", reason="a migration")
 
 
 def resume(ledger: Ledger, lease: Lease, table: TableName = ORDERS) -> TableOrder:
-    return ledger.resume_table(lease, table, author="ada", reason="")
+    return ledger.order_table(lease, table, OrderKind.RESUME, author="ada", reason="")
 
 
 def release(ledger: Ledger, lease: Lease, table: TableName = ORDERS) -> TableOrder:
-    return ledger.release_table(lease, table, author="ada", reason="it is clear now")
+    return ledger.order_table(
+        lease, table, OrderKind.RELEASE, author="ada", reason="it is clear now"
+    )
 
 
 def carried_out(ledger: Ledger, lease: Lease, *done: int, quarantined: bool = False) -> Batch:
@@ -195,13 +197,21 @@ def test_a_release_may_bring_a_structure(ledger: Ledger, lease: Lease) -> None:
     assert ledger.open_orders(lease.source) == [older]
     given = schema(ORDERS, "note")
     renames = (("remark", "note"),)
-    newer = ledger.release_table(
-        lease, ORDERS, author="ada", reason="by hand", schema=given, renames=renames
+    newer = ledger.order_table(
+        lease,
+        ORDERS,
+        OrderKind.RELEASE,
+        author="ada",
+        reason="by hand",
+        schema=given,
+        renames=renames,
     )
     assert (newer.schema, newer.renames) == (given, renames)
     assert ledger.open_orders(lease.source) == [newer]
     with refused(ledger, lease, "table_orders_renames_released"):
-        ledger.release_table(lease, ORDERS, author="ada", reason="", renames=renames)
+        ledger.order_table(
+            lease, ORDERS, OrderKind.RELEASE, author="ada", reason="", renames=renames
+        )
     following(ledger, lease)
     with refused(ledger, lease, "table_orders_newest_counts"):
         carry_out(ledger, lease, older)
@@ -305,7 +315,7 @@ def test_orders_that_do_not_fit(ledger: Ledger, lease: Lease) -> None:
     with refused(ledger, lease, "table_orders_table"):
         pause(ledger, lease, STOCK)
     with refused(ledger, lease, "table_orders_authored"):
-        ledger.pause_table(lease, ORDERS, author=" ", reason="")
+        ledger.order_table(lease, ORDERS, OrderKind.PAUSE, author=" ", reason="")
     pause(ledger, lease)
     with refused(ledger, lease, "table_orders_release_quarantined"):
         release(ledger, lease)
@@ -340,7 +350,9 @@ def test_a_pause_of_what_has_stopped(ledger: Ledger, lease: Lease, state_: str) 
         told = replace(state(ORDERS), condition=TableCondition.DROPPED)
         ledger.record_capture(lease, second.id, replace(record(second), tables=(told,)))
     before = orders(ledger, lease)
-    given = ledger.pause_table(lease, ORDERS, author="ann", reason="x", remedy=Remedy.RESNAPSHOT)
+    given = ledger.order_table(
+        lease, ORDERS, OrderKind.PAUSE, author="ann", reason="x", remedy=Remedy.RESNAPSHOT
+    )
     assert given.stopped == before.stopped
     paused = orders(ledger, lease)
     assert paused.condition is TableCondition.PAUSED
@@ -364,7 +376,7 @@ def test_a_reload(ledger: Ledger, lease: Lease, state_: str) -> None:
     elif state_ == "quarantined":
         ledger.quarantine(lease, QUARANTINED)
     before = orders(ledger, lease)
-    order = ledger.reload_table(lease, ORDERS, author="ann", reason="lost")
+    order = ledger.order_table(lease, ORDERS, OrderKind.RELOAD, author="ann", reason="lost")
     assert [one.kind for one in ledger.open_orders(lease.source)] == [OrderKind.RELOAD]
     stopped = orders(ledger, lease)
     if state_ == "active":

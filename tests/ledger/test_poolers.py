@@ -18,7 +18,7 @@ from psycopg2.extensions import make_dsn
 from demo.mysql_search import cache_folder
 from pipeline.decisions import Lease
 from pipeline.errors import ConfigurationError, LeaseLost, SetupIncomplete
-from resources.postgres import heartbeat
+from resources.postgres import leases
 from resources.postgres.connection import LedgerAddress, connect
 from resources.postgres.ledger import open_ledger
 from tests.ledger.made import DECISION
@@ -119,7 +119,7 @@ def test_a_read_only_ledger_is_refused_before_a_run(tcp_dsn: str) -> None:
 
 @pytest.fixture
 def quick_beats(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(heartbeat, "BEAT_SECONDS", 0.01)
+    monkeypatch.setattr(leases, "BEAT_SECONDS", 0.01)
 
 
 def test_a_lock_that_is_lost_ends_what_it_was_for(

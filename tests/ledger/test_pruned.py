@@ -26,7 +26,7 @@ from pipeline.segment import SegmentFile, SourcePart, SourceTable
 from pipeline.table import TableName
 from pipeline.table_state import Quarantine
 from pipeline.tables import TablePatterns
-from pipeline.upkeep.changes import Pruned
+from pipeline.upkeep.changes import ForgottenStep, Pruned
 from tests.ledger.made import (
     DECISION,
     GAP,
@@ -181,10 +181,10 @@ class Past:
         through = self.random.choice(known)
         with self.ledger.lock(self.source, "upkeep", None) as lease:
             self.ledger.forget(lease, through)
-            self.ledger.note_unlisted(lease, through)
+            self.ledger.note_forgotten(lease, ForgottenStep.UNLISTED, through)
             with pytest.raises(LedgerRefused, match="pruned_deleted"):
                 self.ledger.prune_batches(lease, 0, through, 1)
-            self.ledger.note_deleted(lease, through)
+            self.ledger.note_forgotten(lease, ForgottenStep.DELETED, through)
         return through
 
     def prune(self, through: int, calls: int) -> int:
@@ -204,7 +204,7 @@ class Past:
                 step = partial(kind, above=done.reached, through=through, most=most)
                 done = self.locked(step)
                 yield done.rows if kind == ledger.prune_batches else 0
-        self.locked(partial(ledger.note_pruned, through=through))
+        self.locked(partial(ledger.note_forgotten, done=ForgottenStep.PRUNED, through=through))
 
     def locked(self, step: Callable[[Lease], Any]) -> Any:
         with self.ledger.lock(self.source, "upkeep", None) as lease:

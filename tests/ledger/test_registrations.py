@@ -16,13 +16,13 @@ MADE = replace(BEGUN, content="0123456789abcdef", shows=3)
 
 def test_an_entry_is_known_from_before_it_is_made(ledger: Ledger, lease: Lease) -> None:
     """As it was told last, of each catalog by itself, until it is forgotten."""
-    ledger.note_registration(lease, HERE, BEGUN)
+    ledger.note_registration(lease, HERE, BEGUN.table, BEGUN)
     assert ledger.registrations(lease.source, HERE) == {BEGUN.table: BEGUN}
-    ledger.note_registration(lease, HERE, MADE)
-    ledger.note_registration(lease, ELSEWHERE, BEGUN)
+    ledger.note_registration(lease, HERE, MADE.table, MADE)
+    ledger.note_registration(lease, ELSEWHERE, BEGUN.table, BEGUN)
     assert ledger.registrations(lease.source, HERE) == {MADE.table: MADE}
     for _ in range(2):
-        ledger.forget_registration(lease, HERE, MADE.table)
+        ledger.note_registration(lease, HERE, MADE.table, None)
     assert ledger.registrations(lease.source, HERE) == {}
     assert ledger.registrations(lease.source, ELSEWHERE) == {BEGUN.table: BEGUN}
 

@@ -40,17 +40,17 @@ def test_files_are_those_of_the_newest_settled_revision(
     assert (ledger.segments(first), counts()) == (before, {})
     with pytest.raises(LedgerRefused):
         revision(ledger, lease, first)
-    ledger.give_up_revision(lease, opened)
+    ledger.end_revision(lease, opened, settled=False)
     with refused(ledger, lease, "revisions_end_once"):
-        ledger.settle_revision(lease, opened)
+        ledger.end_revision(lease, opened, settled=True)
     assert (ledger.segments(first), ledger.open_revision(source)) == (before, None)
     done = revision(ledger, lease, first)
     for _ in range(2):
-        ledger.settle_revision(lease, done)
+        ledger.end_revision(lease, done, settled=True)
     [other, *rest] = ledger.segments(first)
     assert other == replace(before[0], files=done.segments[0].files)
     assert (rest, counts()) == (before[1:], {first: 1})
-    ledger.settle_revision(lease, revision(ledger, lease, first))
+    ledger.end_revision(lease, revision(ledger, lease, first), settled=True)
     assert counts() == {first: 2}
 
 
@@ -64,7 +64,7 @@ def test_what_is_norevision(ledger: Ledger, lease: Lease) -> None:
     with refused(ledger, lease, "revised_files_segment"):
         ledger.begin_revision(lease, [other])
     with refused(ledger, lease, "revisions_known"):
-        ledger.settle_revision(lease, Revision(0, ()))
+        ledger.end_revision(lease, Revision(0, ()), settled=True)
 
 
 def test_writes_of_replays(ledger: Ledger, lease: Lease, batches: list[int]) -> None:

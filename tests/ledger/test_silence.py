@@ -15,7 +15,7 @@ import pytest
 
 from pipeline.decisions import Lease
 from pipeline.errors import LeaseLost, SourceBusy
-from resources.postgres import heartbeat, leases
+from resources.postgres import leases
 from resources.postgres.ledger import PostgresLedger, open_ledger
 from tests.ledger.made import DECISION
 from tests.ledger.servers import EACH_POSTGRES, run
@@ -44,7 +44,7 @@ def test_a_holder_gives_signs_of_life(
     postgres: PostgresLedger, dsn: str, source: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without a step of its own; whoever gives them is not taken over."""
-    monkeypatch.setattr(heartbeat, "BEAT_SECONDS", 0.01)
+    monkeypatch.setattr(leases, "BEAT_SECONDS", 0.01)
     with postgres.lock(source, "the holder", None):
         first = postgres.lease(source)
         assert first is not None
@@ -93,12 +93,12 @@ HOLDER = """
 import sys
 from dataclasses import replace
 from pathlib import Path
-from resources.postgres import connection, heartbeat
+from resources.postgres import connection, leases
 from resources.postgres.ledger import open_ledger
 from resources.postgres.session import Step
 from tests.ledger.made import DECISION
 
-heartbeat.BEAT_SECONDS = 0.02
+leases.BEAT_SECONDS = 0.02
 connection._SETTINGS["idle_in_transaction_session_timeout"] = "100ms"
 dsn, source, inside = sys.argv[1:]
 

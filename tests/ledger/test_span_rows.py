@@ -48,13 +48,13 @@ def test_a_span_has_what_its_batches_have(ledger: Ledger, lease: Lease) -> None:
         (second.id, ORDERS, RowCounts(1, 2, 3), 10, 3000, 0),
         (second.id, STOCK, RowCounts(), 0, 4000, 40),
     ]
-    assert ledger.events_within(source, first.id, first.id) == []
-    assert ledger.events_within(source, first.id, lost.id) == [truncated, reread]
+    assert ledger.table_events(source, first.id, first.id) == []
+    assert ledger.table_events(source, first.id, lost.id) == [truncated, reread]
     merged(ledger, lease, ORDERS, first.id, second.id, 5)
     merged(ledger, lease, STOCK, first.id, first.id, 6)
     for batch, versions in ((first.id, [5, 6]), (second.id, [5]), (lost.id, [])):
         writes = ledger.writes_within(source, batch, batch)
         assert [write.delta_version for write in writes] == versions
-        assert writes == ledger.settled(source, batch)
+        assert writes == ledger.writes_within(source, batch, batch)
         assert all(write.intended_at <= write.settled_at for write in writes)
     assert ledger.rows_within(source, second.id + 1, lost.id) == []

@@ -71,7 +71,9 @@ class Made:
         if tables and chance() < 0.3:
             self.revised[batch.id] = self.random.randrange(1, 3)
             for _ in range(self.revised[batch.id]):
-                ledger.settle_revision(self.lease, revision(ledger, self.lease, batch.id))
+                ledger.end_revision(
+                    self.lease, revision(ledger, self.lease, batch.id), settled=True
+                )
 
     def told(self, batch: Batch, tables: list[TableName]) -> CaptureRecord:
         chance = self.random.random
@@ -119,7 +121,7 @@ def test_all_at_once_is_each_by_itself(ledger: Ledger, lease: Lease, seed: int) 
     for first, last in ((live[at].id, live[at + 9].id) for at in range(0, len(live) - 9, 7)):
         inside = [one for one in live if first <= one.id <= last]
         touched = {one.id: _touched(ledger, one) for one in inside}
-        assert ledger.tables_within(source, first, last) == frozenset().union(*touched.values())
+        assert ledger.touched(source, first, last).keys() == set().union(*touched.values())
         assert ledger.learnt_within(source, first, last) == {
             one.id for one in inside if one.id in made.learnt
         }
@@ -134,7 +136,7 @@ def test_all_at_once_is_each_by_itself(ledger: Ledger, lease: Lease, seed: int) 
             assert ledger.contents(source, table, first, last) == [
                 _content(ledger, one, table) for one in inside if table in touched[one.id]
             ]
-    firsts = ledger.first_batches(source)
+    firsts = ledger.touched(source, 1, live[-1].id)
     captured = [one for one in live if one.state is not BatchState.CAPTURING]
     assert firsts == {
         table: next(one.id for one in captured if table in _touched(ledger, one))

@@ -15,7 +15,7 @@ def test_a_client_is_known_until_it_is_forgotten(ledger: Ledger, lease: Lease) -
     for client in (OTHER, ONE, ONE):
         ledger.note_spark_client(lease, client)
     assert ledger.spark_clients(lease.source) == [ONE, OTHER]
-    ledger.forget_spark_client(lease, ONE)
-    ledger.forget_spark_client(lease, ONE)
+    ledger.note_spark_client(lease, ONE, gone=True)
+    ledger.note_spark_client(lease, ONE, gone=True)
     assert ledger.spark_clients(lease.source) == [OTHER]
     assert ledger.spark_clients(f"not {lease.source}") == []

@@ -12,6 +12,7 @@ from pipeline.intent import Missing, MissingTable, VersionSetEntry
 from pipeline.ports.ledger import Ledger
 from pipeline.table import TableName
 from pipeline.table_state import (
+    OrderKind,
     Quarantine,
     TableCondition,
     TableEvent,
@@ -126,7 +127,7 @@ def test_a_table_quarantined_is_missing_until_it_is_back(ledger: Ledger, lease: 
     assert ledger.missing_versions(lease.source, first.id) == [
         MissingTable(STOCK, Missing.QUARANTINED)
     ]
-    order = ledger.release_table(lease, STOCK, author="ada", reason="mended")
+    order = ledger.order_table(lease, STOCK, OrderKind.RELEASE, author="ada", reason="mended")
     second = following(ledger, lease)
     ledger.record_capture(lease, second.id, replace(record(second, STOCK), orders_done=(order.id,)))
     settled(ledger, lease, STOCK, first.id, second.id, 1, "b")
@@ -144,7 +145,7 @@ def test_what_came_back_later_is_not_in_an_earlier_set(ledger: Ledger, lease: Le
     acknowledged(ledger, lease, first.id)
     ledger.quarantine(lease, QUARANTINED)
     second = next_captured(ledger, lease, ORDERS)
-    order = ledger.release_table(lease, STOCK, author="ada", reason="mended")
+    order = ledger.order_table(lease, STOCK, OrderKind.RELEASE, author="ada", reason="mended")
     third = following(ledger, lease)
     ledger.record_capture(lease, third.id, replace(record(third, STOCK), orders_done=(order.id,)))
     settled(ledger, lease, ORDERS, second.id, second.id, 2, "a")
@@ -164,15 +165,15 @@ def test_a_table_stays_in_the_set_of_a_batch_that_only_catches_up_others(
     settled(ledger, lease, ORDERS, first.id, first.id, 1, "a")
     settled(ledger, lease, STOCK, first.id, first.id, 1, "b")
     acknowledged(ledger, lease, first.id)
-    ledger.pause_table(lease, ORDERS, author="ada", reason="")
+    ledger.order_table(lease, ORDERS, OrderKind.PAUSE, author="ada", reason="")
     second = next_captured(ledger, lease, STOCK)
     settled(ledger, lease, STOCK, second.id, second.id, 2, "b")
     acknowledged(ledger, lease, second.id)
-    ledger.pause_table(lease, STOCK, author="ada", reason="")
-    order = ledger.resume_table(lease, ORDERS, author="ada", reason="")
+    ledger.order_table(lease, STOCK, OrderKind.PAUSE, author="ada", reason="")
+    order = ledger.order_table(lease, ORDERS, OrderKind.RESUME, author="ada", reason="")
     assert first.end is not None
     third = caught_up(ledger, lease, first.end, order.id)
-    order = ledger.resume_table(lease, STOCK, author="ada", reason="")
+    order = ledger.order_table(lease, STOCK, OrderKind.RESUME, author="ada", reason="")
     fourth = following(ledger, lease)
     back = (order.id,) if resumed else ()
     ledger.record_capture(lease, fourth.id, replace(record(fourth), orders_done=back))

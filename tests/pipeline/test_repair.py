@@ -18,7 +18,7 @@ from pipeline.runs.context import Unwatched, Workplace
 from pipeline.runs.repair import repair
 from pipeline.segment import SegmentFile, SourcePart, SourceTable
 from pipeline.source_plan import SourcePlan
-from pipeline.table_state import TableCondition
+from pipeline.table_state import OrderKind, TableCondition
 from pipeline.tables import TablePatterns
 from resources.mysql.connection import ConnectionSettings
 from resources.mysql.server import MySqlServer
@@ -200,7 +200,7 @@ def test_a_paused_table_that_loses_segments_stays_paused(stand: Stand) -> None:
     """Nothing is said that is not so: the write that needs them quarantines it."""
     batch = stand.captured()
     merged(stand.ledger, stand.lease, STOCK, batch.id, batch.id, 1)
-    stand.ledger.pause_table(stand.lease, ORDERS, author="ada", reason="")
+    stand.ledger.order_table(stand.lease, ORDERS, OrderKind.PAUSE, author="ada", reason="")
     assert stand.ledger.table_states("shop")[ORDERS].condition is TableCondition.PAUSED
     stand.damage(batch)
     assert repair(stand.work, stand.lease) == ()

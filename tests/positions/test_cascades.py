@@ -20,7 +20,7 @@ from pipeline.ports.source import CurrentSchemas, SourceServer
 from pipeline.snapshot.pace import Pace
 from pipeline.source_plan import SnapshotPlan
 from pipeline.table import TableName
-from pipeline.table_state import Quarantine
+from pipeline.table_state import OrderKind, Quarantine
 from tests.fix_mysql import MySqlStand, killed_at_last
 from tests.mysql.logged import head
 from tests.mysql.reading import server
@@ -237,7 +237,7 @@ def test_a_parent_that_was_altered_without_the_log(open_shop: Opens, nameless: M
     assert shop.captured() == [1, 2, 3]
     ledger, table = shop.follower.ledger, TableName(shop.name, "beside")
     with ledger.lock(SOURCE, "test", None) as lease:
-        ledger.release_table(lease, table, author="ada", reason="read again")
+        ledger.order_table(lease, table, OrderKind.RELEASE, author="ada", reason="read again")
     shop.follower.run()
     shop.put("update pair set b = 101", "insert into beside values (8, 1, 11)")
     assert shop.quarantined() == {}
@@ -300,7 +300,9 @@ def test_chunks_that_were_read_before_count_no_more(open_shop: Opens, unlogged: 
     shop.put("delete from middle where id = 1", "insert into kept values (5, 2, 'b')")
     assert list(shop.quarantined()) == ["kept"]
     with ledger.lock(SOURCE, "test", None) as lease:
-        ledger.release_table(lease, table, author="ada", reason="it lost what it had to lose")
+        ledger.order_table(
+            lease, table, OrderKind.RELEASE, author="ada", reason="it lost what it had to lose"
+        )
     shop.follower.snapshot = SnapshotPlan()
     shop.follower.run()
     assert shop.quarantined() == {}
@@ -314,7 +316,9 @@ def test_released_it_is_read_and_goes_on(open_shop: Opens, native: MySqlStand) -
     assert list(shop.quarantined()) == ["kept"]
     ledger, table = shop.follower.ledger, TableName(shop.name, "kept")
     with ledger.lock(SOURCE, "test", None) as lease:
-        ledger.release_table(lease, table, author="ada", reason="it lost what it had to lose")
+        ledger.order_table(
+            lease, table, OrderKind.RELEASE, author="ada", reason="it lost what it had to lose"
+        )
     shop.put("insert into kept values (5, 2, 'b')")
     shop.follower.run()
     assert shop.quarantined() == {}

@@ -15,7 +15,7 @@ from pipeline.runs.acknowledge import acknowledge
 from pipeline.runs.capture import capture
 from pipeline.runs.merge import merge
 from pipeline.table import TableName
-from pipeline.table_state import TableCondition, TableState
+from pipeline.table_state import OrderKind, TableCondition, TableState
 from tests.fix_mysql import MySqlStand
 from tests.mysql.logged import head
 from tests.mysql.reading import server
@@ -218,7 +218,9 @@ def test_a_table_without_a_mirror_may_be_dropped(shop: Shop) -> None:
     assert [one.table for one in shop.follower.run().quarantined] == [odd]
     shop.put("drop table odd")
     with shop.follower.ledger.lock(SOURCE, "test", None) as lease:
-        shop.follower.ledger.release_table(lease, odd, author="ada", reason="it is gone")
+        shop.follower.ledger.order_table(
+            lease, odd, OrderKind.RELEASE, author="ada", reason="it is gone"
+        )
     shop.follower.run()
     shop.follower.run()
     state = shop.follower.ledger.table_states(SOURCE)[odd]

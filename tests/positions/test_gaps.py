@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pipeline.gaps import Gap
 from pipeline.table import TableName
-from pipeline.table_state import TableEventKind
+from pipeline.table_state import OrderKind, TableEventKind
 from tests.positions.follower import SOURCE, Follower
 from tests.positions.servers import Pair, head, purge
 from tests.positions.shop import follow, open_shop, put, require_same
@@ -26,7 +26,7 @@ def test_a_gap_names_tables_that_only_the_server_knows_and_closes_with_the_last(
     follower = follow(pair.a)
     follower.run()
     with follower.ledger.lock(SOURCE, "test", None) as lease:
-        follower.ledger.pause_table(lease, T, author="ann", reason="a while")
+        follower.ledger.order_table(lease, T, OrderKind.PAUSE, author="ann", reason="a while")
     pair.a.execute(
         "create table shop.u (id int primary key, v int)",
         "create table shop.v like shop.u",
@@ -42,7 +42,7 @@ def test_a_gap_names_tables_that_only_the_server_knows_and_closes_with_the_last(
     assert _gap(follower).tables == ("shop.t", "shop.u", "shop.v")
     assert _gap(follower).open_tables == _gap(follower).tables
     with follower.ledger.lock(SOURCE, "test", None) as lease:
-        follower.ledger.resume_table(lease, T, author="ann", reason="")
+        follower.ledger.order_table(lease, T, OrderKind.RESUME, author="ann", reason="")
     follower.capture()
     assert _gap(follower).closed == {}, "not before it is acknowledged"
     follower.run()

@@ -3,7 +3,7 @@ table comes back whatever the others do."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import product
@@ -19,7 +19,7 @@ from pipeline.runs.acknowledge import acknowledge
 from pipeline.runs.capture import capture
 from pipeline.runs.merge import merge
 from pipeline.table import TableName
-from pipeline.table_state import TableCondition, TableState
+from pipeline.table_state import OrderKind, TableCondition, TableState
 from tests.fix_mysql import MySqlStand
 from tests.positions.follower import SOURCE
 from tests.positions.interrupted import Crash, drawn, mortal, noted
@@ -74,12 +74,13 @@ class Stage:
     def table(self, name: str) -> TableName:
         return TableName(self.shop.name, name)
 
-    def order(self, order: Callable[..., object], name: str) -> None:
-        with self.shop.follower.ledger.lock(SOURCE, "test", None) as lease:
-            order(lease, self.table(name), author="ada", reason="it is mended")
+    def order(self, kind: OrderKind, name: str) -> None:
+        ledger, table = self.shop.follower.ledger, self.table(name)
+        with ledger.lock(SOURCE, "test", None) as lease:
+            ledger.order_table(lease, table, kind, author="ada", reason="it is mended")
 
     def release(self, name: str) -> None:
-        self.order(self.shop.follower.ledger.release_table, name)
+        self.order(OrderKind.RELEASE, name)
 
     def require_settled(self) -> None:
         """Both tables go on, nothing waits, and the mirrors are the tables."""
@@ -220,12 +221,12 @@ def test_a_run_that_died_and_a_table_that_is_paused(
     with mortal(stage.shop.follower, step, after=after), pytest.raises(Crash):
         stage.run()
     made = stage.shop.commits("a")
-    stage.order(stage.shop.follower.ledger.pause_table, "a")
+    stage.order(OrderKind.PAUSE, "a")
     stage.shop.write()
     stage.run()
     assert stage.shop.states()[-1] is BatchState.ACKNOWLEDGED
     assert stage.shop.commits("a") == made
-    stage.order(stage.shop.follower.ledger.resume_table, "a")
+    stage.order(OrderKind.RESUME, "a")
     for _ in range(2):
         stage.run()
     ranges = stage.shop.commits("a")
@@ -236,7 +237,7 @@ def test_a_run_that_died_and_a_table_that_is_paused(
     settled = {
         write.intent.txn_version
         for batch in ledger.batches(SOURCE, limit=100)
-        for write in ledger.settled(SOURCE, batch.id)
+        for write in ledger.writes_within(SOURCE, batch.id, batch.id)
         if write.intent.table == stage.table("a")
     }
     assert set(stage.shop.versions("a")) == settled

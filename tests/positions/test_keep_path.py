@@ -15,7 +15,7 @@ from pipeline.runs.acknowledge import acknowledge
 from pipeline.runs.merge import merge
 from pipeline.runs.reports import CaptureReport
 from pipeline.table import TableName
-from pipeline.table_state import TableCondition, TableState
+from pipeline.table_state import OrderKind, TableCondition, TableState
 from resources.mysql.server import MySqlServer
 from tests.fix_mysql import MySqlStand
 from tests.mysql.logged import head
@@ -310,7 +310,7 @@ def _a_kept_mirror_is_in_the_way(shop: Shop) -> None:
 def _it_is_paused(shop: Shop) -> None:
     table = TableName(shop.name, "a")
     with shop.follower.ledger.lock(SOURCE, "test", None) as lease:
-        shop.follower.ledger.pause_table(lease, table, author="ada", reason="so")
+        shop.follower.ledger.order_table(lease, table, OrderKind.PAUSE, author="ada", reason="so")
     shop.put("rename table a to c")
 
 

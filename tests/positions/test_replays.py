@@ -34,7 +34,7 @@ from tests.twins.segments import print_of
 TABLES = ("a", "b")
 STEPS = (
     "begin_revision",
-    "settle_revision",
+    "end_revision",
     "open_intent",
     "settle",
     "note_looked",

@@ -140,7 +140,7 @@ def books(shop: Shop) -> list[Any]:
     ledger, batches = shop.follower.ledger, shop.follower.ledger.batches(SOURCE, limit=100)
     return [
         batches,
-        [ledger.settled(SOURCE, batch.id) for batch in batches],
+        [ledger.writes_within(SOURCE, batch.id, batch.id) for batch in batches],
         [ledger.version_set(SOURCE, batch.id) for batch in batches],
         ledger.open_intents(SOURCE),
         ledger.decisions(SOURCE, limit=100),

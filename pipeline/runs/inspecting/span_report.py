@@ -180,7 +180,7 @@ def _report(
         before=before,
         rows=tuple(rows),
         writes=_made(ledger.writes_within(source, first, last), batches),
-        changes=tuple(_changes(ledger, source, ledger.events_within(source, first, last))),
+        changes=tuple(_changes(ledger, source, ledger.table_events(source, first, last))),
         shown=version_set_of(ledger, source, done[-1]) if done else None,
         stopped=quarantines_of(ledger.table_states(source)),
         proofs=tuple(proof for proof in ledger.proofs(source) if proof.table in tables),

@@ -70,23 +70,27 @@ def give_order(
     `NothingMatches`, `ConfigurationError` for a statement that cannot be taken, and
     `LedgerRefused` for an order that does not fit the table's state: nothing is recorded.
     """
-    ledger, table, said = work.ledger, asked.table, {"author": asked.author, "reason": asked.reason}
+    ledger, table = work.ledger, asked.table
     states = ledger.table_states(work.source.name)
     require_known(states, work.source.name, table)
-    match kind:
-        case OrderKind.PAUSE:
-            order = ledger.pause_table(lease, table, **said, remedy=remedy_of(states[table]))
-        case OrderKind.RESUME:
-            order = ledger.resume_table(lease, table, **said)
-        case OrderKind.RELEASE:
-            told = foresee_release(work, asked)
-            tell(told.next)
-            schema, renames = told.order.schema, asked.renames
-            order = ledger.release_table(lease, table, **said, schema=schema, renames=renames)
-            return replace(told, order=order)
-        case OrderKind.RELOAD:
-            order = ledger.reload_table(lease, table, **said)
-            return Ordered(order, _reloads(work, order, states[table]))
+    release = None
+    if kind is OrderKind.RELEASE:
+        release = foresee_release(work, asked)
+        tell(release.next)
+    order = ledger.order_table(
+        lease,
+        table,
+        kind,
+        author=asked.author,
+        reason=asked.reason,
+        remedy=remedy_of(states[table]) if kind is OrderKind.PAUSE else None,
+        schema=None if release is None else release.order.schema,
+        renames=() if release is None else asked.renames,
+    )
+    if release is not None:
+        return replace(release, order=order)
+    if kind is OrderKind.RELOAD:
+        return Ordered(order, _reloads(work, order, states[table]))
     return Ordered(order, what_next(order))
 
 

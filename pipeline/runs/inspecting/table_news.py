@@ -102,6 +102,4 @@ def _events(
         batches.add(captured.batch)
     if not batches:
         return {}
-    return {
-        event.table: event for event in ledger.events_within(source, min(batches), max(batches))
-    }
+    return {event.table: event for event in ledger.table_events(source, min(batches), max(batches))}

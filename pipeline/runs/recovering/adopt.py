@@ -144,7 +144,8 @@ def _settle(work: Workplace, lease: Lease, plan: HandOver) -> HandOver:
         work.ledger.require_held(lease)
         _go_back(work, newest.batch, highest)
     if (revision := work.ledger.open_revision(source)) is not None:
-        work.ledger.give_up_revision(lease, revision)  # The changelogs list what there was before.
+        # The changelogs list what there was before.
+        work.ledger.end_revision(lease, revision, settled=False)
     place = "" if newest is None else str(newest.position.at)
     states = work.ledger.table_states(source)
     for table, said in plan.rereads:

@@ -78,8 +78,8 @@ class _Books:
 def _kept(work: Workplace, lease: Lease, registry: Registry) -> _Books:
     ledger, catalog = work.ledger, registry.catalog.identity
     return _Books(
-        note=lambda entry: ledger.note_registration(lease, catalog, entry),
-        forget=lambda table: ledger.forget_registration(lease, catalog, table),
+        note=lambda entry: ledger.note_registration(lease, catalog, entry.table, entry),
+        forget=lambda table: ledger.note_registration(lease, catalog, table, None),
         up_to=lambda statement: ledger.note_registered_up_to(lease, catalog, statement),
     )
 

@@ -37,7 +37,9 @@ def due(work: Workplace, lease: Lease) -> list[TableOrder]:
     source = work.source.name
     for state in _left(work, work.ledger.open_orders(source)):
         reason = why_owed(state)
-        work.ledger.release_table(lease, state.table, author="lockstep", reason=reason)
+        work.ledger.order_table(
+            lease, state.table, OrderKind.RELEASE, author="lockstep", reason=reason
+        )
     return _matching(work, work.ledger.open_orders(source))
 
 

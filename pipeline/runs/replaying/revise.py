@@ -66,9 +66,9 @@ def carry_out(work: Workplace, lease: Lease, revision: Revision) -> None:
                 hint="restore the file from a copy of the lake, then run again; or `lockstep adopt "
                 f"--source {work.source.name} --reason …` takes back what of it was done",
             ) from error
-        work.ledger.give_up_revision(lease, revision)
+        work.ledger.end_revision(lease, revision, settled=False)
         raise
-    work.ledger.settle_revision(lease, revision)
+    work.ledger.end_revision(lease, revision, settled=True)
     work.ledger.note_looked(lease, dict(_passed(work, changelogs)))
     work.segments.clear(scratch_path(work.source.name))
 

@@ -40,7 +40,7 @@ def select(work: Workplace, span: Span, only: frozenset[TableName] | None = None
     early = str(chain[-1].end) if ends_early(span, chain) else None
     if not batches:
         return Selection((), early, ())
-    tables = work.ledger.tables_within(work.source.name, batches[0].id, batches[-1].id)
+    tables = work.ledger.touched(work.source.name, batches[0].id, batches[-1].id).keys()
     return Selection(batches, early, tuple(sorted(tables if only is None else tables & only)))
 
 

@@ -56,7 +56,7 @@ class SpanFacts:
         return cls(
             work,
             work.server.facts(),
-            ledger.first_batches(source),
+            ledger.touched(source, 1, ends[1]),
             ledger.told_elsewhere(source, *ends),
             ledger.learnt_within(source, *ends),
             _speakers(chosen),

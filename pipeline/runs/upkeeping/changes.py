@@ -35,7 +35,14 @@ from pipeline.runs.commit_records import forgotten_metadata
 from pipeline.runs.context import Workplace
 from pipeline.segment import SegmentFile, SourceTable
 from pipeline.table import TableName
-from pipeline.upkeep.changes import ChangeFile, ChangesPlan, Forgotten, Pruned, through_of
+from pipeline.upkeep.changes import (
+    ChangeFile,
+    ChangesPlan,
+    Forgotten,
+    ForgottenStep,
+    Pruned,
+    through_of,
+)
 from pipeline.upkeep.decide import doubt_of
 from pipeline.upkeep.facts import Clocks, Pile
 
@@ -159,7 +166,7 @@ def _pruned(work: Workplace, holder: str, note: Forgotten) -> int:
                     done = kind(lease, done.reached, note.through, _SLICE)
                 rows += done.rows
         with ledger.lock(work.source.name, holder, None) as lease:
-            ledger.note_pruned(lease, note.through)
+            ledger.note_forgotten(lease, ForgottenStep.PRUNED, note.through)
     return rows
 
 
@@ -183,9 +190,9 @@ def _under_lock(
                 if forget is not None:
                     ledger.forget(lease, forget)
                 for note in unlisted:
-                    ledger.note_unlisted(lease, note.through)
+                    ledger.note_forgotten(lease, ForgottenStep.UNLISTED, note.through)
                 for note in deleted:
-                    ledger.note_deleted(lease, note.through)
+                    ledger.note_forgotten(lease, ForgottenStep.DELETED, note.through)
         except SourceBusy:
             if wait is None:
                 break
