@@ -56,7 +56,7 @@ from tests.twins.copies import MemoryCopies
 
 TABLES = ("a", "b")
 QUIET = "quiet"
-STEPS = (*("forget", "note_forgotten", "prune", "prune_leases", "prune_batches"),)
+STEPS = ("forget", "note_forgotten", "prune", "prune_leases", "prune_batches")
 KEEP, PROMISED = timedelta(hours=2), timedelta(hours=1)
 GONE = "as `keep_changes` says"
 
