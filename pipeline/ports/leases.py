@@ -2,7 +2,8 @@
 
 Belongs here: the port to a source's lock and its leases, the processes that may have left
 statements at a server of Spark's under one, and what runs did that Dagster does not record. Does
-not: what is written under a lease; ending those statements (`ports.mirrors`, `pipeline.runs.merge`).
+not: what is written under a lease; ending those statements (`ports.mirrors`,
+`pipeline.runs.merge`).
 """
 
 from __future__ import annotations
