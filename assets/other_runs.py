@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import dagster as dg
@@ -51,13 +51,17 @@ from resources.config import Settings
 _BATCHES = 100
 """Of more batches that were captured since the last time, the newest are summed up."""
 
+_SHOWN = 20
+"""Number of a mirror's materializations among which a version is looked for."""
+
 
 @dataclass(frozen=True, slots=True)
 class Reported:
-    """How far a source is reported. `token`: the last lease that is reported completely. `through`:
-    the last lease of the report that is under way; None if none is. `table`: the last table of that
-    report."""
+    """How far a source is reported. `ledger`: the identity of the ledger that has these leases.
+    `token`: the last lease that is reported completely. `through`: the last lease of the report
+    that is under way; None if none is. `table`: the last table of that report."""
 
+    ledger: str = ""
     token: int = 0
     through: int | None = None
     table: TableName | None = None
@@ -66,26 +70,61 @@ class Reported:
     def of(cls, kept: Mapping[str, Any]) -> Reported:
         """From the sensor's cursor."""
         table = kept.get("table")
-        return cls(kept["token"], kept.get("through"), TableName(*table) if table else None)
+        return cls(
+            kept.get("ledger", ""),
+            kept.get("token", 0),
+            kept.get("through"),
+            TableName(*table) if table else None,
+        )
 
     def kept(self) -> dict[str, Any]:
         table = [] if self.table is None else [self.table.database, self.table.name]
-        return {"token": self.token, "through": self.through, "table": table}
+        return {
+            "ledger": self.ledger,
+            "token": self.token,
+            "through": self.through,
+            "table": table,
+        }
 
     def up_to(self, newest: LeaseView) -> int:
         """The last lease to report now: whoever holds one may still change something."""
         return self.through or (newest.token - 1 if newest.live else newest.token)
 
 
+@dataclass(frozen=True, slots=True)
+class ShownVersion:
+    """A version of a mirror that Dagster shows, and the `position` in the log up to which it has
+    changes: a mirror that was made again begins at version 0 once more."""
+
+    version: int
+    position: str | None
+    told_at: datetime
+
+
 @dataclass(slots=True)
 class Gathered:
-    """Events of a sensor, which takes them as a step of a run does."""
+    """Events of a sensor, which takes them as a step of a run does, and sentences about them."""
 
     log: Log
+    instance: dg.DagsterInstance
     events: list[Any] = field(default_factory=list)
+    sentences: list[str] = field(default_factory=list)
 
     def log_event(self, event: Any) -> None:
         self.events.append(event)
+
+    def shown(self, key: dg.AssetKey, mirror: str) -> list[ShownVersion]:
+        """The newest versions of this mirror that Dagster shows, newest first."""
+        found = []
+        for record in self.instance.fetch_materializations(key, limit=_SHOWN).records:
+            event = record.asset_materialization
+            metadata = event.metadata if event is not None else {}
+            if event is not None and "mirror" in metadata and metadata["mirror"].value == mirror:
+                version, position = metadata["Delta version"].value, event.tags or {}
+                if isinstance(version, int):
+                    told_at = datetime.fromtimestamp(record.timestamp, UTC)
+                    found.append(ShownVersion(version, position.get(DATA_VERSION), told_at))
+        return found
 
 
 def report(
@@ -100,26 +139,48 @@ def report(
     """Add the events of at most `most` tables that are not reported yet; return how far the source
     is reported with them."""
     ledger, source = work.ledger, work.source.name
-    newest = ledger.lease(source)
+    newest, identity = ledger.lease(source), ledger.identity()
+    if before.ledger != identity:
+        if before.ledger:
+            into.sentences.append(
+                f"{source}: this is another ledger than before; what it has is reported from its "
+                "first run on."
+            )
+        before = Reported(identity)
     if newest is None or (through := before.up_to(newest)) == before.token:
         return before
     writes = ledger.written_elsewhere(source, before.token, through, before.table, most)
-    merges = list(_merges(work, writes))
-    for merged in merges:
-        into.log_event(materialization(declared.names, merged, settings.lake_path(), work.clock()))
+    merges = []
+    for merged, overtaken in _merges(into, declared, work, writes):
+        merges.append(merged)
+        event = materialization(declared.names, merged, settings.lake_path(), work.clock())
+        if overtaken:  # what Dagster shows of the mirror now stays
+            into.log_event(dg.AssetObservation(event.asset_key, metadata=event.metadata))
+        else:
+            into.log_event(event)
     runs = ledger.runs_elsewhere(source, before.token, through)
+    if runs.forgotten:
+        into.sentences.append(
+            f"{source}: upkeep deleted {runs.forgotten} of {through - before.token} leases from "
+            "the ledger before they were reported; of each table the last write is there."
+        )
     if runs.runs or writes:
         changed = {merged.done.table for merged in merges}
         note_tables(into, settings, declared.names, work, changed)
         check_keys(into, declared.names, work, [merged.done for merged in merges])
     if len(writes) == most:
-        return Reported(before.token, through, writes[-1].last.intent.table)
+        return replace(before, through=through, table=writes[-1].last.intent.table)
     if runs.runs:
         _report_steps(into, settings, declared, work, consumers, runs)
-    return Reported(through)
+    return Reported(identity, through)
 
 
-def _merges(work: Workplace, writes: Sequence[WriteElsewhere]) -> Iterator[MergedTable]:
+def _merges(
+    into: Gathered, declared: Declaration, work: Workplace, writes: Sequence[WriteElsewhere]
+) -> Iterator[tuple[MergedTable, bool]]:
+    """Those that Dagster does not show, and whether it shows a newer one, by a run of its own that
+    came before this tick. A run of its own that was killed may have reported one of these, and so
+    may a tick that ended before its cursor was kept."""
     source, states = work.source.name, work.ledger.table_states(work.source.name)
     comments: Mapping[TableName, Mapping[str, str]] = {}
     with suppress(LockstepError):
@@ -127,26 +188,36 @@ def _merges(work: Workplace, writes: Sequence[WriteElsewhere]) -> Iterator[Merge
     ends: dict[int, Batch] = {}
     for write in writes:
         table, last = write.last.intent.table, write.last.intent.last_batch
+        if table not in states:
+            continue
         for batch in () if last in ends else work.ledger.live_batches(source, last, last):
             ends[last] = batch
-        if table in states:
-            end = ends[last].end if last in ends else None
-            done, size = _merge(work, write, states[table])
-            yield MergedTable(
-                done,
-                position=end,
-                change_bytes=size,
-                schema=work.ledger.schema_version(source, table, done.shows).schema,
-                comments=comments.get(table, {}),
-            )
+        end = ends[last].end if last in ends else None
+        version, position = write.last.delta_version, str(end) if end else None
+        shown = into.shown(declared.names.table(table), states[table].mirror)
+        if any((one.version, one.position) == (version, position) for one in shown):
+            continue
+        overtaken = any(
+            one.version > version and one.told_at > write.last.settled_at for one in shown
+        )
+        done, size = _merge(work, write, states[table])
+        merged = MergedTable(
+            done,
+            position=end,
+            change_bytes=size,
+            schema=work.ledger.schema_version(source, table, done.shows).schema,
+            comments=comments.get(table, {}),
+        )
+        yield merged, overtaken
 
 
 def _merge(work: Workplace, write: WriteElsewhere, state: TableState) -> tuple[TableMerge, int]:
     """All writes of a table as one, and the bytes of its changes."""
     last, table = write.last, write.last.intent.table
-    contents = work.ledger.contents(
+    between = work.ledger.contents(
         work.source.name, table, write.first_batch, last.intent.last_batch
     )
+    contents = [content for content in between if write.covers(content.batch)]
     segments = [segment for one in contents for segment in one.segments]
     files = [file for segment in segments for file in segment.files]
     read = [file for one in contents if one.snapshot for file in one.snapshot.files]
@@ -218,6 +289,7 @@ def _step_metadata(
     counts = sum((row.counts for row in rows), RowCounts())
     merged: Metadata = {
         "runs": dg.MetadataValue.int(runs.runs),
+        **({"runs that died": dg.MetadataValue.int(runs.died)} if runs.died else {}),
         "rows": dg.MetadataValue.int(counts.total),
         **rows_metadata(counts),
     }

@@ -39,15 +39,14 @@ def other_runs_sensor(
     @evaluated
     def look(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
         kept = json.loads(context.cursor or "{}")
-        gathered = Gathered(context.log)
-        trouble: list[str] = []
+        gathered = Gathered(context.log, context.instance)
         try:
             with open_site() as adapters:
                 for name, declaration in declared.items():
                     if (room := MOST - len(gathered.events)) <= 0:
                         break
-                    before = Reported.of(kept.get(name, {"token": 0}))
-                    found = Gathered(context.log)
+                    before = Reported.of(kept.get(name, {}))
+                    found = Gathered(context.log, context.instance)
                     try:
                         work = adapters.workplace(name, Unwatched())
                         after = report(
@@ -60,18 +59,21 @@ def other_runs_sensor(
                             room,
                         )
                     except LockstepError as error:
-                        trouble.append(f"{name}: {error.message} hint: {error.hint}")
+                        gathered.sentences.append(f"{name}: {error.message} hint: {error.hint}")
                         continue
                     gathered.events += found.events
+                    gathered.sentences += found.sentences
                     kept[name] = after.kept()
         except LockstepError as error:
             return dg.SkipReason(f"{error.message} hint: {error.hint}")
         if not gathered.events:
             context.update_cursor(json.dumps(kept))
-            return dg.SkipReason("\n".join(trouble) or "Dagster knows of every run.")
+            said = gathered.sentences or ["Dagster knows of every run."]
+            return dg.SkipReason("\n".join(said))
+        said = [f"{len(gathered.events)} events of runs that Dagster did not start."]
         return dg.SensorResult(
             asset_events=gathered.events,
-            skip_reason=f"{len(gathered.events)} events of runs that Dagster did not start.",
+            skip_reason="\n".join([*said, *gathered.sentences]),
             cursor=json.dumps(kept),
         )
 

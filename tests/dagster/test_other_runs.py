@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -56,12 +57,13 @@ class Ticks:
     def __init__(self, stand: Stand) -> None:
         self._sensor = stand.definitions().resolve_sensor_def("lockstep_other_runs")
         self._instance = stand.instance
-        self._cursor: str | None = None
+        self.cursor: str | None = None
+        self.said = ""
 
     def tick(self) -> list[Any]:
-        context = dg.build_sensor_context(instance=self._instance, cursor=self._cursor)
+        context = dg.build_sensor_context(instance=self._instance, cursor=self.cursor)
         told = self._sensor.evaluate_tick(context)
-        self._cursor = told.cursor
+        self.cursor, self.said = told.cursor, told.skip_message or ""
         for event in told.asset_events:
             self._instance.report_runless_asset_event(event)
         return list(told.asset_events)
@@ -111,6 +113,39 @@ def test_a_run_of_the_command_line_is_told_once(
     assert ticks.tick() == []
     run(stand)  # finds nothing, which keeps the step fresh
     assert keys(ticks.tick(), dg.AssetMaterialization) == Counter(NAMES.steps)
+
+
+def test_what_dagster_shows_of_a_mirror_stays_if_it_is_newer(
+    stand: Stand, mysql: MySqlStand, database: str
+) -> None:
+    """What came before is an observation: the newest materialization is of the newest version."""
+    run(stand)
+    ticks, a = Ticks(stand), NAMES.table(TableName(database, "a"))
+    ticks.tick()
+    mysql.execute("insert into a values (3)", database=database)
+    run(stand)
+    mysql.execute("insert into a values (4)", database=database)
+    assert stand.run().success
+    told = ticks.tick()
+    assert keys(told, dg.AssetObservation)[a] == 1
+    assert a not in keys(told, dg.AssetMaterialization)
+    event = stand.instance.get_latest_materialization_event(a)
+    assert event is not None
+    assert event.asset_materialization is not None
+    assert event.asset_materialization.metadata["Delta version"].value == 2
+
+
+def test_another_ledger_is_told_from_its_beginning(stand: Stand, database: str) -> None:
+    """Whose tokens are smaller than the cursor's. What Dagster shows already, as after its cursor
+    was lost, is not told again."""
+    run(stand)
+    ticks = Ticks(stand)
+    ticks.cursor = json.dumps({"shop": {"ledger": "another", "token": 99}})
+    tables = {NAMES.table(TableName(database, table)) for table in "abcde"}
+    assert keys(ticks.tick(), dg.AssetMaterialization).keys() > tables
+    assert "this is another ledger than before" in ticks.said
+    ticks.cursor = None
+    assert not keys(ticks.tick(), dg.AssetMaterialization).keys() & tables
 
 
 def test_many_tables_are_told_some_at_a_time(

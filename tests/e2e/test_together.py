@@ -108,14 +108,28 @@ class Sensor:
         )
 
 
-@pytest.mark.parametrize("settling", ["run", DAGSTER])
-@pytest.mark.parametrize("killed", ["run", DAGSTER])
+@pytest.mark.parametrize(
+    ("killed", "when", "settling"),
+    [
+        ("run", "before", "run"),
+        ("run", "before", DAGSTER),
+        (DAGSTER, "before", "run"),
+        (DAGSTER, "before", DAGSTER),
+        (DAGSTER, "after", "run"),
+    ],
+)
 def test_a_write_that_a_killed_run_left_is_told_once(
-    project: Project, database: str, instance: dg.DagsterInstance, killed: str, settling: str
+    project: Project,
+    database: str,
+    instance: dg.DagsterInstance,
+    killed: str,
+    when: str,
+    settling: str,
 ) -> None:
     """By the run that settles it where that is Dagster's, else by the sensor; whether a tick came
-    between the two runs makes no difference."""
-    project.killed(Point.WRITE_SETTLED, "before", 1, killed)
+    between the two runs makes no difference. One that Dagster's run settled, and had no time to
+    report, is told by the sensor."""
+    project.killed(Point.WRITE_SETTLED, when, 1, killed)
     between, later = Sensor(project, instance), Sensor(project, instance)
     between.tick()
     if settling == DAGSTER:

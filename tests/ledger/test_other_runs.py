@@ -30,6 +30,7 @@ def test_what_others_did_is_told_by_the_leases_of_a_span(ledger: Ledger, source:
 
     assert ledger.runs_elsewhere(source, 0, 4) == RunsElsewhere(2, (one,))
     assert ledger.runs_elsewhere(source, 1, 3) == RunsElsewhere(0, ())
+    assert ledger.runs_elsewhere(source, 0, 9).forgotten == 5
     assert written(0, 4) == [(ORDERS, two, 1), (STOCK, one, 1)]
     assert written(0, 4, beyond=ORDERS) == [(STOCK, one, 1)]
     assert (written(1, 3), written(1, 2)) == ([(STOCK, two, 1)], [])
