@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from time import monotonic
 from typing import Any
 
 import dagster as dg
@@ -50,6 +51,10 @@ from resources.config import Settings
 
 _BATCHES = 100
 """Of more batches that were captured since the last time, the newest are summed up."""
+
+SECONDS = 15.0
+"""A tick takes no further table after this long: Dagster ends one that takes a minute, and there
+are checks to report besides."""
 
 _SHOWN = 20
 """Number of a mirror's materializations among which a version is looked for."""
@@ -136,8 +141,8 @@ def report(
     before: Reported,
     most: int,
 ) -> Reported:
-    """Add the events of at most `most` tables that are not reported yet; return how far the source
-    is reported with them."""
+    """Add the events of at most `most` tables that are not reported yet, and of fewer where that
+    takes longer than `SECONDS`; return how far the source is reported with them."""
     ledger, source = work.ledger, work.source.name
     newest, identity = ledger.lease(source), ledger.identity()
     if before.ledger != identity:
@@ -150,14 +155,12 @@ def report(
     if newest is None or (through := before.up_to(newest)) == before.token:
         return before
     writes = ledger.written_elsewhere(source, before.token, through, before.table, most)
-    merges = []
-    for merged, overtaken in _merges(into, declared, work, writes):
-        merges.append(merged)
-        event = materialization(declared.names, merged, settings.lake_path(), work.clock())
-        if overtaken:  # what Dagster shows of the mirror now stays
-            into.log_event(dg.AssetObservation(event.asset_key, metadata=event.metadata))
-        else:
-            into.log_event(event)
+    begun, taken, merges = monotonic(), 0, list[TableMerge]()
+    for merge in _report_tables(into, settings, declared, work, writes):
+        taken += 1
+        merges += [] if merge is None else [merge]
+        if monotonic() - begun > SECONDS:
+            break
     runs = ledger.runs_elsewhere(source, before.token, through)
     if runs.forgotten:
         into.sentences.append(
@@ -165,22 +168,25 @@ def report(
             "the ledger before they were reported; of each table the last write is there."
         )
     if runs.runs or writes:
-        changed = {merged.done.table for merged in merges}
-        note_tables(into, settings, declared.names, work, changed)
-        check_keys(into, declared.names, work, [merged.done for merged in merges])
-    if len(writes) == most:
-        return replace(before, through=through, table=writes[-1].last.intent.table)
+        note_tables(into, settings, declared.names, work, {merge.table for merge in merges})
+        check_keys(into, declared.names, work, merges)
+    if taken == most or taken < len(writes):
+        return replace(before, through=through, table=writes[taken - 1].last.intent.table)
     if runs.runs:
         _report_steps(into, settings, declared, work, consumers, runs)
     return Reported(identity, through)
 
 
-def _merges(
-    into: Gathered, declared: Declaration, work: Workplace, writes: Sequence[WriteElsewhere]
-) -> Iterator[tuple[MergedTable, bool]]:
-    """Those that Dagster does not show, and whether it shows a newer one, by a run of its own that
-    came before this tick. A run of its own that was killed may have reported one of these, and so
-    may a tick that ended before its cursor was kept."""
+def _report_tables(
+    into: Gathered,
+    settings: Settings,
+    declared: Declaration,
+    work: Workplace,
+    writes: Sequence[WriteElsewhere],
+) -> Iterator[TableMerge | None]:
+    """Add an event for each write; yield what was written, None where there is nothing to report:
+    the table is gone, or Dagster shows that version. A run of its own that was killed may have
+    reported it, or a tick that ended before its cursor was kept."""
     source, states = work.source.name, work.ledger.table_states(work.source.name)
     comments: Mapping[TableName, Mapping[str, str]] = {}
     with suppress(LockstepError):
@@ -189,6 +195,7 @@ def _merges(
     for write in writes:
         table, last = write.last.intent.table, write.last.intent.last_batch
         if table not in states:
+            yield None
             continue
         for batch in () if last in ends else work.ledger.live_batches(source, last, last):
             ends[last] = batch
@@ -196,10 +203,8 @@ def _merges(
         version, position = write.last.delta_version, str(end) if end else None
         shown = into.shown(declared.names.table(table), states[table].mirror)
         if any((one.version, one.position) == (version, position) for one in shown):
+            yield None
             continue
-        overtaken = any(
-            one.version > version and one.told_at > write.last.settled_at for one in shown
-        )
         done, size = _merge(work, write, states[table])
         merged = MergedTable(
             done,
@@ -208,7 +213,14 @@ def _merges(
             schema=work.ledger.schema_version(source, table, done.shows).schema,
             comments=comments.get(table, {}),
         )
-        yield merged, overtaken
+        event = materialization(declared.names, merged, settings.lake_path(), work.clock())
+        settled = write.last.settled_at
+        if any(one.version > version and one.told_at > settled for one in shown):
+            # A run of Dagster's was first. What Dagster shows of the mirror now stays.
+            into.log_event(dg.AssetObservation(event.asset_key, metadata=event.metadata))
+        else:
+            into.log_event(event)
+        yield done
 
 
 def _merge(work: Workplace, write: WriteElsewhere, state: TableState) -> tuple[TableMerge, int]:

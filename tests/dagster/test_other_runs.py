@@ -11,8 +11,9 @@ from typing import Any, cast
 import dagster as dg
 import pytest
 
+from assets import other_runs
 from assets.names import SourceNames
-from assets.sensors import other_runs
+from assets.sensors import other_runs as sensor
 from lockstep.running import run_source
 from pipeline.ports.source import SourceServer
 from pipeline.runs.context import Unwatched
@@ -148,11 +149,19 @@ def test_another_ledger_is_told_from_its_beginning(stand: Stand, database: str) 
     assert not keys(ticks.tick(), dg.AssetMaterialization).keys() & tables
 
 
+@pytest.mark.parametrize(("most", "seconds", "ticks_of_tables"), [(2, 15.0, 3), (200, -1.0, 5)])
 def test_many_tables_are_told_some_at_a_time(
-    stand: Stand, database: str, monkeypatch: pytest.MonkeyPatch
+    stand: Stand,
+    database: str,
+    monkeypatch: pytest.MonkeyPatch,
+    most: int,
+    seconds: float,
+    ticks_of_tables: int,
 ) -> None:
-    """Each once, and the steps when all were; what another run did meanwhile is told afterwards."""
-    monkeypatch.setattr(other_runs, "MOST", 2)
+    """Each once, and the steps when all were; what another run did meanwhile is told afterwards. A
+    tick ends after so many tables, or, with one at least, after so many seconds."""
+    monkeypatch.setattr(sensor, "MOST", most)
+    monkeypatch.setattr(other_runs, "SECONDS", seconds)
     ticks, told = Ticks(stand), list[Any]()
     run(stand)
     rounds = 0
@@ -165,7 +174,7 @@ def test_many_tables_are_told_some_at_a_time(
     found = keys(told, dg.AssetMaterialization)
     assert {key: found[key] for key in tables} == dict.fromkeys(tables, 1)
     assert {found[key] for key in NAMES.steps} == {2}
-    assert rounds == 4
+    assert rounds == ticks_of_tables + 1
 
 
 def test_what_a_run_does_now_is_told_when_it_has_ended(stand: Stand) -> None:
