@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from itertools import groupby
 from time import monotonic
 from typing import Any
 
@@ -46,11 +47,12 @@ from pipeline.runs.inspecting.status import log_seen
 from pipeline.runs.reports import TableMerge
 from pipeline.segment import RowCounts
 from pipeline.table import TableName
-from pipeline.table_state import TableState
+from pipeline.table_state import TableEvent, TableState
 from resources.config import Settings
 
-_BATCHES = 100
-"""Of more batches that were captured since the last time, the newest are summed up."""
+_STRUCTURES = 200
+"""Of more structure changes since the last time, the newest have an observation each: a first run
+may have met ten thousand tables. The step says how many there were."""
 
 SECONDS = 15.0
 """A tick takes no further table after this long: Dagster ends one that takes a minute, and there
@@ -266,10 +268,17 @@ def _report_steps(
     runs: RunsElsewhere,
 ) -> None:
     ledger, source, names, now = work.ledger, work.source.name, declared.names, work.clock()
-    numbers = runs.batches[-_BATCHES:]
-    for number in numbers:
-        for event in structure_news(names, work, number):
-            into.log_event(event)
+    numbers = runs.batches
+    read, events = list[Batch](), list[TableEvent]()
+    between = ledger.live_batches(source, numbers[0], numbers[-1]) if numbers else ()
+    own = frozenset(numbers)
+    for of_these_runs, group in groupby(between, lambda batch: batch.id in own):
+        if of_these_runs:
+            batches = list(group)
+            read += batches
+            events += ledger.events_within(source, batches[0].id, batches[-1].id)
+    for event in structure_news(names, work, events[-_STRUCTURES:]):
+        into.log_event(event)
     pause = pause_from_now(settings.source(source).schedule)
     facts, lag, room = log_seen(work, now)
     if facts is not None:
@@ -277,12 +286,10 @@ def _report_steps(
     (newest, *_) = ledger.attempts(source, limit=1) or (None,)
     idle = newest is not None and newest.outcome is AttemptOutcome.IDLE
     if runs.batches or idle:
-        read = ledger.live_batches(source, numbers[0], numbers[-1]) if numbers else []
-        own = [batch for batch in read if batch.id in numbers]
-        captured, merged = _step_metadata(work, runs, own)
+        captured, merged = _step_metadata(work, runs, read, len(events))
         into.log_event(dg.AssetMaterialization(names.captured, metadata=captured))
         into.log_event(dg.AssetMaterialization(names.merged, metadata=merged))
-        more = distance_metadata(lag, room) | _page(settings, source, own)
+        more = distance_metadata(lag, room) | _page(settings, source, read)
         into.log_event(_acknowledged(declared, work, now, more))
         note_coverage(into, settings, work, newest.ended_at if newest and idle else None)
     for evaluation in _evaluations(declared, work, consumers, pause, settings.keep()):
@@ -290,7 +297,7 @@ def _report_steps(
 
 
 def _step_metadata(
-    work: Workplace, runs: RunsElsewhere, batches: Sequence[Batch]
+    work: Workplace, runs: RunsElsewhere, batches: Sequence[Batch], structures: int
 ) -> tuple[Metadata, Metadata]:
     """What was captured, and what was merged of it."""
     first, last = (batches[0].id, batches[-1].id) if batches else (0, -1)
@@ -310,6 +317,7 @@ def _step_metadata(
         "transactions": dg.MetadataValue.int(sum(batch.transactions for batch in batches)),
         "log bytes": dg.MetadataValue.int(sum(batch.log_bytes for batch in batches)),
         "tables": dg.MetadataValue.int(len({row.table for row in rows})),
+        "structure changes": dg.MetadataValue.int(structures),
     }
     if batches:
         captured["start"] = dg.MetadataValue.text(str(batches[0].start))

@@ -120,7 +120,8 @@ def _captured(settings: Settings, declared: Declaration) -> dg.AssetsDefinition:
         work, began = session.workplace(), session.record.began
         assert began is not None, "the step says when it began"
         if report.batch is not None:
-            for event in structure_news(names, work, report.batch):
+            events = work.ledger.table_events(names.source, report.batch)
+            for event in structure_news(names, work, events):
                 context.log_event(event)
         note_tables(context, settings, names, work)
         told = captured_metadata(report, began) | requests_metadata(session.requests())

@@ -24,7 +24,7 @@ from pipeline.runs.inspecting.repeated_keys import count_keys
 from pipeline.runs.reports import TableMerge
 from pipeline.standing.tables import KnownOfTables, TableStanding, table_standings
 from pipeline.table import TableName
-from pipeline.table_state import TableEventKind
+from pipeline.table_state import TableEvent, TableEventKind
 from resources.config import Settings
 
 
@@ -140,11 +140,11 @@ def _print(standing: TableStanding) -> str:
 
 
 def structure_news(
-    names: SourceNames, work: Workplace, batch: int
+    names: SourceNames, work: Workplace, events: Iterable[TableEvent]
 ) -> Iterator[dg.AssetObservation]:
-    """What the statements of a batch did to tables."""
+    """What statements did to tables."""
     source, ledger = work.source.name, work.ledger
-    for event in ledger.table_events(source, batch):
+    for event in events:
         version = ledger.schema_version(source, event.table, event.version)
         made_by = version.statement if event.kind in _BY_STATEMENT else None
         statement = None if made_by is None else ledger.statement(source, made_by)

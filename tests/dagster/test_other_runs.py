@@ -85,6 +85,10 @@ def test_a_run_of_the_command_line_is_told_once(
     told = ticks.tick()
     tables = {NAMES.table(TableName(database, table)) for table in "abcde"}
     assert keys(told, dg.AssetMaterialization) == Counter({*tables, *NAMES.steps})
+    made = {one.asset_key: one for one in told if isinstance(one, dg.AssetMaterialization)}
+    captured = made[NAMES.captured].metadata
+    assert (captured["structure changes"].value, captured["rows inserted"].value) == (5, 10)
+    assert sum(keys(told, dg.AssetObservation)[table] for table in tables) == 5
     checked = keys(told, dg.AssetCheckEvaluation)
     assert checked.keys() == {*tables, NAMES.acknowledged}
     assert all(one.passed for one in told if isinstance(one, dg.AssetCheckEvaluation))
