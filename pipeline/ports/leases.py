@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeAlias
 from uuid import UUID
 
 from pipeline.decisions import Lease, LeaseView
@@ -18,21 +18,34 @@ from pipeline.intent import SettledWrite
 from pipeline.table import TableName
 
 
+BatchRange: TypeAlias = tuple[int, int]
+"""The first and the last of a row of batches."""
+
+
 @dataclass(frozen=True, slots=True)
 class RunsElsewhere:
-    """The number of runs, and the batches that they captured, in order."""
+    """The number of runs, and the batches that they captured, in order. `died`: those of the runs
+    that were killed, or hung and were taken over. `forgotten`: leases that upkeep deleted."""
 
     runs: int
     batches: tuple[int, ...]
+    died: int = 0
+    forgotten: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class WriteElsewhere:
-    """The last write of a table's mirror; `first_batch` is the first that any of its writes in the
-    span covers."""
+    """The last write of a table's mirror, and what each of its writes in the span covers."""
 
     last: SettledWrite
-    first_batch: int
+    spans: frozenset[BatchRange]
+
+    @property
+    def first_batch(self) -> int:
+        return min(first for first, _ in self.spans)
+
+    def covers(self, batch: int) -> bool:
+        return any(first <= batch <= last for first, last in self.spans)
 
 
 class Leases(Protocol):
@@ -75,8 +88,8 @@ class Leases(Protocol):
         changes nothing."""
 
     # -- runs that Dagster does not record: of the command line, on any host -------------------
-    # Leases with tokens after `after` and up to `through`; nothing more is recorded under one that
-    # has ended.
+    # Leases with tokens after `after` and up to `through`; nothing more is recorded under one once
+    # the next was taken.
 
     def runs_elsewhere(self, source: str, after: int, through: int) -> RunsElsewhere:
         """Runs are counted, other commands are not."""
@@ -85,4 +98,5 @@ class Leases(Protocol):
         self, source: str, after: int, through: int, beyond: TableName | None, most: int
     ) -> list[WriteElsewhere]:
         """Tables whose mirrors were written, by name, one entry each; the first `most` of those
-        that come after `beyond`."""
+        that come after `beyond`. Also those that a run of Dagster's wrote which was killed: Dagster
+        may know of them, or not."""

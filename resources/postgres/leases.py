@@ -115,7 +115,7 @@ class PostgresLeases(Books):
     def runs_elsewhere(self, source: str, after: int, through: int) -> RunsElsewhere:
         row = self._first("runs_elsewhere", source=source, after=after, through=through)
         assert row is not None, "a count has one row"
-        return RunsElsewhere(row["runs"], tuple(row["batches"]))
+        return RunsElsewhere(row["runs"], tuple(row["batches"]), row["died"], row["forgotten"])
 
     def written_elsewhere(
         self, source: str, after: int, through: int, beyond: TableName | None, most: int
@@ -129,7 +129,12 @@ class PostgresLeases(Books):
             name="" if beyond is None else beyond.name,
             most=most,
         )
-        return [WriteElsewhere(settled_write(row), row["since"]) for row in rows]
+        return [
+            WriteElsewhere(
+                settled_write(row), frozenset(zip(row["firsts"], row["lasts"], strict=True))
+            )
+            for row in rows
+        ]
 
 
 def _take(

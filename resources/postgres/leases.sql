@@ -86,25 +86,30 @@ delete from lockstep.spark_clients where source = %(source)s and client = %(clie
 
 -- -- runs that Dagster does not record -------------------------------------------------------
 
+-- Tokens have no gaps, so leases that are missing were deleted.
 -- name: runs_elsewhere
-select count(*) as runs, array(
-    select b.id from lockstep.batches b
-    join lockstep.leases o on (o.source, o.token) = (b.source, b.token)
-    where b.source = %(source)s and b.token > %(after)s and b.token <= %(through)s
-      and not o.in_dagster and b.state not in ('capturing', 'abandoned')
-    order by b.id
-) as batches
+select count(*) filter (where not l.in_dagster and l.dagster_run is not null) as runs,
+    count(*) filter (where not l.in_dagster and l.dagster_run is not null and l.ended_at is null) as died,
+    %(through)s - %(after)s - count(*) as forgotten,
+    array(
+        select b.id from lockstep.batches b
+        join lockstep.leases o on (o.source, o.token) = (b.source, b.token)
+        where b.source = %(source)s and b.token > %(after)s and b.token <= %(through)s
+          and not o.in_dagster and b.state not in ('capturing', 'abandoned')
+        order by b.id
+    ) as batches
 from lockstep.leases l
 where l.source = %(source)s and l.token > %(after)s and l.token <= %(through)s
-  and not l.in_dagster and l.dagster_run is not null
 
+-- A run of Dagster's that was killed may have settled writes that it did not report.
 -- name: written_elsewhere
 select distinct on (w.database collate "C", w.name collate "C") w.*,
-    min(w.first_batch) over (partition by w.database, w.name) as since
+    array_agg(w.first_batch) over of_table as firsts, array_agg(w.last_batch) over of_table as lasts
 from lockstep.writes w
 join lockstep.leases l on (l.source, l.token) = (w.source, w.settled_token)
 where w.source = %(source)s and w.settled_token > %(after)s and w.settled_token <= %(through)s
-  and not l.in_dagster
+  and (not l.in_dagster or l.ended_at is null)
   and (w.database collate "C", w.name collate "C") > (%(database)s, %(name)s)
+window of_table as (partition by w.database, w.name)
 order by w.database collate "C", w.name collate "C", w.id desc
 limit %(most)s
