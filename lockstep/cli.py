@@ -1,8 +1,8 @@
 """The front door: reads the command line, calls one command, turns errors into words.
 
-Belongs here: dispatch, exit codes, the last line of defence. Does not: what a command
-does (`lockstep.commands`), how it looks (`lockstep.report`). Nothing heavy is imported
-before a command needs it.
+Belongs here: dispatch, exit codes, SIGINT and SIGTERM, the last line of defence and the report that
+it leaves. Does not: what a command does (`lockstep.commands`), how it looks (`lockstep.report`).
+Nothing heavy is imported before a command needs it.
 """
 
 from __future__ import annotations
@@ -10,22 +10,25 @@ from __future__ import annotations
 import argparse
 import atexit
 import os
+import platform
 import signal
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+import threading
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from types import FrameType
 from typing import Any, Final, NoReturn
 
 from lockstep import exits
 from lockstep.context import CommandContext, Outcome
-from lockstep.defect import write_report
 from lockstep.grammar import parse
 from lockstep.log import JsonLog
-from lockstep.signals import hearing
 from lockstep.streams import Streams, open_streams
 from pipeline.errors import LockstepError, TableError
 from pipeline.json_values import to_json
@@ -69,6 +72,43 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if wants_json:
             streams.write_json({**outcome.payload, "exit_code": outcome.code})
         return outcome.code
+
+
+_ENDING = (signal.SIGINT, signal.SIGTERM)
+
+
+class Heard:
+    """The last signal that asked the process to end, if one did."""
+
+    def __init__(self) -> None:
+        self.last: signal.Signals | None = None
+
+    def leave_if_asked(self) -> None:
+        """For who catches KeyboardInterrupt on its way, as a callback of a library may."""
+        if self.last is not None:
+            raise KeyboardInterrupt
+
+
+@contextmanager
+def hearing() -> Iterator[Heard]:
+    """KeyboardInterrupt in the main thread at either signal, until the end."""
+    heard = Heard()
+    if threading.current_thread() is not threading.main_thread():
+        yield heard
+        return
+
+    def interrupt(number: int, _: FrameType | None) -> None:
+        heard.last = signal.Signals(number)
+        raise KeyboardInterrupt
+
+    # A shell has jobs that it starts with `&` ignore SIGINT.
+    wanted = [number for number in _ENDING if signal.getsignal(number) is not signal.SIG_IGN]
+    handlers = {number: signal.signal(number, interrupt) for number in wanted}
+    try:
+        yield heard
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
 
 
 def program() -> NoReturn:
@@ -139,6 +179,44 @@ def _defect(
         hint = f"send us {report}"
     _say(streams, log, "Defect", message, hint)
     return Outcome(exits.DEFECT, _failed("Defect", message, hint))
+
+
+_PACKAGES = ("lockstep", "dagster", "pyspark", "delta-spark", "deltalake", "pyarrow", "PyMySQL")
+
+
+def write_report(
+    folder: Path, error: BaseException, command: str, secrets: Iterable[str], now: datetime
+) -> Path:
+    """A report to send: versions, the command, the traceback without its values.
+
+    `secrets` are masked wherever they stand. The file's path; OSError if it cannot be
+    written.
+    """
+    from resources.private import make_private
+
+    make_private(folder)
+    text = "\n".join(
+        (
+            f"`lockstep {command}`, {now:%Y-%m-%d %H:%M:%S} UTC",
+            f"Python {platform.python_version()}, {platform.platform()}",
+            *(f"{name} {_version(name)}" for name in _PACKAGES),
+            "",
+            "".join(traceback.format_exception(error)),
+        )
+    )
+    for secret in secrets:
+        if secret:
+            text = text.replace(secret, "…")
+    path = folder / f"{now:%Y%m%dT%H%M%S}-{os.getpid()}.txt"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "not installed"
 
 
 def _own_folders(config: Path | None) -> list[Path]:

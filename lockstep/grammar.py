@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING, NoReturn
 
-from lockstep import options
 from lockstep.log import FORMATS
 from pipeline.errors import ConfigurationError
 from pipeline.table import TableName
@@ -118,17 +117,17 @@ def _made() -> tuple[argparse.ArgumentParser, frozenset[str]]:
             name, help=told, description=told, parents=[shared], allow_abbrev=False
         )
 
-    options.init(command("init", "write lockstep.toml for a server, then check it"))
-    options.source(
+    _init_options(command("init", "write lockstep.toml for a server, then check it"))
+    _source_option(
         command("check", "look at everything a run needs; say what is wrong and how to cure it")
     )
-    options.source(command("tables", "every table of the source: captured or not, and why"))
+    _source_option(command("tables", "every table of the source: captured or not, and why"))
     plan = command("plan", "what the next run would do: start and why, end, rows; writes nothing")
-    options.source(plan)
-    options.until(plan)
+    _source_option(plan)
+    _until_option(plan)
     run = command("run", "one bounded run: capture, publish, merge, acknowledge")
-    options.source(run)
-    options.until(run)
+    _source_option(run)
+    _until_option(run)
     snapshot = command("snapshot", "read tables from the source, and join them with the log")
     snapshot.add_argument(
         "tables",
@@ -144,33 +143,35 @@ def _made() -> tuple[argparse.ArgumentParser, frozenset[str]]:
         "follows WHERE",
     )
     snapshot.add_argument("--reason", metavar="TEXT", help="why; kept for good")
-    options.author(snapshot)
+    _author_option(snapshot)
     snapshot.add_argument(
         "--dry-run", action="store_true", help="show which tables, and how many rows; read nothing"
     )
-    options.one_source(snapshot)
-    options.source(command("status", "positions, lag, open batches, tables quarantined, decisions"))
-    options.start_at(command("start-at", "choose where the next run starts; once, recorded"))
-    options.adopt(
+    _one_source_option(snapshot)
+    _source_option(command("status", "positions, lag, open batches, tables quarantined, decisions"))
+    _start_at_options(command("start-at", "choose where the next run starts; once, recorded"))
+    _adopt_options(
         command(
             "adopt",
             "continue with a lake folder that disagrees with this ledger, or with mirrors that "
             "somebody else loaded",
         )
     )
-    options.recover(command("recover", "make a new ledger from a lake whose ledger is lost"))
-    options.undo(
+    _recover_options(command("recover", "make a new ledger from a lake whose ledger is lost"))
+    _undo_options(
         command("undo", "take back a run and all later ones; the log is read again from there")
     )
-    options.schema(
+    _schema_options(
         command("schema", "a table's structure, now or at a place; `verify` proves them all")
     )
-    options.order(command("pause", "stop one table, the others go on; recorded"), needs_reason=True)
-    options.order(
+    _order_options(
+        command("pause", "stop one table, the others go on; recorded"), needs_reason=True
+    )
+    _order_options(
         command("resume", "bring a paused table back with the next run"), needs_reason=False
     )
     release = command("release", "bring back a table that is quarantined; recorded")
-    options.order(release, needs_reason=True)
+    _order_options(release, needs_reason=True)
     release.add_argument(
         "--schema",
         metavar="FILE",
@@ -187,12 +188,12 @@ def _made() -> tuple[argparse.ArgumentParser, frozenset[str]]:
         "--dry-run", action="store_true", help="show what the next run would do; record nothing"
     )
     reload = command("reload", "rewrite a table's mirror, from its changelog or the source")
-    options.order(reload, needs_reason=True)
+    _order_options(reload, needs_reason=True)
     verify = command("verify", "compare MySQL with the lake at one position")
     verify.add_argument("tables", nargs="*", metavar="TABLE", help="database.table (default: all)")
     verify.add_argument(
         "--sample",
-        type=options.rows,
+        type=_number_of_rows,
         metavar="ROWS",
         help="compare this many rows of each table, chosen at random",
     )
@@ -204,24 +205,24 @@ def _made() -> tuple[argparse.ArgumentParser, frozenset[str]]:
     verify.add_argument(
         "--show-values", action="store_true", help="show what differs, not only where"
     )
-    options.source(verify)
-    options.replay(
+    _source_option(verify)
+    _replay_options(
         command("replay", "repeat a span of the past: read it again, put right what differs")
     )
-    options.rebuild(
+    _rebuild_options(
         command(
             "rebuild", "a table as of any transaction of the past, or make the live mirror again"
         )
     )
-    options.upkeep(
+    _upkeep_options(
         command(
             "upkeep", "put small files of mirrors together, and delete those that no version needs"
         )
     )
-    options.catalog(
+    _catalog_options(
         command("catalog", "what of the lake is registered in [catalog], and what differs")
     )
-    options.report(
+    _report_options(
         command("report", "one page about a run or a span: what came, what changed, how long")
     )
     metrics = command("metrics", "how sources stand, as numbers for a monitoring system")
@@ -231,7 +232,7 @@ def _made() -> tuple[argparse.ArgumentParser, frozenset[str]]:
     metrics.add_argument(
         "--files", action="store_true", help="count the mirrors' files: reads all of their logs"
     )
-    options.source(metrics)
+    _source_option(metrics)
     read = command("read", "a snippet for Spark, delta-rs and DuckDB, ready to paste")
     read.add_argument("table", nargs="?", metavar="TABLE", help="database.table")
     read.add_argument(
@@ -244,14 +245,14 @@ def _made() -> tuple[argparse.ArgumentParser, frozenset[str]]:
         action="store_true",
         help="for its changelog: all generations as one relation",
     )
-    options.at(read, "as the source was there")
-    options.source(read)
+    _at_option(read, "as the source was there")
+    _source_option(read)
     versions = command("versions", "which version of each table shows the source as of one place")
-    options.at(versions, "as of there (default: as of the newest batch)")
+    _at_option(versions, "as of there (default: as of the newest batch)")
     versions.add_argument(
         "--list", action="store_true", help="the places there are versions of, newest first"
     )
-    options.source(versions)
+    _source_option(versions)
     setup = command("setup", "fetch Delta's jars, compile the engine; once for each installation")
     setup.add_argument(
         "--with",
@@ -277,6 +278,262 @@ def _made() -> tuple[argparse.ArgumentParser, frozenset[str]]:
     )
     completion.add_argument("shell", choices=("bash", "zsh", "fish", "tcsh"))
     return parser, frozenset(commands.choices)
+
+
+def _init_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--name", help="what to call the source (shop)")
+    parser.add_argument("--host", help="the server's host name or address")
+    parser.add_argument("--port", type=int, default=3306, help="its port (3306)")
+    parser.add_argument("--user", help="the account that reads the log")
+    parser.add_argument(
+        "--password",
+        metavar="REFERENCE",
+        help="env:NAME or file:PATH (default: env:<NAME>_PASSWORD)",
+    )
+    parser.add_argument("--tls", choices=("verify", "required", "off"), help="(verify)")
+    parser.add_argument(
+        "--tables",
+        nargs="+",
+        action="extend",
+        metavar="PATTERN",
+        help="database.table, with * and ?",
+    )
+    parser.add_argument(
+        "--exclude",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="PATTERN",
+        help="what to leave out of that",
+    )
+    parser.add_argument(
+        "--start",
+        help="snapshot: the tables as they are, then the log (default); earliest: all logs the "
+        "server has; latest, file:offset",
+    )
+    parser.add_argument("--schedule", metavar="CRON", help='such as "*/10 * * * *"')
+    parser.add_argument("--lake", default="lake", metavar="FOLDER", help="(lake)")
+    parser.add_argument("--ledger", default="embedded", metavar="DSN", help="(embedded)")
+
+
+def _source_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--source", metavar="NAME", help="one source (default: all)")
+
+
+def _until_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--until",
+        metavar="PLACE",
+        help="end there: binlog.000012:4567, a moment such as 2026-11-01T06:00:00Z (what was "
+        "committed before it), gtid:<set> (once all of it is read), run:<id>",
+    )
+
+
+def _author_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--author", metavar="NAME", help="who (default: this account's name)")
+
+
+def _one_source_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--source", metavar="NAME", help="which source, if there are several")
+
+
+def _tables_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--tables", nargs="+", default=[], metavar="TABLE", help="database.table (default: all)"
+    )
+
+
+def _start_at_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "place",
+        metavar="PLACE",
+        help="earliest, latest, binlog.000012:4567, a moment such as 2026-11-01T06:00:00Z, "
+        "binlog.000012@2026-11-01T06:00:00Z, gtid:<set>, run:<id>; the latest choice "
+        "counts",
+    )
+    parser.add_argument("--reason", required=True, metavar="TEXT", help="why; kept for good")
+    _author_option(parser)
+    _one_source_option(parser)
+
+
+def _adopt_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "tables",
+        nargs="*",
+        metavar="TABLE",
+        help="database.table: take over the mirrors of these, which somebody else loaded, if they "
+        "are equal to MySQL (default: the source's whole folder)",
+    )
+    parser.add_argument(
+        "--reason", metavar="TEXT", help="why; kept for good. Without it nothing is done"
+    )
+    _author_option(parser)
+    _one_source_option(parser)
+
+
+def _recover_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--back-to",
+        type=int,
+        metavar="BATCH",
+        help="go back to where this batch ended, and undo the later ones (default: the newest "
+        "batch that all tables show)",
+    )
+    _consent_options(parser)
+    _author_option(parser)
+    _one_source_option(parser)
+
+
+def _undo_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("run", metavar="RUN", help="the run's id, which may be shortened")
+    _consent_options(parser)
+    _author_option(parser)
+    _one_source_option(parser)
+
+
+def _consent_options(parser: argparse.ArgumentParser) -> None:
+    ways = parser.add_mutually_exclusive_group()
+    ways.add_argument(
+        "--yes", action="store_true", help="do it; without --yes, only show what would be done"
+    )
+    ways.add_argument(
+        "--dry-run", action="store_true", help="only show it, as without --yes; write nothing"
+    )
+
+
+def _schema_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "table",
+        metavar="TABLE",
+        help="database.table; or the word verify: follow every recorded statement again, and "
+        "compare the newest structures with the server",
+    )
+    parser.add_argument(
+        "--at",
+        metavar="PLACE",
+        help="the structure in force there: binlog.000012:4567, a moment such as "
+        "2026-11-01T06:00:00Z, binlog.000012@2026-11-01T06:00:00Z, gtid:<set>, run:<id>, earliest",
+    )
+    _source_option(parser)
+
+
+def _order_options(parser: argparse.ArgumentParser, *, needs_reason: bool) -> None:
+    parser.add_argument("table", metavar="TABLE", help="database.table")
+    parser.add_argument(
+        "--reason", required=needs_reason, metavar="TEXT", help="why; kept for good"
+    )
+    _author_option(parser)
+    _one_source_option(parser)
+
+
+def _at_option(parser: argparse.ArgumentParser, told: str) -> None:
+    parser.add_argument(
+        "--at",
+        metavar="PLACE",
+        help=f"{told}: a moment such as 2026-11-01T06:00:00Z, binlog.000012:4567, "
+        "binlog.000012@2026-11-01T06:00:00Z, gtid:<set> (the first that has all of it), run:<id>, "
+        "earliest, latest",
+    )
+
+
+def _number_of_rows(text: str) -> int:
+    """A number of rows, at least 1."""
+    if not text.isascii() or not text.isdigit() or not int(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of rows")
+    return int(text)
+
+
+def _span_options(parser: argparse.ArgumentParser, *, required: bool) -> None:
+    forms = (
+        "a moment such as 2026-11-01T06:00:00Z or 2026-11-01T08:00:00+02:00, "
+        "binlog.000012:4567, binlog.000012@2026-11-01T06:00:00Z, gtid:<set>, run:<id>"
+    )
+    parser.add_argument(
+        "--from", dest="since", required=required, metavar="PLACE", help=f"{forms}, earliest"
+    )
+    parser.add_argument("--to", dest="until", required=required, metavar="PLACE", help="…, latest")
+
+
+def _report_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "run", nargs="?", metavar="RUN", help="a run's id, or how it begins (default: the last)"
+    )
+    _span_options(parser, required=False)
+    parser.add_argument(
+        "--output", metavar="FILE", help="where the page goes (default: below .lockstep/pages)"
+    )
+    _source_option(parser)
+
+
+def _upkeep_options(parser: argparse.ArgumentParser) -> None:
+    _tables_option(parser)
+    parser.add_argument(
+        "--purge",
+        action="store_true",
+        help="rewrite every file that still has deleted rows, as a request for erasure needs",
+    )
+    parser.add_argument(
+        "--dry-run", action="store_true", help="show the steps with files and bytes; change nothing"
+    )
+    _source_option(parser)
+
+
+def _catalog_options(parser: argparse.ArgumentParser) -> None:
+    ways = parser.add_mutually_exclusive_group()
+    ways.add_argument(
+        "--dry-run", action="store_true", help="show what differs; change nothing (the default)"
+    )
+    ways.add_argument(
+        "--yes",
+        action="store_true",
+        help="register what is missing, correct what differs, and take over entries that somebody "
+        "else made for mirrors under their names",
+    )
+    _source_option(parser)
+
+
+def _replay_options(parser: argparse.ArgumentParser) -> None:
+    _span_options(parser, required=True)
+    _tables_option(parser)
+    ways = parser.add_mutually_exclusive_group()
+    ways.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="show which batches, and whether the log still has them; read nothing",
+    )
+    ways.add_argument(
+        "--compare",
+        action="store_true",
+        help="read the span again and say where the lake differs; write nothing",
+    )
+    parser.add_argument(
+        "--show-values",
+        action="store_true",
+        help="with --compare: show what differs, not only where",
+    )
+    _one_source_option(parser)
+
+
+def _rebuild_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("table", metavar="TABLE", help="database.table")
+    parser.add_argument(
+        "--as-of",
+        metavar="PLACE",
+        help="as it was after the last transaction there: a moment such as 2026-11-01T06:00:00Z, "
+        "binlog.000012:4567, binlog.000012@2026-11-01T06:00:00Z, gtid:<set>, run:<id>, latest "
+        "(default: make the live mirror again, in its place)",
+    )
+    parser.add_argument(
+        "--into",
+        metavar="PATH",
+        help="where a table of the past goes (default: a folder beside the lake, which is shown)",
+    )
+    parser.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="show what it would be made from, and where it would be; read no row",
+    )
+    _one_source_option(parser)
 
 
 def place_argument(text: str, option: str, command: str = "run") -> Place:

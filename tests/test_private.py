@@ -21,7 +21,7 @@ from assets.catalogue import CatalogueEntry, update_catalogue
 from assets.coverage import Coverage, write_coverage
 from assets.home import dagster_home
 from assets.report.kept import keep_page, page_path
-from lockstep.defect import write_report
+from lockstep.cli import write_report
 from pipeline.errors import LockstepError, Recovery
 from resources import file_lock
 from resources.full_disk import disk_full

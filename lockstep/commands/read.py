@@ -1,25 +1,24 @@
 """`lockstep read TABLE`: a snippet, ready to paste, for each common reader; `--dbt`: all tables as
-sources of a dbt project."""
+sources of a dbt project.
+
+Paths are quoted as each language requires, because they contain names from the source. A value of
+`[lake.options]` that stands in lockstep.toml as a reference is told as one: no secret is printed.
+"""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from lockstep import exits
 from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import UsageError, place_argument, table_name
-from lockstep.snippets import (
-    changelog_snippets,
-    refusals,
-    table_snippets,
-    version_set_snippet,
-)
-from lockstep.store_snippets import store_lines
 from pipeline.errors import LakeUnavailable, LockstepError, NothingMatches, VersionSetUnknown
 from pipeline.table import TableName
+from resources.config.secrets import is_reference
 from resources.lake.paths import LakePath
+from resources.lake.s3a import HADOOP, SAME
 
 if TYPE_CHECKING:
     from assets.names import SourceNames
@@ -302,3 +301,147 @@ def describe_changes(
         "columns": {column.name: str(column.type) for column in changelog.columns},
         "snippets": snippets,
     }
+
+
+_SESSION = "# with --packages io.delta:delta-spark_4.2_2.13:4.4.0, for Spark 4.2\n"
+
+_BY_AGE = "spark.databricks.delta.vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration"
+"""Delta's refusal of a version whose commit is old, also where it was the newest until now."""
+
+_REFUSED: Final[Mapping[str, Mapping[str, str]]] = {
+    "delta-rs": {"typeWidening": "types of its columns were widened"},
+    "Polars": {
+        "columnMapping": "columns of it were renamed or dropped",
+        "typeWidening": "types of its columns were widened",
+    },
+}
+"""By reader, the features of a table that it refuses, and what made the table have them
+(deltalake 1.6, Polars 2.1). Spark and DuckDB's delta extension read all that mirrors have."""
+
+
+def refusals(features: Collection[str]) -> dict[str, str]:
+    """Which readers cannot read a table with these features of the protocol, and why."""
+    found = {}
+    for reader, refused in _REFUSED.items():
+        # A feature's name may go on: typeWidening-preview.
+        why = [
+            told
+            for name, told in refused.items()
+            if any(feature.partition("-")[0] == name for feature in features)
+        ]
+        if why:
+            found[reader] = f"it does not read this table: {' and '.join(why)}"
+    return found
+
+
+def table_snippets(
+    path: str, features: Collection[str] = (), version: int | None = None
+) -> dict[str, str]:
+    """Return the code that opens a Delta table, by reader, for each reader that supports its
+    features; with `version`, the code that opens it at that version."""
+    at = "" if version is None else f", version={version}"
+    travel, told = "", ""
+    if version is not None:
+        travel = f'spark.conf.set("{_BY_AGE}", "false")\n'
+        told = f'.option("versionAsOf", {version})'
+    duck = "" if version is None else f", version => {version}"
+    quoted = path.replace("'", "''")
+    snippets = {
+        "Spark": f'{_SESSION}{travel}spark.read.format("delta"){told}.load({path!r})',
+        "delta-rs": (
+            "from deltalake import DeltaTable, QueryBuilder\n"
+            f'QueryBuilder().register("t", DeltaTable({path!r}{at}))'
+            '.execute("select * from t").read_all()'
+        ),
+        "Polars": f"import polars\npolars.scan_delta({path!r}{at}).collect()",
+        "DuckDB": f"install delta; load delta;\nselect * from delta_scan('{quoted}'{duck});",
+    }
+    refused = refusals(features)
+    return {reader: snippet for reader, snippet in snippets.items() if reader not in refused}
+
+
+def version_set_snippet(source: str, table: str, at: str | None) -> str:
+    """Return the code that reads the table at a place in the log with this package."""
+    place = "" if at is None else f", at={at!r}"
+    return f"import lockstep\nlockstep.read_at({source!r}{place})[{table!r}].arrow()"
+
+
+def changelog_snippets(source: str, table: str) -> dict[str, str]:
+    """Return the code that reads all generations of a changelog as one relation with this
+    package: a pyarrow.Table in the order of the changes, or a Spark DataFrame."""
+    changelog = f"import lockstep\nlockstep.read_changelog({source!r}, {table!r})"
+    return {"Python": f"{changelog}.arrow()", "Spark": f"{_SESSION}{changelog}.spark(spark)"}
+
+
+_FILE_SYSTEM: Final = "org.apache.hadoop.fs.s3a.S3AFileSystem"
+
+
+def store_lines(path: str, options: Mapping[str, str]) -> dict[str, str]:
+    """By reader, what goes in front; nothing for a folder, or for a store that is not S3's kind,
+    which readers know by their environment. `options` as they are written down."""
+    scheme = path.partition("://")[0]
+    if scheme not in ("s3", "s3a"):
+        return {}
+    return {
+        "Spark": _spark(scheme, options),
+        "delta-rs": _environment(options),
+        "Polars": _environment(options),
+        "DuckDB": _duckdb(options),
+    }
+
+
+def _spark(scheme: str, options: Mapping[str, str]) -> str:
+    lines = [
+        f"# a session with --packages org.apache.hadoop:hadoop-aws:{HADOOP}",
+        "import os",
+        f'spark.conf.set("fs.{scheme}.impl", "{_FILE_SYSTEM}")',
+    ]
+    for name, value in options.items():
+        if name in SAME:
+            lines.append(f'spark.conf.set("fs.s3a.{SAME[name]}", {_python(value)})')
+    if "endpoint" in options:
+        lines.append('spark.conf.set("fs.s3a.path.style.access", "true")')
+    return "\n".join(lines)
+
+
+def _environment(options: Mapping[str, str]) -> str:
+    """delta-rs, and Polars with it, finds a store's options in the environment."""
+    told = ", ".join(f'"AWS_{name.upper()}": {_python(value)}' for name, value in options.items())
+    return f"import os\nos.environ |= {{{told}}}" if told else ""
+
+
+def _duckdb(options: Mapping[str, str]) -> str:
+    parts = ["type s3"]
+    if "access_key_id" not in options:
+        parts.append("provider credential_chain")
+    for name, value in options.items():
+        if name == "endpoint" and not is_reference(value):
+            scheme, _, host = value.rpartition("://")
+            parts += [f"endpoint {_sql(host)}", "url_style 'path'"]
+            parts += ["use_ssl false"] if scheme == "http" else []
+        elif name in _DUCKDB:
+            parts.append(f"{_DUCKDB[name]} {_sql(value)}")
+    return f"install httpfs; load httpfs;\ncreate secret ({', '.join(parts)});"
+
+
+_DUCKDB: Final = {
+    "region": "region",
+    "access_key_id": "key_id",
+    "secret_access_key": "secret",
+    "session_token": "session_token",
+}
+
+
+def _python(value: str) -> str:
+    kind, _, target = value.partition(":")
+    if not is_reference(value):
+        return repr(value)
+    return f"os.environ[{target!r}]" if kind == "env" else f"open({target!r}).read().strip()"
+
+
+def _sql(value: str) -> str:
+    """DuckDB's shell reads variables of the environment, and no other place for secrets."""
+    kind, _, target = value.partition(":")
+    if is_reference(value):
+        return f"getenv('{target}')" if kind == "env" else f"'the content of {target}'"
+    return "'" + value.replace("'", "''") + "'"

@@ -8,8 +8,8 @@ from types import MappingProxyType
 
 import pytest
 
+from lockstep.commands.read import table_snippets
 from lockstep.grammar import UsageError, table_name
-from lockstep.snippets import table_snippets
 from pipeline.gtid import GtidSet
 from pipeline.ports.source import BinlogSize, ServerFacts
 from pipeline.position import Coordinates, LogFile, Position

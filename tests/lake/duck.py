@@ -1,7 +1,7 @@
 """DuckDB as its users have it, with the extensions that its snippets install.
 
 Belongs here: where those are found, since nothing is fetched while tests run. Does not: the
-snippets (`lockstep.snippets`).
+snippets (`lockstep.commands.read`).
 """
 
 from __future__ import annotations

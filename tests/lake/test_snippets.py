@@ -10,8 +10,7 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from lockstep.snippets import refusals, table_snippets
-from lockstep.store_snippets import store_lines
+from lockstep.commands.read import refusals, store_lines, table_snippets
 from resources.lake.jars import DELTA, locked_jars
 from resources.lake.session import SparkProcess
 from resources.lake.storage import delta_table

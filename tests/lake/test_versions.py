@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 
-from lockstep.snippets import table_snippets
+from lockstep.commands.read import table_snippets
 from pipeline.errors import VersionGone
 from resources.lake.delta_log import commit_file, table_id
 from resources.lake.session import SparkProcess
