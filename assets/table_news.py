@@ -1,7 +1,7 @@
 """What a run tells Dagster of tables: what became of structures, and those that stand otherwise.
 
 Belongs here: gathering it from the ledger, and keeping the catalogue. Does not: what is shown of
-it (`pages.tables`), when (`runs`), what was merged (`merge_news`).
+it (`pages.tables`), when, and what was merged (`runs`).
 
 Only news is told: a table that stands as it did when Dagster was last told costs nothing. What
 was told last is in the catalogue; where that is lost, it is told again.

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from pipeline.changes.fold import Fold
 from pipeline.ports.mirrors import Mirrors
-from pipeline.runs.merging.folding import Staged, staged_fold
+from pipeline.runs.merging.mirror_write import Staged, staged_fold
 from pipeline.runs.merging.segment_parts import SegmentPart
 from pipeline.segment import SegmentFile
 from tests.twins.lake import MemoryLake

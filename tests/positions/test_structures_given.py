@@ -33,7 +33,7 @@ def shop(mysql: MySqlStand, database: str, monkeypatch: pytest.MonkeyPatch) -> S
             return NotUnderstood("not this one", may_touch=(opened.table("a"),))
         return read_change(text, context)
 
-    for module in ("pipeline.schema.tracker", "pipeline.runs.rejoining.forecast"):
+    for module in ("pipeline.schema.tracker", "pipeline.runs.inspecting.table_commands"):
         monkeypatch.setattr(f"{module}.read_change", fewer)
     return opened
 

@@ -23,9 +23,8 @@ from pipeline.binlog.rows.table_map import (
 )
 from pipeline.binlog.stream.description import LogWriter
 from pipeline.errors import TableError
-from pipeline.runs.capturing.schema_choice import logs_hidden, without
+from pipeline.runs.capturing.schema_choice import disagreements, logs_hidden, without
 from pipeline.runs.capturing.structure_proof import changed_meaning
-from pipeline.runs.capturing.witness import disagreements
 from pipeline.schema.compare import aligned, differences
 from pipeline.schema.context import ServerDialect
 from pipeline.schema.evolve import evolve, forget

@@ -1,7 +1,7 @@
 """A spool that keeps no rows: what goes into it is looked at on its way, and that is kept.
 
 Belongs here: reading a log without room for its rows, whatever their number. Does not: what
-is looked for (`pipeline.runs.inspecting.log_tally`).
+is looked for (`pipeline.runs.inspecting.plan_reading`).
 """
 
 from __future__ import annotations

@@ -1,24 +1,45 @@
 """One table's commit: the mirror's columns first, then all changes in one write.
 
-Belongs here: the facts that a strategy is chosen by, the write that it comes to, and the rows that
-went when the table was emptied, as they were last, for a mirror that keeps them. Does not:
-choosing (`pipeline.changes.strategy`), folding (`folding`), what the job is (`job`), when rows
-went (`emptied`), trying again (`merge`), Spark (`resources.lake`).
+Belongs here: the facts that a strategy is chosen by, the write that it comes to, the job's row
+images folded to the last one per key in files for the lake to merge, and the rows that went when
+the table was emptied, as they were last, for a mirror that keeps them. Does not: choosing, and in
+how many buckets (`pipeline.changes.strategy`), the fold (`pipeline.changes.fold`), what the job is
+(`job`), when rows went (`emptied`), trying again (`merge`), Spark (`resources.lake`).
+
+A bucket waits in a scratch file, which is gone with this process, however that ends. So is what
+was staged; a run that was cut off folds once more, and the commit is made once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Final, assert_never
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import Final, Protocol, assert_never
 
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from pipeline.changes import coalescing
 from pipeline.changes.fold import Fold
-from pipeline.changes.layout import changelog_names, changelog_path, changelog_schema
-from pipeline.changes.strategy import Facts, Strategy, Way, buckets_for, choose, only_inserts
+from pipeline.changes.key_bounds import Bounds, bounds_literals, joined_bounds, key_bounds
+from pipeline.changes.key_hashes import KeyChains
+from pipeline.changes.layout import changelog_names, changelog_path, changelog_schema, origin_names
+from pipeline.changes.strategy import (
+    MOST_IMAGES,
+    Facts,
+    Strategy,
+    Way,
+    buckets_for,
+    choose,
+    only_inserts,
+)
 from pipeline.changes.widening import TypeChange, type_change
 from pipeline.claim import HINT
-from pipeline.errors import ForeignCommit
+from pipeline.errors import ForeignCommit, TableError
 from pipeline.lake_commit import same_write
 from pipeline.policies import Deletes
 from pipeline.ports.held import Held
@@ -34,10 +55,11 @@ from pipeline.ports.mirror_writes import (
     Replace,
     StagedFiles,
 )
-from pipeline.ports.mirrors import MirrorCommit
+from pipeline.ports.mirrors import MirrorCommit, Mirrors
+from pipeline.ports.segments import SegmentStore
+from pipeline.ports.spool import EventFile, Spool
 from pipeline.runs.commit_records import keep_structures
 from pipeline.runs.context import Workplace
-from pipeline.runs.merging.folding import folded_changes, staged_fold
 from pipeline.runs.merging.job import Job, Task, snapshot_paths
 from pipeline.runs.merging.segment_parts import SegmentPart, segment_parts
 from pipeline.schema.column_names import folded
@@ -223,12 +245,185 @@ def _part(job: Job, version: SchemaVersion) -> StagedFiles | None:
         )
     )
     columns = []
-    for field in line.schema:
-        source = spelled.get(folded(field.name))
+    for column in line.schema:
+        source = spelled.get(folded(column.name))
         kind = None if source is None else own.field(source).type
-        fits = kind is not None and type_change(kind, field.type) is not TypeChange.REREAD
+        fits = kind is not None and type_change(kind, column.type) is not TypeChange.REREAD
         columns.append(PartColumn(source, kind) if fits else PartColumn())
     absent = {field.name for field, one in zip(line.schema, columns, strict=True) if one.absent}
     if not absent.isdisjoint(job.key):
         return None
     return StagedFiles((), tuple(columns), through=above)
+
+
+_FOLDING = Lock()
+"""One table is folded at a time: what that takes is bounded per table."""
+
+TOGETHER = (
+    "more of its row images belong together than can be folded in memory: changes of one row, or "
+    "of rows whose keys changed into each other"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """Folded changes in files, and the bounds of the keys that they are about in the mirror."""
+
+    changes: FoldedChanges
+    bounds: tuple[tuple[str, str, str], ...]
+
+
+class Stores(Protocol):
+    """Where images are read, wait and are staged."""
+
+    @property
+    def segments(self) -> SegmentStore: ...
+    @property
+    def spool(self) -> Spool: ...
+    @property
+    def mirrors(self) -> Mirrors: ...
+
+
+def folded_changes(
+    work: Workplace, job: Job, parts: Sequence[SegmentPart], buckets: int
+) -> AbstractContextManager[Staged]:
+    """The images of a job's parts, folded."""
+    fold = Fold(
+        schema=job.lineage.schema,
+        key=job.key,
+        parts=tuple(part.part for part in parts),
+        marks=("_committed_at",) if job.lineage.policies.deletes == Deletes.SOFT else (),
+        numbered=bool(job.lineage.asked),
+        doubtful=sys.maxsize if job.again else job.task.plan.read_until,
+    )
+    name = f"{work.source.name}-{job.task.intent.txn_version}"
+    return staged_fold(work, name, fold, parts, buckets)
+
+
+@contextmanager
+def staged_fold(
+    stores: Stores, name: str, fold: Fold, parts: Sequence[SegmentPart], buckets: int
+) -> Iterator[Staged]:
+    """What `fold` leaves of the parts' images, in files that last as long as the context."""
+    files = _Files(stores.mirrors, name, fold)
+    try:
+        with _FOLDING:
+            if buckets == 1:
+                pieces = (part.pieces(stores.segments, fold.marks) for part in parts)
+                files.add(fold, [pa.concat_tables(piece) for piece in pieces])
+            elif buckets:
+                _fold_buckets(stores, parts, fold, buckets, files)
+        yield files.staged()
+    finally:
+        for path in files.paths:
+            stores.mirrors.unstage(path)
+
+
+def _fold_buckets(
+    stores: Stores, parts: Sequence[SegmentPart], fold: Fold, buckets: int, files: _Files
+) -> None:
+    chains, steps = _chains(stores.segments, parts, fold), fold.in_steps
+    with closing(stores.spool.scratch()) as file:
+        waiting = _Buckets(file, buckets)
+        for number, part in enumerate(parts):
+            for piece in part.pieces(stores.segments, fold.marks):
+                into, images = fold.step(number, piece)
+                keys = chains.roots(steps.hashes(into, images))
+                waiting.put(into, images, (keys % np.uint64(buckets)).astype(np.int64))
+        waiting.require_foldable()
+        for images in waiting.taken():
+            files.add(steps, [images[number] for number in range(len(steps.parts))])
+
+
+def _chains(store: SegmentStore, parts: Sequence[SegmentPart], fold: Fold) -> KeyChains:
+    """Which keys belong together; each has its own number unless images leave columns out."""
+    chains = KeyChains()
+    for number, part in enumerate(parts if fold.partial else ()):
+        for piece in part.keys(store, fold):
+            chains.add(piece, fold.hashes(number, piece))
+    return chains
+
+
+@dataclass(slots=True)
+class _Buckets:
+    """Row images of several parts that wait in a file, by the bucket they are for."""
+
+    file: EventFile
+    count: int
+    size: int = 0
+    schemas: dict[int, pa.Schema] = field(default_factory=dict)
+    places: dict[int, list[tuple[int, int, int]]] = field(default_factory=dict)
+    images: npt.NDArray[np.int64] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.images = np.zeros(self.count, np.int64)
+
+    def put(self, part: int, images: pa.Table, buckets: npt.NDArray[np.int64]) -> None:
+        """`buckets`: of each image."""
+        self.schemas[part] = images.schema
+        order = np.argsort(buckets, kind="stable")
+        ordered = images.take(pa.array(order)).combine_chunks()
+        counts = np.bincount(buckets, minlength=self.count)
+        self.images += counts
+        ends = np.cumsum(counts)
+        for bucket in np.flatnonzero(counts):
+            some = ordered.slice(ends[bucket] - counts[bucket], counts[bucket])
+            for batch in some.to_batches():
+                self._write(int(bucket), part, batch.serialize())
+
+    def _write(self, bucket: int, part: int, content: pa.Buffer) -> None:
+        self.file.write(memoryview(content))
+        self.places.setdefault(bucket, []).append((part, self.size, content.size))
+        self.size += content.size
+
+    def require_foldable(self) -> None:
+        if self.images.max(initial=0) > MOST_IMAGES:
+            raise TableError(TOGETHER, hint=coalescing.HINT)
+
+    def taken(self) -> Iterator[Mapping[int, pa.Table]]:
+        """The images of each bucket that has any, by their parts, which are all there."""
+        for bucket in sorted(self.places):
+            found: dict[int, list[pa.RecordBatch]] = {part: [] for part in self.schemas}
+            for part, at, size in self.places[bucket]:
+                content = pa.py_buffer(self.file.read(at, size))
+                found[part].append(pa.ipc.read_record_batch(content, self.schemas[part]))
+            yield {
+                part: pa.Table.from_batches(batches, self.schemas[part])
+                for part, batches in found.items()
+            }
+
+
+@dataclass(slots=True)
+class _Files:
+    """Folded images staged so far."""
+
+    mirrors: Mirrors
+    name: str
+    fold: Fold
+    paths: list[str] = field(default_factory=list)
+    bounds: Bounds = field(default_factory=dict)
+    lacking: set[str] = field(default_factory=set)
+
+    def add(self, fold: Fold, images: Sequence[pa.Table]) -> None:
+        """Fold images and stage what is left of them."""
+        changes, lacking = fold.table(images)
+        self.lacking.update(lacking)
+        self.bounds = joined_bounds(self.bounds, self._bounds(changes, bool(lacking)))
+        self.paths.append(self.mirrors.stage(self.name, changes))
+
+    def _bounds(self, changes: pa.Table, looked_up: bool) -> Bounds:
+        names = self.fold.schema.names
+        spelled = dict(zip(names, changelog_names(names), strict=True))
+        found = key_bounds(changes, {spelled[name]: name for name in self.fold.key})
+        if not looked_up:
+            return found
+        origins = dict(zip(names, origin_names(names), strict=True))
+        return joined_bounds(
+            found, key_bounds(changes, {origins[name]: name for name in self.fold.key})
+        )
+
+    def staged(self) -> Staged:
+        fold = self.fold
+        lacking = tuple(name for name in fold.schema.names if name in self.lacking)
+        changes = FoldedChanges(tuple(self.paths), fold.kept, lacking)
+        return Staged(changes, bounds_literals(self.bounds, fold.schema))

@@ -1,7 +1,7 @@
 """A job's segment files, by what their images have.
 
 Belongs here: which files are read together, and as which columns of the mirror. Does not: reading
-them (`folding`, `resources.lake`).
+them (`mirror_write`, `resources.lake`).
 """
 
 from __future__ import annotations
