@@ -329,6 +329,7 @@ _SETTINGS = (
     "system_time_zone",
 )
 _EXECUTED = "select @@global.gtid_executed"
+_BINLOG_STATE = "select @@global.gtid_binlog_state"
 _PURGED = "select @@global.gtid_purged"
 _CLOCK = "select utc_timestamp(6)"
 
@@ -343,7 +344,7 @@ def read_facts(cursor: Cursor, address: str) -> ServerFacts:
             hint="set log_bin in the server's configuration and restart it",
         )
     mariadb = "mariadb" in found["version"].lower()
-    executed = _binlog_state(cursor) if mariadb else read_value(cursor, _EXECUTED)
+    executed = read_value(cursor, _BINLOG_STATE if mariadb else _EXECUTED)
     binlogs = _binlogs(cursor)
     head = read_head(cursor)
     purged = _first_list(cursor, binlogs) if mariadb else read_value(cursor, _PURGED)
@@ -383,10 +384,6 @@ def _life(cursor: Cursor, clock: datetime) -> ServerLife | None:
     return ServerLife(clock - timedelta(seconds=uptime), resets)
 
 
-def _binlog_state(cursor: Cursor) -> str:
-    return read_value(cursor, "select @@global.gtid_binlog_state")
-
-
 def _first_list(cursor: Cursor, binlogs: tuple[BinlogSize, ...]) -> str:
     """What MariaDB executed before its oldest log file: the list at that file's head."""
     if not binlogs:
@@ -419,11 +416,18 @@ def read_baseline(cursor: Cursor, names: Collection[TableName] | None = None) ->
 def require_gone(cursor: Cursor, table: TableName) -> None:
     """The server's own error where a table is there that information_schema does not show: to
     an account that may not read it, and of a table that cannot be opened."""
+    _opens(cursor, f"select 1 from {quoted_table(table)} limit 0")
+
+
+def _opens(cursor: Cursor, question: str) -> bool:
+    """Ask for no row of a table; whether there is one of that name."""
     try:
-        cursor.execute(f"select 1 from {quoted_table(table)} limit 0")
+        cursor.execute(question)
     except pymysql.MySQLError as error:
         if number_of(error) not in _GONE:
             raise
+        return False
+    return True
 
 
 _BRIEFLY: Final = "set session lock_wait_timeout = 3"
@@ -455,12 +459,8 @@ def read_locked(cursor: Cursor, table: TableName) -> CurrentSchemas:
     transaction: until it ends, nobody alters the table (MySQL manual, "Metadata Locking")."""
     for statement in (_BRIEFLY, _FRESH, "start transaction read only"):
         cursor.execute(statement)
-    try:
-        # All columns, so that an account which may read some of them gets an error.
-        cursor.execute(f"select * from {quoted_table(table)} limit 0")
-    except pymysql.MySQLError as error:
-        if number_of(error) not in _GONE:
-            raise
+    # All columns, so that an account which may read some of them gets an error.
+    if not _opens(cursor, f"select * from {quoted_table(table)} limit 0"):
         return CurrentSchemas({}, read_head(cursor), _server(cursor))
     return read_current(cursor, [table])
 
