@@ -31,9 +31,8 @@ from assets.runs import SESSIONS, session_of
 from pipeline.decisions import Lease
 from pipeline.errors import LockstepError
 from pipeline.places import AtMoment
-from pipeline.replay.batch_moments import at_or_after
 from pipeline.replay.partitions import Partitions
-from pipeline.replay.spans import Span
+from pipeline.replay.spans import Span, at_or_after
 from pipeline.runs.context import Workplace
 from pipeline.runs.replaying.replay import replay
 from pipeline.runs.replaying.report import ReplayReport

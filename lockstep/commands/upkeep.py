@@ -44,8 +44,7 @@ def _done(
 ) -> UpkeepReport:
     from pipeline.runs.upkeeping.changes import plan_changes
     from pipeline.runs.upkeeping.gather import plan_upkeep
-    from pipeline.runs.upkeeping.logs import thin_logs
-    from pipeline.runs.upkeeping.upkeep import TableDone, UpkeepReport, upkeep
+    from pipeline.runs.upkeeping.upkeep import TableDone, UpkeepReport, thin_logs, upkeep
 
     policy = context.settings.upkeep(purge=arguments.purge)
     with context.watch(source) as progress:

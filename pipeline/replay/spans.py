@@ -1,24 +1,29 @@
 """Which batches a span of the past touches. Pure: the ledger's batches are all that is asked.
 
-Belongs here: the span, and what is wrong with one. Does not: the forms of a place
-(`pipeline.places`), what becomes of the batches (`pipeline.runs.replaying`).
+Belongs here: the span, what is wrong with one, and where a moment lies among batches, by the times
+of their ends. Does not: the forms of a place (`pipeline.places`), the rule where a moment divides
+(`pipeline.division`), what becomes of the batches (`pipeline.runs.replaying`).
 
 | a place | a batch lies behind it | a batch lies before it |
 |---|---|---|
-| a moment | it ends behind where the moment lies (`batch_moments`) | it begins before that |
+| a moment | it ends behind where the moment lies | it begins before that |
 | a place of a log | it ends behind it | it begins before it |
 | a set of GTIDs | it has one that is not in the set | it began without one of the set |
 | a run | it is that run's, or a later one | it is that run's, or an earlier one |
 
-Whole batches are replayed: those that have anything between the two.
+Whole batches are replayed: those that have anything between the two. A batch that caught tables up
+read again what others had read: among moments it is judged by its own ends alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final
 
 from pipeline.batch import Batch, BatchTimes
+from pipeline.division import divided
 from pipeline.errors import SpanRefused
 from pipeline.places import (
     AfterGtids,
@@ -31,7 +36,6 @@ from pipeline.places import (
     Place,
 )
 from pipeline.position import Coordinates
-from pipeline.replay.batch_moments import at_or_after, before_moment, times_of
 from pipeline.upkeep.changes import KEY
 
 _SHOWN = "`lockstep status --json` shows the last batches; `lockstep versions --list` their places"
@@ -233,3 +237,45 @@ def server_of(at: Coordinates, chain: Sequence[Batch]) -> str:
         f"{at} is a place in the logs of {len(found)} servers that were read",
         hint="name it by a moment, by GTIDs or by a run",
     )
+
+
+_BEFORE_ALL: Final = datetime(1970, 1, 1, tzinfo=UTC)
+"""When the first transaction of a first batch may have been committed: nobody knows."""
+
+
+def times_of(batches: Iterable[Batch]) -> list[BatchTimes]:
+    return [BatchTimes.of(batch) for batch in batches if batch.end is not None]
+
+
+def at_or_after(times: Sequence[BatchTimes], moment: datetime) -> frozenset[int]:
+    """Return the batches that have a transaction committed at the moment or later."""
+    counted = [one for one in _with_transactions(times) if one.end is not None]
+    chain = [one for one in counted if not one.catches_up]
+    place = divided([_ends_at(one) for one in chain], moment).place
+    again = [one for one in counted if one.catches_up and _ends_at(one) >= moment]
+    return frozenset(one.id for one in (*chain[place:], *again))
+
+
+def before_moment(times: Sequence[BatchTimes], moment: datetime) -> frozenset[int]:
+    """Return the batches that may have a transaction committed before the moment: the one before
+    their first was. If the place of the moment is in doubt, it is the last one possible here, and
+    the first one in `at_or_after`, so that a span between moments has too much and not too little.
+    """
+    counted = _with_transactions(times)
+    chain = [one for one in counted if not one.catches_up]
+    place = divided([_begin(one) for one in chain], moment).last
+    again = [one for one in counted if one.catches_up and _begin(one) < moment]
+    return frozenset(one.id for one in (*chain[:place], *again))
+
+
+def _with_transactions(times: Sequence[BatchTimes]) -> Collection[BatchTimes]:
+    return [one for one in times if one.transactions]
+
+
+def _begin(one: BatchTimes) -> datetime:
+    return one.begin or _BEFORE_ALL
+
+
+def _ends_at(one: BatchTimes) -> datetime:
+    assert one.end is not None, "only those with a time are asked"
+    return one.end

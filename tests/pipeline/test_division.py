@@ -13,7 +13,7 @@ from pipeline.batch import BatchTimes
 from pipeline.binlog.stream import ring as columns
 from pipeline.binlog.stream.commit_times import NewestCommit
 from pipeline.division import Divider, Division, divided, divided_after
-from pipeline.replay.batch_moments import at_or_after, before_moment
+from pipeline.replay.spans import at_or_after, before_moment
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 TIMES = st.lists(st.integers(0, 30), max_size=40)

@@ -12,6 +12,10 @@ by a batch that goes over the same places (`pipeline.runs.catch_up`); where that
 better, by a person's word or because a statement is followed that was not then, it records
 versions of its own from that place on, and what earlier batches recorded for later places does
 not count: those versions never had a row.
+
+An overlap, changes that an earlier batch has read, is not over with the batch that began it: a
+budget may end that one early, and the next goes on behind it, still among changes that the mirrors
+hold.
 """
 
 from __future__ import annotations
@@ -28,13 +32,14 @@ from pipeline.changes.layout import changelog_path, snapshot_path
 from pipeline.changes.lineage import ColumnsRead, lineage
 from pipeline.changes.merging import SETTLES, BatchPart, MergePlan, plan_merge
 from pipeline.changes.reload import since_emptied
+from pipeline.decisions import Continuity
 from pipeline.intent import Intent
 from pipeline.lake_commit import WriteKind
 from pipeline.ports.mirror_writes import MirrorStep
+from pipeline.position import Position
 from pipeline.runs.commit_records import commit_metadata
 from pipeline.runs.context import Workplace
 from pipeline.runs.merging.emptied import emptied_at
-from pipeline.runs.merging.overlaps import reads_again
 from pipeline.runs.merging.table_parts import parts_within
 from pipeline.runs.reread import owed
 from pipeline.schema.fills import StatementMoment
@@ -342,3 +347,30 @@ def _holds_before(version: SchemaVersion, own: SchemaVersion) -> bool:
 def _is_before(version: SchemaVersion, other: SchemaVersion) -> bool:
     same = version.since.file.base == other.since.file.base
     return not same or version.since < other.since
+
+
+def reads_again(work: Workplace, batches: Sequence[Batch]) -> bool:
+    """Whether some of these batches may hold changes that an earlier one read."""
+    first, last = batches[0], batches[-1]
+    if any(batch.continuity is Continuity.OVERLAP for batch in batches):
+        return True
+    source = work.source.name
+    for begun in work.ledger.overlaps(source):
+        if begun.follows is None or begun.id > last.id:
+            continue
+        for followed in work.ledger.live_batches(source, begun.follows, begun.follows):
+            if followed.end is None or last.end is None:
+                continue
+            # One commit time may be wrong, so both ends have to say so.
+            if not all(is_past(place, followed.end) for place in (first.start, last.end)):
+                return True
+    return False
+
+
+def is_past(start: Position, end: Position) -> bool:
+    """Whether what begins there lies behind what ended there. The places of two servers
+    tell nothing of each other; their commits' moments do."""
+    if start.server_uuid == end.server_uuid and start.at.file.base == end.at.file.base:
+        return end.at <= start.at
+    moments = start.committed_at, end.committed_at
+    return moments[0] is not None and moments[1] is not None and moments[1] < moments[0]

@@ -46,9 +46,8 @@ from pipeline.runs.agreement.lake_logs import look_at
 from pipeline.runs.context import Workplace
 from pipeline.runs.cures import reload_hint
 from pipeline.runs.merging.emptied import emptied_at
-from pipeline.runs.merging.job import Job, Task, folders_of
+from pipeline.runs.merging.job import Job, Task, folders_of, reads_again
 from pipeline.runs.merging.mirror_write import write_once
-from pipeline.runs.merging.overlaps import reads_again
 from pipeline.runs.rebuilding.cut import Cut, cut_at, end_of_batch
 from pipeline.runs.rebuilding.origin import RebuildOrigin, live_origin, origin_at
 from pipeline.runs.replaying.counted_changes import require_mirror

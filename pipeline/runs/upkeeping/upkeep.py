@@ -1,7 +1,8 @@
 """Upkeep of a source's mirrors, carried out.
 
-Belongs here: the order of the steps, and giving way to runs. Does not: which steps (`gather`,
-`pipeline.upkeep`), Spark (`resources.lake.upkeep`).
+Belongs here: the order of the steps, giving way to runs, and which tables' logs are kept short.
+Does not: which steps (`gather`, `pipeline.upkeep`), what goes from a log
+(`pipeline.upkeep.checkpoints`), Spark (`resources.lake.upkeep`).
 
 No run waits for upkeep: a mirror's files are written anew without the source's lock, and only while
 no run has it. The commit is bound to the version that it was planned on, so if a run writes to the
@@ -12,23 +13,19 @@ are deleted: what an upkeep that died had made is noted first (`gather.Kept.unno
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from time import perf_counter
 
-from pipeline.errors import (
-    CommitConflict,
-    LakeUnavailable,
-    LockstepError,
-    SourceBusy,
-    TableError,
-)
+from pipeline.changes.layout import changelog_path
+from pipeline.changes.source_tables import source_table_path
+from pipeline.errors import CommitConflict, LakeUnavailable, LockstepError, SourceBusy, TableError
 from pipeline.ports.upkeep import MirrorUpkeep
 from pipeline.retries import UPKEEP_TURN
 from pipeline.runs.context import Workplace
 from pipeline.runs.upkeeping.changes import let_go, plan_changes
 from pipeline.runs.upkeeping.gather import Kept, TableUpkeep, UpkeepFacts, kept_of, plan_upkeep
-from pipeline.runs.upkeeping.logs import thin_logs
+from pipeline.segment import SourceTable
 from pipeline.table import TableName
 from pipeline.upkeep.changes import ChangesPlan
 from pipeline.upkeep.decide import StepKind, UpkeepStep
@@ -183,3 +180,21 @@ def _deletes(work: Workplace, lake: MirrorUpkeep, done: TableDone) -> None:
             continue
         done.steps.append(StepDone(step, perf_counter() - clock, gone=gone))
         work.progress.note(f"{done.planned.table}: {step.kind.value}, {step.reason}")
+
+
+def thin_logs(work: Workplace, lake: MirrorUpkeep, *, delete: bool) -> Pile:
+    """Checkpoints that others replace: those that were deleted, or would be."""
+    now = work.clock()
+    piles = [lake.thin_log(folder, now, delete=delete) for folder in _folders(work)]
+    return Pile(sum(one.files for one in piles), sum(one.bytes for one in piles))
+
+
+def _folders(work: Workplace) -> Iterator[str]:
+    source = work.source.name
+    for table, state in work.ledger.table_states(source).items():
+        if state.mirror_version is not None:
+            yield state.mirror
+        for generation in range(1, state.changelog_generation + 1):
+            yield changelog_path(source, table, generation)
+    for part in SourceTable:
+        yield source_table_path(source, part)
