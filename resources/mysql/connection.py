@@ -389,7 +389,7 @@ def _accepted(cursor: Cursor, statement: str) -> bool:
     try:
         cursor.execute(statement)
     except pymysql.MySQLError as error:
-        if meaning_of(_number(error)) not in _REFUSED:
+        if meaning_of(number_of(error)) not in _REFUSED:
             raise
         return False
     return True
@@ -423,13 +423,13 @@ def _is_set(cursor: Cursor, name: str, value: str, found: Mapping[str, str]) -> 
     try:
         cursor.execute(_setting({name: value}))
     except pymysql.MySQLError as error:
-        if meaning_of(_number(error)) not in _REFUSED:
+        if meaning_of(number_of(error)) not in _REFUSED:
             raise
         if _plain(found[name]) == _plain(value):
             return False
         raise ServerSettings(
             f"{name} is {found[name]!r}, and the account may not set it for its sessions: "
-            f"{told(_number(error), str(error.args[-1]), (name,))}",
+            f"{told(number_of(error), str(error.args[-1]), (name,))}",
             hint=f"set global {name} = {value}; (and put it into the server's configuration)",
         ) from error
     return True
@@ -437,10 +437,6 @@ def _is_set(cursor: Cursor, name: str, value: str, found: Mapping[str, str]) -> 
 
 _REFUSED: Final = frozenset({Meaning.REFUSED, Meaning.PRIVILEGE})
 _WORDS: Final = {"ON": "1", "OFF": "0"}
-
-
-def _number(error: pymysql.MySQLError) -> int:
-    return error.args[0] if error.args and isinstance(error.args[0], int) else 0
 
 
 def _plain(value: str) -> str:

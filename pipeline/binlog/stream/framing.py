@@ -16,7 +16,8 @@ from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Final
 
-from pipeline.errors import DamagedEvent, UnsupportedEvent
+from pipeline.binlog.stream.damage import damaged
+from pipeline.errors import UnsupportedEvent
 from pipeline.position import Coordinates, LogFile
 
 HEADER: Final = struct.Struct("<IBIIIH")
@@ -176,7 +177,7 @@ def read_first_event(packet: bytes, at: Coordinates, *, checksum: bool | None) -
     a format description, or whatever comes before the first format description."""
     kind = packet[4]
     if checksum is None and kind not in _BEFORE_DESCRIPTION:
-        raise _damaged(f"an event of type {kind} comes before the format description", at)
+        raise damaged(f"an event of type {kind} comes before the format description", at)
     if kind == EventType.FORMAT_DESCRIPTION:
         event = _read_description_event(packet, at)
     else:
@@ -184,11 +185,11 @@ def read_first_event(packet: bytes, at: Coordinates, *, checksum: bool | None) -
         # for CRC32 where the server computes one, and only the bytes tell.
         checked = _crc_matches(packet) if checksum is None else checksum
         if checked and not _crc_matches(packet):
-            raise _damaged("an event's checksum does not match its bytes", at)
+            raise damaged("an event's checksum does not match its bytes", at)
         event = read_event(packet, at, checksum=checked)
     log_pos = HEADER.unpack_from(packet)[4]
     if not event.artificial and event.end & 0xFFFFFFFF != log_pos:
-        raise _damaged(f"an event says the next one is at {log_pos}, counted were {event.end}", at)
+        raise damaged(f"an event says the next one is at {log_pos}, counted were {event.end}", at)
     return event
 
 
@@ -198,11 +199,11 @@ def _read_description_event(packet: bytes, at: Coordinates) -> Event:
     flag "log in use" (0x1), which the server clears when it closes the file."""
     algorithm = packet[-CHECKSUM_BYTES - 1]
     if algorithm not in (0, 1):
-        raise _damaged(f"the log's checksum algorithm {algorithm} is unknown", at)
+        raise damaged(f"the log's checksum algorithm {algorithm} is unknown", at)
     bare = bytearray(packet)
     bare[17] &= 0xFE
     if algorithm == 1 and not (_crc_matches(packet) or _crc_matches(bytes(bare))):
-        raise _damaged("an event's checksum does not match its bytes", at)
+        raise damaged("an event's checksum does not match its bytes", at)
     event = read_event(packet, at, checksum=True)
     return event if algorithm else replace(event, crc32=zlib.crc32(packet))
 
@@ -210,11 +211,3 @@ def _read_description_event(packet: bytes, at: Coordinates) -> Event:
 def _crc_matches(packet: bytes) -> bool:
     body = memoryview(packet)[:-CHECKSUM_BYTES]
     return zlib.crc32(body) == int.from_bytes(packet[-CHECKSUM_BYTES:], "little")
-
-
-def _damaged(what: str, at: Coordinates) -> DamagedEvent:
-    return DamagedEvent(
-        f"{what}, at {at}",
-        hint="it was not recorded; run again, and if that fails, look at that place with "
-        f"mysqlbinlog --verify-binlog-checksum --start-position={at.offset} {at.file}",
-    )

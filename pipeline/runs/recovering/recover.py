@@ -104,9 +104,19 @@ def recover(
     for table, why in reloads:
         work.ledger.order_load(lease, table, author=author, reason=why)
     work.ledger.note_looked(lease, looked)
-    record(work, lease, basis, adopted, author)
+    record_basis(work, lease, basis, adopted, author)
     _end(work, lease)
     return replace(recovery, reloads=reloads)
+
+
+@dataclass(frozen=True, slots=True)
+class RecoveryBasis:
+    """What is recovered, and what it was decided from."""
+
+    gathered: GatheredLake
+    plan: RecoveryPlan
+    placed: PlacedRecovery
+    structures: Structures
 
 
 def _basis(work: Workplace, behind: int | None) -> RecoveryBasis:
@@ -198,14 +208,6 @@ def _begun(work: Workplace) -> bool:
         f"adopt --source {source} --reason …`; to give it up for a new one, move it away first "
         "(docs/recovery.md)",
     )
-
-
-def _end(work: Workplace, lease: Lease) -> None:
-    """The batch that stands for the past is acknowledged, and the folder is this ledger's."""
-    work.ledger.mark_merged(lease)
-    for batch in work.ledger.unfinished(work.source.name):
-        work.ledger.acknowledge(lease, batch.id)
-    claim_folder(work)
 
 
 def restore_mirrors(
@@ -310,17 +312,7 @@ RULE = "recovered"
 """The start decision of the batch that stands for all that the lake has."""
 
 
-@dataclass(frozen=True, slots=True)
-class RecoveryBasis:
-    """What is recovered, and what it was decided from."""
-
-    gathered: GatheredLake
-    plan: RecoveryPlan
-    placed: PlacedRecovery
-    structures: Structures
-
-
-def record(
+def record_basis(
     work: Workplace,
     lease: Lease,
     basis: RecoveryBasis,
@@ -384,6 +376,14 @@ def _handover(work: Workplace, adoption: Adopted, version: int, generation: int)
         changelog_generation=generation,
     )
     return Handover(mirror.table, mirror.generation + 1, mirror.folder, version, 1, before)
+
+
+def _end(work: Workplace, lease: Lease) -> None:
+    """The batch that stands for the past is acknowledged, and the folder is this ledger's."""
+    work.ledger.mark_merged(lease)
+    for batch in work.ledger.unfinished(work.source.name):
+        work.ledger.acknowledge(lease, batch.id)
+    claim_folder(work)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from pipeline.schema.evolving.charsets import Charset, chosen
 from pipeline.schema.evolving.defaults import resolve_default, zero_moment
 from pipeline.schema.evolving.effects import CannotFollow
 from pipeline.schema.evolving.literals import as_text, read_anew
+from pipeline.schema.evolving.prefixes import character_bytes
 from pipeline.schema.model import ColumnSchema, ExpressionDefault, LiteralDefault
 from pipeline.schema.plain import believed
 from pipeline.schema.statements.written import WrittenColumn, WrittenType
@@ -203,18 +204,14 @@ def fitted(column: ColumnSchema, *, sized: bool = False) -> ColumnSchema:
         family = TEXTS if column.type in TEXTS else BLOBS
         name = column.type
         if sized:
-            name = _smallest(family, (column.length or 0) * _width(column))
+            name = _smallest(family, (column.length or 0) * character_bytes(column))
         return replace(column, type=name, length=None)
     if column.type in ("varchar", "varbinary") and column.length is not None:
-        size = column.length * _width(column)
+        size = column.length * character_bytes(column)
         if size > _MAX_VARCHAR:
             family = TEXTS if column.type == "varchar" else BLOBS
             return replace(column, type=_smallest(family, size), length=None)
     return column
-
-
-def _width(column: ColumnSchema) -> int:
-    return widest(column.charset) if column.charset else 1
 
 
 def _smallest(family: tuple[str, ...], size: int) -> str:
@@ -227,7 +224,7 @@ def converted(column: ColumnSchema, charset: Charset) -> ColumnSchema:
         return column
     if column.members and not _same_bytes(column, charset):
         column = _members_read_anew(column, charset.name)
-    before = _width(column)
+    before = character_bytes(column)
     after = believed(in_charset(column, charset))
     if column.type in TEXTS:
         size = _LIMITS[TEXTS.index(column.type)] - 1 if column.type != "longtext" else 1 << 32
@@ -246,7 +243,7 @@ def converted_text(made: ColumnSchema, before: ColumnSchema) -> ColumnSchema:
         return made
     families = {**_sizes(TEXTS), **_sizes(BLOBS)}
     if before.type in families:
-        size: int | None = families[before.type] // _width(before)
+        size: int | None = families[before.type] // character_bytes(before)
     elif before.members:
         lengths = [len(member) for member in before.members]
         size = max(lengths) if before.type == "enum" else sum(lengths) + len(lengths) - 1
@@ -257,7 +254,7 @@ def converted_text(made: ColumnSchema, before: ColumnSchema) -> ColumnSchema:
         size = before.length if before.type in _STRINGS else _PRINTED.get(before.type)
     if size is None:
         raise CannotFollow(f"only the server knows how long the text {made.name} may be")
-    return replace(made, type=_smallest(family, size * _width(made)))
+    return replace(made, type=_smallest(family, size * character_bytes(made)))
 
 
 def _sizes(family: tuple[str, ...]) -> dict[str, int]:

@@ -134,10 +134,11 @@ def _size(part: KeyPart, columns: Mapping[str, ColumnSchema]) -> int:
         return _WIDTHS.get(column.type, _WIDTH)
     if part.prefix is None and column.type in TEXTS:
         return TEXTS[column.type]
-    return (part.prefix or column.length or 0) * _width(column)
+    return (part.prefix or column.length or 0) * character_bytes(column)
 
 
-def _width(column: ColumnSchema) -> int:
+def character_bytes(column: ColumnSchema) -> int:
+    """Bytes of the longest character of a column; 1 if it has no character set."""
     return widest(column.charset) if column.charset else 1
 
 
@@ -145,7 +146,7 @@ def _part(part: KeyPart, columns: Mapping[str, ColumnSchema], limit: int) -> Key
     column = columns[(part.column or "").lower()]
     if column.type not in WITH_PREFIX:
         return part
-    most = limit // _width(column)
+    most = limit // character_bytes(column)
     if part.prefix is None and column.type in TEXTS:
         return replace(part, prefix=min(most, TEXTS[column.type]))
     asked = part.prefix or column.length or 0
