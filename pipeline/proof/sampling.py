@@ -49,9 +49,9 @@ def numbers_between(least: int, most: int, rows: int, chance: Random) -> list[in
     """Where stretches with that many rows begin, from `least` to `most`; all of the table is in
     them if it has no room for more. Each begins in a part of its own, and ends in it where no
     number is left out, so that they do not overlap."""
-    if most - least < rows:
-        return list(range(least, most + 1, STRETCH))
     count, numbers = stretches(rows), most - least + 1
+    if numbers <= count * STRETCH:
+        return list(range(least, most + 1, STRETCH))
     edges = [least + part * numbers // count for part in range(count + 1)]
     return [chance.randint(begin, max(begin, end - STRETCH)) for begin, end in pairwise(edges)]
 

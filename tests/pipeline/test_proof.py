@@ -10,7 +10,7 @@ from random import Random
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as some
 
 from pipeline.errors import TableError
@@ -288,6 +288,7 @@ def test_rows_without_a_key_are_counted(chance: Random, spoiled: bool) -> None:
 
 
 @given(some.integers(-9, 9), some.integers(1, 500), some.integers(1, 100), some.randoms())
+@example(0, 22, 21, Random(0))
 def test_a_sample_has_the_rows_that_were_asked_for(
     least: int, numbers: int, rows: int, chance: Random
 ) -> None:
