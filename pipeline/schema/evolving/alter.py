@@ -4,8 +4,8 @@ Belongs here: all clauses of one statement at once, as `mysql_prepare_alter_tabl
 MySQL's `sql/sql_table.cc` does it: columns that stay, in their places; columns that move
 or are new, in the statement's order; then the keys. Before that the clauses are sorted by what
 they concern: IF [NOT] EXISTS, and whether what a clause names is there. Which column is which is
-told by its name before. Does not: types and defaults (`columns`), new keys (`keys`), RENAME and
-clauses that change rows (`pipeline.schema.evolve`).
+told by its name before. Does not: types and defaults (`column_changes`), new keys (`keys`), RENAME
+and clauses that change rows (`pipeline.schema.evolve`).
 """
 
 from __future__ import annotations
