@@ -276,7 +276,7 @@ def _report_steps(
         if of_these_runs:
             batches = list(group)
             read += batches
-            events += ledger.events_within(source, batches[0].id, batches[-1].id)
+            events += ledger.table_events(source, batches[0].id, batches[-1].id)
     for event in structure_news(names, work, events[-_STRUCTURES:]):
         into.log_event(event)
     pause = pause_from_now(settings.source(source).schedule)

@@ -17,7 +17,6 @@ from pipeline.decisions import Lease, LeaseView
 from pipeline.intent import SettledWrite
 from pipeline.table import TableName
 
-
 BatchRange: TypeAlias = tuple[int, int]
 """The first and the last of a row of batches."""
 
