@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar
 
 from pipeline.gtid import GtidSet
 from pipeline.position import Coordinates, LogFile, Position
@@ -15,11 +15,16 @@ from pipeline.segment import SegmentFile
 from pipeline.table import TableName
 from pipeline.table_state import Stopped
 
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
-
 Row = Mapping[str, Any]
-Made = TypeVar("Made", bound="DataclassInstance")
+
+
+class Dataclass(Protocol):
+    """An instance of a dataclass."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+
+Made = TypeVar("Made", bound=Dataclass)
 
 
 def filled(kind: type[Made], row: Row, /, **others: Any) -> Made:

@@ -71,7 +71,7 @@ def project(
     """A table of one row, captured; then altered, and captured again. Nothing is merged, so the
     Java that a capture begins to start would be waited for by nobody. The ledger's server is kept
     from one command to the next."""
-    monkeypatch.setattr(SparkProcess, "prepare", lambda _: None)
+    monkeypatch.setattr(SparkProcess, "prepare", lambda *_: None)
     monkeypatch.setenv("LOCKSTEP_TEST_PASSWORD", mysql.password)
     mysql.execute("create table orders (id int primary key)", database=database)
     made = Project.made(

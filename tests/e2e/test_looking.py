@@ -156,7 +156,7 @@ def test_looking_changes_no_row_and_no_file(
     """With a captured batch that waits, one that never came to its end, a transaction larger
     than the ring, and rows to read: `plan` and `status` leave Postgres and the lake alone."""
     monkeypatch.setenv("LOCKSTEP_TEST_PASSWORD", mysql.password)
-    monkeypatch.setattr(SparkProcess, "prepare", lambda _: None)  # nobody waits for it here
+    monkeypatch.setattr(SparkProcess, "prepare", lambda *_: None)  # nobody waits for it here
     project = made(mysql, database, tmp_path, user=mysql.account)
     settings = load_settings(project.folder / "lockstep.toml")
 
