@@ -178,7 +178,8 @@ class MySqlStand:
         try:
             yield name
         finally:
-            self.execute(f"drop database if exists `{name}`")
+            # A prepared transaction that a failed test left would hold this up for ever.
+            self.execute("set lock_wait_timeout = 60", f"drop database if exists `{name}`")
 
 
 @contextmanager

@@ -123,9 +123,8 @@ class SparkProcess:
             archive = None
 
         def settings(scratch: Path) -> SparkSettings:
-            return settings_in(
-                scratch, self._user, jars, archive, self._lake, last, log_bytes=self._log_bytes
-            )
+            settled = (self._user, jars, archive, self._lake, last, self._log_bytes)
+            return settings_in(scratch, *settled)
 
         started = Started(_connect(*JAVA.start(settings), self._lake))
         try:
@@ -162,7 +161,6 @@ def settings_in(
     archive: Path | None,
     lake: LakePath | None,
     behind: Sequence[Path],
-    *,
     log_bytes: int = 0,
 ) -> SparkSettings:
     """What a Spark is started with whose own files are in `scratch`."""
