@@ -26,6 +26,9 @@ _OF_THE_SOURCE = ("_ddl", "_transactions")
 PAUSE = 0.05
 """Seconds that each worker rests between two transactions: some fifty of them a second."""
 
+FIRST = 30
+"""Transactions before the first run: with so many, somebody has bought something."""
+
 
 def kill_runs(
     mysql: MySqlStand,
@@ -50,6 +53,9 @@ def kill_runs(
     project.run("run")
     chance = random.Random(seed)
     with shop.Traffic(lambda: mysql.connect(database), WORKERS, seed, pause=PAUSE) as traffic:
+        while traffic.counts.committed < FIRST:
+            traffic.check()
+            time.sleep(PAUSE)
         began = time.monotonic()
         project.run("run")
         length = time.monotonic() - began
