@@ -47,7 +47,10 @@ ENDING = [
 EVERY = [*READING, *PUBLISHING, *MERGING, *ENDING]
 
 TABLES = ("crash.a", "crash.b")
-TOTAL = "select coalesce(sum(quantity * price), 0) from shop.order_lines join shop.orders on id = order_id"
+TOTAL = """
+select coalesce(sum(quantity * price), 0)
+  from shop.order_lines join shop.orders on id = order_id
+"""
 
 
 @pytest.fixture
