@@ -349,6 +349,7 @@ def clean_up(table: DeltaTable) -> None:
 EVERY = {**FOREIGN, "clean up": clean_up}
 
 
+@pytest.mark.thin
 @pytest.mark.parametrize("first", ["run", "replay"])
 @pytest.mark.parametrize("name", EVERY)
 def test_a_changelog_is_told_of_and_set_right(source: Source, name: str, first: str) -> None:
@@ -430,6 +431,7 @@ class Meanwhile(DeltaChangelog):
         return super().revise(folder, **how)
 
 
+@pytest.mark.thin
 @pytest.mark.parametrize("name", ["compact", "append", "overwrite"])
 @pytest.mark.parametrize("step", ["publish", "set right", "revise"])
 def test_a_commit_between_a_look_and_our_own(source: Source, step: str, name: str) -> None:

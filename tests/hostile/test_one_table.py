@@ -90,6 +90,7 @@ GRANTED = {
 """What an account is granted of a table with the columns id, v and w."""
 
 
+@pytest.mark.thin
 @pytest.mark.parametrize("start", ["snapshot", None])
 @pytest.mark.parametrize("metadata", ["MINIMAL", "FULL"])
 @pytest.mark.parametrize("granted", GRANTED)

@@ -111,6 +111,7 @@ def test_only_the_row_that_is_gone_goes_of_thousands_that_are_asked_for(shop: Sh
 BOUNDED = {"id between 50 and 59": 1, "v > 20 and id in (50, 59)": 1, "abs(id) = 5": 2}
 
 
+@pytest.mark.thin
 @pytest.mark.parametrize("condition", BOUNDED)
 def test_only_rows_that_the_condition_may_hold_for_are_looked_up(
     shop: Shop, condition: str

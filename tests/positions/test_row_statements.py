@@ -157,6 +157,7 @@ def test_triggers_and_views_are_followed(shop: Shop) -> None:
     ]
 
 
+@pytest.mark.thin
 @pytest.mark.parametrize("end", ["drop trigger seen", "drop table watched"])
 def test_what_went_before_a_first_run_is_not_known(shop: Shop, end: str) -> None:
     """The server has no such trigger any more when its structures are read; at the statement's

@@ -144,11 +144,15 @@ class Ring:
             raise ValueError(f"{size} is not a power of two")
         if events < 1 or transactions < 2:
             raise ValueError(f"no room for an event ({events}) and a transaction ({transactions})")
-        return cls(
+        ring = cls(
             np.empty(size, np.uint8),
             np.empty((events, EVENT_COLUMNS), np.int64),
-            np.zeros((transactions, TRANSACTION_COLUMNS), np.int64),
+            np.empty((transactions, TRANSACTION_COLUMNS), np.int64),
         )
+        # A row is cleared when its transaction is opened (`open_transaction`); events may come
+        # before the first one.
+        ring.transactions[0] = 0
+        return ring
 
     def block(self, first: int, end: int) -> Block:
         """The events of these rows, in place."""
