@@ -123,8 +123,8 @@ class SparkProcess:
             archive = None
 
         def settings(scratch: Path) -> SparkSettings:
-            settled = (self._user, jars, archive, self._lake, last, self._log_bytes)
-            return settings_in(scratch, *settled)
+            lake, log_bytes = self._lake, self._log_bytes
+            return settings_in(scratch, self._user, jars, archive, lake, last, log_bytes)
 
         started = Started(_connect(*JAVA.start(settings), self._lake))
         try:

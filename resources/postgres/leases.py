@@ -113,8 +113,7 @@ class PostgresLeases(Books):
     # -- runs that Dagster does not record -----------------------------------------------------
 
     def runs_elsewhere(self, source: str, after: int, through: int) -> RunsElsewhere:
-        row = self._first("runs_elsewhere", source=source, after=after, through=through)
-        assert row is not None, "a count has one row"
+        row = self._only("runs_elsewhere", source=source, after=after, through=through)
         return RunsElsewhere(row["runs"], tuple(row["batches"]), row["died"], row["forgotten"])
 
     def written_elsewhere(

@@ -219,8 +219,11 @@ class Books:
         finally:
             if (answers := self._answers.get(lease.source)) is not None:
                 # Other threads may put answers there meanwhile: copying is one step.
-                same = () if changes is None else answers.copy().items()
-                self._answers[lease.source] = {q: a for q, a in same if q[0] not in (changes or ())}
+                self._answers[lease.source] = {
+                    question: rows
+                    for question, rows in answers.copy().items()
+                    if changes is not None and question[0] not in changes
+                }
 
     def _require_newest(self, lease: Lease, rows: Sequence[Row]) -> None:
         if [row["token"] for row in rows] != [lease.token]:
