@@ -1,8 +1,4 @@
-"""Folded changes applied to the rows of a table, all in memory.
-
-Belongs here: what a merge comes to where both are few. Does not: the fold (`fold`), copies that
-are counted (`copies`), which tables are few (`strategy`), the commit.
-"""
+"""Folded changes applied to the rows of a table, all in memory."""
 
 from __future__ import annotations
 

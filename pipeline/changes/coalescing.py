@@ -4,9 +4,6 @@ With `binlog_row_image=MINIMAL` or NOBLOB an update logs the columns it set, and
 the row by. What an image leaves out is what the row had before it: what the newest image of
 that row knows, which was told by another key if the key changed. What none knows is in the
 mirror, in the row under the key that the oldest image tells it by: its origin.
-
-Belongs here: following rows from image to image. Does not: images that have every column
-(`mapping.folded`), which nothing here costs; looking up what is left (the lake).
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""Where each column of a mirror comes from: what `lineage` finds, as values.
-
-Belongs here: what a merge asks of them: its key, and the columns of each version's files. Does not:
-finding them (`lineage`).
-"""
+"""Where each column of a mirror comes from: what `lineage` finds, as values."""
 
 from __future__ import annotations
 

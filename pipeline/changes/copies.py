@@ -1,8 +1,4 @@
-"""Rows without a key: copies of a row counted, all in memory.
-
-Belongs here: what row images come to where both are few. Does not: the same in Spark
-(`resources.lake.writing`).
-"""
+"""Rows without a key: copies of a row counted, all in memory."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""A table's part of a consumer's delivery: its files, its columns, its changes in order.
-
-Belongs here: what of the changelog a delivery holds, asked of the ledger, and one Arrow
-table made of what was read. Does not: reading files, whose turn it is to have them.
-"""
+"""A table's part of a consumer's delivery: its files, its columns, its changes in order."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
 """The commits that bring a mirror's columns to what a lineage asks for.
 
-Belongs here: which steps, in which order. Does not: carrying them out (`resources.lake`).
-
 Columns go first, so that their names are free; names then change hands, through temporary
 ones where they go round in a circle; then types, new columns, and one fill for all of
 them. Where one column needs all rows written anew, or every reader must be able to read the

@@ -1,8 +1,5 @@
 """Which tables the lake can have but a part of, followed through one capture.
 
-Belongs here: what makes a table partial, and what makes it whole. Does not: asking the source or
-the ledger (`pipeline.runs.capturing.table_extents`).
-
 A table that was there before the log that is read begins may have rows that no log tells of:
 its mirror is a part of it. It is whole once it was empty at a place that was read: made,
 emptied or dropped by a statement there, or seen without a row; or once all of it was read from

@@ -1,9 +1,5 @@
 """The last image per key: the one fold there is, of all images at once or of a part of the keys.
 
-Belongs here: which fold a table's images take (`mapping.folded`, `coalescing.coalesced`), and what
-must stay together when keys are folded in parts. Does not: reading the images and keeping the
-parts (`pipeline.runs.merging.mirror_write`).
-
 Images of one key must be folded together, in one part. Where images leave columns out, so must
 images of keys that a row was moved between (`key_hashes.KeyChains`).
 """

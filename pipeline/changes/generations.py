@@ -1,9 +1,4 @@
-"""The generations of a changelog: when the next one begins, and how all are read together.
-
-Belongs here: names and types. A changelog's columns only ever grow; what would need another
-type under a name, or a name in another case, is the next generation's, in a folder and
-under an application id of its own (`layout`).
-"""
+"""The generations of a changelog: when the next one begins, and how all are read together."""
 
 from __future__ import annotations
 

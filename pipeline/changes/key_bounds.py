@@ -1,7 +1,4 @@
-"""The least and the greatest key among changes, so that a merge passes over other files.
-
-Belongs here: which columns have bounds, and their literals. Does not: the statement.
-"""
+"""The least and the greatest key among changes, so that a merge passes over other files."""
 
 from __future__ import annotations
 

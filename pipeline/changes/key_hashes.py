@@ -1,8 +1,5 @@
 """Keys as numbers: equal keys have equal ones, so that changes can be folded in parts.
 
-Belongs here: the numbers, and which keys must be folded together because a row went from one to
-the other. Does not: what is folded (`fold`), where the parts wait (`pipeline.runs.merging`).
-
 Two keys may share a number; then they are folded in the same part, which is no harm.
 """
 

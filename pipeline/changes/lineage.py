@@ -1,9 +1,5 @@
 """Where each column of a mirror comes from, in every version of its table.
 
-Belongs here: following columns from version to version (`columns_from`), from what the mirror
-shows to what it shall show, and which of it only the source can answer. Does not: the commits
-that make it so (`evolution`).
-
 Two columns are one if the statements between say so, never because they share a name.
 
 What the mirror shall show: the last version's columns in their order, then those that were

@@ -1,8 +1,4 @@
-"""Row images of one structure → the columns of a mirror of another.
-
-Belongs here: renaming, casting, values for columns that the images do not know, and folding
-over several structures. Which column comes from where is decided in `lineage`.
-"""
+"""Row images of one structure → the columns of a mirror of another."""
 
 from __future__ import annotations
 

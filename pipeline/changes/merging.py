@@ -1,8 +1,5 @@
 """What a merge over some batches of one table has to do: a plan without a lake.
 
-Belongs here: which images count, from which version to which, and whether the mirror's
-rows of before matter. Does not: columns (`lineage`), commits (`evolution`, `resources.lake`).
-
 Everything behind the last event that settles what the table holds counts, nothing before
 it: behind CREATED and TRUNCATED the table is empty, behind REREAD it is what was read. An
 event's place is a number that the images are compared with, so no file has to end there. That of

@@ -1,8 +1,5 @@
 """Whether a table's changelog has all that its mirror is to hold.
 
-Belongs here: the decision, from what the ledger knows of the table. Does not: whether the
-files are there (`pipeline.runs.rejoining.reload`), folding them (`pipeline.changes.merging`).
-
 A changelog is complete from the last event on behind which the table was empty: its creation,
 a TRUNCATE, or a reading of the source that found no row. What came into the mirror past the
 changelog makes it incomplete again: rows or columns read from the source, another table's

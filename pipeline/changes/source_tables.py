@@ -1,8 +1,5 @@
 """A source's own tables in the lake, `_transactions` and `_ddl`: columns, and rows. Pure.
 
-Belongs here: what a row says, and where the tables lie. Does not: when rows are made
-(`pipeline.runs.capturing.source_rows`), publishing them (`pipeline.runs.publish`).
-
 A column that begins with `_` is a changelog's and means the same here; the others are these
 tables' own.
 """

@@ -1,8 +1,5 @@
 """How a column of one lake type becomes one of another, for rows that are there.
 
-Belongs here: pairs of Arrow types. Whether MySQL kept a column's values when its type
-changed is decided before (`pipeline.schema`); what is done about it, in `evolution`.
-
 In place: the pairs of Delta's type widening (Delta protocol, "Type Widening", table of
 supported changes). By a cast: pairs where Spark's, Arrow's and MySQL's answers are one for
 every value.

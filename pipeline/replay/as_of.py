@@ -1,9 +1,5 @@
 """Which transactions of a source a place of the past has behind it. Pure.
 
-Belongs here: the batch that a place lies in, and how many of its transactions count. Does not: the
-forms of a place (`pipeline.places`), reading a batch's transactions (`pipeline.runs.rebuilding`),
-spans, which are about whole batches (`spans`).
-
 | a place | what counts |
 |---|---|
 | a moment | all in front of the place where the end of that moment lies (`pipeline.division`) |

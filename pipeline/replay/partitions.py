@@ -1,8 +1,4 @@
-"""A source's past in parts of commit time, UTC.
-
-Belongs here: how long a part is, when it begins, what it is called. Does not: which batches it has
-(`spans`), what shows it (`assets.replays`).
-"""
+"""A source's past in parts of commit time, UTC."""
 
 from __future__ import annotations
 

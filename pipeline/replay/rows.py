@@ -1,8 +1,5 @@
 """Which rows of a mirror are not what the newest change of their key says. Pure.
 
-Belongs here: holding folded changes against a mirror's rows. Does not: folding
-(`pipeline.changes.fold`), reading either.
-
 Rows meet by numbers for their keys and their values: two rows that differ have the same number
 once in 2^64, and then stay as they are.
 """

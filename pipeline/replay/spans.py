@@ -1,9 +1,5 @@
 """Which batches a span of the past touches. Pure: the ledger's batches are all that is asked.
 
-Belongs here: the span, what is wrong with one, and where a moment lies among batches, by the times
-of their ends. Does not: the forms of a place (`pipeline.places`), the rule where a moment divides
-(`pipeline.division`), what becomes of the batches (`pipeline.runs.replaying`).
-
 | a place | a batch lies behind it | a batch lies before it |
 |---|---|---|
 | a moment | it ends behind where the moment lies | it begins before that |

@@ -1,9 +1,4 @@
-"""The beginning of a run: gather facts, decide the start, prove it, write it down.
-
-Belongs here: everything between the repair of what was left (`repair`) and the first byte
-of the dump. Does not: the rules (`pipeline.start`), searching (`places`), reading
-transactions (`capture`).
-"""
+"""The beginning of a run: gather facts, decide the start, prove it, write it down."""
 
 from __future__ import annotations
 

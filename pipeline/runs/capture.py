@@ -1,10 +1,4 @@
-"""Capture: from the start to the end fixed beforehand, whole transactions into segments.
-
-Belongs here: the order of a capture, which tables and columns are read from the source before the
-log, and the one ledger transaction that makes it atomic. Does not: where to start (`begin`), the
-loop over the dump (`log_reader`), decoding and numbering (`segment_builder`), reading columns
-(`resnapshot`) and tables (`loading`), anything after *captured*.
-"""
+"""Capture: from the start to the end fixed beforehand, whole transactions into segments."""
 
 from __future__ import annotations
 

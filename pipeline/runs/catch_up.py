@@ -1,9 +1,5 @@
 """Tables that stopped and come back: read from the log alone, from their own place on.
 
-Belongs here: the batch that brings them back. Does not: which tables those are
-(`log_reach`), decoding and numbering (`segment_builder`), reading a table from the source
-(`resnapshot`).
-
 Such a batch stands between two ordinary ones: it begins where the batch began that the
 oldest of its tables stopped in, and ends where the newest batch ended, so that the next one
 goes on behind it as behind any other. Only its tables are captured, each behind its own

@@ -1,9 +1,5 @@
 """What commits in the lake say of themselves, so that a lake tells all that a new ledger needs.
 
-Belongs here: from the ledger to a commit's userMetadata, and the structures that it names. Does
-not: how it is written down (`pipeline.lake_commit`), what is made of it without a ledger
-(`pipeline.recovery`).
-
 Every commit says to which source, ledger, table and batches it belongs, what kind of write it is,
 and the cursor behind the last of the batches. A commit to `_transactions` also says what no other
 commit can: which tables the batch touched, which ones stand still and which are partial.

@@ -1,7 +1,5 @@
 """What the steps of a run are given: ports, the plan of the source, and where they say how far they
 are.
-
-Belongs here: values and ports. Does not: what steps report back (`reports`).
 """
 
 from __future__ import annotations

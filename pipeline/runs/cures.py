@@ -1,8 +1,4 @@
-"""What brings a table back, in words that several steps say.
-
-Belongs here: a command and what it does. Does not: why a table stopped, which is said where it is
-found.
-"""
+"""What brings a table back, in words that several steps say."""
 
 from __future__ import annotations
 

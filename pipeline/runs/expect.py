@@ -1,8 +1,4 @@
-"""What a run will need, foreseen before its first step.
-
-Belongs here: whether Java is worth starting while a run is still being prepared, and for how much
-of the log. Does not: anything that a run decides; where this is wrong, it costs time alone.
-"""
+"""What a run will need, foreseen before its first step."""
 
 from __future__ import annotations
 

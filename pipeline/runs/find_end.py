@@ -1,8 +1,4 @@
-"""Where a run's reading ends, and up to where it leaves out what was read before.
-
-Belongs here: a place that is named, as an end, and the last of transactions that are known. Does
-not: where a run starts (`find_place`), the end that nobody named (`capturing.basis`).
-"""
+"""Where a run's reading ends, and up to where it leaves out what was read before."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""A moment, found in the server's log.
-
-Belongs here: from a moment to its place among the transactions, by the searches of
-`pipeline.binlog`, and what is said about it. Does not: other forms of a place (`find_place`).
-"""
+"""A moment, found in the server's log."""
 
 from __future__ import annotations
 

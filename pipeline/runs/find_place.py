@@ -1,9 +1,4 @@
-"""Places a person or a rule names, found in the server's log.
-
-Belongs here: from a place to a proven boundary between two transactions, by the searches of
-`pipeline.binlog`. Does not: which place is asked for (`pipeline.start`), where a moment lies
-(`find_moment`), a place at which a run ends (`find_end`).
-"""
+"""Places a person or a rule names, found in the server's log."""
 
 from __future__ import annotations
 

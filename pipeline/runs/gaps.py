@@ -1,8 +1,5 @@
 """Which tables a gap may have touched.
 
-Belongs here: gathering them. Does not: what lies between two places (`pipeline.start`), when
-a gap is history (`pipeline.gaps`).
-
 In what nobody reads there may be rows of any table: of those that the lake has, of those
 that the history of structures knows, and of tables whose first rows lie there, which the
 server alone can name.

@@ -1,8 +1,5 @@
 """Of which batches the ledger still tells everything, and the words for those that are gone.
 
-Belongs here: asking for them, by their number or their run. Does not: which go
-(`pipeline.upkeep.changes`), which of them a place of the past means (`pipeline.replay`).
-
 Before `pruned_through` the ledger has only some batches, those that something else refers to:
 whoever looks for a place among batches looks from there on.
 """

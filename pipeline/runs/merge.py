@@ -1,11 +1,5 @@
 """Merge: all captured and not yet merged changes of each table, in one commit per table.
 
-Belongs here: which batches a table's write covers, the order intent → commit → read back
-→ settle, several tables at a time, when a table whose rows are all written anew gets a mirror
-beside the one it had, and the statements that dead runs left to a server of Spark's. Does not:
-what a write is made of (`merging.job`), making it (`merging.mirror_write`), how Spark does it
-(`resources.lake`).
-
 Open intents are settled first, with the same batches and the same version, never
 regrouped: a holder that hung may still wake up and commit. One that is refused is given up
 with its table, which is quarantined: when the table comes back, another write takes its

@@ -1,8 +1,4 @@
-"""A mirror's rows as the source has them.
-
-Belongs here: a table's mirror at a version, read in the columns that are asked for, and its hashes.
-Does not: what a mirror is compared with (`comparing`), or read for (`loading.part`).
-"""
+"""A mirror's rows as the source has them."""
 
 from __future__ import annotations
 

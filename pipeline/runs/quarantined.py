@@ -1,8 +1,4 @@
-"""Which tables are quarantined now, and why.
-
-Belongs here: reading that off their states. Does not: quarantining one (`Workplace.quarantine`),
-bringing one back (`rejoining`).
-"""
+"""Which tables are quarantined now, and why."""
 
 from __future__ import annotations
 

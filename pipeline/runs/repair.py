@@ -1,8 +1,5 @@
 """What a dead run left, settled before anything else; and a chain given up by choice.
 
-Belongs here: unfinished and damaged captures, files that nobody needs any more. Does not:
-where the run starts (`begin`).
-
 A damaged capture is read again as long as no table shows any of it. Later that would bring
 changes a second time: then the tables whose files are damaged are quarantined, and the others
 go on.

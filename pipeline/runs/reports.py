@@ -1,8 +1,4 @@
-"""What the steps of a run report back. Values only.
-
-Belongs here: what was captured, merged, acknowledged and compared, for screens and pages. Does not:
-what a step is given (`context`), the screens (`lockstep`, `assets`).
-"""
+"""What the steps of a run report back. Values only."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""Tables that are read from the source: what they are left to the next run with, and what was read.
-
-Belongs here: the words and the remedy of such a quarantine, the value of a reading. Does not: whose
-turn it is and the reading (`rejoining.resnapshot`, `loading`), joining the rows with the log
-(`capturing.snapshot_join`).
-"""
+"""Tables that are read from the source: how they are left to the next run, and what was read."""
 
 from __future__ import annotations
 

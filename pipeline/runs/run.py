@@ -1,9 +1,4 @@
-"""A run of a source: capture, publish, merge, acknowledge, under one lease.
-
-Belongs here: the run as one function, its three steps, which Dagster's assets call one by one, the
-lease that is taken at the first of them and kept to the end, and what is tried again. Does not:
-what a step does (`capture`, `merge`, `acknowledge`), who starts a run and what people are told.
-"""
+"""A run of a source: capture, publish, merge, acknowledge, under one lease."""
 
 from __future__ import annotations
 

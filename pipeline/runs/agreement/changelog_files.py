@@ -1,9 +1,5 @@
 """A changelog must list exactly the files that the ledger recorded: checked, and set right.
 
-Belongs here: gathering both lists, and the commit that makes the table list the ledger's files.
-Does not: which files are surplus or missing (`pipeline.listing`), whose commits those were
-(`lake_logs`), files with other contents (`pipeline.runs.replaying`).
-
 The recorded files stay in the folder until a VACUUM deletes them, so setting a changelog right is
 one commit of metadata, whatever was done to the table. If files are gone for good, their rows may
 be in files that were never recorded: then nothing is changed, since listing the remaining ones

@@ -1,8 +1,5 @@
 """Whether a ledger and a source's folder in the lake belong together, asked before anything
 is read or written.
-
-Belongs here: gathering what both say, claiming a folder that nobody claimed. Does not: what it
-means (`pipeline.claim`), the tables' logs one by one (`lake_logs`).
 """
 
 from __future__ import annotations

@@ -1,8 +1,5 @@
 """Delta tables at the places of mirrors that no Lockstep wrote: kept out until somebody says what
 becomes of them.
-
-Belongs here: which tables that concerns, and the cure in words. Does not: taking one over
-(`adopt_tables`), somebody else's commits to mirrors of ours (`pipeline.foreign_commits`).
 """
 
 from __future__ import annotations

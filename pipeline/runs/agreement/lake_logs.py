@@ -1,9 +1,5 @@
 """Looking at what was committed to a source's tables in the lake since the last look.
 
-Belongs here: gathering what the ledger knows of a table's log, and the sentence for what is
-found there. Does not: the judgement (`pipeline.foreign_commits`), whose the folder is
-(`claim`).
-
 What concerns one table quarantines that table: somebody else's commit, a mirror that is lost or
 ends too early. A Lockstep's commit that this ledger does not know concerns the source: one of
 the two was restored, or two ledgers write to one lake.

@@ -1,8 +1,4 @@
-"""The structures that a server has now, and what they say about an earlier place of its log.
-
-Belongs here: asking while nothing changes, and the statements between that place and the answer.
-Does not: whether the server must be asked (`initial_schemas`).
-"""
+"""The structures that a server has now, and what they say about an earlier place of its log."""
 
 from __future__ import annotations
 

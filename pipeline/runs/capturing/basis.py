@@ -1,8 +1,4 @@
-"""What a reading of the log stands on: where it begins and ends, and what is known there.
-
-Belongs here: gathering it for a capture and for the plan of one. Does not: reading (`log_reader`),
-what becomes of rows and statements (`batch_capture`, `inspecting.plan_reading`).
-"""
+"""What a reading of the log stands on: where it begins and ends, and what is known there."""
 
 from __future__ import annotations
 

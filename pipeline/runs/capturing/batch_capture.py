@@ -1,8 +1,4 @@
-"""The capture of one batch: its reading into segments, its record, its report.
-
-Belongs here: what an ordinary batch and one that catches up have in common. Does not: the order of
-either (`capture`, `catch_up`), reading the log (`log_reader`), numbering (`segment_builder`).
-"""
+"""The capture of one batch: its reading into segments, its record, its report."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""The tables of one capture: their states, and what happens to them.
-
-Belongs here: what a table must be to be captured. Does not: its rows on their way to files
-(`table_files`), decoding and numbering (`segment_builder`), structures (`pipeline.schema.tracker`).
-"""
+"""The tables of one capture: their states, and what happens to them."""
 
 from __future__ import annotations
 

@@ -1,10 +1,6 @@
 """Parent tables of foreign keys: a server that does not log the rows which a cascade changes in
 the children logs no more than the parent's event, so each event on a parent is inspected.
 
-Belongs here: which tables those are, captured or not, what their events in a block did to
-captured children, and which tables' rows a server may have changed by itself, directly or through
-other tables. Does not: what becomes of the tables that lost rows (`segment_builder`).
-
 No value of a table that is only watched is decoded and no row of it is kept: what counts is that
 rows were deleted, and whether columns that children refer to got other bytes.
 

@@ -1,8 +1,5 @@
 """Tables that come back through the log: from where on they count, and by which structure.
 
-Belongs here: what each of them brings to a capture. Does not: which tables those are, and
-where the reading begins (`catch_up`), tables read from the source (`snapshot_join`).
-
 What lies before a table's place was captured before it stopped: its rows, and statements
 that begin there. A structure that a person gave holds from that place on, or, where a
 statement stands there, from behind it: that statement is the one that could not be followed.

@@ -1,9 +1,5 @@
 """The numbers that changes get, and the rows of a changelog that stand for all rows of a table: it
 was emptied, or read anew.
-
-Belongs here: counting, and putting such a mark, in which every column of the table is NULL, among
-the changes. Does not: when there is one (`table_changes`), images of rows
-(`pipeline.changes.marks`).
 """
 
 from __future__ import annotations

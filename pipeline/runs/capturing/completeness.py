@@ -1,8 +1,4 @@
-"""What a reading must have read, or nothing of it is recorded.
-
-Belongs here: the proofs, and their refusals. Does not: reading (`log_reader`), where a run
-begins and ends (`begin`, `pipeline.bounds`).
-"""
+"""What a reading must have read, or nothing of it is recorded."""
 
 from __future__ import annotations
 

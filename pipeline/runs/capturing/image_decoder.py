@@ -1,11 +1,5 @@
 """Events of one table → images, by the structure of the moment.
 
-Belongs here: which decoder reads a table map's rows, the order of images where a table has
-several maps, and what an inserted row has in the columns that its image leaves out. Does not:
-bytes (`pipeline.binlog`), which value a default is (`pipeline.schema.fills`), what an update leaves
-out (`pipeline.changes.coalescing`), what becomes of a table that cannot be decoded
-(`segment_builder`).
-
 With `binlog_row_image=MINIMAL` the server logs of an inserted row only the columns that the
 statement or a trigger gave a value, or that took one from an expression, the clock or
 AUTO_INCREMENT. Every other column has the table's default of that moment: the literal one, NULL,

@@ -1,8 +1,5 @@
 """The structures that a reading begins with.
 
-Belongs here: whether the history knows them, or the server must be asked. Does not: what its answer
-says about an earlier place (`baseline_schemas`), following statements (`pipeline.schema.tracker`).
-
 | the start | the structures |
 |---|---|
 | goes on behind the last batch, here or on another server | the newest versions |

@@ -1,8 +1,4 @@
-"""Structures as the ledger knows them, for whoever follows statements from there on.
-
-Belongs here: `pipeline.schema.versions.KnownStructures` over the ledger. Does not: which of them a
-reading begins with (`initial_schemas`).
-"""
+"""Structures as the ledger knows them, for whoever follows statements from there on."""
 
 from __future__ import annotations
 

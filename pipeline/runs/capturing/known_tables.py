@@ -1,8 +1,4 @@
-"""The tables that a capture finds, those that it takes up again among them.
-
-Belongs here: what the ledger says of them where a batch begins. Does not: what becomes of them
-in it (`captured_tables`), which tables come back and how (`log_reach`).
-"""
+"""The tables that a capture finds, those that it takes up again among them."""
 
 from __future__ import annotations
 

@@ -1,12 +1,5 @@
 """Reading the log from a start to an end: transactions to their taker, the position kept.
 
-Belongs here: the loop over the dump, and what a statement in the log means for the run: which
-captured tables it reaches that stands there instead of the rows it changed, by the structures that
-hold at its place, and which tables changed while an XA transaction was prepared. Does not:
-transactions (`pipeline.binlog`), a statement's text (`pipeline.schema.statements.row_changes`) and
-what it reaches (`pipeline.schema.reach`), what becomes of the tables (`table_changes`), rows
-(`segment_builder`, `inspecting.plan_reading`), the ledger.
-
 Most servers keep a prepared transaction's tables locked until it ends. MySQL 5.7 lets go of them
 with the session that prepared it: then a table may be truncated or dropped, so that the rows are
 gone, or renamed, so that they are another name's. The server alone knows what its commit brings.

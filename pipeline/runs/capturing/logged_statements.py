@@ -1,8 +1,4 @@
-"""QUERY events of the log as statements that can be followed.
-
-Belongs here: the bytes of a statement in its client's character set, with the session it ran
-in. Does not: what the statement means (`pipeline.schema`), where the log is read (`log_reader`).
-"""
+"""QUERY events of the log as statements that can be followed."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""What to type where the log itself lets no run by: the place behind the obstacle.
-
-Belongs here: finding that place, and saying it. Does not: what is an obstacle (`pipeline.binlog`),
-choosing a start (`choose_start`).
-"""
+"""What to type where the log itself lets no run by: the place behind the obstacle."""
 
 from __future__ import annotations
 

@@ -1,8 +1,5 @@
 """Renames that leave data where they are: which tables go on with the mirror of another name.
 
-Belongs here: whether that is safe, and where a run ends so that it is. Does not: the states behind
-it (`captured_tables`), what follows from any other statement (`pipeline.schema.consequences`).
-
 With `renames = "keep-path"` a rename hands mirrors over if, where it stands,
 
 | | else |

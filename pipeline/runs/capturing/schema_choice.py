@@ -1,11 +1,5 @@
 """Which version of a table a table map's rows are read by, and whether both agree.
 
-Belongs here: the choice, its refusals, what a table map and a version of the table disagree about,
-in sentences, and the columns of a table map that MySQL hides behind functional indexes, told from
-those of the history by names, types or places. Does not: the history (`pipeline.schema.tracker`),
-where it has hidden columns (`pipeline.schema.hidden_columns`), what a table map says
-(`pipeline.binlog.rows.table_map`).
-
 With `binlog_row_metadata=MINIMAL`, MySQL's default, a table map tells types, widths, what
 may be NULL, signs and character sets; with FULL names, the key and members besides; on
 MariaDB by default nothing but types, widths and NULL.

@@ -1,11 +1,5 @@
 """Runs of whole transactions → the rows of changelogs, numbered.
 
-Belongs here: numbering images over all tables, the marks that each carries, rows that were read by
-a condition and are put before what the log tells, and quarantining one table without touching the
-others. Does not: reading the log (`log_reader`), decoding (`image_decoder`), what statements
-do to tables (`table_changes`), reading by a condition (`pipeline.runs.loading.part`), files
-(`table_files`).
-
 A batch with rows that were read by a condition begins where the reading's low is: nothing before
 it is left out of what was read, and what the log has behind it stands behind these rows, and wins.
 """

@@ -1,9 +1,4 @@
-"""Tables read from the source, joined with the log while it is read.
-
-Belongs here: where a table's rows begin to count again, where all that was read of it is whole,
-and what the ledger records of it. Does not: reading the table (`pipeline.runs.loading`), rows of
-the log (`segment_builder`).
-"""
+"""Tables read from the source, joined with the log while it is read."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Rows of `_transactions` and `_ddl` while a capture goes on, on their way to files.
-
-Belongs here: which of a run's arrays a row comes from, and holding rows until they are worth
-a row group. Does not: columns (`pipeline.changes.source_tables`), numbering (`segment_builder`).
-"""
+"""Rows of `_transactions` and `_ddl` while a capture goes on, on their way to files."""
 
 from __future__ import annotations
 

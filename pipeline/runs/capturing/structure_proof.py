@@ -1,10 +1,5 @@
 """The structures that a batch was read by, compared with the server's before anything is recorded.
 
-Belongs here: which tables are asked about, following the log from the batch's end to the answer,
-asking again under a lock before a table is accused, which differences make the log's rows, or the
-key of a mirror, mean something else, and noting what could not be compared. Does not: what becomes
-of a table that differs (`capture`, `catch_up`), everything else that may differ (`comparable`).
-
 An ALTER under `sql_log_bin=0` is nowhere in the log. If it keeps the number and types of the
 columns, the rows after it look like those before it. So the server is asked once everything is
 read, when whatever was altered before the batch's end shows:

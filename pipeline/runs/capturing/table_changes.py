@@ -1,9 +1,5 @@
 """What becomes of the tables of one capture: by statements, at places they wait for, by rows
 that nobody can decode.
-
-Belongs here: carrying out what follows from a statement, quarantining a table. Does not: what
-follows (`pipeline.schema.consequences`), the changelog's rows that stand for all rows of a table
-(`change_numbers`), rows of the log (`segment_builder`).
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""How much of its tables the lake can have: asking the source and the ledger.
-
-Belongs here: which tables were there before what is read of them, and which of those were
-empty. Does not: what a statement makes of it (`pipeline.changes.extents`).
-"""
+"""How much of its tables the lake can have: asking the source and the ledger."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""Rows of a capture's tables on their way to files.
-
-Belongs here: holding them in memory until files are worth opening, and taking back what a table
-wrote of a transaction that turned out bad. Does not: which tables are captured
-(`captured_tables`), file formats (`resources.lake`).
-"""
+"""Rows of a capture's tables on their way to files."""
 
 from __future__ import annotations
 

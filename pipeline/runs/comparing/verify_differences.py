@@ -1,8 +1,5 @@
 """Which rows of one table a mirror has wrong: their keys, their columns, and their values if asked.
 
-Belongs here: hashes of all rows, share by share, then the few rows that differ, read on both sides.
-Does not: sums (`verify_rows`), what hashes say (`pipeline.proof.rows`).
-
 Each side is read once. Its hashes wait in files, one for each share of the rows, so that memory
 holds one share at a time, however large the table is and however many of its rows differ.
 """

@@ -1,9 +1,4 @@
-"""What the log's images say of rows that are compared, as hashes.
-
-Belongs here: what `verify_rows` streams, in memory that does not grow with a table. Does not: the
-order of a comparison (`verify_rows`), the mirror's rows (`mirror_rows`), the source's
-(`ports.source`).
-"""
+"""What the log's images say of rows that are compared, as hashes."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""The log behind a mirror's place, read for what it says of tables that are compared.
-
-Belongs here: a reading that writes nothing, its images table by table, and where a table can be
-followed no further. Does not: what is made of images (`pipeline.proof`, `verify_rows`), which
-tables are compared.
-"""
+"""The log behind a mirror's place, read for what it says of tables that are compared."""
 
 from __future__ import annotations
 

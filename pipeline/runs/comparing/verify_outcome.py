@@ -1,8 +1,4 @@
-"""What becomes of a comparison: noted in the ledger, and repaired where that was asked for.
-
-Belongs here: which tables are noted, and which are to be read anew. Does not: comparing
-(`verify_rows`), reading a table from the source (`rejoining.resnapshot`), which the next run does.
-"""
+"""What becomes of a comparison: noted in the ledger, and repaired where that was asked for."""
 
 from __future__ import annotations
 

@@ -3,10 +3,6 @@
 The two sides come by independent paths, the server's own arithmetic and the mirror's files, and
 meet as sums of hashes. The mirror's sum is carried through the log from the place that it shows to
 the moment at which the source was read; where it does not fit there, rows tell which are wrong.
-
-Belongs here: the order of a comparison, and what becomes of one table that cannot be compared.
-Does not: hashes and what follows from them (`pipeline.proof`), the log's images (`verify_images`),
-reading the log (`verify_log`), which rows differ (`verify_differences`), the ledger's notes.
 """
 
 from __future__ import annotations

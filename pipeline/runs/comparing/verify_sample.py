@@ -1,9 +1,4 @@
-"""Verify a sample: some rows of a table, held against the source's while others write.
-
-Belongs here: reading the same stretches of a key on both sides, and what the log says of them.
-Does not: where stretches begin and what they cover (`pipeline.proof.sampling`), whole tables
-(`verify_rows`).
-"""
+"""Verify a sample: some rows of a table, held against the source's while others write."""
 
 from __future__ import annotations
 

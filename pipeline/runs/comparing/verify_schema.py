@@ -1,9 +1,4 @@
-"""The history of structures, proven: folded again, and held against the server.
-
-Belongs here: gathering what is recorded, and one comparison at one position of the log.
-Does not: folding (`pipeline.schema.refold`), what counts as equal
-(`pipeline.schema.comparable`).
-"""
+"""The history of structures, proven: folded again, and held against the server."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""What a comparison begins with: what the lake shows, and which tables are compared.
-
-Belongs here: cursor, states and versions of one moment. Does not: comparing (`verify_rows`,
-`verify_sample`).
-"""
+"""What a comparison begins with: what the lake shows, and which tables are compared."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Whose rows are read from the source, and which reading of earlier runs still counts.
-
-Belongs here: what is due, giving up a load. Does not: reading (`loads`), the rules
-that void a load (`pipeline.load`).
-"""
+"""Whose rows are read from the source, and which reading of earlier runs still counts."""
 
 from __future__ import annotations
 

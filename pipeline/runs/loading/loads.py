@@ -1,11 +1,5 @@
 """The loads of one run: which tables are read from the source, and what was read of each.
 
-Belongs here: beginning a load, reading its chunks, several at a time, over tables and inside one,
-into durable files, and what comes of it. Does not: whose rows are read (`due`), where a chunk ends
-(`SourceServer.next_bound`), how large it is and whether it is read now (`pipeline.snapshot.pace`),
-joining them with the log (`capturing.snapshot_join`), columns that are read by key
-(`rejoining.resnapshot`).
-
 A table is loaded because somebody ordered it, because the log alone could not bring it back, or
 because it is older than what is read of the log. A load that a run does not finish is taken up by
 the next one: the ledger knows of a chunk before it is read, and again once its files are durable.

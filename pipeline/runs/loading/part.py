@@ -1,11 +1,5 @@
 """Rows of a table that goes on, read from the source again by a condition.
 
-Belongs here: whether the table allows it, the reading, and which rows of the mirror are gone at the
-source: for which columns' types a limit of the condition means the same in the lake as at the
-source; what is not one of them bounds nothing. Does not: reading limits out of a condition
-(`pipeline.snapshot.condition`), where rows stand among the log's changes
-(`capturing.segment_builder`), the order of the two captures (`capture`).
-
 What a condition holds for at the source is read in one consistent snapshot. Rows of the mirror that
 it may hold for, and that were not among those, are asked for by their keys in the same snapshot:
 who has none there is gone. Nothing is taken to be gone for any other reason.

@@ -1,8 +1,5 @@
 """When rows went that a statement or a re-read took, all at once.
 
-Belongs here: the moment of each event behind which a table was empty, from its changelog and the
-history. Does not: which events those are (`pipeline.changes.merging`), the rows (`mirror_write`).
-
 A TRUNCATE and a re-read have a row of their own in the changelog, which says when; for DROP, CREATE
 and the old name of a RENAME the history has the statement. So the moments are the same however the
 batches are merged, and whenever.

@@ -1,8 +1,5 @@
 """One table's write, prepared: all a merge needs to know, asked of the ledger beforehand.
 
-Belongs here: which batches, versions and columns an intent comes down to. Does not: what a
-plan is (`pipeline.changes.merging`), carrying it out (`merge`).
-
 A table that came back may lack batches that were acknowledged without it; their images are
 in the changelog and are merged like others. Rows that one of them read from the source are
 not there any more: only reading it again helps.

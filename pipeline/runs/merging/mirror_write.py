@@ -1,11 +1,5 @@
 """One table's commit: the mirror's columns first, then all changes in one write.
 
-Belongs here: the facts that a strategy is chosen by, the write that it comes to, the job's row
-images folded to the last one per key in files for the lake to merge, and the rows that went when
-the table was emptied, as they were last, for a mirror that keeps them. Does not: choosing, and in
-how many buckets (`pipeline.changes.strategy`), the fold (`pipeline.changes.fold`), what the job is
-(`job`), when rows went (`emptied`), trying again (`merge`), Spark (`resources.lake`).
-
 A bucket waits in a scratch file, which is gone with this process, however that ends. So is what
 was staged; a run that was cut off folds once more, and the commit is made once.
 """

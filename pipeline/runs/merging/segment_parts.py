@@ -1,8 +1,4 @@
-"""A job's segment files, by what their images have.
-
-Belongs here: which files are read together, and as which columns of the mirror. Does not: reading
-them (`mirror_write`, `resources.lake`).
-"""
+"""A job's segment files, by what their images have."""
 
 from __future__ import annotations
 

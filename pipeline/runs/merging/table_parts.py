@@ -1,7 +1,4 @@
-"""What batches have of one table, as the ledger recorded it.
-
-Belongs here: asking for it. Does not: what a merge makes of it (`pipeline.changes.merging`).
-"""
+"""What batches have of one table, as the ledger recorded it."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Where the past is cut: the last transaction that counts.
-
-Belongs here: from a place that a person names to a number of a change and a place of the log. Does
-not: which transactions a place has behind it (`pipeline.replay.as_of`), what is made of them.
-"""
+"""Where the past is cut: the last transaction that counts."""
 
 from __future__ import annotations
 

@@ -1,9 +1,5 @@
 """What a table's rows as of a cut are made from: a version of its mirror, or nothing, and changes.
 
-Belongs here: whether the source had the table, which versions and which changes those are, which
-versions can still be read, and why there are none. Does not: where the cut lies (`cut`), making
-the table (`rebuild`).
-
 The newest version of the mirror in front of the cut is the least to read; a mirror that is made
 again begins as early as it can. What came past the changelog, rows read from the source, cannot be
 made from it: such a table begins with a version behind that.

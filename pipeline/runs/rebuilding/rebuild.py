@@ -1,8 +1,5 @@
 """Rebuild: a mirror as of a transaction of the past, or the live one made again.
 
-Belongs here: the order, making the rows, and what is reported. Does not: where the past is cut
-(`cut`), what the rows are made from (`origin`).
-
 The live mirror is made aside first and brought over in one commit, so a reader sees the old rows or
 the new ones. Nothing moves the source's position.
 """

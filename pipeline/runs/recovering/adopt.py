@@ -1,8 +1,5 @@
 """The signed hand-over: a ledger goes on with a source's folder that it does not agree with.
 
-Belongs here: what a hand-over would do, and doing it. Does not: whether one is needed
-(`claim`), reading a table from the source (`resnapshot`), which the next run does.
-
 Nothing is taken over on trust:
 
 - Both tell the same: the folder is claimed.

@@ -1,10 +1,6 @@
 """`lockstep adopt TABLE`: a mirror that somebody else loaded is compared with MySQL, and gone on
 with if it is equal.
 
-Belongs here: whether it can be, and the batch that takes it over. Does not: the comparison
-(`verify_rows`), which holds while both sides are written to: the mirror's sum is carried through
-the log from the place that all other mirrors show.
-
 That place is where the table goes on: a batch that reads nothing says that its mirror shows it.
 """
 

@@ -1,8 +1,4 @@
-"""What a lake shows of a source, gathered for a ledger that is to be made from it.
-
-Belongs here: asking the lake. Does not: what commits mean (`pipeline.recovery.read`), what follows
-(`recover`).
-"""
+"""What a lake shows of a source, gathered for a ledger that is to be made from it."""
 
 from __future__ import annotations
 

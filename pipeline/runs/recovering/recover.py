@@ -1,9 +1,5 @@
 """`lockstep recover`: a ledger that holds nothing of a source goes on with its lake.
 
-Belongs here: what it would do, and doing it, in the lake and in the ledger; which batch a run is
-undone to. Does not: which batch all mirrors show (`pipeline.recovery`), asking the lake
-(`lake_facts`) and the server (`recovered_structures`).
-
 In the lake first, then in the ledger, then the folder's claim; what was cut off is done again.
 
 1. The folder's claim says that all batches after the one it goes back to are void: no later

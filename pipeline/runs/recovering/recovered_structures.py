@@ -1,8 +1,5 @@
 """The structures that tables of a lake have where its ledger is to go on.
 
-Belongs here: the server's, the lake's, or none, for each table. Does not: which tables those are
-(`pipeline.recovery`).
-
 | since then | the structure is |
 |---|---|
 | no statement in the log changed the table | the server's |

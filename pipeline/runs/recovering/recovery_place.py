@@ -1,8 +1,5 @@
 """The place at which a batch of the lake ends, looked for in the server's log.
 
-Belongs here: whether the log reaches it and is the one that was read. Does not: which batch
-(`pipeline.recovery.decide`), going on from it, which the start rules decide (`pipeline.start`).
-
 | the server | the place is proven by |
 |---|---|
 | is the one that was read, and lists the file | the event before it, its witness |

@@ -1,8 +1,5 @@
 """Tables that lack only values of new columns, which the source tells by key.
 
-Belongs here: whether that is all a table lacks, and which columns they are. Does not: reading them
-(`resnapshot`), where they belong in the log (`snapshot_join`), filling the mirror (`mirror_write`).
-
 What else changed comes from the log, so such a table catches up through it first. Anything
 that leaves a doubt is answered by reading all of the table.
 """

@@ -1,8 +1,4 @@
-"""Which way tables come back that were paused or quarantined.
-
-Belongs here: what the log can bring of them, and why it cannot bring the rest. Does not: the
-choice (`rejoin`), reading the log (`catch_up`), reading a table from the source (`resnapshot`).
-"""
+"""Which way tables come back that were paused or quarantined."""
 
 from __future__ import annotations
 

@@ -10,9 +10,6 @@
 | the log behind its place is there, in one unbroken chain of batches | `CatchUp`, and then one of \
 the others |
 | any other | `ReadAgain` |
-
-Belongs here: the ways and the choice. Does not: finding out how far the log reaches
-(`log_reach`), carrying it out (`runs.catch_up`, `runs.capture`).
 """
 
 from __future__ import annotations

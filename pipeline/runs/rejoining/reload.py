@@ -1,8 +1,4 @@
-"""Tables whose mirrors are written anew: from their changelogs, or from the source.
-
-Belongs here: asking the ledger and the lake what a changelog has. Does not: what that means
-(`pipeline.changes.reload`), bringing the table to where the others are (`log_reach`).
-"""
+"""Tables whose mirrors are written anew: from their changelogs, or from the source."""
 
 from __future__ import annotations
 

@@ -1,9 +1,5 @@
 """Tables that are read from the source in one piece, because the log cannot tell all of it.
 
-Belongs here: whose turn it is, and the reading. Does not: how a
-server is read consistently (`SourceServer.snapshot`), joining the rows with the log
-(`snapshot_join`).
-
 A table that a run could not follow by the log alone is quarantined there, and read by the
 next one: before the end of that run is fixed, so that the log up to the reading's high
 watermark is part of it. What the log holds of the table behind the low watermark wins.

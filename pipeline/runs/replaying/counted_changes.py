@@ -1,8 +1,4 @@
-"""Which changes of a table count for its mirror, and what they are to it.
-
-Belongs here: whether a mirror can be held against its changelog at all, the files that are read for
-that, and where each column comes from. Does not: the comparison and the write (`heal`).
-"""
+"""Which changes of a table count for its mirror, and what they are to it."""
 
 from __future__ import annotations
 

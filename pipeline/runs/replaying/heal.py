@@ -1,9 +1,5 @@
 """A mirror held against its changelog: keys that a span touched show their newest change.
 
-Belongs here: which changes count, folding them, which of them the mirror shows otherwise, and the
-write of what is found, told as one answer. Does not: the comparison of rows
-(`pipeline.replay.rows`), committing (`mirror_commit`), the changelog's files (`revise`).
-
 The newest change of a key is looked for from the span's first batch up to what is merged, so the
 values of a span never come back over later ones. What happened to all rows of the table (it was
 emptied, read from the source) counts as in any merge: nothing before it does.

@@ -1,8 +1,4 @@
-"""A mirror's write that brings nothing the mirror lacks by the books: a replay's, a rebuild's.
-
-Belongs here: the order intent, commit, settled, looked at. Does not: what is written (`heal`,
-`pipeline.runs.rebuilding`), what a cut-off one leaves (`settle`).
-"""
+"""A mirror's write that brings nothing the mirror lacks by the books: a replay's, a rebuild's."""
 
 from __future__ import annotations
 

@@ -1,8 +1,5 @@
 """One batch read once more: the same range of the log, with the tables and structures of then.
 
-Belongs here: what the reading begins with, and whether what it gives is what was recorded. Does
-not: where the files go (`revise`), reading the log (`capturing`).
-
 What a batch was captured with is taken from the ledger as far as it tells: structures, patterns,
 the tables it has rows or events of. That this is all is not assumed. The same number of changes
 must come of it, in the same segments under the same numbers, the same events, and no version of a

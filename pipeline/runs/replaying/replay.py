@@ -1,8 +1,5 @@
 """Replay: the batches of a span once more, and nothing else moves.
 
-Belongs here: the order of a replay. Does not: which batches those are (`selection`), its steps
-(`recapture`, `revise`, `heal`), what it reports (`report`), who waits (`waiting`).
-
 Each batch is read again from the log where that is possible, else its changelog is all there is.
 Files that hold something else, or are damaged, are replaced; then the mirrors are held against
 their changelogs, key by key. So what is right already is not written, and a replay that is

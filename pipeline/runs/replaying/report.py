@@ -1,7 +1,4 @@
-"""What a replay did, or found.
-
-Belongs here: the values. Does not: how they come about (`replay`), how they look.
-"""
+"""What a replay did, or found."""
 
 from __future__ import annotations
 

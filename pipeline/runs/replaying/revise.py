@@ -1,8 +1,5 @@
 """Files that were captured again, put in the place of those that the lake has.
 
-Belongs here: the order in which they become part of their changelogs. Does not: reading the log
-(`recapture`), which of them differ (`segments_found`), mirrors (`heal`).
-
 First the ledger (an open revision), then the files at their place, then one commit per changelog,
 then the ledger again. Whoever finds an open revision goes on with it: each step is made once.
 """

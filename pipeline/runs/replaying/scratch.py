@@ -1,8 +1,4 @@
-"""Where the files of a replay wait, before anything tells of them.
-
-Belongs here: the place, and a store that writes there. Does not: what becomes of the files
-(`revise`).
-"""
+"""Where the files of a replay wait, before anything tells of them."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""What the lake has of a batch, held against what was read again.
-
-Belongs here: which files hold something else, or are not what was recorded; whether two sets of
-files hold the same rows in the same order, however they are cut into pieces, and in what they
-differ. Does not: reading the log (`recapture`), putting files in the place of others (`revise`).
-"""
+"""What the lake has of a batch, held against what was read again."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Which batches a replay takes, and which tables they have something of.
-
-Belongs here: asking the ledger for that, each thing once. Does not: what a span means
-(`pipeline.replay.spans`), whether the log still has the batches (`span_facts`).
-"""
+"""Which batches a replay takes, and which tables they have something of."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""What a replay left that was cut off: taken up, or given up.
-
-Belongs here: revisions and writes of replays that are open. Does not: what a dead run left
-(`pipeline.runs.repair`), which begins with this.
-"""
+"""What a replay left that was cut off: taken up, or given up."""
 
 from __future__ import annotations
 

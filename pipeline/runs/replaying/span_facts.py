@@ -1,8 +1,5 @@
 """What the batches of a span are read again with, asked once for all of them.
 
-Belongs here: whether the log can tell a batch once more, and which structures held where it began.
-Does not: which batches those are (`selection`), reading one (`recapture`).
-
 Where one batch goes on in the log file that another ended in, the witness at the later end speaks
 for the earlier one too: a file of the log only grows. Structures are those of the batch before,
 unless one in between learnt any.

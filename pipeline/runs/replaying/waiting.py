@@ -1,7 +1,4 @@
-"""Waiting for a source's lock, so that a replay comes behind the run that has it.
-
-Belongs here: the waiting, and telling of it. Does not: the lock (`ports.leases`).
-"""
+"""Waiting for a source's lock, so that a replay comes behind the run that has it."""
 
 from __future__ import annotations
 
