@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from pipeline.binlog.stream import ring
 from pipeline.changes.layout import MARKS, logged_field, present_name
 from pipeline.row_images import CHANGE_TYPES, RowImages, change_types, unpacked
 from pipeline.segment import ChangeType, RowCounts
@@ -31,34 +34,38 @@ class TransactionMarks:
     committed_at: Integers
 
 
-@dataclass(frozen=True, slots=True)
-class EventPlaces:
-    """Per decoded event: its transaction's index, its offset, its second, its server, the
-    `_sequence` of its first image and the `_row` of its first row."""
-
-    transaction: Integers
-    offset: Integers
-    second: Integers
-    server_id: Integers
-    first_sequence: Integers
-    first_row: Integers
-
-
-def sequences(images: RowImages, places: EventPlaces, before: int = 0) -> Integers:
-    """`_sequence` per image: its event's first, plus its index within the event; `before`:
+def sequences(images: RowImages, first: Integers, before: int = 0) -> Integers:
+    """`_sequence` per image: its event's `first`, plus its index within the event; `before`:
     images that an earlier batch held of the first event here."""
     event = images.event.to_numpy()
     starts = np.flatnonzero(np.diff(event, prepend=-1))
     within = np.arange(len(event)) - np.repeat(starts, np.diff(starts, append=len(event)))
     if before and len(event):
         within[event == event[0]] += before
-    return np.asarray(places.first_sequence[event] + within, dtype=np.int64)
+    return np.asarray(first[event] + within, dtype=np.int64)
+
+
+def changelog_rows(
+    schema: pa.Schema, count: int, marks: Mapping[str, Any], columns: Sequence[pa.Array] = ()
+) -> pa.RecordBatch:
+    """So many rows of a changelog with `schema`. `marks`: by name an array, or one value for all
+    rows; NULL where there is none. `columns`: those behind the marks, NULL in the rest."""
+    arrays = [
+        value
+        if isinstance(value := marks.get(field.name), pa.Array)
+        else pa.repeat(pa.scalar(value, field.type), count)
+        for field in MARKS
+    ]
+    arrays += columns
+    arrays += [pa.nulls(count, kind) for kind in schema.types[len(arrays) :]]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 def with_marks(
     images: RowImages,
     numbers: Integers,
-    places: EventPlaces,
+    events: Integers,
+    first_row: Integers,
     transactions: TransactionMarks,
     schema: pa.Schema,
     *,
@@ -66,28 +73,29 @@ def with_marks(
     schema_version: int,
 ) -> pa.RecordBatch:
     """The changelog rows of these images; `numbers` are their `sequences`, `schema` is
-    `layout.captured_schema`; of images that leave columns out, with more of `file_schema`."""
+    `layout.captured_schema`; of images that leave columns out, with more of `file_schema`.
+    `events`: the decoded events' rows in the ring's index; `first_row`: `_row` of each one's first
+    row."""
     count = images.columns.num_rows
     event = images.event.to_numpy()
-    transaction = places.transaction[event]
-    row = images.row.to_numpy() + places.first_row[event].astype(np.int32)
+    transaction = events[:, ring.TRANSACTION][event]
     marks = {
         "_change_type": change_types().take(images.change_type),
         "_sequence": pa.array(numbers),
         "_file": _spread(transactions.file, transaction),
-        "_offset": pa.array(places.offset[event]),
-        "_row": pa.array(row),
+        "_offset": pa.array(events[:, ring.OFFSET][event]),
+        "_row": pa.array(images.row.to_numpy() + first_row[event].astype(np.int32)),
         "_gtid": _spread(transactions.gtid, transaction),
         "_committed_at": _moments(transactions.committed_at[transaction]),
-        "_executed_at": _moments(places.second[event] * 1_000_000),
-        "_server_id": pa.array(places.server_id[event]),
-        "_batch": pa.repeat(pa.scalar(batch, pa.int64()), count),
-        "_schema_version": pa.repeat(pa.scalar(schema_version, pa.int32()), count),
-        "_derived": pa.repeat(pa.scalar(False), count),
+        "_executed_at": _moments(events[:, ring.TIMESTAMP][event] * 1_000_000),
+        "_server_id": pa.array(events[:, ring.SERVER_ID][event]),
+        "_batch": batch,
+        "_schema_version": schema_version,
+        "_derived": False,
     }
-    arrays = [*(marks[name] for name in MARKS.names), *images.columns.columns]
+    arrays = list(images.columns.columns)
     names = images.columns.schema.names
-    if len(schema) > len(arrays):
+    if len(schema) > len(MARKS) + len(arrays):
         nothing = pa.nulls(count, pa.binary())
         arrays.append(_listed(nothing if images.updated is None else images.updated, names))
     logged = images.present if images.logged is None else images.logged
@@ -95,10 +103,9 @@ def with_marks(
         arrays.append(_listed(logged, names))
     if images.present is not None:
         arrays.append(images.present)
-    more = len(arrays) - len(schema)
-    if more:
+    if more := len(MARKS) + len(arrays) - len(schema):
         schema = file_schema(schema, names, more)
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+    return changelog_rows(schema, count, marks, arrays)
 
 
 def file_schema(schema: pa.Schema, names: list[str], more: int) -> pa.Schema:

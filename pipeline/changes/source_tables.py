@@ -103,60 +103,37 @@ def source_table_id(source: str, table: SourceTable) -> str:
 # -- transactions -------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class TransactionPlaces:
-    """Per transaction: where it begins and ends in its file, and who ran it first."""
-
-    begin: Integers
-    end: Integers
-    server_id: Integers
-
-
-@dataclass(frozen=True, slots=True)
-class TransactionCounts:
-    """Per transaction: rows of captured tables, and the numbers of its first and last change;
-    both 0 where there is none."""
-
-    rows: Integers
-    first: Integers
-    last: Integers
-
-
-@dataclass(frozen=True, slots=True)
-class TransactionTexts:
-    """Per transaction: the texts of its statements, NULL where none is logged, and whether they
-    are not whole."""
-
-    statements: pa.ListArray
-    cut: npt.NDArray[np.bool_]
-
-
 def transaction_rows(
     marks: TransactionMarks,
-    places: TransactionPlaces,
-    counts: TransactionCounts,
-    texts: TransactionTexts,
     *,
+    begin: Integers,
+    end: Integers,
+    server_id: Integers,
+    rows: Integers,
+    numbers: tuple[Integers, Integers],
+    statements: pa.ListArray,
+    cut: npt.NDArray[np.bool_],
     batch: int,
 ) -> pa.RecordBatch:
-    """Rows of `_transactions`, in the order of the log."""
-    number = len(places.begin)
-    none = counts.first == 0
-    statements = pc.if_else(pa.array(counts.rows > 0), texts.statements, None)
-    nothing = statements.is_null().to_numpy(zero_copy_only=False)
+    """Rows of `_transactions`, in the order of the log. Per transaction: where it begins and ends
+    in its file, who ran it first, its rows of captured tables, the `numbers` of its first and last
+    change (both 0 where there is none), the texts of its statements, NULL where none is logged,
+    and whether they are not whole."""
+    none = numbers[0] == 0
+    texts = pc.if_else(pa.array(rows > 0), statements, None)
     columns = {
         "_file": marks.file,
-        "_offset": pa.array(places.begin),
-        "end_offset": pa.array(places.end),
+        "_offset": pa.array(begin),
+        "end_offset": pa.array(end),
         "_gtid": marks.gtid,
         "_committed_at": pa.array(marks.committed_at).view(MARKS.field("_committed_at").type),
-        "_server_id": pa.array(places.server_id),
-        "rows": pa.array(counts.rows),
-        "first_sequence": pa.array(counts.first, mask=none),
-        "last_sequence": pa.array(counts.last, mask=none),
-        "_batch": pa.repeat(pa.scalar(batch, pa.int64()), number),
-        "statements": statements,
-        "statements_cut": pa.array(texts.cut, mask=nothing),
+        "_server_id": pa.array(server_id),
+        "rows": pa.array(rows),
+        "first_sequence": pa.array(numbers[0], mask=none),
+        "last_sequence": pa.array(numbers[1], mask=none),
+        "_batch": pa.repeat(pa.scalar(batch, pa.int64()), len(begin)),
+        "statements": texts,
+        "statements_cut": pa.array(cut, mask=texts.is_null().to_numpy(zero_copy_only=False)),
     }
     return pa.RecordBatch.from_arrays([columns[n] for n in TRANSACTIONS.names], schema=TRANSACTIONS)
 

@@ -23,7 +23,7 @@ from pipeline.runs.capturing.basis import Basis, basis_of, bounds_of
 from pipeline.runs.capturing.batch_capture import BatchCapture
 from pipeline.runs.capturing.completeness import require_followed, require_whole
 from pipeline.runs.capturing.rename_handover import HandingOver
-from pipeline.runs.capturing.segment_builder import Segmenter
+from pipeline.runs.capturing.segment_builder import Segmenter, put_part
 from pipeline.runs.capturing.source_rows import SourceRows
 from pipeline.runs.capturing.structure_proof import StructureProof, note_unproven, prove_structures
 from pipeline.runs.capturing.table_changes import TakenUp
@@ -286,7 +286,7 @@ def _capture(
         run_start = _reaching(work, run_start, max(highs))
     active = [order.table for order in back.orders]
     active += [load.table for load in begun_loads(rereads)]
-    extents, basis = extents_of(basis_of(work, run_start, bounds, batch.id, active))
+    extents, basis = extents_of(basis_of(work, run_start, bounds, batch.id, active, batch.base))
     for parent, schema in misread.parents.items():
         known = basis.structures.last_known(parent)
         keys = () if known is None else known.foreign_keys
@@ -305,11 +305,11 @@ def _capture(
     reading, segmenter = capture.reading, capture.segmenter
     _refuse_engines(basis, segmenter)
     for table, error in misread.errors.items():
-        if not segmenter.joining.waits(table):
-            segmenter.quarantine(table, run_start.start.at, error)
+        if not segmenter.following.joining.waits(table):
+            segmenter.following.quarantine(table, run_start.start.at, error)
     capture.rebuild(back.rebuilds)
     if part is not None:
-        segmenter.refresh(part, work.clock())
+        put_part(part, basis.tables, basis.structures, work.clock())
     reading.run()
     spent = reading.spent
     if spent is None:
@@ -329,13 +329,13 @@ def _capture(
         orders_done=tuple(order.id for order in back.orders),
     )
     met_in_log(extents, basis)
-    snapshots = tuple(segmenter.joining.snapshots)
+    snapshots = tuple(segmenter.following.joining.snapshots)
     extents.read(part.table for part in snapshots if part.columns is None)
     record = replace(
         record,
         snapshots=snapshots,
-        followed=tuple(segmenter.joining.followed),
-        joined=tuple(segmenter.joining.joined),
+        followed=tuple(segmenter.following.joining.followed),
+        joined=tuple(segmenter.following.joining.joined),
         prepared=reading.buffer.prepared.seal(batch.id, reading.buffer.maps),
         ended=tuple(reading.buffer.prepared.ended),
         source_parts=rows.finish(record.history),
@@ -409,7 +409,7 @@ def _refuse_engines(basis: Basis, segmenter: Segmenter) -> None:
         why = why_refused(engine)
         if why is not None and segmenter.wanted(table):
             error = TableError(why, hint=engine_hint(table))
-            segmenter.quarantine(table, basis.run_start.start.at, error)
+            segmenter.following.quarantine(table, basis.run_start.start.at, error)
 
 
 def _reaching(work: Workplace, run_start: RunStart, highest: Coordinates) -> RunStart:

@@ -108,7 +108,9 @@ def _caught_up(
         begun_at(first, facts, cursor, reason),
         RunBounds(cursor.position.at, GtidSet()),
         batch.id,
-        tables=tables_of(work, batch.start, batch.id, active, before=min(stopped, default=0)),
+        tables=tables_of(
+            work, batch.start, batch.id, active, base=batch.base, before=min(stopped, default=0)
+        ),
         structures=structures_behind(known_at(work, first.batch, first.start.at), facts, recorded),
         prepared=returns.prepared,
     )
@@ -192,7 +194,7 @@ def _stopped_again(
                 table, owed(quarantined.reason), quarantined.position, quarantined.at
             )
     at = cursor.position.at
-    doubts = segmenter.coming_back.doubts
+    doubts = segmenter.following.coming_back.doubts
     for table, why in {**_wanting(returns, ReadAgain), **doubts}.items():
         if table not in quarantines:
             quarantines[table] = Quarantine.of(table, owed(why), str(at), at)

@@ -24,10 +24,9 @@ from pipeline.changes.layout import (
     keep_names,
 )
 from pipeline.changes.mapping import mapped
+from pipeline.changes.marks import changelog_rows
 from pipeline.ports.mirror_writes import PartColumn
-from pipeline.runs.capturing.change_numbers import mark_row
 from pipeline.schema.rows import row_structure
-from pipeline.segment import ChangeType
 from pipeline.table import TableName
 from pipeline.table_state import TableCondition, TableState
 from tests.changes.tables_made import ID, PLACE, TABLE, a_column, a_table, a_version
@@ -111,17 +110,9 @@ def test_marks_of_what_is_kept_meet_no_column() -> None:
 
 def test_a_mark_is_a_row_without_columns_that_no_fold_sees() -> None:
     """It has a place in the log and in the order of changes, and is no image."""
-    mark = mark_row(
-        CHANGELOG,
-        ChangeType.TRUNCATE,
-        sequence=7,
-        at=PLACE,
-        gtid="",
-        committed_at=MOMENT,
-        executed_at=MOMENT,
-        batch=5,
-        schema_version=2,
-    )
+    marks = {"_change_type": "truncate", "_sequence": 7, "_file": str(PLACE.file)}
+    moments = {"_committed_at": MOMENT, "_executed_at": MOMENT}
+    mark = changelog_rows(CHANGELOG, 1, marks | moments)
     (row,) = mark.to_pylist()
     assert (row["_change_type"], row["_sequence"], row["id"], row["a"]) == (
         "truncate",
@@ -132,6 +123,6 @@ def test_a_mark_is_a_row_without_columns_that_no_fold_sees() -> None:
     assert row["_committed_at"] == row["_executed_at"] == MOMENT
     assert mark.schema.names[: len(MARKS)] == MARKS.names
     own = [PartColumn("id", pa.int32())]
-    marks = ["_change_type", "_sequence"]
-    images = mapped(pa.Table.from_batches([mark]), own, pa.schema([("id", pa.int32())]), marks)
+    kept = ["_change_type", "_sequence"]
+    images = mapped(pa.Table.from_batches([mark]), own, pa.schema([("id", pa.int32())]), kept)
     assert latest(images, ["id"]).num_rows == 0

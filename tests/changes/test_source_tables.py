@@ -13,9 +13,6 @@ from pipeline.changes.marks import TransactionMarks
 from pipeline.changes.source_tables import (
     SCHEMAS,
     PlacedStatement,
-    TransactionCounts,
-    TransactionPlaces,
-    TransactionTexts,
     source_table_path,
     statement_rows,
     transaction_rows,
@@ -61,11 +58,17 @@ def test_transactions_without_changes_have_no_numbers() -> None:
         gtid=pa.array(["u:1", None]),
         committed_at=numbers(1_700_000_000_000_001, 0),
     )
-    places = TransactionPlaces(numbers(4, 100), numbers(100, 200), numbers(7, 7))
-    counts = TransactionCounts(numbers(3, 0), numbers(11, 0), numbers(14, 0))
-    statements = pa.array([["insert"], None], pa.list_(pa.string()))
-    texts = TransactionTexts(statements, np.array([True, False]))
-    made = transaction_rows(marks, places, counts, texts, batch=5)
+    made = transaction_rows(
+        marks,
+        begin=numbers(4, 100),
+        end=numbers(100, 200),
+        server_id=numbers(7, 7),
+        rows=numbers(3, 0),
+        numbers=(numbers(11, 0), numbers(14, 0)),
+        statements=pa.array([["insert"], None], pa.list_(pa.string())),
+        cut=np.array([True, False]),
+        batch=5,
+    )
     picked = ("_offset", "end_offset", "_gtid", "rows", "first_sequence", "last_sequence", "_batch")
     assert [tuple(row[name] for name in picked) for row in made.to_pylist()] == [
         (4, 100, "u:1", 3, 11, 14, 5),

@@ -16,7 +16,6 @@ import pyarrow as pa
 from pipeline.binlog.stream.framing import EventType
 from pipeline.policies import LakePolicies
 from pipeline.runs.capturing.captured_tables import CapturedTables
-from pipeline.runs.capturing.change_numbers import Numbers
 from pipeline.runs.capturing.segment_builder import Segmenter
 from pipeline.runs.capturing.table_changes import Rules
 from pipeline.schema.history import DatabaseVersion, SchemaVersion
@@ -84,12 +83,11 @@ class NothingKnown:
 def captured(log: Log, *, ring_bytes: int = 1 << 20) -> Captured:
     lake = MemoryLake()
     store = MemorySegments(lake)
-    tables = CapturedTables(store, source="shop", batch=3, states={})
+    tables = CapturedTables(store, source="shop", batch=3, base=100, states={})
     quarantined: list[Quarantine] = []
     segmenter = Segmenter(
         tables,
         SchemaTracker(NothingKnown()),
-        Numbers(batch=3, base=100),
         Rules(lambda: NOW, lambda _: True, LakePolicies(), quarantined.append),
     )
     buffer = a_buffer(wants=segmenter.wanted, ring_bytes=ring_bytes, group_bytes=1 << 9)

@@ -12,7 +12,6 @@ from pipeline import row_groups
 from pipeline.binlog.stream.framing import EventType
 from pipeline.policies import LakePolicies
 from pipeline.runs.capturing.captured_tables import CapturedTables
-from pipeline.runs.capturing.change_numbers import Numbers
 from pipeline.runs.capturing.segment_builder import Segmenter
 from pipeline.runs.capturing.source_rows import SourceRows
 from pipeline.runs.capturing.table_changes import Rules
@@ -30,12 +29,11 @@ def told(log: Log, *, ring_bytes: int = 1 << 20, wanted: str = "") -> list[dict[
     """The rows of a batch whose changes are numbered from 101; `wanted`: tables that are
     captured, by their first letters, all without."""
     store = MemorySegments(MemoryLake())
-    tables = CapturedTables(store, source="shop", batch=3, states={})
+    tables = CapturedTables(store, source="shop", batch=3, base=100, states={})
     source = SourceRows(store, source="shop", batch=3)
     segmenter = Segmenter(
         tables,
         SchemaTracker(NothingKnown()),
-        Numbers(batch=3, base=100),
         Rules(lambda: NOW, lambda _: True, LakePolicies(), lambda _: None),
         source_rows=source,
     )

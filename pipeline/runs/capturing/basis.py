@@ -37,14 +37,16 @@ def basis_of(
     bounds: RunBounds,
     batch: int,
     active: Collection[TableName],
+    base: int = 0,
 ) -> Basis:
-    """That of an ordinary batch; `active`: tables that it takes up again."""
+    """That of an ordinary batch; `active`: tables that it takes up again; `base`: changes are
+    numbered above it."""
     return Basis(
         work,
         run_start,
         bounds,
         batch,
-        tables=tables_of(work, run_start.start, batch, active),
+        tables=tables_of(work, run_start.start, batch, active, base=base),
         structures=structures_at(work, run_start),
         prepared={
             transaction.xid: transaction

@@ -11,7 +11,6 @@ from pipeline.changes.extents import Extents
 from pipeline.errors import StructureMoved, StructureUnknown, TableError
 from pipeline.position import Position, Witness
 from pipeline.runs.capturing.basis import Basis
-from pipeline.runs.capturing.change_numbers import Numbers
 from pipeline.runs.capturing.log_reader import LogReading
 from pipeline.runs.capturing.rename_handover import HandingOver
 from pipeline.runs.capturing.segment_builder import Segmenter
@@ -49,7 +48,6 @@ class BatchCapture:
         self.segmenter = Segmenter(
             basis.tables,
             basis.structures,
-            Numbers(batch.id, batch.base),
             Rules(
                 basis.work.clock,
                 captured,
@@ -73,7 +71,7 @@ class BatchCapture:
         """Mirrors that are written anew from their changelogs, and why."""
         for table, why in sorted(rebuilds.items()):
             self._basis.work.progress.note(f"the mirror of {table} is rewritten {why}")
-            self.segmenter.rebuild(table, why)
+            self.segmenter.following.rebuild(table, why)
 
     def record(
         self, *, end: Position, witness: Witness, by_gtid: bool, orders_done: tuple[int, ...]
@@ -134,7 +132,7 @@ class BatchCapture:
             cut=self.reading.cut,
             short=self.reading.cut or self.reading.spent is not None or source.until is not None,
             loading=self._loading(),
-            loaded=self.segmenter.joining.loaded,
+            loaded=tuple(self.segmenter.following.joining.loaded),
             largest=self.reading.largest,
             passed=record.passed_statements,
         )

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from types import MappingProxyType
 
 from pipeline.changes.layout import captured_schema, changelog_path, mirror_path, new_table
+from pipeline.changes.marks import changelog_rows
 from pipeline.coverage import PastRange, hole
 from pipeline.errors import Remedy, TableError
 from pipeline.ports.segments import SegmentStore
@@ -14,6 +16,7 @@ from pipeline.position import Coordinates
 from pipeline.runs.capturing.table_files import CapturedTable, TableFiles
 from pipeline.runs.cures import refusal
 from pipeline.schema.history import SchemaVersion
+from pipeline.segment import ChangeType
 from pipeline.table import TableName
 from pipeline.table_state import (
     GOING,
@@ -39,10 +42,11 @@ class TakenOver:
 
 
 class CapturedTables:
-    """`states`: those of the ledger; tables not there are new. `past`: the ranges that
-    earlier runs read, with their patterns. `updated`: updates say which columns changed.
-    `loading`: tables whose rows are read from the source, and whether an earlier batch captured
-    their log from there on."""
+    """`base`: changes of the batch are numbered above it. `states`: those of the ledger; tables
+    not there are new. `past`: the ranges that earlier runs read, with their patterns. `updated`:
+    updates say which columns changed. `loading`: tables whose rows are read from the source, and
+    whether an earlier batch captured their log from there on. `place`: where the files of a
+    changelog's folder are written."""
 
     def __init__(
         self,
@@ -50,13 +54,18 @@ class CapturedTables:
         *,
         source: str,
         batch: int,
+        base: int = 0,
         states: Mapping[TableName, TableState],
         past: Sequence[PastRange] = (),
         updated: bool = False,
         loading: Mapping[TableName, bool] = _NONE,
+        place: Callable[[str], str] = str,
     ) -> None:
         self.files = TableFiles(store, batch=batch, updated=updated)
-        self._source, self._batch = source, batch
+        self.batch, self._base = batch, base
+        self.changes = 0
+        """Row images so far, and marks among them."""
+        self._source, self._place = source, place
         self._states = dict(states)
         self._past = past
         self._created: set[TableName] = set()
@@ -73,8 +82,11 @@ class CapturedTables:
                 if state.condition is TableCondition.LOADING and not loading.get(table)
             ),
         }
-        self.rereads: dict[TableName, Quarantine] = {}
-        """Those of `quarantined` that the next run reads from the source."""
+
+    @property
+    def last(self) -> int:
+        """The number of the last change so far."""
+        return self._base + self.changes
 
     def wanted(self, table: TableName) -> bool:
         """Whether a table's rows are taken: it is not quarantined."""
@@ -148,18 +160,45 @@ class CapturedTables:
         not be captured as it is."""
         return self.files.of(version) or self._first_seen(version)
 
-    def happened(
-        self, kind: TableEventKind, version: SchemaVersion, *, sequence: int, reason: str | None
-    ) -> None:
-        """Something happens to a table behind the change of that number."""
+    def happened(self, kind: TableEventKind, version: SchemaVersion, reason: str | None) -> None:
+        """Something happens to a table behind the last change so far."""
         table = version.table
         if kind is TableEventKind.CREATED:
             self._created.add(table)
         dropped = kind is TableEventKind.DROPPED
         self._touch(version, TableCondition.DROPPED if dropped else TableCondition.ACTIVE)
         self.events.append(
-            TableEvent(table, kind, sequence, version.version, version.since, reason)
+            TableEvent(table, kind, self.last, version.version, version.since, reason)
         )
+
+    def mark(
+        self,
+        kind: ChangeType,
+        version: SchemaVersion,
+        at: Coordinates,
+        gtid: str,
+        committed_at: datetime,
+        executed_at: datetime,
+    ) -> None:
+        """The next change is a row that stands for all rows of the table: it was emptied, or is
+        read anew, by the transaction that begins at `at`."""
+        self.changes += 1
+        table = self.opened(version, at)
+        marks = {
+            "_change_type": kind.value,
+            "_sequence": self.last,
+            "_file": str(at.file),
+            "_offset": at.offset,
+            "_row": 0,
+            "_gtid": gtid or None,
+            "_committed_at": committed_at,
+            "_executed_at": executed_at,
+            "_batch": self.batch,
+            "_schema_version": version.version,
+            "_derived": False,
+        }
+        table.first, table.last = table.first or self.last, self.last
+        self.files.hold(table, changelog_rows(table.schema, 1, marks))
 
     def quarantine(self, table: TableName, at: Coordinates, error: TableError) -> Quarantine:
         """The table goes no further than `at`."""
@@ -168,13 +207,6 @@ class CapturedTables:
         state = self._states.get(table) or new_table(self._source, table)
         self._states[table] = self.touched[table] = state
         self.files.take_back(table)
-        return quarantined
-
-    def quarantine_to_reread(
-        self, table: TableName, at: Coordinates, error: TableError
-    ) -> Quarantine:
-        """… and the next run reads it from the source."""
-        quarantined = self.rereads[table] = self.quarantine(table, at, error)
         return quarantined
 
     # -- tables seen for the first time ---------------------------------------------------
@@ -186,7 +218,7 @@ class CapturedTables:
         if version.schema is not None and (refused := refusal(version.schema)) is not None:
             raise refused
         state = self._touch(version, TableCondition.ACTIVE)
-        return self.files.begin(version, state.changelog, schema)
+        return self.files.begin(version, self._place(state.changelog), schema)
 
     def _touch(self, version: SchemaVersion, condition: TableCondition) -> TableState:
         """The table's state, which goes on under that version."""
@@ -210,7 +242,7 @@ class CapturedTables:
         known = table in self._states
         if table in self._read or (not known and table in self._created):
             return
-        missed = hole(table, (version.batch or self._batch) if known else None, self._past)
+        missed = hole(table, (version.batch or self.batch) if known else None, self._past)
         if missed is not None:
             raise TableError(
                 f"the patterns of earlier runs left it out, up to {missed}: its changes up to "

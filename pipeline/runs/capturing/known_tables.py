@@ -20,6 +20,7 @@ def tables_of(
     batch: int,
     active: Collection[TableName] = (),
     *,
+    base: int = 0,
     before: int | None = None,
 ) -> CapturedTables:
     """The tables that the capture of `batch` from `start` on finds. `active`: those that it
@@ -46,6 +47,7 @@ def tables_of(
         work.segments,
         source=source,
         batch=batch,
+        base=base,
         states=states,
         past=past,
         updated=work.source.lake.updated_columns,

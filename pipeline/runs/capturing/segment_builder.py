@@ -19,13 +19,12 @@ from pipeline.binlog.rows.parts import by_table
 from pipeline.binlog.stream import ring as columns
 from pipeline.binlog.stream.commit_times import commit_times
 from pipeline.binlog.stream.ring import Block, Integers, TransactionGroup
-from pipeline.binlog.transactions.buffer import TransactionBuffer
 from pipeline.binlog.transactions.identity import gtid_texts
 from pipeline.changes.extents import Extents
 from pipeline.changes.layout import MARKS
 from pipeline.changes.marks import (
-    EventPlaces,
     TransactionMarks,
+    changelog_rows,
     images_per_event,
     row_counts,
     rows_per_event,
@@ -37,15 +36,13 @@ from pipeline.position import Coordinates
 from pipeline.row_images import RowImages
 from pipeline.runs.capturing.captured_tables import CapturedTables
 from pipeline.runs.capturing.cascade_watch import LostRows, Watch
-from pipeline.runs.capturing.catch_up_tables import ComingBack
-from pipeline.runs.capturing.change_numbers import Numbers
 from pipeline.runs.capturing.image_decoder import Decoding
 from pipeline.runs.capturing.rename_handover import HandingOver
-from pipeline.runs.capturing.snapshot_join import Joining, behind
+from pipeline.runs.capturing.snapshot_join import behind
 from pipeline.runs.capturing.source_rows import CountedTransactions, SourceRows
 from pipeline.runs.capturing.table_changes import Following, Rules, TakenUp
 from pipeline.runs.capturing.table_files import CapturedTable
-from pipeline.runs.loading.part import AGAIN, PartRead, Waiting
+from pipeline.runs.loading.part import AGAIN, PartRead
 from pipeline.schema.evolving.effects import Renamed
 from pipeline.schema.logged import FollowedStatement, LoggedStatement
 from pipeline.schema.rows import row_structure
@@ -62,7 +59,6 @@ class Segmenter:
         self,
         tables: CapturedTables,
         structures: SchemaTracker,
-        numbers: Numbers,
         rules: Rules,
         taken_up: TakenUp | None = None,
         *,
@@ -74,52 +70,31 @@ class Segmenter:
         self._source_rows = source_rows
         self._structures = structures
         self._captured = rules.captured
-        self._numbers = numbers
-        self._following = Following(
+        self.following = following = Following(
             tables,
             structures,
-            numbers,
             rules,
             taken_up or TakenUp(),
             wants_changed=self._ask_again,
             handing_over=handing_over,
             extents=extents,
         )
-        self._watch = Watch(structures, self._following.wanted)
+        self._watch = Watch(structures, following.wanted)
         self._decoding = Decoding(structures, updated=tables.files.updated)
-        self._holding = Holding(tables, numbers.batch)
         self._undecodable: set[TableName] = set()
-        self._renamed: dict[TableName, TableName] = {}
-
-    @property
-    def joining(self) -> Joining:
-        return self._following.joining
-
-    @property
-    def coming_back(self) -> ComingBack:
-        return self._following.coming_back
+        # What a reader of the log asks for that one of these answers.
+        self.wanted, self.lose, self.reach = following.wanted, following.lose, following.reach
+        self.watches, self.follow = self._watch.watches, self._decoding.follow
+        self.rows = 0
+        self.softened, self.unknown = Counter[str](), Counter[str]()
+        self.filled: Set[TableName] = self._decoding.filled
+        """Tables whose inserted rows were given defaults that the history has."""
+        self.renamed: Mapping[TableName, TableName] = {}
+        """Names that tables had in this batch, each with the one that its table has now."""
 
     @property
     def changes(self) -> int:
-        """Images so far, marks among them."""
-        return self._numbers.changes
-
-    @property
-    def rows(self) -> int:
-        return self._holding.rows
-
-    @property
-    def softened(self) -> Counter[str]:
-        return self._holding.softened
-
-    @property
-    def unknown(self) -> Counter[str]:
-        return self._holding.unknown
-
-    @property
-    def filled(self) -> Set[TableName]:
-        """Tables whose inserted rows were given defaults that the history has."""
-        return self._decoding.filled
+        return self._tables.changes
 
     def tables_with_rows(self) -> Iterator[TableName]:
         """Captured tables whose rows this batch has, or keeps while their transaction is
@@ -139,61 +114,24 @@ class Segmenter:
             for parent, those in found.items()
         }
 
-    @property
-    def renamed(self) -> Mapping[TableName, TableName]:
-        """Names that tables had in this batch, each with the one that its table has now."""
-        return self._renamed
-
-    def names_since(self, table: TableName) -> set[TableName]:
-        """The name, and the one that the table which had it has now."""
-        return {table, self._renamed.get(table, table)}
-
-    def follow(self, buffer: TransactionBuffer) -> None:
-        """The buffer whose runs are put."""
-        self._decoding.follow(buffer)
-
-    def wanted(self, table: TableName) -> bool:
-        return self._following.wanted(table)
-
-    def watches(self, table: TableName) -> bool:
-        return self._watch.watches(table)
-
     def changed(self, logged: LoggedStatement, followed: FollowedStatement) -> None:
         """A statement changed structures."""
         renames = {one.table: one.to for one in followed.effects if isinstance(one, Renamed)}
-        moved = {table: renames.get(name, name) for table, name in self._renamed.items()}
-        self._renamed = moved | renames
-        actions = self._following.changed(logged, followed)
+        moved = {table: renames.get(name, name) for table, name in self.renamed.items()}
+        self.renamed = moved | renames
+        actions = self.following.changed(logged, followed)
         if self._watch.moved():
             self._ask_again()
         if (
             self._source_rows is not None
             and self._source_rows.statements < self._structures.statements
         ):
-            self._source_rows.statement(logged, followed, actions, self._numbers.last)
-
-    def lose(self, table: TableName, at: Coordinates, reason: str) -> None:
-        self._following.lose(table, at, reason)
-
-    def reach(self, at: Coordinates | None) -> None:
-        self._following.reach(at)
-
-    def quarantine(self, table: TableName, at: Coordinates, error: TableError) -> None:
-        """The table goes no further than `at`."""
-        self._following.quarantine(table, at, error)
+            self._source_rows.statement(logged, followed, actions, self._tables.last)
 
     def reached(self, table: TableName, at: Coordinates, error: TableError) -> None:
-        low = self._following.lows.get(table)
-        if not self.joining.waits(table) and (low is None or low <= at):
-            self._following.quarantine(table, at, error)
-
-    def refresh(self, part: PartRead, moment: datetime) -> None:
-        """Rows that were read by a condition stand before all that the log has."""
-        put_part(part, self._tables, self._structures, self._numbers, moment)
-
-    def rebuild(self, table: TableName, why: str) -> None:
-        """Its mirror is written anew behind the last change so far."""
-        self._following.rebuild(table, why)
+        low = self.following.lows.get(table)
+        if not self.following.joining.waits(table) and (low is None or low <= at):
+            self.following.quarantine(table, at, error)
 
     def _ask_again(self) -> None:
         self._decoding.buffer.maps.ask_again()
@@ -201,7 +139,7 @@ class Segmenter:
     def put(self, group: TransactionGroup) -> None:
         """Decode and number a run's rows."""
         marks = marks_of(group)
-        counted = CountedTransactions(group, self._numbers.last, self._following.take_emptied())
+        counted = CountedTransactions(group, self._tables.last, self.following.take_emptied())
         for block in group.blocks:
             self._put_block(group, block, marks, counted)
         if group.from_file:
@@ -220,15 +158,15 @@ class Segmenter:
         images_of, rows_of = (np.zeros(len(block.events), np.int64) for _ in range(2))
         lost = self._lost(group, block)
         decoded = self._decoded(group, block, lost)
-        self._following.end_at(lost)
+        self.following.end_at(lost)
         for one in decoded:
             images_of[one.which] = one.images
             rows_of[one.which] = one.rows
         counted.add(block.events, rows_of, images_of)
-        first_of = self._numbers.last + 1 + np.cumsum(images_of) - images_of
+        first_of = self._tables.last + 1 + np.cumsum(images_of) - images_of
         for one in decoded:
-            self._holding.hold(group, one, first_of[one.which], marks)
-        self._numbers.changes += int(images_of.sum())
+            self._hold(group, one, first_of[one.which], marks)
+        self._tables.changes += int(images_of.sum())
 
     def _decoded(
         self, group: TransactionGroup, block: Block, lost: dict[TableName, LostRows]
@@ -253,9 +191,9 @@ class Segmenter:
     ) -> Decoded | None:
         """Where one of a table's events is bad, none of this block counts: its changes end
         between two transactions, before the first one here."""
-        if not self._tables.wanted(name) or self.joining.waits(name):
+        if not self._tables.wanted(name) or self.following.joining.waits(name):
             return None
-        if (low := self._following.lows.get(name)) is not None:
+        if (low := self.following.lows.get(name)) is not None:
             later = behind(group, part.events, low)
             which, part = which[later], Block(part.data, part.events[later])
             if not len(which):
@@ -266,14 +204,55 @@ class Segmenter:
                 table, batches = self._decoding.decoded(part, at, self._tables)
         except TableError as error:
             self._undecodable.add(name)
-            self._following.quarantine(name, at, error)
+            self.following.quarantine(name, at, error)
             return None
         except DamagedEvent as error:
             # Its event is framed and may be checked: nothing else in the log depends on it.
             self._undecodable.add(name)
-            self._following.quarantine(name, at, TableError(error.message, hint=error.hint))
+            self.following.quarantine(name, at, TableError(error.message, hint=error.hint))
             return None
         return Decoded.of(table, which, part.events, batches)
+
+    def _hold(
+        self,
+        group: TransactionGroup,
+        decoded: Decoded,
+        first_sequence: Integers,
+        marks: TransactionMarks,
+    ) -> None:
+        """`first_sequence`: the number of each event's first image."""
+        table = decoded.table
+        if group.from_file:
+            self._tables.files.begin_part(table)
+        first_row = _first_rows(table, group, decoded)
+        held = np.zeros(len(decoded.which), np.int64)
+        for images in decoded.batches:
+            first_event = int(images.event[0].as_py())
+            numbers = sequences(images, first_sequence, int(held[first_event]))
+            rows = with_marks(
+                images,
+                numbers,
+                decoded.events,
+                first_row,
+                marks,
+                table.schema,
+                batch=self._tables.batch,
+                schema_version=table.version.version,
+            )
+            held += images_per_event(images, len(held))
+            self._count(table, images, numbers)
+            self._tables.files.hold(table, rows)
+
+    def _count(self, table: CapturedTable, images: RowImages, numbers: Integers) -> None:
+        table.first = table.first or int(numbers[0])
+        table.last = int(numbers[-1])
+        counts = row_counts(images)
+        table.counts += counts
+        self.rows += counts.total
+        for column, count in images.softened.items():
+            self.softened[f"{table.version.table}.{column}"] += count
+        for column, count in images.unknown.items():
+            self.unknown[f"{table.version.table}.{column}"] += count
 
     # -- rows that no log tells -----------------------------------------------------------
 
@@ -282,9 +261,9 @@ class Segmenter:
         maps = self._decoding.buffer.maps.known
         losses = self._watch.lost(group, block, maps)
         for table in list(losses):
-            if self.joining.waits(table) or not self._has_rows(losses[table], block):
+            if self.following.joining.waits(table) or not self._has_rows(losses[table], block):
                 del losses[table]
-            elif (low := self._following.lows.get(table)) is not None:
+            elif (low := self.following.lows.get(table)) is not None:
                 later = Block(block.data, block.events[behind(group, block.events, low)])
                 again = self._watch.lost(group, later, maps).get(table)
                 del losses[table]
@@ -325,64 +304,6 @@ class Decoded:
         return cls(table, which, events, batches, images, rows)
 
 
-class Holding:
-    """What one batch's tables are given."""
-
-    def __init__(self, tables: CapturedTables, batch: int) -> None:
-        self._tables = tables
-        self._batch = batch
-        self.softened: Counter[str] = Counter()
-        self.unknown: Counter[str] = Counter()
-        self.rows = 0
-
-    def hold(
-        self,
-        group: TransactionGroup,
-        one: Decoded,
-        first_sequence: Integers,
-        marks: TransactionMarks,
-    ) -> None:
-        """`first_sequence`: the number of each event's first image."""
-        table = one.table
-        if group.from_file:
-            self._tables.files.begin_part(table)
-        places = EventPlaces(
-            transaction=one.events[:, columns.TRANSACTION],
-            offset=one.events[:, columns.OFFSET],
-            second=one.events[:, columns.TIMESTAMP],
-            server_id=one.events[:, columns.SERVER_ID],
-            first_sequence=first_sequence,
-            first_row=_first_rows(table, group, one),
-        )
-        held = np.zeros(len(one.which), np.int64)
-        for images in one.batches:
-            first_event = int(images.event[0].as_py())
-            numbers = sequences(images, places, int(held[first_event]))
-            rows = with_marks(
-                images,
-                numbers,
-                places,
-                marks,
-                table.schema,
-                batch=self._batch,
-                schema_version=table.version.version,
-            )
-            held += images_per_event(images, len(held))
-            self._count(table, images, numbers)
-            self._tables.files.hold(table, rows)
-
-    def _count(self, table: CapturedTable, images: RowImages, numbers: Integers) -> None:
-        table.first = table.first or int(numbers[0])
-        table.last = int(numbers[-1])
-        counts = row_counts(images)
-        table.counts += counts
-        self.rows += counts.total
-        for column, count in images.softened.items():
-            self.softened[f"{table.version.table}.{column}"] += count
-        for column, count in images.unknown.items():
-            self.unknown[f"{table.version.table}.{column}"] += count
-
-
 def marks_of(group: TransactionGroup) -> TransactionMarks:
     """What all images of a run's transactions have in common."""
     names = pa.array([str(file) for file in group.files], pa.string())
@@ -414,13 +335,10 @@ def _first_rows(table: CapturedTable, group: TransactionGroup, one: Decoded) -> 
 
 
 def put_part(
-    part: PartRead,
-    tables: CapturedTables,
-    structures: SchemaTracker,
-    numbers: Numbers,
-    moment: datetime,
+    part: PartRead, tables: CapturedTables, structures: SchemaTracker, moment: datetime
 ) -> None:
-    """Who is gone at the source first, then the rows that are there."""
+    """Rows that were read by a condition, at `moment`, stand before all that the log has: who is
+    gone at the source first, then the rows that are there."""
     version = structures.version(part.table)
     if (
         version is None
@@ -436,86 +354,34 @@ def put_part(
         table = tables.opened(version, part.low)
     except TableError as error:
         raise RowsNotRead(f"{part.table}: {error.reason}", hint=error.hint) from error
-    putting = _Putting(part, tables, table, numbers, moment)
-    putting.put(part.gone, ChangeType.DELETE)
-    putting.put(part.rows, ChangeType.UPDATE_POSTIMAGE)
+    own = table.schema.types[len(MARKS) : len(MARKS) + len(part.structure.columns)]
+    row = 0
+    for kind, waiting in (
+        (ChangeType.DELETE, part.gone),
+        (ChangeType.UPDATE_POSTIMAGE, part.rows),
+    ):
+        for batch in waiting.batches():
+            count = batch.num_rows
+            numbers = np.arange(count)
+            marks = {
+                "_change_type": kind.value,
+                "_sequence": pa.array(numbers + tables.last + 1),
+                "_file": str(part.low.file),
+                "_offset": part.low.offset,
+                "_row": pa.array(numbers + row, pa.int32()),
+                "_committed_at": moment,
+                "_executed_at": moment,
+                "_batch": tables.batch,
+                "_schema_version": version.version,
+                "_derived": True,
+            }
+            arrays = [column.cast(to) for column, to in zip(batch.columns, own, strict=True)]
+            table.first = table.first or tables.last + 1
+            row += count
+            tables.changes += count
+            table.last = tables.last
+            tables.files.hold(table, changelog_rows(table.schema, count, marks, arrays))
     table.counts += RowCounts(updated=part.rows.rows, deleted=part.gone.rows)
     order = part.order
-    tables.happened(
-        TableEventKind.REFRESHED,
-        version,
-        sequence=numbers.last,
-        reason=f"{order.author} had rows read again where {order.condition.text}: {order.reason}",
-    )
-
-
-class _Putting:
-    def __init__(
-        self,
-        part: PartRead,
-        tables: CapturedTables,
-        table: CapturedTable,
-        numbers: Numbers,
-        moment: datetime,
-    ) -> None:
-        self._part, self._tables, self._table = part, tables, table
-        self._numbers, self._moment = numbers, moment
-        self._rows = 0
-
-    def put(self, waiting: Waiting, kind: ChangeType) -> None:
-        table, numbers = self._table, self._numbers
-        for batch in waiting.batches():
-            first = numbers.last + 1
-            rows = derived_rows(
-                batch,
-                table.schema,
-                kind,
-                first_sequence=first,
-                first_row=self._rows,
-                at=self._part.low,
-                moment=self._moment,
-                batch=numbers.batch,
-                schema_version=table.version.version,
-            )
-            numbers.changes += batch.num_rows
-            self._rows += batch.num_rows
-            table.first, table.last = table.first or first, numbers.last
-            self._tables.files.hold(table, rows)
-
-
-def derived_rows(
-    rows: pa.RecordBatch,
-    schema: pa.Schema,
-    kind: ChangeType,
-    *,
-    first_sequence: int,
-    first_row: int,
-    at: Coordinates,
-    moment: datetime,
-    batch: int,
-    schema_version: int,
-) -> pa.RecordBatch:
-    """`rows`: a table's columns in their order, as `schema` (a changelog's) has them behind the
-    marks. `at`: the place in the log that they are read behind, `moment` when."""
-    count = rows.num_rows
-    told = {
-        "_change_type": kind.value,
-        "_file": str(at.file),
-        "_offset": at.offset,
-        "_committed_at": moment,
-        "_executed_at": moment,
-        "_batch": batch,
-        "_schema_version": schema_version,
-        "_derived": True,
-    }
-    numbers = np.arange(count)
-    marks = {
-        field.name: pa.repeat(pa.scalar(told.get(field.name), field.type), count) for field in MARKS
-    }
-    marks["_sequence"] = pa.array(numbers + first_sequence, MARKS.field("_sequence").type)
-    marks["_row"] = pa.array(numbers + first_row, MARKS.field("_row").type)
-    own = schema.types[len(MARKS) : len(MARKS) + rows.num_columns]
-    columns = [column.cast(kind) for column, kind in zip(rows.columns, own, strict=True)]
-    arrays = [*(marks[name] for name in MARKS.names), *columns]
-    arrays += [pa.nulls(count, kind) for kind in schema.types[len(arrays) :]]
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+    reason = f"{order.author} had rows read again where {order.condition.text}: {order.reason}"
+    tables.happened(TableEventKind.REFRESHED, version, reason)

@@ -55,7 +55,8 @@ class Joining:
         self.snapshots: list[SnapshotPart] = []
         self.followed: list[LoadFollowed] = []
         self.joined: list[LoadJoined] = []
-        self._whole: list[LoadProgress] = []
+        self.loaded: list[LoadProgress] = []
+        """What was read of the tables that are whole now."""
         self._told: Coordinates | None = None
 
     def waits(self, table: TableName) -> bool:
@@ -102,14 +103,9 @@ class Joining:
         """The table's rows belong behind the change of that number."""
         if reread.load is not None:
             self.joined.append(LoadJoined(reread.load.id, reread.table))
-            self._whole.append(reread.load.progress)
+            self.loaded.append(reread.load.progress)
         part = SnapshotPart(reread.table, version, sequence, reread.files, reread.columns)
         self.snapshots.append(part)
-
-    @property
-    def loaded(self) -> tuple[LoadProgress, ...]:
-        """What was read of the tables that are whole now."""
-        return tuple(self._whole)
 
     def place(self, reread: Reread) -> tuple[int, int]:
         """Behind which change, of which version, the rows of a load belong."""

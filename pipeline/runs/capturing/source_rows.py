@@ -14,9 +14,6 @@ from pipeline.changes.marks import TransactionMarks
 from pipeline.changes.source_tables import (
     SCHEMAS,
     PlacedStatement,
-    TransactionCounts,
-    TransactionPlaces,
-    TransactionTexts,
     source_table_path,
     statement_rows,
     transaction_rows,
@@ -50,14 +47,15 @@ class CountedTransactions:
         self._images += np.bincount(of, images, number).astype(np.int64)
 
     @property
-    def counts(self) -> TransactionCounts:
+    def numbers(self) -> tuple[Integers, Integers]:
+        """Of each transaction's first and last change; both 0 where there is none."""
         some = self._images > 0
         ends = self._before + np.cumsum(self._images)
         first = np.where(some, ends - self._images + 1, 0)
         last = np.where(some, ends, 0)
         if self._marks:
             first[0], last[0] = self._marks[0], max(self._marks[-1], int(last[0]))
-        return TransactionCounts(self.rows, first, last)
+        return first, last
 
 
 class SourceRows:
@@ -89,16 +87,17 @@ class SourceRows:
         self, group: TransactionGroup, marks: TransactionMarks, counted: CountedTransactions
     ) -> None:
         """All of a run's."""
-        places = TransactionPlaces(
+        rows = transaction_rows(
+            marks,
             begin=group.transactions[:, columns.BEGIN_OFFSET],
             end=group.transactions[:, columns.END_OFFSET],
             server_id=group.transactions[:, columns.SERVER],
+            rows=counted.rows,
+            numbers=counted.numbers,
+            statements=group.texts.lists(len(group.transactions)),
+            cut=group.transactions[:, columns.TEXT_BYTES] > MOST_BYTES,
+            batch=self._batch,
         )
-        texts = TransactionTexts(
-            group.texts.lists(len(group.transactions)),
-            group.transactions[:, columns.TEXT_BYTES] > MOST_BYTES,
-        )
-        rows = transaction_rows(marks, places, counted.counts, texts, batch=self._batch)
         self._held.add(rows)
         if self._held.enough:
             self._write()

@@ -100,7 +100,7 @@ def prove_structures(
     if not affected and not moved:
         return StructureProof()
     server, later = basis.work.server, _LaterStructures(basis, reading, segmenter)
-    called = {table: segmenter.names_since(table) for table in affected}
+    called = {table: {table, segmenter.renamed.get(table, table)} for table in affected}
     current = server.current_schemas(sorted(moved.union(*called.values())))
     if (why := later.reach(current)) is not None:
         return StructureProof(unproven=frozenset(affected), why=why)

@@ -16,7 +16,6 @@ from pipeline.position import Coordinates
 from pipeline.runs.capturing.captured_tables import CapturedTables
 from pipeline.runs.capturing.cascade_watch import LostRows
 from pipeline.runs.capturing.catch_up_tables import Comeback, ComingBack
-from pipeline.runs.capturing.change_numbers import Numbers, TableMark, put_mark
 from pipeline.runs.capturing.rename_handover import HandingOver
 from pipeline.runs.capturing.snapshot_join import Joining, PlaceMeaning
 from pipeline.runs.cures import engine_hint, release_hint, versioning_hint
@@ -91,7 +90,6 @@ class Following:
         self,
         tables: CapturedTables,
         structures: SchemaTracker,
-        numbers: Numbers,
         rules: Rules,
         taken_up: TakenUp,
         *,
@@ -101,7 +99,6 @@ class Following:
     ) -> None:
         self._tables = tables
         self._structures = structures
-        self._numbers = numbers
         self._rules = rules
         self._wants_changed = wants_changed
         self._handing_over = handing_over
@@ -171,7 +168,7 @@ class Following:
         meanwhile has no use for that."""
         version = self._structures.version(table)
         if version is not None and version.schema is not None and self.wanted(table):
-            self._happened(TableEventKind.REBUILT, version, why)
+            self._tables.happened(TableEventKind.REBUILT, version, why)
 
     def quarantine(self, table: TableName, at: Coordinates, error: TableError) -> None:
         """The table goes no further than `at`; where its rows are whole at the source alone, the
@@ -216,7 +213,7 @@ class Following:
         actions = {}
         for table, one in taken.items():
             reason = f"it was called {one.origin}"
-            self._happened(TableEventKind.CHANGED, one.version, reason)
+            self._tables.happened(TableEventKind.CHANGED, one.version, reason)
             actions[table] = Consequence(table, Action.TAKE_OVER, "renamed", reason)
         for table in {one.origin for one in taken.values()} - taken.keys():
             actions[table] = Consequence(table, Action.DROP, "dropped", "another name has it now")
@@ -250,26 +247,31 @@ class Following:
             if consequence.action in _OF_KNOWN and not self._tables.known(table):
                 return
             if kind is TableEventKind.TRUNCATED and version.schema is not None:
-                moments = logged.committed_at, logged.executed_at
-                mark = TableMark(ChangeType.TRUNCATE, logged.begin, logged.gtid, *moments)
-                put_mark(self._tables, self._numbers, version, mark)
-                self._emptied = (*self._emptied, self._numbers.last)
-            self._happened(kind, version, consequence.reason)
+                self._tables.mark(
+                    ChangeType.TRUNCATE,
+                    version,
+                    logged.begin,
+                    logged.gtid,
+                    logged.committed_at,
+                    logged.executed_at,
+                )
+                self._emptied = (*self._emptied, self._tables.last)
+            self._tables.happened(kind, version, consequence.reason)
 
     def _completed(self, reread: Reread, version: SchemaVersion | None) -> None:
         """Columns were read of a table that goes on. One that was stopped before its place, or
         dropped, has no use for them."""
         if version is not None and version.schema is not None and self.wanted(reread.table):
-            self._happened(TableEventKind.CHANGED, version, reread.why)
-        self.joining.record(reread, reread.version, self._numbers.last)
+            self._tables.happened(TableEventKind.CHANGED, version, reread.why)
+        self.joining.record(reread, reread.version, self._tables.last)
 
     def _reread(self, table: TableName, at: Coordinates, error: TableError) -> None:
-        self._rules.on_quarantine(self._tables.quarantine_to_reread(table, at, error))
+        self._rules.on_quarantine(self._tables.quarantine(table, at, error))
         self._wants_changed()
 
     def _take_word(self, comeback: Comeback, version: SchemaVersion) -> None:
         reason = f"{comeback.order.author} gave its structure"
-        self._happened(TableEventKind.CHANGED, version, reason)
+        self._tables.happened(TableEventKind.CHANGED, version, reason)
 
     def _counts_from(self, reread: Reread, version: SchemaVersion, what: PlaceMeaning) -> None:
         """The log of a table counts again, over rows that are read, or are being read."""
@@ -278,12 +280,11 @@ class Following:
         else:
             self._tables.loaded(reread.table)
         now = self._rules.clock()
-        mark = TableMark(ChangeType.RESNAPSHOT, reread.low, "", now, now)
-        put_mark(self._tables, self._numbers, version, mark)
-        self.joining.begin(reread, version.version, self._numbers.last)
+        self._tables.mark(ChangeType.RESNAPSHOT, version, reread.low, "", now, now)
+        self.joining.begin(reread, version.version, self._tables.last)
         if what is PlaceMeaning.BOTH:
-            self._happened(TableEventKind.REREAD, version, reread.why)
-            self.joining.record(reread, version.version, self._numbers.last)
+            self._tables.happened(TableEventKind.REREAD, version, reread.why)
+            self.joining.record(reread, version.version, self._tables.last)
         self._wants_changed()
 
     def _loaded(self, reread: Reread, version: SchemaVersion | None) -> None:
@@ -297,13 +298,10 @@ class Following:
             self._reread(reread.table, reread.high, owed(ALTERED))
             return
         self._tables.loaded(reread.table)
-        self._happened(TableEventKind.REREAD, version, reread.why)
+        self._tables.happened(TableEventKind.REREAD, version, reread.why)
         self.joining.record(reread, read, sequence)
 
     def _gone(self, reread: Reread) -> None:
         version = self._structures.version(reread.table)
         if version is not None:
-            self._happened(TableEventKind.DROPPED, version, GONE)
-
-    def _happened(self, kind: TableEventKind, version: SchemaVersion, reason: str | None) -> None:
-        self._tables.happened(kind, version, sequence=self._numbers.last, reason=reason)
+            self._tables.happened(TableEventKind.DROPPED, version, GONE)

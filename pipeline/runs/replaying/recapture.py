@@ -20,7 +20,6 @@ from pipeline.runs.begin import RunStart
 from pipeline.runs.capturing.basis import Basis
 from pipeline.runs.capturing.captured_tables import CapturedTables
 from pipeline.runs.capturing.catch_up_tables import RecordedBefore
-from pipeline.runs.capturing.change_numbers import Numbers
 from pipeline.runs.capturing.initial_schemas import structures_behind
 from pipeline.runs.capturing.log_reader import LogReading
 from pipeline.runs.capturing.segment_builder import Segmenter
@@ -74,6 +73,7 @@ def _recaptured(work: Workplace, batch: Batch, facts: SpanFacts) -> Recaptured |
         ScratchStore(work.segments, source),
         source=source,
         batch=batch.id,
+        base=batch.base,
         states=_states_then(work, [table for table in captured if facts.firsts[table] < batch.id]),
         updated=_says_updated(work, recorded),
     )
@@ -88,12 +88,11 @@ def _recaptured(work: Workplace, batch: Batch, facts: SpanFacts) -> Recaptured |
         ),
         prepared={},
     )
-    numbers = Numbers(batch.id, batch.base)
     rules = Rules(work.clock, captured.__contains__, work.source.lake, lambda quarantined: None)
-    segmenter = Segmenter(tables, basis.structures, numbers, rules)
+    segmenter = Segmenter(tables, basis.structures, rules)
     LogReading(basis, segmenter, keeps=True, warms=False).run()
     segments = tables.files.finish()
-    other = _told_otherwise(batch, numbers.changes, recorded, segments) or _happened_otherwise(
+    other = _told_otherwise(batch, tables.changes, recorded, segments) or _happened_otherwise(
         events,
         tables.events,
         learnt=any(version.table in captured for version in basis.structures.history.versions),
