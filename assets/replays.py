@@ -34,8 +34,7 @@ from pipeline.places import AtMoment
 from pipeline.replay.partitions import Partitions
 from pipeline.replay.spans import Span, at_or_after
 from pipeline.runs.context import Workplace
-from pipeline.runs.replaying.replay import replay
-from pipeline.runs.replaying.report import ReplayReport
+from pipeline.runs.replaying.replay import ReplayReport, replay
 from resources.config import Settings
 
 _RANGE: Final = ("dagster/asset_partition_range_start", "dagster/asset_partition_range_end")

@@ -57,13 +57,10 @@ def run_sources(
     """Each in turn, by the same ledger and JVM. `part`: rows that are read from the source again,
     of a table of the only one."""
     adapters.warm(sources)  # while the engine is imported
-    from pipeline.runs.run import WithPart
-
-    site: Site = adapters if part is None else WithPart(adapters, part)
     outcomes = {}
     for source in sources:
         with context.watch(source) as progress:
-            record = run_source(context.settings, source, site, progress, until)
+            record = run_source(context.settings, source, adapters, progress, until, part)
         context.leave_if_asked()
         code, told = outcomes[source] = _told(record, context)
         reached = {name: told.get(name) for name in ("acknowledged", "transactions", "seconds")}
@@ -72,7 +69,12 @@ def run_sources(
 
 
 def run_source(
-    settings: Settings, source: str, site: Site, progress: Progress, until: Place | None = None
+    settings: Settings,
+    source: str,
+    site: Site,
+    progress: Progress,
+    until: Place | None = None,
+    part: PartOrder | None = None,
 ) -> RunRecord:
     """Carry out one run, write its page, and send the last OpenLineage event when the source's lock
     is free again, so that no backend can hold up a run."""
@@ -104,6 +106,7 @@ def run_source(
         on_lease=on_lease,
         record=record,
         until=until,
+        part=part,
         refusal=lambda error: disk_full(error, [Path(tempfile.gettempdir())]),
         on_captured=lambda: None if events is None else events.captured(),
     )

@@ -34,8 +34,8 @@ from pipeline.runs.recovering.recover import RecoveryOutcome as RecoveryOutcome
 from pipeline.runs.recovering.recover import foresee as foresee
 from pipeline.runs.recovering.recover import recover as recover
 from pipeline.runs.rejoining.rejoin import ReadAgain, Rebuild
+from pipeline.runs.replaying.replay import ReplayReport as ReplayReport
 from pipeline.runs.replaying.replay import replay as replay
-from pipeline.runs.replaying.report import ReplayReport as ReplayReport
 from pipeline.runs.reports import NotCompared as NotCompared
 from pipeline.runs.reports import TableDifference as TableDifference
 from pipeline.runs.reports import VerifyReport as VerifyReport

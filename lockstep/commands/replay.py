@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pipeline.replay.spans import Span
     from pipeline.runs.context import Workplace
     from pipeline.runs.replaying.heal import Healed
-    from pipeline.runs.replaying.report import ReplayReport
+    from pipeline.runs.replaying.replay import ReplayReport
     from pipeline.table import TableName
 
 _SHOWN: Final = 20

@@ -117,6 +117,12 @@ def snapshot_path(source: str, table: TableName) -> str:
     return f"{source}/_changes/_snapshots/{_fitting(name)}"
 
 
+def scratch_path(source: str, folder: str = "") -> str:
+    """Where the files of a replay wait before anything tells of them; or those for one folder of
+    the source: no database has a folder of that name."""
+    return f"{source}/_replays{folder.removeprefix(source)}"
+
+
 def changelog_schema(structure: TableStructure) -> pa.Schema:
     """The marks, then the table's columns.
 

@@ -12,22 +12,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from pipeline.ports.batches import TableContent
 from pipeline.segment import Segment
 from pipeline.table_state import SnapshotPart, TableEvent, TableEventKind
 
 SETTLES: Final = frozenset(
     {TableEventKind.CREATED, TableEventKind.TRUNCATED, TableEventKind.REREAD}
 )
-
-
-@dataclass(frozen=True, slots=True)
-class BatchPart:
-    """One table's part of a captured batch."""
-
-    batch: int
-    segments: tuple[Segment, ...]
-    events: tuple[TableEvent, ...] = ()
-    snapshot: SnapshotPart | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +62,7 @@ class MergePlan:
         return tuple(sorted({segment.schema_version for segment in self.segments}))
 
 
-def plan_merge(parts: Sequence[BatchPart]) -> MergePlan:
+def plan_merge(parts: Sequence[TableContent]) -> MergePlan:
     """`parts`: the batches' parts in the order of the log, with something in them."""
     settling: TableEvent | None = None
     snapshot: SnapshotPart | None = None
@@ -117,7 +108,7 @@ def _first(settling: TableEvent, snapshot: SnapshotPart | None) -> int:
     return settling.version if snapshot is None else snapshot.version
 
 
-def _final(parts: Sequence[BatchPart]) -> int:
+def _final(parts: Sequence[TableContent]) -> int:
     """The last version that anything was said under; a table that is dropped keeps that of
     before."""
     told = [

@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from pipeline.changes.merging import SETTLES, BatchPart
+from pipeline.changes.merging import SETTLES
+from pipeline.ports.batches import TableContent
 from pipeline.table_state import SnapshotPart, TableEvent, TableEventKind
 
 
@@ -21,7 +22,7 @@ class FromChangelog:
     """`parts`: those with something of the table since it was empty, oldest first; the empty
     table had schema version `version`."""
 
-    parts: tuple[BatchPart, ...]
+    parts: tuple[TableContent, ...]
     version: int
 
     @property
@@ -44,7 +45,7 @@ Origin = FromChangelog | FromSource
 
 
 def reload_origin(
-    parts: Sequence[BatchPart],
+    parts: Sequence[TableContent],
     *,
     adopted: bool,
     gaps: Collection[int],
@@ -87,13 +88,13 @@ def reload_origin(
     return FromChangelog(since, event.version)
 
 
-def since_emptied(parts: Sequence[BatchPart]) -> Sequence[BatchPart]:
+def since_emptied(parts: Sequence[TableContent]) -> Sequence[TableContent]:
     """Those from the last on behind whose event the table was empty, or was read."""
     found = _emptied(parts)
     return parts if found is None else parts[found[0] :]
 
 
-def _emptied(parts: Sequence[BatchPart]) -> tuple[int, TableEvent] | None:
+def _emptied(parts: Sequence[TableContent]) -> tuple[int, TableEvent] | None:
     """The last event that settles what the table holds, and the number of its part."""
     for at in range(len(parts) - 1, -1, -1):
         for event in reversed(parts[at].events):

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from time import sleep
-from typing import TYPE_CHECKING, NoReturn, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from pipeline.batch import Requests
 from pipeline.snapshot.progress import LoadProgress
@@ -69,16 +69,6 @@ class Unwatched:
 
     def note(self, sentence: str) -> None:
         """Nobody asked."""
-
-
-class NoSegments:
-    """The store of a look at the log: it opens no table for writing."""
-
-    def _never(self, *_: object, **__: object) -> NoReturn:
-        raise RuntimeError("a look at the log writes nothing")
-
-    open = open_chunk = damaged = pieces = unpacked = _never
-    discard = discard_load = give_up_uploads = remove = bring = clear = _never
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 import pyarrow as pa
@@ -54,15 +54,15 @@ class CaptureReport:
     reason: str
     start: Position
     end: Position
-    transactions: int
-    rows: int
-    log_bytes: int
-    counts: Mapping[TableName, RowCounts]
-    quarantined: tuple[Quarantine, ...]
-    softened: Mapping[str, int]
-    repaired: tuple[str, ...]
-    start_seconds: float
-    capture_seconds: float
+    transactions: int = 0
+    rows: int = 0
+    log_bytes: int = 0
+    counts: Mapping[TableName, RowCounts] = field(default_factory=dict)
+    quarantined: tuple[Quarantine, ...] = ()
+    softened: Mapping[str, int] = field(default_factory=dict)
+    repaired: tuple[str, ...] = ()
+    start_seconds: float = 0.0
+    capture_seconds: float = 0.0
     continuity: Continuity | None = None
     cut: bool = False
     end_is_behind: bool = False
@@ -234,13 +234,15 @@ class TableDifference:
 
 @dataclass(frozen=True, slots=True)
 class NotCompared:
-    """A table of which one side could not be read, why, and the cure."""
+    """A table of which one side could not be read, why, and the cure; or, if both are `readable`,
+    one whose sides could not be held against each other at one place."""
 
     json_keys: ClassVar = ("reason", "hint")
 
     table: TableName
     reason: str
     hint: str
+    readable: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,27 +46,6 @@ class Site(Protocol):
     def workplace(self, source: str, progress: Progress) -> Workplace: ...
 
 
-@dataclass(frozen=True, slots=True)
-class WithPart:
-    """A site whose runs read rows of a table again, by a condition."""
-
-    site: Site
-    part: PartOrder
-
-    def ledger(self) -> Ledger:
-        return self.site.ledger()
-
-    def consumers(self) -> Consumers:
-        return self.site.consumers()
-
-    def reopen_ledger(self) -> None:
-        self.site.reopen_ledger()
-
-    def workplace(self, source: str, progress: Progress) -> Workplace:
-        work = self.site.workplace(source, progress)
-        return replace(work, source=replace(work.source, part=self.part))
-
-
 @dataclass(slots=True)
 class RunRecord:
     """What happened in one run of one source, for who started it. `began`: before it looked where
@@ -98,7 +77,8 @@ class RunSession:
     `on_lease` is called with each new lease and that of the run before, `on_wait` while another's
     is waited for, `on_captured` when the record has what was captured, `on_release` with a lease
     before it is given back: where steps are processes, the next one takes another. `pause` waits
-    seconds. `until`: where the run ends, if not at the log's head.
+    seconds. `until`: where the run ends, if not at the log's head. `part`: rows of a table that it
+    reads from the source again.
     """
 
     adapters: Site
@@ -110,6 +90,7 @@ class RunSession:
     on_lease: Callable[[Lease, LeaseView | None], None]
     record: RunRecord
     until: Place | None = None
+    part: PartOrder | None = None
     in_dagster: bool = False
     refusal: Callable[[BaseException], LockstepError | None] = lambda _: None
     on_wait: Callable[[], None] = lambda: None
@@ -162,10 +143,10 @@ class RunSession:
     def _make_workplace(self) -> Workplace:
         work = self.adapters.workplace(self.source, self.progress)
         self._requests = self._requests or work.requests
-        work = replace(work, requests=self._requests)
-        if self.until is None:
-            return work
-        return replace(work, source=replace(work.source, until=self.until))
+        source = replace(work.source, part=self.part)
+        if self.until is not None:
+            source = replace(source, until=self.until)
+        return replace(work, requests=self._requests, source=source)
 
     def requests(self) -> Requests | None:
         """What was asked of an object store since this was asked last."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from pipeline.changes.merging import BatchPart, plan_merge
+from pipeline.changes.merging import plan_merge
+from pipeline.ports.batches import TableContent
 from pipeline.position import Coordinates
 from pipeline.segment import RowCounts, Segment
 from pipeline.table import TableName
@@ -25,8 +26,8 @@ def test_all_images_count_where_nothing_settles() -> None:
     one, two = segment(1, 1, 5), segment(2, 7, 9)
     plan = plan_merge(
         [
-            BatchPart(1, (one,), (event(TableEventKind.CHANGED, 5, 2),)),
-            BatchPart(2, (two,), (event(TableEventKind.CHANGED, 9, 3),)),
+            TableContent(1, (one,), (event(TableEventKind.CHANGED, 5, 2),)),
+            TableContent(2, (two,), (event(TableEventKind.CHANGED, 9, 3),)),
         ]
     )
     assert (plan.replaces, plan.above, plan.segments) == (False, 0, (one, two))
@@ -37,7 +38,7 @@ def test_only_what_comes_behind_the_last_truncate_counts() -> None:
     """A segment that lies on both sides stays, and the number tells its images apart."""
     before, across = segment(1, 1, 5), segment(2, 6, 12)
     truncated = event(TableEventKind.TRUNCATED, 8, 2)
-    plan = plan_merge([BatchPart(1, (before,)), BatchPart(2, (across,), (truncated,))])
+    plan = plan_merge([TableContent(1, (before,)), TableContent(2, (across,), (truncated,))])
     assert (plan.replaces, plan.above, plan.segments) == (True, 8, (across,))
     assert (plan.first, plan.final, plan.snapshot) == (2, 2, None)
 
@@ -47,8 +48,8 @@ def test_a_table_that_was_read_begins_with_its_rows() -> None:
     older, newer = SnapshotPart(TABLE, 4, 3, ()), SnapshotPart(TABLE, 6, 20, ())
     plan = plan_merge(
         [
-            BatchPart(1, (segment(4, 4, 9),), (event(TableEventKind.REREAD, 3, 4),), older),
-            BatchPart(2, (segment(6, 21, 22),), (event(TableEventKind.REREAD, 20, 6),), newer),
+            TableContent(1, (segment(4, 4, 9),), (event(TableEventKind.REREAD, 3, 4),), older),
+            TableContent(2, (segment(6, 21, 22),), (event(TableEventKind.REREAD, 20, 6),), newer),
         ]
     )
     assert (plan.above, plan.snapshot, plan.first, plan.final) == (20, newer, 6, 6)
@@ -61,14 +62,14 @@ def test_columns_that_were_read_settle_nothing() -> None:
     newer = SnapshotPart(TABLE, 3, 9, (), ("g", "h"))
     changed = event(TableEventKind.CHANGED, 5, 2)
     parts = [
-        BatchPart(1, (segment(1, 1, 5),)),
-        BatchPart(2, (segment(2, 6, 8),), (changed,), older),
-        BatchPart(3, (segment(3, 9, 12),), (event(TableEventKind.CHANGED, 9, 3),), newer),
+        TableContent(1, (segment(1, 1, 5),)),
+        TableContent(2, (segment(2, 6, 8),), (changed,), older),
+        TableContent(3, (segment(3, 9, 12),), (event(TableEventKind.CHANGED, 9, 3),), newer),
     ]
     plan = plan_merge(parts)
     assert (plan.replaces, plan.snapshot, plan.completion) == (False, None, newer)
     assert (plan.versions, plan.final) == ((1, 2, 3), 3)
-    emptied = BatchPart(4, (segment(3, 14, 15),), (event(TableEventKind.TRUNCATED, 13, 3),))
+    emptied = TableContent(4, (segment(3, 14, 15),), (event(TableEventKind.TRUNCATED, 13, 3),))
     assert plan_merge([*parts, emptied]).completion is None
 
 
@@ -76,7 +77,7 @@ def test_a_table_that_was_emptied_behind_a_reading_has_none_of_it() -> None:
     """TRUNCATE comes last: the rows that were read are gone too."""
     read = SnapshotPart(TABLE, 2, 3, ())
     events = (event(TableEventKind.REREAD, 3, 2), event(TableEventKind.TRUNCATED, 7, 2))
-    plan = plan_merge([BatchPart(1, (segment(2, 4, 6),), events, read)])
+    plan = plan_merge([TableContent(1, (segment(2, 4, 6),), events, read)])
     assert (plan.replaces, plan.snapshot, plan.segments) == (True, None, ())
 
 
@@ -84,10 +85,10 @@ def test_rows_read_over_several_batches_belong_behind_the_first() -> None:
     """All that was captured since then comes over them, unless the table was emptied meanwhile."""
     read = SnapshotPart(TABLE, 2, 10, ())
     since, later = segment(2, 11, 20), segment(2, 31, 32)
-    joined = BatchPart(3, (later,), (event(TableEventKind.REREAD, 30, 2),), read)
-    plan = plan_merge([BatchPart(1, (segment(2, 1, 9),)), BatchPart(2, (since,)), joined])
+    joined = TableContent(3, (later,), (event(TableEventKind.REREAD, 30, 2),), read)
+    plan = plan_merge([TableContent(1, (segment(2, 1, 9),)), TableContent(2, (since,)), joined])
     assert (plan.above, plan.snapshot, plan.segments) == (10, read, (since, later))
-    emptied = BatchPart(2, (since,), (event(TableEventKind.TRUNCATED, 15, 2),))
+    emptied = TableContent(2, (since,), (event(TableEventKind.TRUNCATED, 15, 2),))
     plan = plan_merge([emptied, joined])
     assert (plan.above, plan.snapshot, plan.segments) == (15, None, (since, later))
 
@@ -95,7 +96,7 @@ def test_rows_read_over_several_batches_belong_behind_the_first() -> None:
 def test_a_dropped_table_keeps_the_version_it_had() -> None:
     """The version that says dropped has no columns to show."""
     events = (event(TableEventKind.CHANGED, 4, 2), event(TableEventKind.DROPPED, 5, 3))
-    plan = plan_merge([BatchPart(1, (segment(1, 1, 4),), events)])
+    plan = plan_merge([TableContent(1, (segment(1, 1, 4),), events)])
     assert (plan.dropped, plan.final) == (True, 2)
     again = (*events, event(TableEventKind.CREATED, 5, 4))
-    assert plan_merge([BatchPart(1, (), again)]).dropped is False
+    assert plan_merge([TableContent(1, (), again)]).dropped is False

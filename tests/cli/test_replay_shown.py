@@ -16,7 +16,7 @@ from pipeline.position import Coordinates, Position
 from pipeline.replay.rows import ReplayDifference
 from pipeline.replay.spans import Span
 from pipeline.runs.replaying.heal import Healed
-from pipeline.runs.replaying.report import BatchReplayed, ReplayReport
+from pipeline.runs.replaying.replay import BatchReplayed, ReplayReport
 from pipeline.runs.replaying.segments_found import (
     Details,
     SegmentFound,

@@ -18,8 +18,7 @@ from pipeline.changes.layout import changelog_path
 from pipeline.errors import BatchesWait, SpanRefused
 from pipeline.places import moment_text, parse_place
 from pipeline.replay.spans import Span
-from pipeline.runs.replaying.replay import plan_replay, replay
-from pipeline.runs.replaying.report import ReplayReport
+from pipeline.runs.replaying.replay import ReplayReport, plan_replay, replay
 from pipeline.runs.replaying.segments_found import SegmentStanding
 from pipeline.runs.replaying.settle import settle_replays
 from pipeline.table import TableName

@@ -15,8 +15,7 @@ from pipeline.policies import LakePolicies, Renames
 from pipeline.replay.spans import Span
 from pipeline.runs.inspecting.table_commands import Asked, give_order
 from pipeline.runs.rebuilding.rebuild import rebuild_as_of
-from pipeline.runs.replaying.replay import plan_replay, replay
-from pipeline.runs.replaying.report import ReplayReport
+from pipeline.runs.replaying.replay import ReplayReport, plan_replay, replay
 from pipeline.runs.replaying.segments_found import SegmentStanding
 from pipeline.runs.replaying.waiting import lock_when_free
 from pipeline.table import TableName

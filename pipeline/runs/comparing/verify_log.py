@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final, Protocol
 
 import pyarrow as pa
@@ -14,7 +14,6 @@ from pipeline.batch import Cursor
 from pipeline.binlog.rows.parts import by_table
 from pipeline.binlog.stream import ring as columns
 from pipeline.binlog.stream.ring import Block, Integers, TransactionGroup
-from pipeline.binlog.transactions.buffer import TransactionBuffer
 from pipeline.binlog.transactions.identity import GtidsRead, gtid_set, together
 from pipeline.bounds import Budget, RunBounds
 from pipeline.errors import DamagedEvent, TableError
@@ -28,7 +27,8 @@ from pipeline.runs.capturing.cascade_watch import Watch
 from pipeline.runs.capturing.completeness import require_followed, require_whole
 from pipeline.runs.capturing.image_decoder import Decoding
 from pipeline.runs.capturing.log_reader import LogReading
-from pipeline.runs.context import NoSegments, Workplace
+from pipeline.runs.context import Workplace
+from pipeline.runs.reports import NotCompared
 from pipeline.schema.consequences import Action, consequences
 from pipeline.schema.logged import FollowedStatement, LoggedStatement
 from pipeline.start.question import Refusal
@@ -52,18 +52,9 @@ class TableReader(Protocol):
         """The run whose images were taken since the last call."""
 
 
-@dataclass(frozen=True, slots=True)
-class Unfollowed:
-    """A table that the log cannot be followed of beyond some place, and why."""
-
-    table: TableName
-    reason: str
-    hint: str
-
-
 def read_log(
     work: Workplace, cursor: Cursor, readers: Mapping[TableName, TableReader]
-) -> dict[TableName, Unfollowed]:
+) -> dict[TableName, NotCompared]:
     """Read from the cursor to the log's end, everything of these tables to their readers; the
     tables of which that could not be done. Raises what would end a run that reads there."""
     proposal = look(work, cursor, None)
@@ -72,7 +63,7 @@ def read_log(
     assert proposal.run_start is not None, "a start that is not refused has a place"
     run_start = proposal.run_start
     bounds = RunBounds.fixed(run_start.facts, Budget())
-    basis = basis_of(replace(work, segments=NoSegments()), run_start, bounds, cursor.batch + 1, ())
+    basis = basis_of(work, run_start, bounds, cursor.batch + 1, ())
     taker = LogOfTables(basis, readers)
     reading = LogReading(basis, taker)
     reading.run()
@@ -92,18 +83,13 @@ class LogOfTables:
         self._policies = basis.work.source.lake
         self._decoding = Decoding(basis.structures)
         self._watch = Watch(basis.structures, self.wanted)
+        self.watches, self.follow = self._watch.watches, self._decoding.follow
         self._start, self._gtids = basis.run_start.start.gtid_set, GtidsRead()
-        self.unfollowed: dict[TableName, Unfollowed] = {}
+        self.unfollowed: dict[TableName, NotCompared] = {}
         self.rows = 0
-
-    def follow(self, buffer: TransactionBuffer) -> None:
-        self._decoding.follow(buffer)
 
     def wanted(self, table: TableName) -> bool:
         return table in self._readers and table not in self.unfollowed
-
-    def watches(self, table: TableName) -> bool:
-        return self._watch.watches(table)
 
     def reach(self, at: Coordinates | None) -> None:
         """Nothing waits for a place."""
@@ -125,19 +111,19 @@ class LogOfTables:
     def put(self, group: TransactionGroup) -> None:
         taken: set[TableName] = set()
         for block in group.blocks:
-            for table, at, reason in self._lost(group, block):
-                self._leave(table, f"rows changed at {at} without being logged: {reason}")
-            for name, _, part in by_table(block, self._decoding.buffer.maps.known):
+            maps = self._decoding.buffer.maps.known
+            for table, loss in self._watch.lost(group, block, maps).items():
+                if self.wanted(table):
+                    why = f"rows changed at {loss.at} without being logged: {loss.reason}"
+                    self._leave(table, why)
+            for name, _, part in by_table(block, maps):
                 if self.wanted(name) and self._take(name, part, group):
                     taken.add(name)
-        transactions = _Transactions(group, self._gtids_before)
+        transactions = _Transactions(group, lambda: together(self._start, self._gtids.set()))
         for table in taken:
             if self.wanted(table):
                 self._readers[table].end(transactions)
         self._gtids.add(group.transactions, group.sources)
-
-    def _gtids_before(self) -> GtidSet:
-        return together(self._start, self._gtids.set())
 
     def _take(self, name: TableName, part: Block, group: TransactionGroup) -> bool:
         reader = self._readers[name]
@@ -159,18 +145,8 @@ class LogOfTables:
             return False
         return True
 
-    def _lost(
-        self, group: TransactionGroup, block: Block
-    ) -> list[tuple[TableName, Coordinates, str]]:
-        maps = self._decoding.buffer.maps.known
-        losses = self._watch.lost(group, block, maps)
-        return [
-            (table, loss.at, loss.reason) for table, loss in losses.items() if self.wanted(table)
-        ]
-
     def _leave(self, table: TableName, reason: str, hint: str = "") -> None:
-        cure = hint or AGAIN
-        self.unfollowed[table] = Unfollowed(table, reason, cure)
+        self.unfollowed[table] = NotCompared(table, reason, hint or AGAIN, readable=True)
         self._decoding.buffer.maps.drop(table)
 
 

@@ -29,7 +29,7 @@ from pipeline.proof.prefixes import Carried, Prefix
 from pipeline.proof.proven import Proof
 from pipeline.runs.comparing.verify_differences import Side, differences
 from pipeline.runs.comparing.verify_images import SumReader
-from pipeline.runs.comparing.verify_log import AGAIN, Unfollowed, read_log
+from pipeline.runs.comparing.verify_log import AGAIN, read_log
 from pipeline.runs.comparing.verify_shown import LakeShown, chosen, side_of, what_the_lake_shows
 from pipeline.runs.context import Workplace
 from pipeline.runs.cures import reload_hint
@@ -40,7 +40,7 @@ from pipeline.table_state import STOPPED
 
 T = TypeVar("T")
 
-Found = TableDifference | NotCompared | Unfollowed
+Found = TableDifference | NotCompared
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,12 +104,8 @@ def report(
         tuple(comparison for comparison in ordered if isinstance(comparison, TableDifference)),
         quarantined_tables(work),
         seconds,
-        tuple(comparison for comparison in ordered if isinstance(comparison, NotCompared)),
-        tuple(
-            NotCompared(comparison.table, comparison.reason, comparison.hint)
-            for comparison in ordered
-            if isinstance(comparison, Unfollowed)
-        ),
+        tuple(one for one in ordered if isinstance(one, NotCompared) and not one.readable),
+        tuple(one for one in ordered if isinstance(one, NotCompared) and one.readable),
     )
 
 
@@ -121,13 +117,14 @@ def tried(table: TableName, compare: Callable[[], T | Found]) -> T | Found:
     except MirrorRefused as error:
         return NotCompared(table, error.reason, reload_hint(table))
     except TableBusy as error:
-        return Unfollowed(table, error.reason, f"`lockstep verify {table}` again, in a while")
+        again = f"`lockstep verify {table}` again, in a while"
+        return NotCompared(table, error.reason, again, readable=True)
     except TableError as error:
         return NotCompared(table, error.reason, error.hint)
     except NothingMatches as error:
         return NotCompared(table, error.message, error.hint)
     except (StructureMoved, SourceMoving) as error:
-        return Unfollowed(table, error.message, error.hint)
+        return NotCompared(table, error.message, error.hint, readable=True)
 
 
 def _summed(work: Workplace, shown: LakeShown, table: TableName) -> Summed | Found:
@@ -137,7 +134,8 @@ def _summed(work: Workplace, shown: LakeShown, table: TableName) -> Summed | Fou
     side = side_of(work, shown, table)
     source = work.server.row_sum(side.hasher.structure)
     if state is not None and state.condition in STOPPED and _moved(shown.cursor, source):
-        return Unfollowed(table, "it is quarantined, and the source has moved on", AGAIN)
+        why = "it is quarantined, and the source has moved on"
+        return NotCompared(table, why, AGAIN, readable=True)
     return Summed(side, source, side.mirror.summed(side.hasher))
 
 

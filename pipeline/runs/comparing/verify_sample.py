@@ -29,11 +29,11 @@ from pipeline.proof.sampling import (
 )
 from pipeline.runs.comparing.verify_differences import EXAMPLES, Side, by_key, told_rows
 from pipeline.runs.comparing.verify_images import TouchReader
-from pipeline.runs.comparing.verify_log import Unfollowed, read_log
+from pipeline.runs.comparing.verify_log import read_log
 from pipeline.runs.comparing.verify_rows import Found, report, tried
 from pipeline.runs.comparing.verify_shown import LakeShown, chosen, side_of, what_the_lake_shows
 from pipeline.runs.context import Workplace
-from pipeline.runs.reports import TableDifference, VerifyReport
+from pipeline.runs.reports import NotCompared, TableDifference, VerifyReport
 from pipeline.table import TableName
 
 
@@ -91,9 +91,8 @@ def _sampled(
         return unready
     side = side_of(work, shown, table)
     if not side.keyed:
-        return Unfollowed(
-            table, "its rows have no key to draw a sample by", f"`lockstep verify {table}`"
-        )
+        why = "its rows have no key to draw a sample by"
+        return NotCompared(table, why, f"`lockstep verify {table}`", readable=True)
     if is_number(side.hasher.structure):
         return _by_numbers(work, side, rows, chance)
     return _by_values(work, side, rows, chance)

@@ -11,9 +11,10 @@ from pipeline.errors import NothingMatches, SourceMoving
 from pipeline.proof.hashes import RowHasher
 from pipeline.retries import RUN_ENDED
 from pipeline.runs.comparing.verify_differences import Side
-from pipeline.runs.comparing.verify_log import AGAIN, Unfollowed
+from pipeline.runs.comparing.verify_log import AGAIN
 from pipeline.runs.context import Workplace
 from pipeline.runs.mirror_rows import Mirror
+from pipeline.runs.reports import NotCompared
 from pipeline.table import TableName
 from pipeline.table_state import TableCondition, TableState
 
@@ -35,12 +36,13 @@ class LakeShown:
     flavour: str
     here: bool
 
-    def unready(self, table: TableName) -> Unfollowed | None:
+    def unready(self, table: TableName) -> NotCompared | None:
         """Why the table cannot be compared just now."""
         if table in self.loading:
-            return Unfollowed(table, "its rows are being read from the source", READ_ON)
+            why = "its rows are being read from the source"
+            return NotCompared(table, why, READ_ON, readable=True)
         if table in self.waiting:
-            return Unfollowed(table, "changes of it wait to be merged", AGAIN)
+            return NotCompared(table, "changes of it wait to be merged", AGAIN, readable=True)
         return None
 
 

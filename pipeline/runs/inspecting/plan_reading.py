@@ -38,7 +38,7 @@ from pipeline.runs.capturing.basis import Basis, basis_of, bounds_of
 from pipeline.runs.capturing.completeness import require_followed, require_whole
 from pipeline.runs.capturing.image_decoder import Decoding
 from pipeline.runs.capturing.log_reader import LogReading
-from pipeline.runs.context import NoSegments, Workplace
+from pipeline.runs.context import Workplace
 from pipeline.runs.cures import release_hint
 from pipeline.runs.rejoining.log_reach import ReturnPlan
 from pipeline.schema.consequences import Action, Consequence, consequences
@@ -90,7 +90,7 @@ def read_ahead(work: Workplace, run_start: RunStart, returns: ReturnPlan) -> Pla
     newest = work.ledger.batches(work.source.name, limit=1)
     batch = newest[0].id + 1 if newest else 1
     active = [order.table for order in returns.orders]
-    basis = basis_of(replace(work, segments=NoSegments()), run_start, bounds, batch, active)
+    basis = basis_of(work, run_start, bounds, batch, active)
     tally = LogTally(basis)
     stops: list[LockstepError] = []
     reading = LogReading(tally.keeping_nothing(), tally, stops=stops.append)

@@ -18,7 +18,6 @@ from pipeline.changes.layout import changelog_path
 from pipeline.changes.merging import Emptied, MergePlan
 from pipeline.policies import Deletes
 from pipeline.runs.context import Workplace
-from pipeline.runs.merging.table_parts import parts_within
 from pipeline.schema.history import Knowledge, SchemaVersion
 from pipeline.table import TableName
 from pipeline.table_state import TableEventKind
@@ -57,7 +56,7 @@ def _dropped_before(
     first = plan.emptied[0].event
     if first.kind is TableEventKind.DROPPED or not batches:
         return ()
-    before = parts_within(work, table, 1, batches[0].id - 1)
+    before = work.ledger.contents(work.source.name, table, 1, batches[0].id - 1)
     events = [event for part in before for event in part.events]
     if not events or events[-1].kind is not TableEventKind.DROPPED:
         return ()

@@ -22,22 +22,24 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import pairwise
 
+import pyarrow as pa
+
 from pipeline.batch import Batch, BatchState
 from pipeline.changes.column_lineage import ColumnLineage
 from pipeline.changes.evolution import steps
 from pipeline.changes.layout import changelog_path, snapshot_path
 from pipeline.changes.lineage import ColumnsRead, lineage
-from pipeline.changes.merging import SETTLES, BatchPart, MergePlan, plan_merge
+from pipeline.changes.merging import SETTLES, MergePlan, plan_merge
 from pipeline.changes.reload import since_emptied
 from pipeline.decisions import Continuity
 from pipeline.intent import Intent
 from pipeline.lake_commit import WriteKind
+from pipeline.ports.batches import TableContent
 from pipeline.ports.mirror_writes import MirrorStep
 from pipeline.position import Position
 from pipeline.runs.commit_records import commit_metadata
 from pipeline.runs.context import Workplace
 from pipeline.runs.merging.emptied import emptied_at
-from pipeline.runs.merging.table_parts import parts_within
 from pipeline.runs.reread import owed
 from pipeline.schema.fills import StatementMoment
 from pipeline.schema.history import Knowledge, SchemaVersion, VersionOrigin
@@ -129,16 +131,17 @@ def _without_lost(work: Workplace, table: TableName, plan: MergePlan) -> MergePl
     return plan
 
 
-def _parts(work: Workplace, covered: Sequence[Batch], table: TableName) -> Sequence[BatchPart]:
+def _parts(work: Workplace, covered: Sequence[Batch], table: TableName) -> Sequence[TableContent]:
     """What the batches have of the table; where it is rebuilt in them, all that there is since
     it was empty."""
-    found = parts_within(work, table, covered[0].id, covered[-1].id)
+    source = work.source.name
+    found = work.ledger.contents(source, table, covered[0].id, covered[-1].id)
     numbers = {batch.id for batch in covered}
     parts = [part for part in found if part.batch in numbers]
     kinds = {event.kind for part in parts for event in part.events}
     if TableEventKind.REBUILT not in kinds or not kinds.isdisjoint(SETTLES):
         return parts
-    before = parts_within(work, table, 1, covered[0].id - 1)
+    before = work.ledger.contents(source, table, 1, covered[0].id - 1)
     return since_emptied([*before, *parts])
 
 
@@ -223,13 +226,7 @@ def _lineage(
     read, part = None, task.plan.completion
     if part is not None and not task.plan.replaces:
         read = ColumnsRead(part.version, part.columns)
-    line = lineage(
-        versions,
-        work.source.lake,
-        mirror=mirror,
-        moments=moments_of(work, versions),
-        read=read,
-    )
+    line = lineage_over(work, versions, mirror=mirror, read=read)
     if line.reread:
         raise owed(line.reread[0])
     return line
@@ -289,7 +286,19 @@ def folders_of(
     }
 
 
-def moments_of(work: Workplace, versions: Sequence[SchemaVersion]) -> dict[int, StatementMoment]:
+def lineage_over(
+    work: Workplace,
+    versions: Sequence[SchemaVersion],
+    *,
+    mirror: pa.Schema | None = None,
+    read: ColumnsRead | None = None,
+) -> ColumnLineage:
+    """`lineage` of consecutive versions, with the moments of their statements."""
+    moments = _moments_of(work, versions)
+    return lineage(versions, work.source.lake, mirror=mirror, moments=moments, read=read)
+
+
+def _moments_of(work: Workplace, versions: Sequence[SchemaVersion]) -> dict[int, StatementMoment]:
     """When the statements ran that made the versions behind the first one."""
     found = {}
     for version in versions[1:]:

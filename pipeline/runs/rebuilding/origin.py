@@ -15,17 +15,16 @@ from typing import Final
 import pyarrow as pa
 
 from pipeline.changes.column_lineage import ColumnLineage
-from pipeline.changes.lineage import lineage
-from pipeline.changes.merging import SETTLES, BatchPart, MergePlan, plan_merge
+from pipeline.changes.merging import SETTLES, MergePlan, plan_merge
 from pipeline.changes.reload import FromSource, reload_origin
 from pipeline.errors import NothingMatches, PastRefused, TableError
 from pipeline.intent import Missing, ShownVersion
 from pipeline.policies import Deletes, DroppedColumns
+from pipeline.ports.batches import TableContent
 from pipeline.replay.as_of import end_of
 from pipeline.runs.context import Workplace
 from pipeline.runs.inspecting.version_sets import explained
-from pipeline.runs.merging.job import moments_of, versions_between
-from pipeline.runs.merging.table_parts import parts_within
+from pipeline.runs.merging.job import lineage_over, versions_between
 from pipeline.runs.rebuilding.cut import Cut
 from pipeline.schema.history import Knowledge, SchemaVersion, VersionOrigin
 from pipeline.table import TableName
@@ -41,7 +40,7 @@ class RebuildOrigin:
     table: TableName
     cut: Cut
     base: ShownVersion | None
-    parts: tuple[BatchPart, ...]
+    parts: tuple[TableContent, ...]
     shown: int
     plan: MergePlan
     versions: tuple[SchemaVersion, ...]
@@ -115,9 +114,9 @@ def _with_columns(origin: RebuildOrigin, own: pa.Schema) -> RebuildOrigin:
     return origin
 
 
-def parts_at(work: Workplace, table: TableName, cut: Cut) -> list[BatchPart]:
+def parts_at(work: Workplace, table: TableName, cut: Cut) -> list[TableContent]:
     """What there is of a table up to a cut, oldest first."""
-    parts = parts_within(work, table, 1, cut.batch.id)
+    parts = work.ledger.contents(work.source.name, table, 1, cut.batch.id)
     if cut.whole or not parts or parts[-1].batch != cut.batch.id:
         return parts
     last = parts[-1]
@@ -137,7 +136,7 @@ def _lies_before(event: TableEvent, cut: Cut) -> bool:
 
 
 def _from_version(
-    work: Workplace, table: TableName, cut: Cut, base: ShownVersion, parts: Sequence[BatchPart]
+    work: Workplace, table: TableName, cut: Cut, base: ShownVersion, parts: Sequence[TableContent]
 ) -> RebuildOrigin:
     behind = tuple(part for part in parts if part.batch > base.batch)
     _require_kept(work, behind)
@@ -160,7 +159,7 @@ def _from_version(
 
 
 def _from_changelog(
-    work: Workplace, table: TableName, cut: Cut, parts: Sequence[BatchPart]
+    work: Workplace, table: TableName, cut: Cut, parts: Sequence[TableContent]
 ) -> RebuildOrigin:
     source = work.source.name
     gaps = [gap.batch for gap in work.ledger.gaps(source) if gap.batch <= cut.batch.id]
@@ -198,7 +197,7 @@ def _came_since(work: Workplace, table: TableName, cut: Cut, version: int) -> bo
     )
 
 
-def _require_kept(work: Workplace, parts: Sequence[BatchPart]) -> None:
+def _require_kept(work: Workplace, parts: Sequence[TableContent]) -> None:
     """TableError where changes of some of them are kept no longer."""
     gone = work.ledger.forgotten(work.source.name)
     if gone is not None and any(part.batch <= gone.through for part in parts):
@@ -220,14 +219,14 @@ def _origin(
     table: TableName,
     cut: Cut,
     base: ShownVersion | None,
-    parts: tuple[BatchPart, ...],
+    parts: tuple[TableContent, ...],
     shown: int,
     plan: MergePlan,
     first: int,
     schema: pa.Schema | None,
 ) -> RebuildOrigin:
     versions = tuple(versions_between(work, table, first, plan.final))
-    line = lineage(versions, work.source.lake, mirror=schema, moments=moments_of(work, versions))
+    line = lineage_over(work, versions, mirror=schema)
     if line.reread:
         raise TableError(line.reread[0], hint="")
     key = line.key_of(plan.versions)
@@ -240,7 +239,7 @@ def _through(cut: Cut) -> int | None:
     return None if cut.whole else cut.sequence
 
 
-def _has_rows(part: BatchPart) -> bool:
+def _has_rows(part: TableContent) -> bool:
     read = part.snapshot
     if read is None:
         return False
@@ -248,7 +247,7 @@ def _has_rows(part: BatchPart) -> bool:
 
 
 def _shown(
-    work: Workplace, table: TableName, base: ShownVersion, parts: Sequence[BatchPart]
+    work: Workplace, table: TableName, base: ShownVersion, parts: Sequence[TableContent]
 ) -> int:
     """The schema version that a mirror shows in a version: the last that anything was said under;
     of one that came with a rename, what held there."""
@@ -275,7 +274,9 @@ _STOPPED: Final = frozenset(
 )
 
 
-def require_there(work: Workplace, table: TableName, cut: Cut, parts: Sequence[BatchPart]) -> None:
+def require_there(
+    work: Workplace, table: TableName, cut: Cut, parts: Sequence[TableContent]
+) -> None:
     """Whether the source had it there, and the lake follows it."""
     ledger, source = work.ledger, work.source.name
     if table not in ledger.table_states(source):

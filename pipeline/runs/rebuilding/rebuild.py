@@ -47,7 +47,7 @@ from pipeline.runs.merging.job import Job, Task, folders_of, reads_again
 from pipeline.runs.merging.mirror_write import write_once
 from pipeline.runs.rebuilding.cut import Cut, cut_at, end_of_batch
 from pipeline.runs.rebuilding.origin import RebuildOrigin, live_origin, origin_at
-from pipeline.runs.replaying.counted_changes import require_mirror
+from pipeline.runs.replaying.heal import require_mirror
 from pipeline.runs.replaying.mirror_commit import MirrorCommitting
 from pipeline.runs.replaying.selection import require_merged
 from pipeline.runs.replaying.settle import settle_replays

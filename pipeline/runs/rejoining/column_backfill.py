@@ -7,11 +7,11 @@ that leaves a doubt is answered by reading all of the table.
 from __future__ import annotations
 
 from pipeline.changes.layout import application_id
-from pipeline.changes.lineage import ColumnsRead, lineage
+from pipeline.changes.lineage import ColumnsRead
 from pipeline.changes.merging import SETTLES
 from pipeline.errors import Remedy, TableError
 from pipeline.runs.context import Workplace
-from pipeline.runs.merging.job import moments_of, versions_between
+from pipeline.runs.merging.job import lineage_over, versions_between
 from pipeline.runs.rejoining.rejoin import remedy_of
 from pipeline.runs.rejoining.resnapshot import Wanted
 from pipeline.schema.history import SchemaVersion
@@ -53,12 +53,7 @@ def enough(work: Workplace, order: TableOrder, schema: TableSchema) -> Wanted | 
         return None  # it was quarantined once more, for something else
     try:
         versions = versions_between(work, order.table, state.mirror_version, newest.version)
-        line = lineage(
-            versions,
-            work.source.lake,
-            moments=moments_of(work, versions),
-            read=ColumnsRead(newest.version),
-        )
+        line = lineage_over(work, versions, read=ColumnsRead(newest.version))
     except TableError:
         return None
     others = len(structure.columns) - len(structure.primary_key)

@@ -3,31 +3,22 @@
 from __future__ import annotations
 
 from pipeline.changes.layout import changelog_path
-from pipeline.changes.lineage import lineage
-from pipeline.changes.merging import BatchPart
 from pipeline.changes.reload import FromChangelog, FromSource, Origin, reload_origin
 from pipeline.errors import TableError
 from pipeline.runs.context import Workplace
-from pipeline.runs.merging.job import moments_of, versions_between
-from pipeline.runs.merging.table_parts import parts_within
+from pipeline.runs.merging.job import lineage_over, versions_between
 from pipeline.schema.history import Knowledge
 from pipeline.table import TableName
 from pipeline.table_state import TableState
-
-
-def parts_of(work: Workplace, table: TableName) -> list[BatchPart]:
-    """What each live captured batch has of a table, oldest first."""
-    newest = work.ledger.captured_cursor(work.source.name)
-    return [] if newest is None else parts_within(work, table, 1, newest.batch)
 
 
 def origin_of(work: Workplace, state: TableState, *, files: bool = True) -> Origin:
     """Where the rows of a mirror come from that is written anew; `files`: whether the
     changelog's are looked at, byte by byte."""
     source, table = work.source.name, state.table
-    gone = work.ledger.forgotten(source)
+    gone, newest = work.ledger.forgotten(source), work.ledger.captured_cursor(source)
     origin = reload_origin(
-        parts_of(work, table),
+        [] if newest is None else work.ledger.contents(source, table, 1, newest.batch),
         adopted=state.adopted is not None,
         gaps=[gap.batch for gap in work.ledger.gaps(source)],
         overlaps=[batch.id for batch in work.ledger.overlaps(source)],
@@ -46,15 +37,14 @@ def _not_followed(work: Workplace, table: TableName, origin: FromChangelog) -> s
     if not history or history[-1].knowledge is not Knowledge.KNOWN:
         return "its present structure is not known"
     try:
-        versions = versions_between(work, table, origin.version, history[-1].version)
-        line = lineage(versions, work.source.lake, moments=moments_of(work, versions))
+        last = history[-1].version
+        line = lineage_over(work, versions_between(work, table, origin.version, last))
     except TableError as error:
         return error.reason
     written = {segment.schema_version for part in origin.parts for segment in part.segments}
     if line.reread or line.asked:
         return (*line.reread, f"values of {', '.join(line.asked)} are not in it")[0]
-    known = {version.version for version in versions}
-    if line.key_of((written & known) | {history[-1].version}) is None:
+    if line.key_of((written & line.versions.keys()) | {history[-1].version}) is None:
         return "no key tells its rows apart in every version it had"
     return None
 

@@ -8,7 +8,7 @@ emptied, read from the source) counts as in any merge: nothing before it does.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -16,36 +16,37 @@ import pyarrow as pa
 
 from pipeline.arrow_errors import for_one_table
 from pipeline.batch import Batch
+from pipeline.changes.column_lineage import ColumnLineage
 from pipeline.changes.fold import Fold
 from pipeline.changes.key_bounds import bounds_literals, key_bounds
 from pipeline.changes.key_hashes import Hashes
-from pipeline.changes.layout import DELETED_AT, changelog_names, keep_names
-from pipeline.changes.mapping import images_within, row_images
+from pipeline.changes.layout import (
+    DELETED_AT,
+    changelog_names,
+    changelog_path,
+    keep_names,
+    scratch_path,
+)
 from pipeline.changes.merging import MergePlan, plan_merge
 from pipeline.changes.strategy import buckets_for
 from pipeline.decisions import Lease
 from pipeline.errors import MirrorRefused, TableError
 from pipeline.lake_commit import WriteKind
 from pipeline.policies import Deletes
-from pipeline.ports.mirror_writes import FoldedChanges, Merge
+from pipeline.ports.batches import TableContent
+from pipeline.ports.mirror_writes import FoldedChanges, Merge, PartColumn
 from pipeline.replay.rows import ReplayDifference, among, ordered, row_differences, wrong_rows
 from pipeline.runs.agreement.lake_logs import look_at
 from pipeline.runs.context import Workplace
 from pipeline.runs.cures import reload_hint
-from pipeline.runs.merging.table_parts import parts_within
-from pipeline.runs.replaying.counted_changes import (
-    Kind,
-    kinds_of,
-    lineage_of,
-    require_mirror,
-    with_fresh,
-)
+from pipeline.runs.merging.job import lineage_over, versions_between
+from pipeline.runs.merging.segment_parts import SegmentPart
 from pipeline.runs.replaying.mirror_commit import MirrorCommitting
 from pipeline.runs.replaying.segments_found import Details, SegmentFound
 from pipeline.runs.replaying.settle import settle_writes
 from pipeline.segment import SegmentFile
 from pipeline.table import TableName
-from pipeline.table_state import TableState
+from pipeline.table_state import TableCondition, TableState
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,10 +84,13 @@ def heal(
             mirror = MirrorComparison.of(work, table, span, replaced)
             if mirror is None:
                 return Healed(table)
-            found = mirror.compared(details)
-            if found.wrong is None or details is not None:
-                return Healed(table, found.keys, found.count, rows=found.rows)
-            return Healed(table, found.keys, found.count, _written(mirror, lease, found.wrong))
+            keys, wrong = mirror.compared()
+            if wrong is None:
+                return Healed(table, keys)
+            if details is None:
+                return Healed(table, keys, wrong.num_rows, _written(mirror, lease, wrong))
+            rows = tuple(mirror.differences(wrong, details))
+            return Healed(table, keys, wrong.num_rows, rows=rows)
     except TableError as error:
         tuple(settle_writes(work, lease))
         hint = reload_hint(table) if isinstance(error, MirrorRefused) else error.hint
@@ -112,20 +116,6 @@ def _written(mirror: MirrorComparison, lease: Lease, changes: pa.Table) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class KeysCompared:
-    """How many keys were looked at, the folded changes of those that the mirror shows otherwise,
-    by the mirror's own names, and some of the differences."""
-
-    keys: int
-    wrong: pa.Table | None
-    rows: tuple[ReplayDifference, ...] = ()
-
-    @property
-    def count(self) -> int:
-        return 0 if self.wrong is None else self.wrong.num_rows
-
-
-@dataclass(frozen=True, slots=True)
 class MirrorComparison:
     """`version`: the mirror's that is looked at. `last`: the newest acknowledged batch, up to
     which changes count. `ranges`: the numbers of the span's changes, each (above, up to)."""
@@ -135,7 +125,7 @@ class MirrorComparison:
     version: int
     last: Batch
     plan: MergePlan
-    kinds: tuple[Kind, ...]
+    parts: tuple[SegmentPart, ...]
     fold: Fold
     soft: bool
     ranges: tuple[tuple[int, int], ...]
@@ -156,10 +146,10 @@ class MirrorComparison:
             raise TableError("its mirror is not there", hint=reload_hint(table))
         newest = work.ledger.acknowledged_cursor(work.source.name)
         assert newest is not None, "the span is acknowledged"
-        parts = parts_within(work, table, span[0].id, newest.batch)
-        if not parts:
+        contents = work.ledger.contents(work.source.name, table, span[0].id, newest.batch)
+        if not contents:
             return None
-        plan = plan_merge([with_fresh(part, fresh) for part in parts])
+        plan = plan_merge([with_fresh(content, fresh) for content in contents])
         ranges = tuple(
             (batch.base, batch.base + batch.changes)
             for batch in span
@@ -183,23 +173,24 @@ class MirrorComparison:
             )
         own = pa.schema([field for field in shown if not (soft and field.name == DELETED_AT.name)])
         waiting = frozenset(file for segment in fresh for file in segment.fresh)
-        kinds = tuple(kinds_of(work, plan, line, own, table, waiting))
+        parts = tuple(parts_of(work, plan, line, own, table, waiting))
         marks = ("_committed_at",) if soft else ()
-        fold = Fold(own, key, tuple(kind.part for kind in kinds), marks)
+        fold = Fold(own, key, tuple(part.part for part in parts), marks)
         [last] = work.ledger.live_batches(work.source.name, newest.batch, newest.batch)
-        return cls(work, state, version, last, plan, kinds, fold, soft, ranges)
+        return cls(work, state, version, last, plan, parts, fold, soft, ranges)
 
     @property
     def files(self) -> list[SegmentFile]:
         return [file for segment in self.plan.segments for file in segment.files]
 
-    def compared(self, details: Details | None = None) -> KeysCompared:
-        """With `details` it is told of rows which columns differ."""
+    def compared(self) -> tuple[int, pa.Table | None]:
+        """How many keys were looked at, and the folded changes of those that the mirror shows
+        otherwise, by the mirror's own names."""
         self._require_whole()
         wanted = self._touched()
         keys, wrong = 0, []
-        files = [file for kind in self.kinds for file in kind.files]
-        unpacked = sum(self.work.segments.unpacked(k.folder, k.files) for k in self.kinds)
+        files = [file for part in self.parts for file in part.files]
+        unpacked = sum(self.work.segments.unpacked(p.folder, p.files) for p in self.parts)
         buckets = max(1, buckets_for(sum(file.images for file in files), unpacked))
         for bucket in range(buckets):
             changes = self._folded(wanted, bucket, buckets)
@@ -207,16 +198,11 @@ class MirrorComparison:
             if changes.num_rows:
                 wrong.append(changes.filter(pa.array(self._wrong(changes))))
         found = pa.concat_tables(wrong) if wrong else None
-        if found is None or not found.num_rows:
-            return KeysCompared(keys, None)
-        if details is None:
-            return KeysCompared(keys, found)
-        some = self._differences(found.slice(0, details.most), show_values=details.show_values)
-        return KeysCompared(keys, found, tuple(some))
+        return keys, found if found is not None and found.num_rows else None
 
     def _require_whole(self) -> None:
-        for kind in self.kinds:
-            damaged = self.work.segments.damaged(kind.folder, kind.files)
+        for part in self.parts:
+            damaged = self.work.segments.damaged(part.folder, part.files)
             if damaged:
                 raise TableError(
                     f"its changelog is damaged: {damaged[0]}",
@@ -224,15 +210,12 @@ class MirrorComparison:
                 )
 
     def _images(self, number: int) -> Iterator[pa.Table]:
-        kind = self.kinds[number]
-        names = ["_change_type", "_sequence", *self.fold.marks, *changelog_names(list(kind.names))]
-        for piece in self.work.segments.pieces(kind.folder, kind.files, names):
-            yield row_images(images_within(piece, kind.part))
+        return self.parts[number].pieces(self.work.segments, self.fold.marks)
 
     def _touched(self) -> Hashes:
         """The keys of the span's changes, as numbers."""
         found = [np.zeros(0, np.uint64)]
-        for number in range(len(self.kinds)):
+        for number in range(len(self.parts)):
             for images in self._images(number):
                 inside = self._inside(images)
                 if inside.num_rows:
@@ -249,7 +232,7 @@ class MirrorComparison:
     def _folded(self, wanted: Hashes, bucket: int, buckets: int) -> pa.Table:
         """The newest changes of the wanted keys of one bucket, by the mirror's own names."""
         images = []
-        for number in range(len(self.kinds)):
+        for number in range(len(self.parts)):
             pieces = []
             for piece in self._images(number):
                 hashes = self.fold.hashes(number, piece)
@@ -279,15 +262,15 @@ class MirrorComparison:
             soft=self.soft,
         )
 
-    def _differences(self, wrong: pa.Table, *, show_values: bool) -> Iterator[ReplayDifference]:
+    def differences(self, wrong: pa.Table, details: Details) -> Iterator[ReplayDifference]:
         compared = self._compared_columns
         return row_differences(
-            self._named(wrong),
+            self._named(wrong.slice(0, details.most)),
             self._rows(compared),
             key=self.fold.key,
             compared=compared,
             soft=self.soft,
-            show_values=show_values,
+            show_values=details.show_values,
         )
 
     @property
@@ -306,3 +289,72 @@ class MirrorComparison:
         mirrors = self.work.mirrors
         for batch in mirrors.rows(self.state.mirror, names, self.version):
             yield pa.Table.from_batches([batch]).select(names).cast(schema)
+
+
+def require_mirror(state: TableState) -> None:
+    """`TableError` unless the mirror shows all that its changelog says."""
+    table = state.table
+    if state.condition is not TableCondition.ACTIVE:
+        said = state.condition.value
+        raise TableError(f"it is {said}", hint="`lockstep status` says what brings it back")
+    if state.behind is not None:
+        raise TableError("its mirror lacks batches that others have", hint="`lockstep run`")
+    if state.adopted is not None or state.mirror_version is None:
+        raise TableError(
+            "its mirror came with rows that its changelog does not have",
+            hint=f"`lockstep verify {table}`",
+        )
+
+
+def lineage_of(work: Workplace, state: TableState, plan: MergePlan) -> ColumnLineage:
+    """From the structures of the changes that count to that of the mirror."""
+    table, final = state.table, state.mirror_version
+    assert final is not None
+    history = [version.version for version in work.ledger.schema_versions(work.source.name, table)]
+    first = min((*plan.versions, final), key=history.index)
+    line = lineage_over(work, versions_between(work, table, first, final))
+    if line.reread:
+        raise TableError(line.reread[0], hint=f"`lockstep verify {table} --repair` reads it again")
+    return line
+
+
+def with_fresh(content: TableContent, fresh: Sequence[SegmentFound]) -> TableContent:
+    """With the files that are to stand in the place of others."""
+    told = {
+        (segment.table, segment.schema_version): segment.fresh
+        for segment in fresh
+        if segment.batch == content.batch
+    }
+    segments = (
+        replace(segment, files=told.get((segment.table, segment.schema_version), segment.files))
+        for segment in content.segments
+    )
+    return replace(content, segments=tuple(segments))
+
+
+def parts_of(
+    work: Workplace,
+    plan: MergePlan,
+    line: ColumnLineage,
+    own: pa.Schema,
+    table: TableName,
+    waiting: frozenset[SegmentFile],
+) -> Iterator[SegmentPart]:
+    """`waiting`: files that are in the scratch folder."""
+    for version in plan.versions:
+        segments = (segment for segment in plan.segments if segment.schema_version == version)
+        files = tuple(file for segment in segments for file in segment.files)
+        if any(file.partial for file in files):
+            raise TableError(
+                "row images leave columns out, so its newest changes lack values",
+                hint=f"`lockstep verify {table} --repair` compares it with MySQL",
+            )
+        part = line.part(version, above=plan.above)
+        columns = dict(zip(line.schema.names, part.columns, strict=True))
+        shown = tuple(columns.get(name, PartColumn()) for name in own.names)
+        generation = work.ledger.schema_version(work.source.name, table, version).generation
+        folder = changelog_path(work.source.name, table, generation)
+        for path, inside in ((folder, False), (scratch_path(work.source.name, folder), True)):
+            some = tuple(file for file in files if (file in waiting) is inside)
+            if some:
+                yield SegmentPart(path, some, line.names[version], replace(part, columns=shown))

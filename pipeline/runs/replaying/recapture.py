@@ -9,10 +9,12 @@ structure that is not recorded; else nothing of it is used.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 
 from pipeline.batch import Batch
 from pipeline.bounds import RunBounds
+from pipeline.changes.layout import scratch_path
 from pipeline.errors import LockstepError, Recovery
 from pipeline.gtid import GtidSet
 from pipeline.ports.source import ServerFacts
@@ -25,7 +27,6 @@ from pipeline.runs.capturing.log_reader import LogReading
 from pipeline.runs.capturing.segment_builder import Segmenter
 from pipeline.runs.capturing.table_changes import Rules
 from pipeline.runs.context import Workplace
-from pipeline.runs.replaying.scratch import ScratchStore
 from pipeline.runs.replaying.span_facts import SpanFacts
 from pipeline.segment import Segment
 from pipeline.start.question import Start, StartRule
@@ -33,36 +34,20 @@ from pipeline.table import TableName
 from pipeline.table_state import TableCondition, TableEvent, TableEventKind, TableState
 
 
-@dataclass(frozen=True, slots=True)
-class Recaptured:
-    """A batch's segments once more, their files in the scratch folder."""
-
-    batch: Batch
-    segments: tuple[Segment, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class AsRecorded:
-    """A batch that cannot be read again, and why: its changelog is all there is."""
-
-    batch: Batch
-    why: str
+def recapture(work: Workplace, batch: Batch, facts: SpanFacts) -> tuple[Segment, ...] | str:
+    """The batch's segments once more, their files in the scratch folder; or why it cannot be read
+    again, so that its changelog is all there is. Writes nothing else."""
+    if (why := facts.why_not(batch)) is not None:
+        return why
+    try:
+        return _recaptured(work, batch, facts)
+    except LockstepError as error:
+        if error.recovery is Recovery.RETRY:
+            raise
+        return error.message
 
 
-def recapture(work: Workplace, batch: Batch, facts: SpanFacts) -> Recaptured | AsRecorded:
-    """Read it again into the scratch folder; writes nothing else."""
-    why = facts.why_not(batch)
-    if why is None:
-        try:
-            return _recaptured(work, batch, facts)
-        except LockstepError as error:
-            if error.recovery is Recovery.RETRY:
-                raise
-            why = error.message
-    return AsRecorded(batch, why)
-
-
-def _recaptured(work: Workplace, batch: Batch, facts: SpanFacts) -> Recaptured | AsRecorded:
+def _recaptured(work: Workplace, batch: Batch, facts: SpanFacts) -> tuple[Segment, ...] | str:
     assert batch.end is not None, "it is acknowledged"
     ledger, source = work.ledger, work.source.name
     then = _as_then(work, batch)
@@ -70,12 +55,13 @@ def _recaptured(work: Workplace, batch: Batch, facts: SpanFacts) -> Recaptured |
     events = ledger.table_events(source, batch.id)
     captured = {segment.table for segment in recorded} | {event.table for event in events}
     tables = CapturedTables(
-        ScratchStore(work.segments, source),
+        work.segments,
         source=source,
         batch=batch.id,
         base=batch.base,
         states=_states_then(work, [table for table in captured if facts.firsts[table] < batch.id]),
         updated=_says_updated(work, recorded),
+        place=partial(scratch_path, source),
     )
     basis = Basis(
         then,
@@ -97,7 +83,7 @@ def _recaptured(work: Workplace, batch: Batch, facts: SpanFacts) -> Recaptured |
         tables.events,
         learnt=any(version.table in captured for version in basis.structures.history.versions),
     )
-    return Recaptured(batch, segments) if other is None else AsRecorded(batch, other)
+    return segments if other is None else other
 
 
 def _as_then(work: Workplace, batch: Batch) -> Workplace:

@@ -14,6 +14,7 @@ from functools import partial
 from time import perf_counter
 
 from pipeline.batch import Batch
+from pipeline.changes.layout import scratch_path
 from pipeline.decisions import Decision, Lease
 from pipeline.replay.spans import Span
 from pipeline.runs.agreement.changelog_files import (
@@ -27,10 +28,8 @@ from pipeline.runs.agreement.claim import require_agreement, require_claim
 from pipeline.runs.agreement.lake_logs import changelogs_parted
 from pipeline.runs.context import Workplace
 from pipeline.runs.replaying import revise
-from pipeline.runs.replaying.heal import heal
-from pipeline.runs.replaying.recapture import AsRecorded, recapture
-from pipeline.runs.replaying.report import BatchReplayed, ReplayReport
-from pipeline.runs.replaying.scratch import scratch_path
+from pipeline.runs.replaying.heal import Healed, heal
+from pipeline.runs.replaying.recapture import recapture
 from pipeline.runs.replaying.segments_found import (
     Details,
     SegmentComparison,
@@ -42,6 +41,58 @@ from pipeline.runs.replaying.settle import settle_replays
 from pipeline.runs.replaying.span_facts import SpanFacts
 from pipeline.segment import SourceTable
 from pipeline.table import TableName
+
+
+@dataclass(frozen=True, slots=True)
+class BatchReplayed:
+    """One batch of the span. `as_recorded`: why the log does not tell it again; None where it was
+    read, or would be. `segments`: what was found of it; nothing in a plan. `revision`: how often
+    its files were replaced so far."""
+
+    batch: Batch
+    as_recorded: str | None
+    segments: tuple[SegmentFound, ...] = ()
+    revision: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayReport:
+    """What a replay did, or would find. `tables`: those that it is about. `early`: where the lake
+    ends, if the span goes on behind that. `committed`: whether it may have written. `changelogs`:
+    those of these tables that list, or listed, other files than the ledger's."""
+
+    span: Span
+    batches: tuple[BatchReplayed, ...]
+    tables: tuple[TableName, ...]
+    mirrors: tuple[Healed, ...] = ()
+    early: str | None = None
+    committed: bool = False
+    seconds: float = 0.0
+    changelogs: tuple[Agreement, ...] = ()
+
+    @property
+    def segments(self) -> tuple[SegmentFound, ...]:
+        return tuple(segment for batch in self.batches for segment in batch.segments)
+
+    @property
+    def differs(self) -> bool:
+        """Whether the lake has, or had, something else than the span says."""
+        standings = {segment.standing for segment in self.segments}
+        wrong = not standings.isdisjoint({SegmentStanding.DIFFERENT, SegmentStanding.DAMAGED})
+        return wrong or bool(self.changelogs) or any(mirror.wrong for mirror in self.mirrors)
+
+    @property
+    def wrong_changelogs(self) -> tuple[Agreement, ...]:
+        """Changelogs that list other files than the ledger's still."""
+        return tuple(one for one in self.changelogs if one.left is not None)
+
+    @property
+    def left(self) -> tuple[SegmentFound, ...]:
+        """Damaged files that nothing could be put in the place of."""
+        damaged = (
+            segment for segment in self.segments if segment.standing is SegmentStanding.DAMAGED
+        )
+        return tuple(segment for segment in damaged if not segment.replaced)
 
 
 def plan_replay(
@@ -96,8 +147,8 @@ def replay(
     try:
         details = None if commit else Details(show_values=show_values)
         comparison = SegmentComparison(work, only, details)
-        reading = _Reading(work, only, SpanFacts.of(work, chosen.batches), comparison)
-        read = [reading.batch(batch) for batch in chosen.batches]
+        facts = SpanFacts.of(work, chosen.batches)
+        read = [_read(work, batch, only, facts, comparison) for batch in chosen.batches]
         found = [segment for _, _, segments in read for segment in segments]
         if commit and (waits := revise.waiting(work, found)):
             read = [(batch, why, _that_wait(some, waits)) for batch, why, some in read]
@@ -188,31 +239,27 @@ def _revisions(work: Workplace, chosen: Selection) -> Mapping[int, int]:
     return work.ledger.revision_counts(work.source.name, first.id, last.id)
 
 
-@dataclass(frozen=True, slots=True)
-class _Reading:
-    """What all batches of a span are read with."""
-
-    work: Workplace
-    only: frozenset[TableName] | None
-    facts: SpanFacts
-    comparison: SegmentComparison
-
-    def batch(self, batch: Batch) -> tuple[Batch, str | None, tuple[SegmentFound, ...]]:
-        """Why the log does not tell it again, if it does not; and what was found of it."""
-        work, only = self.work, self.only
-        segments = work.ledger.segments(batch.id)
-        if not any(only is None or segment.table in only for segment in segments):
-            return batch, None, ()
-        read = recapture(work, batch, self.facts)
-        why = read.why if isinstance(read, AsRecorded) else None
-        if why is not None:
-            work.progress.note(f"batch {batch.id} is replayed from its changelog alone: {why}")
-        found = self.comparison.found(read)
-        for one in found:
-            if one.standing in (SegmentStanding.DIFFERENT, SegmentStanding.DAMAGED):
-                said = one.why or one.standing.value
-                work.progress.note(f"batch {batch.id}, {one.table}: {said}")
-        return batch, why, tuple(found)
+def _read(
+    work: Workplace,
+    batch: Batch,
+    only: frozenset[TableName] | None,
+    facts: SpanFacts,
+    comparison: SegmentComparison,
+) -> tuple[Batch, str | None, tuple[SegmentFound, ...]]:
+    """Why the log does not tell the batch again, if it does not; and what was found of it."""
+    segments = work.ledger.segments(batch.id)
+    if not any(only is None or segment.table in only for segment in segments):
+        return batch, None, ()
+    read = recapture(work, batch, facts)
+    why = read if isinstance(read, str) else None
+    if why is not None:
+        work.progress.note(f"batch {batch.id} is replayed from its changelog alone: {why}")
+    found = comparison.found(batch, () if isinstance(read, str) else read)
+    for one in found:
+        if one.standing in (SegmentStanding.DIFFERENT, SegmentStanding.DAMAGED):
+            said = one.why or one.standing.value
+            work.progress.note(f"batch {batch.id}, {one.table}: {said}")
+    return batch, why, tuple(found)
 
 
 def _decision(report: ReplayReport) -> Decision:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from pipeline.changes.layout import scratch_path
 from pipeline.decisions import Lease
 from pipeline.errors import SegmentsLost
 from pipeline.foreign_commits import Passed
@@ -25,7 +26,6 @@ from pipeline.runs.agreement.changelog_files import (
 from pipeline.runs.agreement.lake_logs import judged_changelog
 from pipeline.runs.commit_records import revised_metadata
 from pipeline.runs.context import Workplace
-from pipeline.runs.replaying.scratch import ScratchStore, scratch_path
 from pipeline.runs.replaying.segments_found import SegmentFound
 from pipeline.segment import Segment, SegmentFile, written_for
 from pipeline.table import TableName
@@ -48,10 +48,10 @@ def carry_out(work: Workplace, lease: Lease, revision: Revision) -> None:
     """Bring the files to their changelogs, one commit each, and settle. `SegmentsLost` where a
     file is gone of which some changelog may have a part already."""
     parts = [_Part.of(work, segment) for segment in revision.segments]
-    scratch = ScratchStore(work.segments, work.source.name)
+    source = work.source.name
     work.ledger.require_held(lease)
     for part in parts:
-        scratch.bring(part.folder, part.folder, part.new.files)
+        work.segments.bring(scratch_path(source, part.folder), part.folder, part.new.files)
     changelogs = _by_changelog(parts)
     try:
         for changelog, some in changelogs.items():

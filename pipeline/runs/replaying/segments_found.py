@@ -13,11 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline.batch import Batch
-from pipeline.changes.layout import changelog_names, changelog_path
+from pipeline.changes.layout import changelog_names, changelog_path, scratch_path
 from pipeline.replay.rows import ReplayDifference, difference
 from pipeline.runs.context import Workplace
-from pipeline.runs.replaying.recapture import AsRecorded, Recaptured
-from pipeline.runs.replaying.scratch import ScratchStore
 from pipeline.schema.row_keys import merge_key
 from pipeline.segment import ENDINGS, Segment, SegmentFile
 from pipeline.table import TableName
@@ -89,20 +87,18 @@ class SegmentComparison:
     _listed: dict[str, frozenset[str]] = field(default_factory=dict)
     _folders: dict[tuple[TableName, int], str] = field(default_factory=dict)
 
-    def found(self, read: Recaptured | AsRecorded) -> list[SegmentFound]:
-        """What stands in the lake of a batch. Files in the scratch folder that say nothing new
-        go."""
-        again: dict[tuple[TableName, int], Segment] = {}
-        if isinstance(read, Recaptured):
-            again = {(one.table, one.schema_version): one for one in read.segments}
+    def found(self, batch: Batch, read: Iterable[Segment]) -> list[SegmentFound]:
+        """What stands in the lake of a batch, of which `read` was read again. Files in the scratch
+        folder that say nothing new go."""
+        again = {(one.table, one.schema_version): one for one in read}
         found = []
-        for segment in self.work.ledger.segments(read.batch.id):
+        for segment in self.work.ledger.segments(batch.id):
             fresh = again.get((segment.table, segment.schema_version))
             folder = self._folder(segment)
             if self.only is None or segment.table in self.only:
-                found.append(self._found(read.batch, segment, fresh, folder))
+                found.append(self._found(batch, segment, fresh, folder))
             if fresh is not None and not (found and found[-1].fresh == fresh.files):
-                self._scratch.remove(folder, fresh.files)
+                self.work.segments.remove(self._waiting(folder), fresh.files)
         return found
 
     def _found(
@@ -144,7 +140,7 @@ class SegmentComparison:
         count, columns, rows = 0, dict[str, None](), list[ReplayDifference]()
         for ending in range(len(ENDINGS)):
             told = differences(
-                self._scratch.pieces(folder, files_with(fresh.files, ending)),
+                self.work.segments.pieces(self._waiting(folder), files_with(fresh.files, ending)),
                 self.work.segments.pieces(folder, files_with(segment.files, ending)),
                 most=details.most - len(rows),
             )
@@ -166,7 +162,7 @@ class SegmentComparison:
         return all(
             same_rows(
                 self.work.segments.pieces(folder, files_with(segment.files, ending)),
-                self._scratch.pieces(folder, files_with(other.files, ending)),
+                self.work.segments.pieces(self._waiting(folder), files_with(other.files, ending)),
             )
             for ending in range(len(ENDINGS))
         )
@@ -182,9 +178,8 @@ class SegmentComparison:
             self._folders[which] = changelog_of(self.work, segment)
         return self._folders[which]
 
-    @property
-    def _scratch(self) -> ScratchStore:
-        return ScratchStore(self.work.segments, self.work.source.name)
+    def _waiting(self, folder: str) -> str:
+        return scratch_path(self.work.source.name, folder)
 
 
 def changelog_of(work: Workplace, segment: Segment) -> str:
