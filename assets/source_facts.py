@@ -17,8 +17,8 @@ from pipeline.ports.ledger import Ledger
 from pipeline.proof.proven import TableProof
 from pipeline.runs.capturing.table_extents import partial_tables
 from pipeline.runs.context import Workplace
+from pipeline.runs.cures import quarantines_of
 from pipeline.runs.inspecting.status import distance
-from pipeline.runs.quarantined import quarantines_of
 from pipeline.standing.accounting import Account, accounts
 from pipeline.standing.facts import Headroom, Lag
 from pipeline.table import TableName

@@ -27,8 +27,7 @@ from pipeline.changes.fold import Fold
 from pipeline.changes.layout import MARKS
 from pipeline.changes.strategy import buckets_for
 from pipeline.ports.mirror_writes import Append, Merge, MirrorTarget, PartColumn, StagedFiles
-from pipeline.runs.merging.mirror_write import staged_fold
-from pipeline.runs.merging.segment_parts import SegmentPart
+from pipeline.runs.merging.mirror_write import SegmentPart, staged_fold
 from pipeline.segment import SegmentFile
 from resources.lake.room import LakeRoom, open_lake
 

@@ -1,7 +1,7 @@
 """What no batch read, the tables that it may have touched, and what made each of them whole.
 
 Belongs here: when a table's part of a gap is history. Does not: which tables a gap names
-(`pipeline.runs.gaps`), keeping them (`pipeline.ports.ledger`).
+(`pipeline.runs.begin`), keeping them (`pipeline.ports.ledger`).
 
 | behind the gap, once its batch is acknowledged | the table's part |
 |---|---|

@@ -8,7 +8,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline.changes.coalescing import HINT, LOST
-from pipeline.changes.latest import comparable, is_present
 from pipeline.changes.layout import (
     DELETED_AT,
     changelog_names,
@@ -16,6 +15,7 @@ from pipeline.changes.layout import (
     lack_names,
     origin_names,
 )
+from pipeline.changes.mapping import comparable, is_present
 from pipeline.errors import TableError
 from pipeline.ports.mirror_writes import FoldedChanges
 

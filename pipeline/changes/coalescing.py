@@ -16,9 +16,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline.changes.latest import comparable
 from pipeline.changes.layout import changelog_names, keep_names, lack_names, origin_names
-from pipeline.changes.mapping import kept_columns, mapped, row_images
+from pipeline.changes.mapping import comparable, kept_columns, mapped, row_images
 from pipeline.errors import Remedy, TableError
 from pipeline.ports.mirror_writes import PartColumn, StagedFiles
 from pipeline.row_images import unpacked

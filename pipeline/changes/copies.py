@@ -1,4 +1,8 @@
-"""Rows without a key: copies of a row counted, all in memory."""
+"""Rows without a key: copies of a row counted, all in memory.
+
+Belongs here: what row images come to where both are few. Does not: the same in Spark
+(`resources.lake.writing`).
+"""
 
 from __future__ import annotations
 

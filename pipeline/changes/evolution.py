@@ -13,8 +13,8 @@ from typing import Final
 
 import pyarrow as pa
 
-from pipeline.changes.column_lineage import ColumnLineage
 from pipeline.changes.layout import DELETED_AT
+from pipeline.changes.lineage import ColumnLineage
 from pipeline.changes.widening import TypeChange, type_change
 from pipeline.policies import Deletes, Readers
 from pipeline.ports.mirror_writes import (

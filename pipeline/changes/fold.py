@@ -16,9 +16,8 @@ import pyarrow.compute as pc
 
 from pipeline.changes.coalescing import coalesced, lacking_columns
 from pipeline.changes.key_hashes import Hashes, key_hashes
-from pipeline.changes.latest import is_present, latest
 from pipeline.changes.layout import changelog_names
-from pipeline.changes.mapping import folded, kept_columns, mapped
+from pipeline.changes.mapping import folded, is_present, kept_columns, latest, mapped
 from pipeline.ports.mirror_writes import PartColumn, StagedFiles
 from pipeline.segment import ChangeType
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline.changes.latest import comparable
+from pipeline.changes.mapping import comparable
 from pipeline.segment import ChangeType
 
 Hashes = npt.NDArray[np.uint64]

@@ -9,11 +9,47 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline.changes.latest import comparable, is_present, latest
 from pipeline.changes.layout import changelog_names, keep_names
 from pipeline.ports.mirror_writes import PartColumn, StagedFiles
 from pipeline.row_images import change_types
 from pipeline.segment import ChangeType
+
+
+def latest(changes: pa.Table, key: Sequence[str], *, numbered: bool = False) -> pa.Table:
+    """The last image per key, `_change_type` "delete" wherever the row is gone after it.
+
+    `changes` holds the key columns, `_change_type`, `_sequence` (unique, rows in any
+    order) and whatever else; the answer has the same columns, without `_sequence` unless
+    `numbered`.
+    """
+    kept = changes.take(_latest_rows(changes, key))
+    if not numbered:
+        kept = kept.drop_columns(["_sequence"])
+    kind = kept.column("_change_type")
+    at = kept.schema.get_field_index("_change_type")
+    return kept.set_column(at, "_change_type", pc.if_else(is_present(kind), kind, "delete"))
+
+
+def _latest_rows(changes: pa.Table, key: Sequence[str]) -> pa.Array:
+    """Indexes (ascending) of the last image per key."""
+    keys = [comparable(changes.column(name)) for name in key]
+    columns = pa.table([*keys, changes.column("_sequence")], names=[*key, "_sequence"])
+    newest = columns.group_by(list(key)).aggregate([("_sequence", "max")])
+    wanted = newest.column("_sequence_max").combine_chunks()
+    return pc.indices_nonzero(pc.is_in(changes.column("_sequence"), value_set=wanted))
+
+
+def comparable(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """-0.0 and 0.0 are one key to MySQL and to Spark, two to a grouping by bits."""
+    if not pa.types.is_floating(column.type):
+        return column
+    return pc.add(column, pa.scalar(0.0, column.type))
+
+
+def is_present(change_type: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Whether the row is there after each image (boolean)."""
+    return pc.is_in(change_type, value_set=pa.array(["insert", "update_postimage"]))
+
 
 Mapped = tuple[pa.Table, Sequence[PartColumn]]
 """Row images, and a `PartColumn` for each column of the mirror."""

@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline.changes.key_hashes import Hashes, key_hashes
-from pipeline.changes.latest import is_present
 from pipeline.changes.layout import DELETED_AT
+from pipeline.changes.mapping import is_present
 
 DIFFERENT, MISSING, SURPLUS = "different", "not in the mirror", "only in the mirror"
 

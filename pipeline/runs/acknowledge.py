@@ -12,7 +12,7 @@ from pipeline.policies import DroppedTables
 from pipeline.runs.agreement.claim import require_claim
 from pipeline.runs.capturing.table_extents import partial_tables
 from pipeline.runs.context import Workplace
-from pipeline.runs.quarantined import quarantined_tables
+from pipeline.runs.cures import quarantined_tables
 from pipeline.runs.reports import AcknowledgeReport
 from pipeline.table import TableName
 from pipeline.table_state import TableCondition, TableEventKind

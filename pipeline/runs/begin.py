@@ -27,9 +27,7 @@ from pipeline.ports.source import ServerFacts
 from pipeline.position import Coordinates, Position, Witness
 from pipeline.retries import SERVER_SET
 from pipeline.runs.context import Workplace
-from pipeline.runs.find_end import find_known_until
-from pipeline.runs.find_place import find_place, resolve_start
-from pipeline.runs.gaps import tables_touched
+from pipeline.runs.find_place import find_known_until, find_place, resolve_start
 from pipeline.start.decision import compare_set, compare_witness, decide_start, recorded
 from pipeline.start.question import (
     Question,
@@ -39,6 +37,7 @@ from pipeline.start.question import (
     Start,
     WitnessReading,
 )
+from pipeline.table_state import TableCondition
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,3 +235,23 @@ def _dump(work: Workplace, start: Coordinates) -> Iterator[Iterable[bytes]]:
         yield events(dump)
     finally:
         dump.close()
+
+
+def tables_touched(work: Workplace, decision: Start | Refusal) -> tuple[str, ...]:
+    """Captured tables that the decision's gap may have touched, sorted; none without a gap,
+    the patterns where there is no such table. In what nobody reads there may be rows of tables
+    that the lake or the history has, and of those whose first rows lie there, which the server
+    alone can name."""
+    if isinstance(decision, Refusal) or decision.continuity is not Continuity.GAP:
+        return ()
+    source, patterns = work.source.name, work.source.patterns
+    tables = {*work.server.engines()}
+    tables |= {schema.table for schema in work.ledger.schemas_at(source)}
+    tables |= {
+        table
+        for table, state in work.ledger.table_states(source).items()
+        if state.condition is not TableCondition.DROPPED
+    }
+    return (
+        tuple(sorted(str(table) for table in tables if patterns.matches(table))) or patterns.include
+    )

@@ -21,7 +21,7 @@ from pipeline.runs.agreement.claim import require_agreement, require_claim
 from pipeline.runs.begin import RunStart, begin
 from pipeline.runs.capturing.basis import Basis, basis_of, bounds_of
 from pipeline.runs.capturing.batch_capture import BatchCapture
-from pipeline.runs.capturing.completeness import require_followed, require_whole
+from pipeline.runs.capturing.log_reader import require_followed, require_whole
 from pipeline.runs.capturing.rename_handover import HandingOver
 from pipeline.runs.capturing.segment_builder import Segmenter, put_part
 from pipeline.runs.capturing.source_rows import SourceRows
@@ -30,18 +30,23 @@ from pipeline.runs.capturing.table_changes import TakenUp
 from pipeline.runs.capturing.table_extents import extents_of, met_in_log
 from pipeline.runs.catch_up import catch_up
 from pipeline.runs.context import Workplace
-from pipeline.runs.cures import engine_hint
+from pipeline.runs.cures import Reread, engine_hint
 from pipeline.runs.expect import waiting_log
-from pipeline.runs.loading.due import LoadReason, give_up, is_due, new_tables, order_new
-from pipeline.runs.loading.loads import begun_loads, load_tables
+from pipeline.runs.loading.loads import (
+    LoadReason,
+    begun_loads,
+    give_up,
+    is_due,
+    load_tables,
+    new_tables,
+    order_new,
+)
 from pipeline.runs.loading.part import AGAIN, PartRead, findings, read_part
-from pipeline.runs.rejoining.column_backfill import enough
 from pipeline.runs.rejoining.log_reach import TablesResumed, returns_of
 from pipeline.runs.rejoining.rejoin import Backfill
 from pipeline.runs.rejoining.resnapshot import due, reread_columns
 from pipeline.runs.repair import abandon, repair
 from pipeline.runs.reports import CaptureReport, Refreshed, softened_lines
-from pipeline.runs.reread import Reread
 from pipeline.schema.model import TableSchema
 from pipeline.source_plan import PartOrder
 from pipeline.table import TableName
@@ -411,9 +416,7 @@ def read_from_source(
         order_new(work, lease, run_start)
         return []  # they wait for a run whose end nobody fixed
     columns = [order for order in back.read if isinstance(back.ways[order.table], Backfill)]
-    rereads, whole = reread_columns(
-        work, columns, batch.id, lambda order, schema: enough(work, order, schema)
-    )
+    rereads, whole = reread_columns(work, columns, batch.id)
     done = {reread.table for reread in rereads}
     wanted = {
         order.table: LoadReason(

@@ -19,21 +19,20 @@ from pipeline.errors import LockstepError, Recovery, Remedy, SchemaUnknownAt
 from pipeline.gtid import GtidSet
 from pipeline.ports.source import ServerFacts
 from pipeline.runs.begin import RunStart
-from pipeline.runs.capturing.basis import Basis
+from pipeline.runs.capturing.basis import Basis, tables_of
 from pipeline.runs.capturing.batch_capture import BatchCapture
 from pipeline.runs.capturing.captured_tables import CapturedTables
 from pipeline.runs.capturing.catch_up_tables import Comeback, RecordedBefore, history_of
 from pipeline.runs.capturing.initial_schemas import known_at, structures_behind
-from pipeline.runs.capturing.known_tables import tables_of
 from pipeline.runs.capturing.segment_builder import Segmenter
 from pipeline.runs.capturing.structure_proof import note_unproven, prove_structures
 from pipeline.runs.capturing.table_changes import TakenUp
 from pipeline.runs.context import Workplace
+from pipeline.runs.cures import owed
 from pipeline.runs.rejoining.log_reach import ReturnPlan
 from pipeline.runs.rejoining.rejoin import Backfill, LogSpan, ReadAgain, Rebuild
 from pipeline.runs.repair import discard
 from pipeline.runs.reports import CaptureReport
-from pipeline.runs.reread import owed
 from pipeline.schema.history import SchemaVersion
 from pipeline.start.question import Start, StartRule
 from pipeline.table import TableName

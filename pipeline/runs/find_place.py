@@ -1,13 +1,29 @@
-"""Places a person or a rule names, found in the server's log."""
+"""Places a person or a rule names, found in the server's log: where a run starts, a moment, where a
+run ends, and up to where it leaves out what was read before."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 
-from pipeline.binlog.search.file_heads import find_file_before
-from pipeline.binlog.search.places import find_boundary
+from pipeline.binlog.search.file_heads import find_file_before, read_file_head
+from pipeline.binlog.search.log_scan import Tell
+from pipeline.binlog.search.moments import (
+    FoundMoment,
+    find_last_end,
+    find_moment,
+    find_moment_in_file,
+)
+from pipeline.binlog.search.places import find_boundary, find_end_of
 from pipeline.binlog.stream.framing import FIRST_OFFSET
-from pipeline.errors import NotYet, PositionPurged, StartUnreachable
+from pipeline.errors import (
+    EndNotReached,
+    MomentOutOfRange,
+    NotYet,
+    PositionPurged,
+    StartUnreachable,
+    TransactionsWithoutGtid,
+)
 from pipeline.gtid import GtidSet
 from pipeline.places import (
     AfterGtids,
@@ -19,13 +35,79 @@ from pipeline.places import (
     OfRun,
     Place,
     Snapshot,
+    moment_text,
 )
 from pipeline.ports.source import ServerFacts
-from pipeline.position import Coordinates, Witness
+from pipeline.position import Coordinates, LogFile, Position, Witness
 from pipeline.runs.context import Workplace
-from pipeline.runs.find_moment import first_in_file, first_since, telling
 from pipeline.runs.known_batches import RUNS, no_such_run
 from pipeline.start.question import ReachedPlace, Since, Where
+
+
+def first_since(
+    work: Workplace, moment: datetime, known: datetime | None, facts: ServerFacts
+) -> Coordinates:
+    """Where a moment lies. Where what is asked for is all since `known`, it is the first
+    transaction that says it was committed at the moment or later, so that none is left out because
+    its time is wrong; and a log that begins later than the moment, but before `known`, is read
+    whole."""
+    try:
+        found = _found(work, moment, facts)
+    except MomentOutOfRange as error:
+        if known is None:
+            raise
+        oldest = facts.binlogs[0].file
+        begins = read_file_head(work.server, oldest).created
+        if known < begins + timedelta(seconds=1):  # a head tells whole seconds
+            raise MomentOutOfRange(
+                f"{error.message}; the last commit that was read is from {moment_text(known)}",
+                hint="restore older log files to the server; or accept what may be missing: "
+                "`lockstep start-at earliest --reason …` reads all there is",
+            ) from error
+        work.progress.note(
+            f"the log does not reach back to {moment_text(moment)}: it is read from its "
+            f"beginning, {oldest}, made at {moment_text(begins)}"
+        )
+        return Coordinates(oldest, FIRST_OFFSET)
+    return found.at if known is None else found.first or found.at
+
+
+def find_moment_of(work: Workplace, moment: datetime, facts: ServerFacts) -> Coordinates:
+    """Where a moment lies among the transactions of the server's log; the head if it comes after
+    all of them."""
+    return _found(work, moment, facts).at
+
+
+def _found(work: Workplace, moment: datetime, facts: ServerFacts) -> FoundMoment:
+    found = find_moment(
+        work.server, facts.binlogs, facts.head, moment, facts.read_at, tell=telling(work)
+    )
+    _note(work, moment, found)
+    return found
+
+
+def first_in_file(
+    work: Workplace, file: LogFile, moment: datetime, facts: ServerFacts
+) -> Coordinates | None:
+    """The same within one file; None where the moment comes after all of it."""
+    found = find_moment_in_file(
+        work.server, file, moment, facts.head, facts.read_at, tell=telling(work)
+    )
+    if found is not None:
+        _note(work, moment, found)
+    return None if found is None else found.at
+
+
+def _note(work: Workplace, moment: datetime, found: FoundMoment) -> None:
+    """What a person should know of a log whose times do not ascend."""
+    sentence = found.told(moment_text(moment))
+    if sentence is not None:
+        work.progress.note(sentence)
+
+
+def telling(work: Workplace) -> Tell:
+    """Who is told how far a search is."""
+    return lambda read, total: work.progress.search(read_bytes=read, total_bytes=total)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,3 +247,68 @@ def _require_served(work: Workplace, gtids: GtidSet) -> None:
         next(iter(dump), None)
     finally:
         dump.close()
+
+
+def find_run_end(work: Workplace, place: Place, facts: ServerFacts, start: Position) -> Coordinates:
+    """Where a run that starts at `start` ends by `--until`. At a file's very beginning no
+    event stands that could be the witness of a cursor: such a run ends behind the last
+    transaction before it."""
+    if isinstance(place, Earliest):
+        raise EndNotReached(
+            "'earliest' is where the log begins: nothing ends there",
+            hint="choose a place, a moment, a GTID set, a run, or latest",
+        )
+    end = resolve_end(work, place, facts, start)
+    if end.offset > FIRST_OFFSET or not start.at < end:
+        return end
+    span = range(start.at.file.number, end.file.number)
+    for log in reversed([log for log in facts.binlogs if log.file.number in span]):
+        last = find_last_end(work.server, log.file, facts.head, tell=telling(work))
+        if last.offset > FIRST_OFFSET:
+            return max(last, start.at)
+    return start.at
+
+
+def resolve_end(work: Workplace, place: Place, facts: ServerFacts, start: Position) -> Coordinates:
+    """The place that was named, as an end: never beyond the head."""
+    match place:
+        case Latest():
+            return facts.head
+        case InFile(file, moment):
+            require_listed(Coordinates(file, FIRST_OFFSET), facts)
+            return first_in_file(work, file, moment, facts) or find_last_end(
+                work.server, file, facts.head, tell=telling(work)
+            )
+        case AtMoment(moment):
+            return find_moment_of(work, moment, facts)
+        case AfterGtids(gtids):
+            return find_end_of(
+                work.server, start, facts.head, gtids, binlogs=facts.binlogs, tell=telling(work)
+            )
+        case _:
+            where = where_of(work, place, facts)
+    if isinstance(where, GtidSet):
+        return find_end_of(work.server, start, facts.head, where, binlogs=facts.binlogs)
+    assert isinstance(where, Coordinates), f"{where} is looked for by other means"
+    return boundary_at(work, where, then="ends").at
+
+
+def find_known_until(work: Workplace, proven: ProvenPosition, facts: ServerFacts) -> Coordinates:
+    """The end of the last transaction that is to be left out. Where some of them stand
+    neither in the log nor among the purged ones nobody can tell: the log's end."""
+    before = read_file_head(work.server, proven.at.file).gtid_set
+    start = Position(proven.at, before, facts.server_uuid)
+    known = proven.leave_out.difference(GtidSet.parse(facts.gtid_purged))
+    try:
+        return find_end_of(
+            work.server, start, facts.head, known, binlogs=facts.binlogs, tell=telling(work)
+        )
+    except EndNotReached:
+        return facts.head
+    except TransactionsWithoutGtid as error:
+        raise TransactionsWithoutGtid(
+            f"the log of {facts.server_uuid} holds transactions without a GTID after {proven.at}: "
+            "it cannot be told whether they were read before",
+            hint="choose the place to go on at: `lockstep start-at PLACE --reason …`; if they come "
+            "after it, with gtid_mode = ON_PERMISSIVE until they are read",
+        ) from error

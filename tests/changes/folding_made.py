@@ -10,8 +10,7 @@ import pyarrow as pa
 
 from pipeline.changes.fold import Fold
 from pipeline.ports.mirrors import Mirrors
-from pipeline.runs.merging.mirror_write import Staged, staged_fold
-from pipeline.runs.merging.segment_parts import SegmentPart
+from pipeline.runs.merging.mirror_write import SegmentPart, Staged, staged_fold
 from pipeline.segment import SegmentFile
 from tests.twins.lake import MemoryLake
 from tests.twins.segments import MemorySegments

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from pipeline.changes.column_lineage import ColumnLineage
 from pipeline.changes.evolution import steps
 from pipeline.changes.fold import Fold
-from pipeline.changes.lineage import lineage
+from pipeline.changes.lineage import ColumnLineage, lineage
 from pipeline.policies import LakePolicies
 from pipeline.ports.mirror_writes import Merge, MirrorStep, MirrorTarget
 from pipeline.ports.mirrors import Mirrors

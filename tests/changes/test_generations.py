@@ -15,7 +15,6 @@ from pipeline.changes.generations import (
     next_generation,
     together,
 )
-from pipeline.changes.latest import latest
 from pipeline.changes.layout import (
     MARKS,
     application_id,
@@ -23,7 +22,7 @@ from pipeline.changes.layout import (
     changelog_schema,
     keep_names,
 )
-from pipeline.changes.mapping import mapped
+from pipeline.changes.mapping import latest, mapped
 from pipeline.changes.marks import changelog_rows
 from pipeline.ports.mirror_writes import PartColumn
 from pipeline.schema.rows import row_structure

@@ -10,10 +10,9 @@ from zoneinfo import ZoneInfo
 import pyarrow as pa
 import pytest
 
-from pipeline.changes.column_lineage import ColumnLineage
 from pipeline.changes.evolution import LOCAL, MAPPING, WIDENING, steps
 from pipeline.changes.layout import DELETED_AT
-from pipeline.changes.lineage import ColumnsRead, lineage
+from pipeline.changes.lineage import ColumnLineage, ColumnsRead, lineage
 from pipeline.errors import TableError
 from pipeline.policies import Deletes, DroppedColumns, LakePolicies, Readers
 from pipeline.ports.mirror_writes import (

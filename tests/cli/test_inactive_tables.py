@@ -11,7 +11,7 @@ from lockstep.commands.status import inactive, inactive_lines, inactive_values
 from pipeline.errors import Remedy
 from pipeline.json_values import to_json
 from pipeline.position import Coordinates
-from pipeline.runs.quarantined import quarantines_of
+from pipeline.runs.cures import quarantines_of
 from pipeline.table import TableName
 from pipeline.table_state import OrderKind, Stopped, TableCondition, TableOrder, TableState
 

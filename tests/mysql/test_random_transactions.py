@@ -17,7 +17,7 @@ from pipeline.binlog.rows.rows import TableDecoder
 from pipeline.binlog.rows.table_map import read_layouts, read_structure
 from pipeline.binlog.stream import ring as columns
 from pipeline.binlog.transactions.identity import gtid_text
-from pipeline.changes.latest import latest
+from pipeline.changes.mapping import latest
 from pipeline.position import Coordinates
 from pipeline.row_images import CHANGE_TYPES, RowImages
 from pipeline.schema.types import arrow_schema

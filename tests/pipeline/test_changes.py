@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.changes.key_bounds import bounds_literals, key_bounds
-from pipeline.changes.latest import latest
 from pipeline.changes.layout import (
     application_id,
     changelog_names,
@@ -24,6 +23,7 @@ from pipeline.changes.layout import (
     rebuilt_path,
     snapshot_path,
 )
+from pipeline.changes.mapping import latest
 from pipeline.changes.strategy import only_inserts
 from pipeline.errors import TableError
 from pipeline.schema.column_names import (

@@ -13,7 +13,7 @@ from pipeline.places import moment_text, parse_place
 from pipeline.replay.spans import Span
 from pipeline.runs.capture import capture
 from pipeline.runs.inspecting.version_sets import version_set_at
-from pipeline.runs.rebuilding.cut import cut_at
+from pipeline.runs.rebuilding.origin import cut_at
 from pipeline.runs.replaying.selection import select
 from tests.fix_mysql import MySqlStand
 from tests.positions.follower import SOURCE

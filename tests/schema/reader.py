@@ -21,7 +21,7 @@ from pipeline.runs.capturing.table_changes import GONE
 from pipeline.runs.comparing.verify_rows import verify
 from pipeline.runs.comparing.verify_schema import verify_schema
 from pipeline.runs.context import Workplace
-from pipeline.runs.quarantined import quarantined_tables
+from pipeline.runs.cures import quarantined_tables
 from pipeline.table import TableName, TableStructure
 from pipeline.table_state import TableEventKind
 from tests.lake.conftest import Lake

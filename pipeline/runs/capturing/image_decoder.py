@@ -30,9 +30,8 @@ from pipeline.changes.mapping import cast_value
 from pipeline.errors import TableError, ValueLeftOut
 from pipeline.position import Coordinates
 from pipeline.row_images import CHANGE_TYPES, RowImages, in_order, packed, unpacked
-from pipeline.runs.capturing.captured_tables import CapturedTables
+from pipeline.runs.capturing.captured_tables import CapturedTable, CapturedTables
 from pipeline.runs.capturing.schema_choice import checked, version_for
-from pipeline.runs.capturing.table_files import CapturedTable
 from pipeline.schema.fills import fill_of
 from pipeline.schema.history import SchemaVersion
 from pipeline.schema.model import TableSchema, WrittenDefault

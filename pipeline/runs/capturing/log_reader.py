@@ -23,21 +23,31 @@ from pipeline.binlog.transactions.buffer import TransactionBuffer
 from pipeline.binlog.transactions.identity import GtidsRead, together
 from pipeline.binlog.transactions.limits import Limits
 from pipeline.binlog.transactions.xa import CommittedRows
+from pipeline.bounds import RunBounds
 from pipeline.engines import is_merge, is_part
 from pipeline.errors import (
     DamagedEvent,
     LogStops,
+    PreparedBeforeStart,
     TableError,
+    TransactionsMissing,
     TransactionsWithoutGtid,
     UnsupportedStatement,
 )
+from pipeline.gtid import GtidSet
 from pipeline.hints import named
 from pipeline.position import Coordinates, Position, Witness
+from pipeline.runs.begin import RunStart
 from pipeline.runs.capturing.basis import Basis
-from pipeline.runs.capturing.logged_statements import all_statements, facts_of_writer, with_views
-from pipeline.runs.capturing.obstacles import Stopped, with_way_on
+from pipeline.runs.capturing.initial_schemas import Stopped, with_way_on
+from pipeline.runs.capturing.logged_statements import (
+    all_statements,
+    facts_of_writer,
+    recorded_statements,
+    with_views,
+)
+from pipeline.runs.context import Workplace
 from pipeline.runs.cures import release_hint
-from pipeline.runs.recorded_statements import recorded_statements
 from pipeline.schema.history import SchemaStatement
 from pipeline.schema.logged import FollowedStatement, LoggedStatement
 from pipeline.schema.model import ServerSchema
@@ -527,3 +537,30 @@ def _creates(change: SchemaChange) -> bool:
     if isinstance(change, CreateTable | CreateLike | CreateSelect):
         return not change.or_replace
     return False
+
+
+def require_followed(run_start: RunStart, reading: LogReading) -> None:
+    """What was prepared when a start was chosen is prepared behind it in the log."""
+    unseen = run_start.prepared - reading.buffer.prepared.seen
+    if unseen:
+        first = min(unseen, key=str)
+        raise PreparedBeforeStart(
+            f"the XA transaction {first} was prepared before the start {run_start.start}: its rows "
+            "would be missing once it is committed",
+            hint="wait until it is committed or rolled back (`xa recover` lists it), then run "
+            "again; or start before its prepare",
+        )
+
+
+def require_whole(work: Workplace, run_start: RunStart, bounds: RunBounds, read: GtidSet) -> None:
+    """Every transaction the server had executed by the end was read, or purged."""
+    if not bounds.unread(read, GtidSet.parse(run_start.facts.gtid_purged)):
+        return
+    missing = bounds.unread(read, GtidSet.parse(work.server.facts().gtid_purged))
+    if missing:
+        raise TransactionsMissing(
+            f"the server had executed {missing} when the run began, but its log up to "
+            f"{bounds.end} does not hold them",
+            hint="the log is not whole (restored backup, log filters, RESET?); nothing was "
+            "recorded. Compare SHOW BINARY LOGS with the server's history",
+        )

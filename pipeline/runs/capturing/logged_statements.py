@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -13,9 +13,11 @@ from pipeline.binlog.stream.description import Description, version_number
 from pipeline.binlog.stream.ring import SERVER, TransactionGroup
 from pipeline.binlog.text.charsets import text_decoder
 from pipeline.binlog.transactions.identity import gtid_text
+from pipeline.ports.ledger import Ledger
 from pipeline.ports.source import ServerFacts, SourceServer
 from pipeline.schema.context import ServerDialect, StatementContext, read_context
 from pipeline.schema.evolve import may_find_view
+from pipeline.schema.history import SchemaStatement
 from pipeline.schema.logged import LoggedStatement
 from pipeline.schema.model import ServerSchema
 from pipeline.schema.statements.changes import Irrelevant, NotUnderstood
@@ -141,3 +143,14 @@ def statement_text(raw: bytes, charset: str) -> str:
             found += (chr(_SURROGATES + byte) for byte in raw[error.start : end])
             raw = raw[end:]
     return "".join(found)
+
+
+_PAGE: Final = 1_000
+
+
+def recorded_statements(ledger: Ledger, source: str) -> Iterator[SchemaStatement]:
+    """All of them, asked for in pages."""
+    after = 0
+    while page := ledger.schema_statements(source, limit=_PAGE, after=after):
+        yield from page
+        after = page[-1].id

@@ -34,14 +34,13 @@ from pipeline.changes.marks import (
 from pipeline.errors import DamagedEvent, RowsNotRead, TableError
 from pipeline.position import Coordinates
 from pipeline.row_images import RowImages
-from pipeline.runs.capturing.captured_tables import CapturedTables
+from pipeline.runs.capturing.captured_tables import CapturedTable, CapturedTables
 from pipeline.runs.capturing.cascade_watch import LostRows, Watch
 from pipeline.runs.capturing.image_decoder import Decoding
 from pipeline.runs.capturing.rename_handover import HandingOver
 from pipeline.runs.capturing.snapshot_join import behind
 from pipeline.runs.capturing.source_rows import CountedTransactions, SourceRows
 from pipeline.runs.capturing.table_changes import Following, Rules, TakenUp
-from pipeline.runs.capturing.table_files import CapturedTable
 from pipeline.runs.loading.part import AGAIN, PartRead
 from pipeline.schema.evolving.effects import Renamed
 from pipeline.schema.logged import FollowedStatement, LoggedStatement

@@ -12,7 +12,7 @@ from pipeline.binlog.stream import ring as columns
 from pipeline.binlog.stream.ring import Integers, TransactionGroup
 from pipeline.load import LoadFollowed, LoadJoined
 from pipeline.position import Coordinates
-from pipeline.runs.reread import Reread
+from pipeline.runs.cures import Reread
 from pipeline.schema.history import SchemaVersion
 from pipeline.schema.tracker import SchemaTracker
 from pipeline.snapshot.progress import LoadProgress

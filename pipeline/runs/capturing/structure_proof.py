@@ -36,13 +36,13 @@ from pipeline.binlog.search.log_scan import log_between
 from pipeline.decisions import STRUCTURES, Decision, Lease, Unproven
 from pipeline.errors import DamagedEvent, LogStops, Remedy, SourceMoving, TableBusy, TableError
 from pipeline.ports.source import CurrentSchemas
-from pipeline.runs.capturing.baseline_schemas import statements_between
 from pipeline.runs.capturing.basis import Basis
+from pipeline.runs.capturing.initial_schemas import statements_between
 from pipeline.runs.capturing.log_reader import LogReading
 from pipeline.runs.capturing.logged_statements import with_views
 from pipeline.runs.capturing.segment_builder import Segmenter
 from pipeline.runs.context import Workplace
-from pipeline.runs.reread import Reread
+from pipeline.runs.cures import Reread
 from pipeline.schema.code import changes_code, with_code
 from pipeline.schema.comparable import comparable
 from pipeline.schema.compare import aligned, differences

@@ -18,8 +18,7 @@ from pipeline.runs.capturing.cascade_watch import LostRows
 from pipeline.runs.capturing.catch_up_tables import Comeback, ComingBack
 from pipeline.runs.capturing.rename_handover import HandingOver
 from pipeline.runs.capturing.snapshot_join import Joining, PlaceMeaning
-from pipeline.runs.cures import engine_hint, release_hint, versioning_hint
-from pipeline.runs.reread import Reread, in_vain, owed
+from pipeline.runs.cures import Reread, engine_hint, in_vain, owed, release_hint, versioning_hint
 from pipeline.schema.consequences import (
     ENGINE_REFUSED,
     PER_ROW,

@@ -21,8 +21,13 @@ from pipeline.errors import SourceMoving
 from pipeline.position import Coordinates
 from pipeline.proof.hashes import Hashes, RowHasher
 from pipeline.proof.rows import PAIR, FirstTouch, Pairs, RowTally, Wrong, pairs, share_of
-from pipeline.runs.comparing.verify_images import BeforeReader, TallyReader, TouchReader
-from pipeline.runs.comparing.verify_log import TableReader, read_log
+from pipeline.runs.comparing.verify_log import (
+    BeforeReader,
+    TableReader,
+    TallyReader,
+    TouchReader,
+    read_log,
+)
 from pipeline.runs.context import Workplace
 from pipeline.runs.mirror_rows import Mirror
 from pipeline.runs.reports import RowDifference, TableDifference

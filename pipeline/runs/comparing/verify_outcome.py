@@ -12,9 +12,9 @@ from pipeline.errors import ConditionRefused, LockstepError
 from pipeline.proof.proven import Compared, Proven
 from pipeline.runs.comparing.verify_sample import verify_sample
 from pipeline.runs.context import Workplace
+from pipeline.runs.cures import owed
 from pipeline.runs.loading.part import require_readable
 from pipeline.runs.reports import TableDifference, VerifyReport
-from pipeline.runs.reread import owed
 from pipeline.snapshot.condition import read_condition
 from pipeline.source_plan import PartOrder
 from pipeline.table import TableName

@@ -28,10 +28,16 @@ from pipeline.proof.sampling import (
     stretches,
 )
 from pipeline.runs.comparing.verify_differences import EXAMPLES, Side, by_key, told_rows
-from pipeline.runs.comparing.verify_images import TouchReader
-from pipeline.runs.comparing.verify_log import read_log
-from pipeline.runs.comparing.verify_rows import Found, report, tried
-from pipeline.runs.comparing.verify_shown import LakeShown, chosen, side_of, what_the_lake_shows
+from pipeline.runs.comparing.verify_log import TouchReader, read_log
+from pipeline.runs.comparing.verify_rows import (
+    Found,
+    LakeShown,
+    chosen,
+    report,
+    side_of,
+    tried,
+    what_the_lake_shows,
+)
 from pipeline.runs.context import Workplace
 from pipeline.runs.reports import NotCompared, TableDifference, VerifyReport
 from pipeline.table import TableName

@@ -14,11 +14,13 @@ from pipeline.ports.ledger import Ledger
 from pipeline.ports.source import Baseline
 from pipeline.position import Coordinates
 from pipeline.runs.begin import RunStart, look
-from pipeline.runs.capturing.baseline_schemas import quiet_baseline
-from pipeline.runs.capturing.initial_schemas import structures_at
-from pipeline.runs.capturing.logged_statements import facts_of_server, with_views
+from pipeline.runs.capturing.initial_schemas import quiet_baseline, structures_at
+from pipeline.runs.capturing.logged_statements import (
+    facts_of_server,
+    recorded_statements,
+    with_views,
+)
 from pipeline.runs.context import Workplace
-from pipeline.runs.recorded_statements import recorded_statements
 from pipeline.schema.comparable import disagreements
 from pipeline.schema.history import Knowledge, SchemaStatement, SchemaVersion, VersionOrigin
 from pipeline.schema.model import TableSchema

@@ -12,10 +12,9 @@ from pipeline.decisions import Continuity, Lease, Override
 from pipeline.errors import LockstepError, Recovery
 from pipeline.places import AtCoordinates, Latest, Place, Snapshot
 from pipeline.position import Position
-from pipeline.runs.begin import look
+from pipeline.runs.begin import look, tables_touched
 from pipeline.runs.context import Workplace
 from pipeline.runs.find_place import snapshot_not_chosen
-from pipeline.runs.gaps import tables_touched
 from pipeline.runs.inspecting.plan import cursor_after
 from pipeline.runs.repair import foreseen
 from pipeline.start.question import Refusal

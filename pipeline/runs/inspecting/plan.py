@@ -17,12 +17,11 @@ from pipeline.hints import named, naming
 from pipeline.ports.source import ServerFacts
 from pipeline.position import Position
 from pipeline.preflight import require_ready
-from pipeline.runs.begin import RunStart, StartProposal, look
+from pipeline.runs.begin import RunStart, StartProposal, look, tables_touched
 from pipeline.runs.context import Workplace
-from pipeline.runs.gaps import tables_touched
+from pipeline.runs.cures import quarantined_tables
 from pipeline.runs.inspecting.plan_reading import BATCHES, PlannedReading, read_ahead, seconds_of
-from pipeline.runs.loading.due import new_tables
-from pipeline.runs.quarantined import quarantined_tables
+from pipeline.runs.loading.loads import new_tables
 from pipeline.runs.rejoining.log_reach import ReturnPlan, returns_of
 from pipeline.runs.rejoining.resnapshot import foreseen_orders
 from pipeline.runs.repair import Abandonment, foreseen

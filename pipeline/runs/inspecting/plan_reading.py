@@ -35,9 +35,8 @@ from pipeline.position import Coordinates, Position
 from pipeline.row_images import CHANGE_TYPES
 from pipeline.runs.begin import RunStart
 from pipeline.runs.capturing.basis import Basis, basis_of, bounds_of
-from pipeline.runs.capturing.completeness import require_followed, require_whole
 from pipeline.runs.capturing.image_decoder import Decoding
-from pipeline.runs.capturing.log_reader import LogReading
+from pipeline.runs.capturing.log_reader import LogReading, require_followed, require_whole
 from pipeline.runs.context import Workplace
 from pipeline.runs.cures import release_hint
 from pipeline.runs.rejoining.log_reach import ReturnPlan

@@ -35,7 +35,7 @@ from pipeline.places import (
 from pipeline.ports.ledger import Ledger
 from pipeline.position import Coordinates
 from pipeline.runs.context import Workplace
-from pipeline.runs.find_end import resolve_end
+from pipeline.runs.find_place import resolve_end
 from pipeline.runs.inspecting.schema_versions import ToldVersion, told_versions
 from pipeline.runs.known_batches import but_known, no_such_run
 from pipeline.schema.history import SchemaVersion

@@ -17,6 +17,7 @@ from pipeline.intent import SettledWrite
 from pipeline.ports.ledger import Ledger
 from pipeline.proof.proven import TableProof
 from pipeline.replay.spans import Span, batches_of, runs_named
+from pipeline.runs.cures import quarantines_of
 from pipeline.runs.inspecting.version_sets import ShownVersions, version_set_of
 from pipeline.runs.known_batches import (
     RUNS,
@@ -26,7 +27,6 @@ from pipeline.runs.known_batches import (
     known_batches,
     no_such_run,
 )
-from pipeline.runs.quarantined import quarantines_of
 from pipeline.schema.shown import first_words
 from pipeline.segment import RowCounts
 from pipeline.table import TableName

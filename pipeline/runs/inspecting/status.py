@@ -21,7 +21,7 @@ from pipeline.runs.agreement.lake_logs import Parted, astray, moved_changelogs
 from pipeline.runs.begin import gather
 from pipeline.runs.capturing.table_extents import partial_tables
 from pipeline.runs.context import Workplace
-from pipeline.runs.quarantined import quarantines_of
+from pipeline.runs.cures import quarantines_of
 from pipeline.standing.facts import Headroom, Lag, Standing, WaitingBatch
 from pipeline.standing.measures import failures, headroom, lag, looked, overlaps
 from pipeline.start.decision import decide_start

@@ -23,14 +23,12 @@ from pipeline.errors import (
     TableError,
 )
 from pipeline.ports.ledger import Ledger
-from pipeline.runs.capturing.logged_statements import facts_of_server
+from pipeline.runs.capturing.logged_statements import facts_of_server, recorded_statements
 from pipeline.runs.context import Workplace
 from pipeline.runs.cures import refusal
 from pipeline.runs.inspecting.schema_history import unknown_table
-from pipeline.runs.recorded_statements import recorded_statements
 from pipeline.runs.rejoining.log_reach import ReturnPlan, returns_of
-from pipeline.runs.rejoining.rejoin import Backfill, CatchUp, ReadAgain, remedy_of
-from pipeline.runs.rejoining.reload import origin_of
+from pipeline.runs.rejoining.rejoin import Backfill, CatchUp, ReadAgain, origin_of, remedy_of
 from pipeline.schema.consequences import GOES_ON, NOT_FOLLOWED, Consequence, consequences
 from pipeline.schema.context import ServerDialect, read_context
 from pipeline.schema.correspondence import may_rename_columns, why_refused, why_unclear

@@ -13,6 +13,10 @@ not count: those versions never had a row.
 An overlap, changes that an earlier batch has read, is not over with the batch that began it: a
 budget may end that one early, and the next goes on behind it, still among changes that the mirrors
 hold.
+
+A TRUNCATE and a re-read have a row of their own in the changelog, which says when rows went; for
+DROP, CREATE and the old name of a RENAME the history has the statement. So these moments are the
+same however the batches are merged, and whenever.
 """
 
 from __future__ import annotations
@@ -23,24 +27,24 @@ from datetime import datetime
 from itertools import pairwise
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from pipeline.batch import Batch, BatchState
-from pipeline.changes.column_lineage import ColumnLineage
 from pipeline.changes.evolution import steps
 from pipeline.changes.layout import changelog_path, snapshot_path
-from pipeline.changes.lineage import ColumnsRead, lineage
-from pipeline.changes.merging import SETTLES, MergePlan, plan_merge
+from pipeline.changes.lineage import ColumnLineage, ColumnsRead, lineage
+from pipeline.changes.merging import SETTLES, Emptied, MergePlan, plan_merge
 from pipeline.changes.reload import since_emptied
 from pipeline.decisions import Continuity
 from pipeline.intent import Intent
 from pipeline.lake_commit import WriteKind
+from pipeline.policies import Deletes
 from pipeline.ports.batches import TableContent
 from pipeline.ports.mirror_writes import MirrorStep
 from pipeline.position import Position
 from pipeline.runs.commit_records import commit_metadata
 from pipeline.runs.context import Workplace
-from pipeline.runs.merging.emptied import emptied_at
-from pipeline.runs.reread import owed
+from pipeline.runs.cures import owed
 from pipeline.schema.fills import StatementMoment
 from pipeline.schema.history import Knowledge, SchemaVersion, VersionOrigin
 from pipeline.schema.model import TableSchema
@@ -380,3 +384,77 @@ def is_past(start: Position, end: Position) -> bool:
         return end.at <= start.at
     moments = start.committed_at, end.committed_at
     return moments[0] is not None and moments[1] is not None and moments[1] < moments[0]
+
+
+_MARKED = (TableEventKind.TRUNCATED, TableEventKind.REREAD)
+"""What leaves a row in the changelog."""
+
+
+def emptied_at(
+    work: Workplace, table: TableName, plan: MergePlan, batches: Sequence[Batch]
+) -> tuple[tuple[int, datetime], ...]:
+    """Return behind which changes no row of the table was there any more, and when that was;
+    nothing if deleted rows are not kept. Where nothing says when, it is the end of the batches."""
+    if work.source.lake.deletes != Deletes.SOFT or not plan.emptied:
+        return ()
+    ends = [batch.end.committed_at for batch in batches if batch.end is not None]
+    otherwise = next((end for end in reversed(ends) if end is not None), None) or work.clock()
+    versions = {
+        version.version: version for version in work.ledger.schema_versions(work.source.name, table)
+    }
+    emptied = (*_dropped_before(work, table, plan, batches), *plan.emptied)
+    marks = _marks(work, plan, versions, {one.sequence for one in emptied})
+    found = []
+    for one in emptied:
+        kind, version = one.event.kind, versions[one.event.version]
+        marked = kind in _MARKED
+        moment = marks.get(one.sequence) if marked else _statement_moment(work, version, kind)
+        found.append((one.sequence, moment or otherwise))
+    return tuple(found)
+
+
+def _dropped_before(
+    work: Workplace, table: TableName, plan: MergePlan, batches: Sequence[Batch]
+) -> Sequence[Emptied]:
+    """The DROP of an earlier batch, where the table comes back in these: its rows went then."""
+    first = plan.emptied[0].event
+    if first.kind is TableEventKind.DROPPED or not batches:
+        return ()
+    before = work.ledger.contents(work.source.name, table, 1, batches[0].id - 1)
+    events = [event for part in before for event in part.events]
+    if not events or events[-1].kind is not TableEventKind.DROPPED:
+        return ()
+    return (Emptied(events[-1].sequence, events[-1]),)
+
+
+def _statement_moment(
+    work: Workplace, version: SchemaVersion, kind: TableEventKind
+) -> datetime | None:
+    """When the statement was committed that made the version; None where none did."""
+    ends = version.knowledge is Knowledge.DROPPED
+    if version.statement is None or ends is not (kind is TableEventKind.DROPPED):
+        return None
+    return work.ledger.statement(work.source.name, version.statement).committed_at
+
+
+def _marks(
+    work: Workplace,
+    plan: MergePlan,
+    versions: Mapping[int, SchemaVersion],
+    numbers: set[int],
+) -> dict[int, datetime]:
+    """When the changes of these numbers were committed, those that are among the segments."""
+    found: dict[int, datetime] = {}
+    for segment in dict.fromkeys((*plan.gone, *plan.segments)):
+        if not any(segment.first_sequence <= n <= segment.last_sequence for n in numbers):
+            continue
+        version = versions[segment.schema_version]
+        folder = changelog_path(work.source.name, version.table, version.generation)
+        wanted = pa.array(sorted(numbers), pa.int64())
+        for piece in work.segments.pieces(folder, segment.files, ["_sequence", "_committed_at"]):
+            some = piece.filter(pc.is_in(piece.column("_sequence"), wanted))
+            pairs = zip(
+                some["_sequence"].to_pylist(), some["_committed_at"].to_pylist(), strict=True
+            )
+            found.update((number, at) for number, at in pairs if at is not None)
+    return found

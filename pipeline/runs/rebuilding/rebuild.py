@@ -42,15 +42,19 @@ from pipeline.runs.agreement.claim import require_agreement, require_claim
 from pipeline.runs.agreement.lake_logs import look_at
 from pipeline.runs.context import Workplace
 from pipeline.runs.cures import reload_hint
-from pipeline.runs.merging.emptied import emptied_at
-from pipeline.runs.merging.job import Job, Task, folders_of, reads_again
+from pipeline.runs.merging.job import Job, Task, emptied_at, folders_of, reads_again
 from pipeline.runs.merging.mirror_write import write_once
-from pipeline.runs.rebuilding.cut import Cut, cut_at, end_of_batch
-from pipeline.runs.rebuilding.origin import RebuildOrigin, live_origin, origin_at
+from pipeline.runs.rebuilding.origin import (
+    Cut,
+    RebuildOrigin,
+    cut_at,
+    end_of_batch,
+    live_origin,
+    origin_at,
+)
 from pipeline.runs.replaying.heal import require_mirror
-from pipeline.runs.replaying.mirror_commit import MirrorCommitting
 from pipeline.runs.replaying.selection import require_merged
-from pipeline.runs.replaying.settle import settle_replays
+from pipeline.runs.replaying.settle import MirrorCommitting, settle_replays
 from pipeline.schema.row_keys import merge_key
 from pipeline.table import TableName
 from pipeline.table_state import TableState

@@ -35,8 +35,8 @@ from pipeline.runs.agreement.claim import claim_folder, contradicted, lake_troub
 from pipeline.runs.agreement.lake_logs import judged, why
 from pipeline.runs.commit_records import restated_metadata
 from pipeline.runs.context import Workplace
+from pipeline.runs.cures import owed
 from pipeline.runs.repair import damages_of
-from pipeline.runs.reread import owed
 from pipeline.segment import SegmentFile, SourceTable, batch_of
 from pipeline.table import TableName
 from pipeline.table_state import Quarantine, TableCondition, TableState

@@ -15,8 +15,7 @@ from pipeline.decisions import Decision, Lease
 from pipeline.errors import TableError
 from pipeline.runs.agreement.claim import claim_folder, require_claim
 from pipeline.runs.agreement.foreign_mirrors import is_foreign
-from pipeline.runs.comparing.verify_rows import Found, compare
-from pipeline.runs.comparing.verify_shown import LakeShown, what_the_lake_shows
+from pipeline.runs.comparing.verify_rows import Found, LakeShown, compare, what_the_lake_shows
 from pipeline.runs.context import Workplace
 from pipeline.runs.reports import NotCompared, TableDifference
 from pipeline.schema.history import History, Knowledge, SchemaVersion, VersionOrigin

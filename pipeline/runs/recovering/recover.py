@@ -43,8 +43,12 @@ from pipeline.runs.agreement.claim import claim_folder, said_by
 from pipeline.runs.context import Workplace
 from pipeline.runs.known_batches import RUNS, batch_of_run, no_such_run
 from pipeline.runs.recovering.lake_facts import GatheredLake, Listed, gather
-from pipeline.runs.recovering.recovered_structures import Structures, structures_of
-from pipeline.runs.recovering.recovery_place import PlacedRecovery, Places
+from pipeline.runs.recovering.recovered_structures import (
+    PlacedRecovery,
+    Places,
+    Structures,
+    structures_of,
+)
 from pipeline.schema.history import History
 from pipeline.segment import SegmentFile, SourceTable, batch_of
 from pipeline.table import TableName

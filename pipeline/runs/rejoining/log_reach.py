@@ -12,7 +12,6 @@ from pipeline.ports.source import ServerFacts
 from pipeline.position import Coordinates
 from pipeline.runs.begin import read_witness_of
 from pipeline.runs.context import Workplace
-from pipeline.runs.rejoining.column_backfill import goes_on
 from pipeline.runs.rejoining.rejoin import (
     AsIs,
     Backfill,
@@ -24,11 +23,12 @@ from pipeline.runs.rejoining.rejoin import (
     ReadAgain,
     Rebuild,
     Rejoin,
+    goes_on,
     only_the_source,
+    origin_of,
     rejoin,
     remedy_of,
 )
-from pipeline.runs.rejoining.reload import origin_of
 from pipeline.start.question import WitnessReading
 from pipeline.table import TableName
 from pipeline.table_state import OrderKind, TableOrder, TableState

@@ -17,9 +17,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pipeline.batch import Batch
-from pipeline.changes.reload import FromChangelog, FromSource, Origin
-from pipeline.errors import Remedy
+from pipeline.changes.layout import application_id, changelog_path
+from pipeline.changes.merging import SETTLES
+from pipeline.changes.reload import FromChangelog, FromSource, Origin, reload_origin
+from pipeline.errors import Remedy, TableError
 from pipeline.position import Coordinates, Position, Witness
+from pipeline.runs.context import Workplace
+from pipeline.runs.merging.job import lineage_over, versions_between
+from pipeline.schema.history import Knowledge
+from pipeline.table import TableName
 from pipeline.table_state import OrderKind, TableCondition, TableOrder, TableState
 
 # -- the ways --------------------------------------------------------------------------------
@@ -143,3 +149,69 @@ def _besides(
     if remedy is Remedy.REWRITE_MIRROR:
         return ReadAgain(f"its mirror refused a write: {state.reason}")
     return Backfill(why_owed(state)) if remedy is Remedy.BACKFILL else AsIs()
+
+
+def origin_of(work: Workplace, state: TableState, *, files: bool = True) -> Origin:
+    """Where the rows of a mirror come from that is written anew; `files`: whether the
+    changelog's are looked at, byte by byte."""
+    source, table = work.source.name, state.table
+    gone, newest = work.ledger.forgotten(source), work.ledger.captured_cursor(source)
+    origin = reload_origin(
+        [] if newest is None else work.ledger.contents(source, table, 1, newest.batch),
+        adopted=state.adopted is not None,
+        gaps=[gap.batch for gap in work.ledger.gaps(source)],
+        overlaps=[batch.id for batch in work.ledger.overlaps(source)],
+        tried=state.behind,
+        forgotten=0 if gone is None else gone.through,
+    )
+    if isinstance(origin, FromSource):
+        return origin
+    why = _not_followed(work, table, origin) or (_damage(work, table, origin) if files else None)
+    return origin if why is None else FromSource(why)
+
+
+def _not_followed(work: Workplace, table: TableName, origin: FromChangelog) -> str | None:
+    """Why its rows of then cannot be told in the columns of today."""
+    history = work.ledger.schema_versions(work.source.name, table)
+    if not history or history[-1].knowledge is not Knowledge.KNOWN:
+        return "its present structure is not known"
+    try:
+        last = history[-1].version
+        line = lineage_over(work, versions_between(work, table, origin.version, last))
+    except TableError as error:
+        return error.reason
+    written = {segment.schema_version for part in origin.parts for segment in part.segments}
+    if line.reread or line.asked:
+        return (*line.reread, f"values of {', '.join(line.asked)} are not in it")[0]
+    if line.key_of((written & line.versions.keys()) | {history[-1].version}) is None:
+        return "no key tells its rows apart in every version it had"
+    return None
+
+
+def _damage(work: Workplace, table: TableName, origin: FromChangelog) -> str | None:
+    """What of the changelog is missing, or is not what was written."""
+    wrong: list[str] = []
+    for part in origin.parts:
+        for segment in part.segments:
+            version = work.ledger.schema_version(work.source.name, table, segment.schema_version)
+            folder = changelog_path(work.source.name, table, version.generation)
+            wrong += work.segments.damaged(folder, segment.files)
+    if not wrong:
+        return None
+    more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
+    return f"its changelog is damaged: {wrong[0]}{more}"
+
+
+def goes_on(work: Workplace, state: TableState) -> bool:
+    """Whether the mirror's rows are those that the table had: it was written, and nothing
+    since settles anew what the table holds."""
+    source = work.source.name
+    settled = work.ledger.newest_writes(source, application_id(source, state, "mirror")).settled
+    cursor = work.ledger.captured_cursor(source)
+    if settled is None or cursor is None or state.mirror_version is None:
+        return False
+    return not any(
+        event.table == state.table and event.kind in SETTLES
+        for batch in work.ledger.live_batches(source, settled.intent.last_batch + 1, cursor.batch)
+        for event in work.ledger.table_events(source, batch.id)
+    )

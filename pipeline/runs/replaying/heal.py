@@ -16,7 +16,6 @@ import pyarrow as pa
 
 from pipeline.arrow_errors import for_one_table
 from pipeline.batch import Batch
-from pipeline.changes.column_lineage import ColumnLineage
 from pipeline.changes.fold import Fold
 from pipeline.changes.key_bounds import bounds_literals, key_bounds
 from pipeline.changes.key_hashes import Hashes
@@ -27,6 +26,7 @@ from pipeline.changes.layout import (
     keep_names,
     scratch_path,
 )
+from pipeline.changes.lineage import ColumnLineage
 from pipeline.changes.merging import MergePlan, plan_merge
 from pipeline.changes.strategy import buckets_for
 from pipeline.decisions import Lease
@@ -40,10 +40,9 @@ from pipeline.runs.agreement.lake_logs import look_at
 from pipeline.runs.context import Workplace
 from pipeline.runs.cures import reload_hint
 from pipeline.runs.merging.job import lineage_over, versions_between
-from pipeline.runs.merging.segment_parts import SegmentPart
-from pipeline.runs.replaying.mirror_commit import MirrorCommitting
+from pipeline.runs.merging.mirror_write import SegmentPart
 from pipeline.runs.replaying.segments_found import Details, SegmentFound
-from pipeline.runs.replaying.settle import settle_writes
+from pipeline.runs.replaying.settle import MirrorCommitting, settle_writes
 from pipeline.segment import SegmentFile
 from pipeline.table import TableName
 from pipeline.table_state import TableCondition, TableState

@@ -27,7 +27,7 @@ from pipeline.runs.capturing.log_reader import LogReading
 from pipeline.runs.capturing.segment_builder import Segmenter
 from pipeline.runs.capturing.table_changes import Rules
 from pipeline.runs.context import Workplace
-from pipeline.runs.replaying.span_facts import SpanFacts
+from pipeline.runs.replaying.selection import SpanFacts
 from pipeline.segment import Segment
 from pipeline.start.question import Start, StartRule
 from pipeline.table import TableName

@@ -36,9 +36,8 @@ from pipeline.runs.replaying.segments_found import (
     SegmentFound,
     SegmentStanding,
 )
-from pipeline.runs.replaying.selection import Selection, require_merged, select
+from pipeline.runs.replaying.selection import Selection, SpanFacts, require_merged, select
 from pipeline.runs.replaying.settle import settle_replays
-from pipeline.runs.replaying.span_facts import SpanFacts
 from pipeline.segment import SourceTable
 from pipeline.table import TableName
 
