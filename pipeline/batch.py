@@ -230,12 +230,12 @@ class CaptureRecord:
 
     end: Position
     witness: Witness
-    changes: int
-    transactions: int
-    log_bytes: int
-    segments: tuple[Segment, ...]
-    tables: tuple[TableState, ...]
-    quarantined: tuple[Quarantine, ...]
+    changes: int = 0
+    transactions: int = 0
+    log_bytes: int = 0
+    segments: tuple[Segment, ...] = ()
+    tables: tuple[TableState, ...] = ()
+    quarantined: tuple[Quarantine, ...] = ()
     prepared: tuple[Prepared, ...] = ()
     ended: tuple[Ended, ...] = ()
     by_gtid: bool = False

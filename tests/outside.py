@@ -33,7 +33,7 @@ from pipeline.runs.recovering.adopt_tables import compare_tables as compare_tabl
 from pipeline.runs.recovering.recover import RecoveryOutcome as RecoveryOutcome
 from pipeline.runs.recovering.recover import foresee as foresee
 from pipeline.runs.recovering.recover import recover as recover
-from pipeline.runs.rejoining.rejoin import ReadAgain, Rebuild
+from pipeline.runs.rejoining.rejoin import Besides
 from pipeline.runs.replaying.replay import ReplayReport as ReplayReport
 from pipeline.runs.replaying.replay import replay as replay
 from pipeline.runs.reports import NotCompared as NotCompared
@@ -48,4 +48,4 @@ def coming_back(work: Workplace) -> tuple[list[TableName], dict[TableName, str]]
     """The stopped tables that the next run makes from their changelogs, and those that it reads
     from the source, with the reason."""
     returns = make_plan(work).returns
-    return list(returns.wanting(Rebuild)), dict(returns.wanting(ReadAgain))
+    return list(returns.wanting(Besides.REBUILD)), dict(returns.wanting(Besides.READ_AGAIN))

@@ -16,7 +16,7 @@ from pipeline.json_values import parts
 from pipeline.runs.inspecting.plan import PlannedStart, RunPlan, make_plan
 from pipeline.runs.inspecting.plan_reading import PlannedReading
 from pipeline.runs.rejoining.log_reach import ReturnPlan
-from pipeline.runs.rejoining.rejoin import Backfill, CatchUp, ReadAgain, Rebuild
+from pipeline.runs.rejoining.rejoin import Besides
 from pipeline.standing.verdict import clock
 
 if TYPE_CHECKING:
@@ -76,8 +76,8 @@ def _returns_values(returns: ReturnPlan) -> list[dict[str, Any]]:
     """`from` is where the table stopped; `reread`: why it is read from the source, `backfill`:
     why only its new columns are, `rebuild`: what its mirror is rewritten from; null where
     they are not."""
-    reread = {**returns.wanting(ReadAgain), **returns.waits}
-    backfill, rebuild = returns.wanting(Backfill), returns.wanting(Rebuild)
+    reread = {**returns.wanting(Besides.READ_AGAIN), **returns.waits}
+    backfill, rebuild = returns.wanting(Besides.BACKFILL), returns.wanting(Besides.REBUILD)
     orders: dict[TableName, TableOrder | None] = {order.table: order for order in returns.orders}
     return [
         {
@@ -198,17 +198,17 @@ def return_lines(returns: ReturnPlan) -> Iterator[str]:
     end = "" if returns.cursor is None else str(returns.cursor.position.at)
     for order in returns.orders:
         table, stopped, way = order.table, order.stopped, returns.ways[order.table]
-        if isinstance(way, CatchUp):
+        if way.span is not None:
             yield f"  back    {table} catches up through the log, from {way.span.low} to {end}"
-        elif not isinstance(way, ReadAgain) and stopped is not None:
+        elif way.besides is not Besides.READ_AGAIN and stopped is not None:
             yield f"  back    {table} goes on from {stopped.at}, where the others are"
-        match returns.besides[table]:
-            case Rebuild(told):
-                yield f"  back    the mirror of {table} is rewritten {told}"
-            case ReadAgain(why):
-                yield f"  back    {table} is read from the source: {why}"
-            case Backfill(why):
-                yield f"  back    new columns of {table} are read from the source: {why}"
+        match way.besides:
+            case Besides.REBUILD:
+                yield f"  back    the mirror of {table} is rewritten {way.why}"
+            case Besides.READ_AGAIN:
+                yield f"  back    {table} is read from the source: {way.why}"
+            case Besides.BACKFILL:
+                yield f"  back    new columns of {table} are read from the source: {way.why}"
     for table, why in returns.waits.items():
         yield f"  waits   {table} is read from the source by a run without --until: {why}"
     if returns.spans:

@@ -44,15 +44,19 @@ def wrong_rows(
     wanted = key_hashes(changes.select(list(key)))
     shown = _as_shown(changes, present) if soft else changes
     rows = _row_hashes(shown.select(names))
-    told, near_ones = _Found(), ordered(wanted)
+    near_ones = ordered(wanted)
+    keys, pairs = [np.zeros(0, np.uint64)], [np.zeros(0, np.uint64)]
     for piece in mirror:
         hashes = key_hashes(piece.select(list(key)))
         near = among(hashes, near_ones)
         if near.any():
             some = piece.filter(pa.array(near))
-            told.add(hashes[near], _row_hashes(some.select(names)))
-    differs = ~told.has(wanted, rows)
-    return differs if soft else np.where(present, differs, told.has_key(wanted))
+            keys.append(hashes[near])
+            pairs.append(_both(hashes[near], _row_hashes(some.select(names))))
+    differs = ~among(_both(wanted, rows), ordered(np.concatenate(pairs)))
+    if soft:
+        return differs
+    return np.where(present, differs, among(wanted, ordered(np.concatenate(keys))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,30 +128,8 @@ def difference(
     )
 
 
-class _Found:
-    """Numbers of the mirror's rows whose keys are wanted."""
-
-    def __init__(self) -> None:
-        self._pairs: list[Hashes] = []
-        self._keys: list[Hashes] = []
-
-    def add(self, keys: Hashes, rows: Hashes) -> None:
-        self._keys.append(keys)
-        self._pairs.append(_both(keys, rows))
-
-    def has(self, keys: Hashes, rows: Hashes) -> Flags:
-        return _among(_both(keys, rows), self._pairs)
-
-    def has_key(self, keys: Hashes) -> Flags:
-        return _among(keys, self._keys)
-
-
 def _both(keys: Hashes, rows: Hashes) -> Hashes:
     return keys * np.uint64(0x9E3779B97F4A7C15) + rows
-
-
-def _among(wanted: Hashes, found: Sequence[Hashes]) -> Flags:
-    return among(wanted, ordered(np.concatenate([np.zeros(0, np.uint64), *found])))
 
 
 def ordered(numbers: Hashes) -> Hashes:

@@ -106,6 +106,16 @@ def look(work: Workplace, cursor: Cursor | None, override: Override | None) -> S
         return StartProposal(asked, Refusal(decision.rule, error), None)
 
 
+def place_to_go_on(work: Workplace, cursor: Cursor) -> RunStart:
+    """Where a run would go on: the witness proves that the log is the one read. Writes nothing;
+    raises what would refuse that run."""
+    proposal = look(work, cursor, None)
+    if isinstance(proposal.decision, Refusal):
+        raise proposal.decision.error
+    assert proposal.run_start is not None, "a start that is not refused has a place"
+    return proposal.run_start
+
+
 _WHOLE = Continuity.CONTIGUOUS
 
 

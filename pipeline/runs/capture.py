@@ -43,7 +43,7 @@ from pipeline.runs.loading.loads import (
 )
 from pipeline.runs.loading.part import AGAIN, PartRead, findings, read_part
 from pipeline.runs.rejoining.log_reach import TablesResumed, returns_of
-from pipeline.runs.rejoining.rejoin import Backfill
+from pipeline.runs.rejoining.rejoin import Besides
 from pipeline.runs.rejoining.resnapshot import due, reread_columns
 from pipeline.runs.repair import abandon, repair
 from pipeline.runs.reports import CaptureReport, Refreshed, softened_lines
@@ -68,16 +68,12 @@ def capture(work: Workplace, lease: Lease) -> CaptureReport:
     """A bounded capture; nothing is recorded unless all of it is. Tables that it had to quarantine
     only to be read from the source are read by a second one at once."""
     with naming(work.source.name):
-        return _captured(work, lease)
-
-
-def _captured(work: Workplace, lease: Lease) -> CaptureReport:
-    if work.source.part is not None:
-        return _with_part(work, lease, work.source.part)
-    try:
-        return _to_the_end(work, lease)
-    except LogStops as error:
-        return _up_to_stop(work, lease, error)
+        if work.source.part is not None:
+            return _with_part(work, lease, work.source.part)
+        try:
+            return _to_the_end(work, lease)
+        except LogStops as error:
+            return _up_to_stop(work, lease, error)
 
 
 def _up_to_stop(work: Workplace, lease: Lease, error: LogStops) -> CaptureReport:
@@ -86,7 +82,7 @@ def _up_to_stop(work: Workplace, lease: Lease, error: LogStops) -> CaptureReport
     So a run that dies behind this capture has nothing to remember."""
     before = Coordinates.parse(error.before) if error.before else None
     cursor = work.ledger.captured_cursor(work.source.name)
-    at = None if cursor is None else cursor.position.at
+    at = _captured_at(work)
     if before is not None and (at is None or at.file != before.file or at < before):
         end = replace(work.source, until=AtCoordinates(before))
         report = _capture_once(replace(work, source=end), lease)
@@ -198,7 +194,10 @@ def _ordinary(
     bounds = bounds_of(work, run_start)
     start_seconds = perf_counter() - clock
     reads = part or back.orders or is_due(work) or new_tables(work, run_start)
-    if not reads and _goes_on(run_start) and bounds.reached(run_start.start.at):
+    # A start that was chosen is kept by a batch, unless no event stands before it that could be
+    # the witness.
+    goes_on = run_start.decision.predecessor is not None or run_start.witness is None
+    if not reads and goes_on and bounds.reached(run_start.start.at):
         require_whole(work, run_start, bounds, run_start.start.gtid_set)
         return _idle(work, lease, run_start, bounds, repaired, start_seconds)
     report = _capture(
@@ -207,12 +206,6 @@ def _ordinary(
     if isinstance(report, CaptureReport):
         return report
     return _ordinary(work, lease, back, repaired, clock, part, report)
-
-
-def _goes_on(run_start: RunStart) -> bool:
-    """Whether the next run begins here all the same. A start that was chosen is kept by a
-    batch, unless no event stands before it that could be the witness."""
-    return run_start.decision.predecessor is not None or run_start.witness is None
 
 
 def _idle(
@@ -296,7 +289,7 @@ def _capture(
     for table, error in misread.errors.items():
         if not segmenter.following.joining.waits(table):
             segmenter.following.quarantine(table, run_start.start.at, error)
-    capture.rebuild(back.rebuilds)
+    capture.rebuild(back.wanting(Besides.REBUILD))
     if part is not None:
         put_part(part, basis.tables, basis.structures, work.clock())
     reading.run()
@@ -415,12 +408,13 @@ def read_from_source(
     if work.source.until is not None:
         order_new(work, lease, run_start)
         return []  # they wait for a run whose end nobody fixed
-    columns = [order for order in back.read if isinstance(back.ways[order.table], Backfill)]
+    backfills, why = back.wanting(Besides.BACKFILL), back.wanting(Besides.READ_AGAIN)
+    columns = [order for order in back.read if order.table in backfills]
     rereads, whole = reread_columns(work, columns, batch.id)
     done = {reread.table for reread in rereads}
     wanted = {
         order.table: LoadReason(
-            whole.get(order.table) or back.why.get(order.table) or order.reason or order.kind.value,
+            whole.get(order.table) or why.get(order.table) or order.reason or order.kind.value,
             order.author,
         )
         for order in back.read

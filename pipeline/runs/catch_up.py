@@ -23,14 +23,14 @@ from pipeline.runs.capturing.basis import Basis, tables_of
 from pipeline.runs.capturing.batch_capture import BatchCapture
 from pipeline.runs.capturing.captured_tables import CapturedTables
 from pipeline.runs.capturing.catch_up_tables import Comeback, RecordedBefore, history_of
-from pipeline.runs.capturing.initial_schemas import known_at, structures_behind
+from pipeline.runs.capturing.initial_schemas import known_at, tracker_of
 from pipeline.runs.capturing.segment_builder import Segmenter
 from pipeline.runs.capturing.structure_proof import note_unproven, prove_structures
 from pipeline.runs.capturing.table_changes import TakenUp
 from pipeline.runs.context import Workplace
 from pipeline.runs.cures import owed
 from pipeline.runs.rejoining.log_reach import ReturnPlan
-from pipeline.runs.rejoining.rejoin import Backfill, LogSpan, ReadAgain, Rebuild
+from pipeline.runs.rejoining.rejoin import Besides, LogSpan
 from pipeline.runs.repair import discard
 from pipeline.runs.reports import CaptureReport
 from pipeline.schema.history import SchemaVersion
@@ -52,9 +52,8 @@ def catch_up(work: Workplace, lease: Lease, returns: ReturnPlan) -> CaptureRepor
         work.progress.note(
             f"{order.table} catches up through the log, from {low} to {cursor.position.at}"
         )
-    reason = (
-        f"{_names(returns)} stopped and catches up alone, from {first.start} to {cursor.position}"
-    )
+    names = ", ".join(sorted(map(str, returns.spans)))
+    reason = f"{names} stopped and catches up alone, from {first.start} to {cursor.position}"
     decision = work.ledger.decide(
         lease,
         Decision(
@@ -83,15 +82,9 @@ def catch_up(work: Workplace, lease: Lease, returns: ReturnPlan) -> CaptureRepor
         return f"the log cannot bring it: {error.message}"
 
 
-def _names(returns: ReturnPlan) -> str:
-    return ", ".join(sorted(map(str, returns.spans)))
-
-
-def _wanting(
-    returns: ReturnPlan, kind: type[Backfill | Rebuild | ReadAgain]
-) -> dict[TableName, str]:
+def _wanting(returns: ReturnPlan, besides: Besides) -> dict[TableName, str]:
     """Which of the tables that catch up want that besides, and why."""
-    return {t: why for t, why in returns.wanting(kind).items() if t in returns.spans}
+    return {t: why for t, why in returns.wanting(besides).items() if t in returns.spans}
 
 
 def _caught_up(
@@ -110,13 +103,17 @@ def _caught_up(
         tables=tables_of(
             work, batch.start, batch.id, active, base=batch.base, before=min(stopped, default=0)
         ),
-        structures=structures_behind(known_at(work, first.batch, first.start.at), facts, recorded),
+        structures=tracker_of(
+            known_at(work, first.batch, first.start.at), facts, recorded=recorded
+        ),
         prepared=returns.prepared,
     )
     capture = BatchCapture(
         basis,
         batch,
-        TakenUp(comebacks=comebacks_of(work, returns), completed=_wanting(returns, Backfill)),
+        TakenUp(
+            comebacks=comebacks_of(work, returns), completed=_wanting(returns, Besides.BACKFILL)
+        ),
     )
     capture.reading.run()
     left_open = work.ledger.unproven(work.source.name)
@@ -125,7 +122,7 @@ def _caught_up(
         table, error = next(iter(proof.misread.items()))
         raise SchemaUnknownAt(f"{table}: {error.reason}", hint=error.hint)
     note_unproven(work, lease, proof, left_open)
-    capture.rebuild(_wanting(returns, Rebuild))
+    capture.rebuild(_wanting(returns, Besides.REBUILD))
     record = capture.record(
         end=cursor.position,
         witness=cursor.witness,
@@ -194,12 +191,12 @@ def _stopped_again(
             )
     at = cursor.position.at
     doubts = segmenter.following.coming_back.doubts
-    for table, why in {**_wanting(returns, ReadAgain), **doubts}.items():
+    for table, why in {**_wanting(returns, Besides.READ_AGAIN), **doubts}.items():
         if table not in quarantines:
             quarantines[table] = Quarantine.of(table, owed(why), str(at), at)
         elif quarantines[table].remedy is not Remedy.RESNAPSHOT:
             quarantines[table] = _still_owed(quarantines[table])
-    for table, why in _wanting(returns, Backfill).items():
+    for table, why in _wanting(returns, Besides.BACKFILL).items():
         if table not in quarantines:
             quarantines[table] = Quarantine.of(table, owed(why, Remedy.BACKFILL), str(at), at)
     return tuple(quarantines.values())

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from pipeline.batch import Batch
 from pipeline.lake_commit import FORMAT, WriteKind, digest, stamp
+from pipeline.recovery.facts import Told
 from pipeline.runs.context import Workplace
 from pipeline.schema.history import Knowledge
 from pipeline.schema.model import TableSchema
@@ -55,6 +56,13 @@ def restated_metadata(work: Workplace, table: TableName | SourceTable, batch: in
     last = batches[0] if batches else None
     said = _said(work, WriteKind.RESTATE, table, (batch, batch), last)
     return stamp({**said, "restated": True})
+
+
+def recovered_metadata(work: Workplace, table: TableName | SourceTable, told: Told) -> str:
+    """The same where another ledger tells of the batch, which this one does not have."""
+    said = _said(work, WriteKind.RESTATE, table, (told.batch, told.batch), None)
+    of_told = {"ledger": told.ledger, "position": str(told.at), "restated": True}
+    return stamp(said | of_told)
 
 
 def revised_metadata(

@@ -72,13 +72,9 @@ def first_since(
     return found.at if known is None else found.first or found.at
 
 
-def find_moment_of(work: Workplace, moment: datetime, facts: ServerFacts) -> Coordinates:
+def _found(work: Workplace, moment: datetime, facts: ServerFacts) -> FoundMoment:
     """Where a moment lies among the transactions of the server's log; the head if it comes after
     all of them."""
-    return _found(work, moment, facts).at
-
-
-def _found(work: Workplace, moment: datetime, facts: ServerFacts) -> FoundMoment:
     found = find_moment(
         work.server, facts.binlogs, facts.head, moment, facts.read_at, tell=telling(work)
     )
@@ -280,7 +276,7 @@ def resolve_end(work: Workplace, place: Place, facts: ServerFacts, start: Positi
                 work.server, file, facts.head, tell=telling(work)
             )
         case AtMoment(moment):
-            return find_moment_of(work, moment, facts)
+            return _found(work, moment, facts).at
         case AfterGtids(gtids):
             return find_end_of(
                 work.server, start, facts.head, gtids, binlogs=facts.binlogs, tell=telling(work)

@@ -37,28 +37,6 @@ from pipeline.table import TableName
 from pipeline.table_state import GOING, Quarantine, TableState
 
 
-@dataclass(frozen=True, slots=True)
-class _Versioned:
-    """A segment and the version its rows were written under."""
-
-    segment: Segment
-    version: SchemaVersion
-
-    @property
-    def table(self) -> TableName:
-        return self.segment.table
-
-
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """What one batch adds to one table of the lake."""
-
-    changelog: ChangelogTable
-    batch: Batch
-    schema: pa.Schema
-    files: Sequence[SegmentFile]
-
-
 def publish(work: Workplace, lease: Lease) -> tuple[Quarantine, ...]:
     """Add every captured batch's segments to their changelogs, and its parts to the source's
     own tables, oldest batch first. The tables that were quarantined, because somebody else wrote
@@ -71,8 +49,8 @@ def publish(work: Workplace, lease: Lease) -> tuple[Quarantine, ...]:
     publishing = _Publishing(work, lease, work.ledger.looked(source))
     for batch in captured:
         states = work.ledger.table_states(source)
-        for segments in _together(work, batch):
-            publishing.segments(batch, segments, states[segments[0].table])
+        for (table, generation), segments in _together(work, batch).items():
+            publishing.segments(batch, states[table], generation, segments)
         for part in work.ledger.source_parts(batch.id):
             publishing.part(batch, part)
     publishing.note()
@@ -89,23 +67,29 @@ class _Publishing:
     after: dict[str, int] = field(default_factory=dict)
     quarantined: list[Quarantine] = field(default_factory=list)
 
-    def segments(self, batch: Batch, together: Sequence[_Versioned], state: TableState) -> None:
-        """One table's. What somebody else did to its changelog quarantines the table, once the
-        batch is in it: a table that comes back is not published a second time."""
-        table, generation = together[0].table, together[0].version.generation
+    def segments(
+        self,
+        batch: Batch,
+        state: TableState,
+        generation: int,
+        together: Sequence[tuple[Segment, SchemaVersion]],
+    ) -> None:
+        """One table's, each with the version its rows were written under. What somebody else did
+        to its changelog quarantines the table, once the batch is in it: a table that comes back is
+        not published a second time."""
+        table = state.table
         changelog = changelog_table(batch.source, state, generation)
         errors: list[TableError] = []
         try:
             self._look(changelog)
         except TableError as error:
             errors.append(error)
-        files = [file for segment in together for file in segment.segment.files]
+        files = [file for segment, _ in together for file in segment.files]
         try:
             schema = all_columns(
-                published_schema(segment.version.structure, segment.segment.files)
-                for segment in together
+                published_schema(version.structure, segment.files) for segment, version in together
             )
-            lost = self._publish(_Part(changelog, batch, schema, files), errors)
+            lost = self._publish(changelog, batch, schema, files, errors)
             if lost is not None and state.condition in GOING:
                 errors.append(files_lost(batch, table, lost))
         except TableError as error:
@@ -126,36 +110,41 @@ class _Publishing:
             self._look(changelog)
         except TableError as error:
             errors.append(error)
-        one = _Part(changelog, batch, SCHEMAS[part.table], part.files)
-        lost = self._publish(one, errors)
+        lost = self._publish(changelog, batch, SCHEMAS[part.table], part.files, errors)
         for told in errors:
             self.work.progress.note(told.reason)
         if lost is not None:
             self.work.progress.note(f"{part.table} lacks rows of batch {batch.id}: {lost}")
 
-    def _publish(self, part: _Part, errors: list[TableError]) -> str | None:
+    def _publish(
+        self,
+        changelog: ChangelogTable,
+        batch: Batch,
+        schema: pa.Schema,
+        files: Sequence[SegmentFile],
+        errors: list[TableError],
+    ) -> str | None:
         """All files; where some are damaged, which keeps nothing else waiting, those that are
         not, and what is wrong. `errors` gets what somebody else did between the look and our
         commit."""
-        lost = None
-        changelog, folder = part.changelog, part.changelog.folder
+        lost, folder = None, changelog.folder
         publish = partial(
             self.work.changelog.publish,
             folder,
             app_id=changelog.app_id,
-            batch=part.batch.id,
-            schema=part.schema,
+            batch=batch.id,
+            schema=schema,
             user_metadata=commit_metadata(
-                self.work, WriteKind.PUBLISH, changelog.table, [part.batch], part.files
+                self.work, WriteKind.PUBLISH, changelog.table, [batch], files
             ),
-            held=self._held,
+            held=lambda: self.work.ledger.require_held(self.lease),
         )
         try:
-            done = publish(files=part.files)
+            done = publish(files=files)
         except SegmentsLost as error:
             lost = error.message
             damaged = self.work.segments.damaged
-            done = publish(files=[file for file in part.files if not damaged(folder, [file])])
+            done = publish(files=[file for file in files if not damaged(folder, [file])])
         seen = self.after.get(folder)
         self.after[folder] = max(done.delta_version, -1 if seen is None else seen)
         if seen is not None and done.delta_version > seen + 1:
@@ -170,9 +159,6 @@ class _Publishing:
         moved = {f: at for f, at in self.after.items() if self.before.get(f) != at}
         if moved:
             self.work.ledger.note_looked(self.lease, moved)
-
-    def _held(self) -> None:
-        self.work.ledger.require_held(self.lease)
 
     def _look(self, changelog: ChangelogTable) -> None:
         """At what was committed since the last look. What was seen once is not told again: the
@@ -205,11 +191,12 @@ def files_lost(batch: Batch, table: TableName, what: str) -> TableError:
     )
 
 
-def _together(work: Workplace, batch: Batch) -> list[list[_Versioned]]:
+def _together(
+    work: Workplace, batch: Batch
+) -> dict[tuple[TableName, int], list[tuple[Segment, SchemaVersion]]]:
     """A batch's segments by table and generation of its changelog: one commit each."""
-    found: dict[tuple[TableName, int], list[_Versioned]] = {}
+    found: dict[tuple[TableName, int], list[tuple[Segment, SchemaVersion]]] = {}
     for segment in work.ledger.segments(batch.id):
         version = work.ledger.schema_version(batch.source, segment.table, segment.schema_version)
-        one = _Versioned(segment, version)
-        found.setdefault((segment.table, version.generation), []).append(one)
-    return list(found.values())
+        found.setdefault((segment.table, version.generation), []).append((segment, version))
+    return found

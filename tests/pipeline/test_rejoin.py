@@ -12,14 +12,9 @@ from pipeline.changes.reload import FromSource
 from pipeline.errors import Remedy
 from pipeline.position import Coordinates
 from pipeline.runs.rejoining.rejoin import (
-    AsIs,
-    Backfill,
-    CatchUp,
-    LogReach,
+    Besides,
     LogSpan,
-    LogUnavailable,
-    NothingMissing,
-    ReadAgain,
+    Rejoin,
     only_the_source,
     rejoin,
 )
@@ -41,28 +36,29 @@ def order(kind: OrderKind = OrderKind.RELEASE) -> TableOrder:
 @pytest.mark.parametrize(
     ("remedy", "besides"),
     [
-        (Remedy.CATCH_UP, AsIs()),
-        (Remedy.BACKFILL, Backfill("a reason")),
-        (Remedy.REWRITE_MIRROR, ReadAgain("its mirror refused a write: a reason")),
+        (Remedy.CATCH_UP, Rejoin()),
+        (Remedy.BACKFILL, Rejoin(Besides.BACKFILL, "a reason")),
+        (
+            Remedy.REWRITE_MIRROR,
+            Rejoin(Besides.READ_AGAIN, "its mirror refused a write: a reason"),
+        ),
     ],
 )
-@pytest.mark.parametrize("reach", [NothingMissing(), LOG])
+@pytest.mark.parametrize("reach", [None, LOG])
 def test_what_a_table_lacks_is_added_to_what_the_log_has(
-    remedy: Remedy, besides: Any, reach: LogReach
+    remedy: Remedy, besides: Rejoin, reach: LogSpan | None
 ) -> None:
     state = replace(QUARANTINED, remedy=remedy)
     assert only_the_source(order(), state, goes_on=True) is None
-    expected = CatchUp(reach, besides) if isinstance(reach, LogSpan) else besides
-    assert rejoin(order(), state, reach, None) == expected
-    assert rejoin(order(), state, LogUnavailable("it was purged"), None) == ReadAgain(
-        "it was purged"
-    )
+    assert rejoin(order(), state, reach, None) == replace(besides, span=reach)
+    purged = Rejoin(Besides.READ_AGAIN, "it was purged")
+    assert rejoin(order(), state, "it was purged", None) == purged
 
 
 @pytest.mark.parametrize("remedy", [Remedy.RESNAPSHOT, Remedy.RELEASED_RESNAPSHOT])
 def test_the_log_is_not_asked_for_what_only_the_source_has(remedy: Remedy) -> None:
     state = replace(QUARANTINED, remedy=remedy)
-    assert only_the_source(order(), state, goes_on=True) == ReadAgain("a reason")
+    assert only_the_source(order(), state, goes_on=True) == Rejoin(Besides.READ_AGAIN, "a reason")
 
 
 @pytest.mark.parametrize(
@@ -78,23 +74,25 @@ def test_new_columns_are_enough_only_where_the_rest_goes_on(
 ) -> None:
     state = replace(QUARANTINED, remedy=Remedy.BACKFILL)
     found = only_the_source(order(kind), state, goes_on=goes_on)
-    assert found == (None if enough else ReadAgain("a reason"))
+    assert found == (None if enough else Rejoin(Besides.READ_AGAIN, "a reason"))
 
 
 def test_a_lost_mirror_or_a_dropped_table_is_read_again() -> None:
     lost = replace(QUARANTINED, mirror_generation=2, mirror_version=None, remedy=Remedy.CATCH_UP)
     dropped = replace(QUARANTINED, condition=TableCondition.DROPPED, remedy=None)
     for state in (lost, dropped):
-        assert only_the_source(order(), state, goes_on=True) == ReadAgain("a reason")
+        assert only_the_source(order(), state, goes_on=True) == Rejoin(
+            Besides.READ_AGAIN, "a reason"
+        )
 
 
 def test_a_reload_without_a_whole_changelog_says_whose_wish_it_was_and_why() -> None:
     state = replace(QUARANTINED, remedy=Remedy.CATCH_UP)
-    found = rejoin(order(OrderKind.RELOAD), state, NothingMissing(), FromSource("it has a gap"))
-    assert found == ReadAgain("ada has it reloaded, and it has a gap")
+    found = rejoin(order(OrderKind.RELOAD), state, None, FromSource("it has a gap"))
+    assert found == Rejoin(Besides.READ_AGAIN, "ada has it reloaded, and it has a gap")
 
 
 def test_a_mirror_that_begins_anew_is_read_again() -> None:
     state = replace(QUARANTINED, generation=2, mirror_version=None, remedy=Remedy.CATCH_UP)
     found = rejoin(order(), state, LOG, None)
-    assert found == CatchUp(LOG, ReadAgain("it gets a new mirror: a reason"))
+    assert found == Rejoin(Besides.READ_AGAIN, "it gets a new mirror: a reason", LOG)

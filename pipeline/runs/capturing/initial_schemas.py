@@ -60,18 +60,18 @@ def structures_at(work: Workplace, run_start: RunStart) -> SchemaTracker:
     """A tracker that knows what holds at the start. `SourceMoving` where structures change
     faster than they can be read."""
     ledger, source = work.ledger, work.source.name
-    folding = facts_of_server(run_start.facts).lower_case_table_names
+    decision = run_start.decision
     if not ledger.has_history(source):
-        return structures_of_server(work, run_start, folding)
-    if _goes_on(run_start):
-        tracker = _tracker(Newest(ledger, source), folding)
+        return structures_of_server(work, run_start)
+    if decision.predecessor is not None or decision.continuity is Continuity.CONTIGUOUS:
+        tracker = tracker_of(Newest(ledger, source), run_start.facts)
         _forget_places(tracker, ledger, source, run_start)
         return tracker
     covering = _covering(work, run_start)
     if covering is None or run_start.leave_out:
         # What is left out is not followed either: only the server tells what came of it.
-        return structures_of_server(work, run_start, folding)
-    return _from_history(ledger, source, covering, run_start.start.at, folding)
+        return structures_of_server(work, run_start)
+    return _from_history(work, covering, run_start)
 
 
 def _forget_places(
@@ -88,27 +88,24 @@ def _forget_places(
             tracker.carry(version.table, replace(version, schema=placeless), run_start.start.at)
 
 
-def _tracker(
-    known: KnownStructures, folding: int, later: Mapping[TableName, Later] | None = None
+def tracker_of(
+    known: KnownStructures,
+    facts: ServerFacts,
+    *,
+    later: Mapping[TableName, Later] | None = None,
+    recorded: Recorded | None = None,
 ) -> SchemaTracker:
-    return SchemaTracker(
-        known, lower_case_table_names=folding, generation=next_generation, later=later
-    )
-
-
-def structures_behind(
-    known: KnownStructures, facts: ServerFacts, recorded: Recorded
-) -> SchemaTracker:
-    """A tracker that begins with what held at some place of before."""
+    """A tracker that begins with what is known at some place of that server's log."""
     return SchemaTracker(
         known,
         lower_case_table_names=facts_of_server(facts).lower_case_table_names,
         generation=next_generation,
+        later=later,
         recorded=recorded,
     )
 
 
-def known_at(work: Workplace, batch: Batch, at: Coordinates) -> KnownStructures:
+def known_at(work: Workplace, batch: Batch, at: Coordinates) -> Given:
     """What held at a place that the batch began or ended at."""
     ledger, source = work.ledger, work.source.name
     then = {
@@ -116,11 +113,6 @@ def known_at(work: Workplace, batch: Batch, at: Coordinates) -> KnownStructures:
     }
     databases = tuple(ledger.databases_at(source, batch=batch.id, place=at))
     return Given(ledger, source, then, databases, ledger.last_versions(source))
-
-
-def _goes_on(run_start: RunStart) -> bool:
-    decision = run_start.decision
-    return decision.predecessor is not None or decision.continuity is Continuity.CONTIGUOUS
 
 
 def _covering(work: Workplace, run_start: RunStart) -> Batch | None:
@@ -135,25 +127,20 @@ def _covering(work: Workplace, run_start: RunStart) -> Batch | None:
     return batch if same else None
 
 
-def _from_history(
-    ledger: Ledger, source: str, batch: Batch, at: Coordinates, folding: int
-) -> SchemaTracker:
+def _from_history(work: Workplace, batch: Batch, run_start: RunStart) -> SchemaTracker:
     """What held there; what is another now is recorded once more."""
-    then = {
-        version.table: version for version in ledger.schemas_at(source, batch=batch.id, place=at)
-    }
-    now = {schema.table: schema for schema in ledger.schemas_at(source)}
-    databases = tuple(ledger.databases_at(source, batch=batch.id, place=at))
-    known = Given(ledger, source, then, databases, ledger.last_versions(source))
-    tracker = _tracker(known, folding)
+    ledger, source, at = work.ledger, work.source.name, run_start.start.at
+    known = known_at(work, batch, at)
+    then, now = known.holds, {schema.table: schema for schema in ledger.schemas_at(source)}
+    tracker = tracker_of(known, run_start.facts)
     for table in sorted({*then, *now}):
         before, after = then.get(table), now.get(table)
         if before is not None and after is not None and before.version == after.version:
             continue
         tracker.carry(table, before, at)
-    if databases != tuple(ledger.databases_at(source)):
+    if known.schemas != tuple(ledger.databases_at(source)):
         tracker.begin_with(
-            (), (replace(database, since=at, statement=None) for database in databases)
+            (), (replace(database, since=at, statement=None) for database in known.schemas)
         )
     return tracker
 
@@ -244,10 +231,54 @@ def with_way_on(error: Stopped, server: SourceServer, head: Coordinates) -> Stop
     return type(error)(error.message, hint=hint, before=error.before)
 
 
-def structures_of_server(work: Workplace, run_start: RunStart, folding: int) -> SchemaTracker:
+def structures_of_server(work: Workplace, run_start: RunStart) -> SchemaTracker:
+    """What the server has, and for tables that statements after the start changed, from the
+    last of those on."""
     baseline, between = quiet_baseline(work, run_start)
+    facts, start, source = run_start.facts, run_start.start.at, work.source.name
+    folding = facts_of_server(facts).lower_case_table_names
     whole = _is_whole(run_start) and nothing_was_before(baseline, between, folding)
-    return _seeded(work, baseline, between, run_start.start.at, folding, whole=whole)
+    present = [*(table.name for table in baseline.tables), *baseline.unread]
+    touched = touched_between(between, present)
+    versions = {
+        schema.name: SchemaVersion(
+            schema.name, 1, start, Knowledge.KNOWN, VersionOrigin.BASELINE, schema
+        )
+        for schema in baseline.tables
+        if schema.name not in touched
+    }
+    unread = {name: why for name, why in baseline.unread.items() if name not in touched}
+    for name, last in touched.items():
+        if not last.created and not whole:
+            unread[name] = (
+                f"statements up to {last.last} changed it, and nobody recorded what it was before "
+                "them"
+            )
+    for name, why in unread.items():
+        versions[name] = SchemaVersion(
+            name, 1, start, Knowledge.UNKNOWN, VersionOrigin.BASELINE, reason=why
+        )
+    later = {
+        schema.name: Later(touched[schema.name].last, schema)
+        for schema in baseline.tables
+        if schema.name in touched
+    }
+    unknown = _unknown_code(between, [database.name for database in baseline.databases])
+    databases = tuple(
+        DatabaseVersion(
+            database.name,
+            start,
+            replace(database, code=None) if database.name in unknown else database,
+        )
+        for database in baseline.databases
+    )
+    known = Given(work.ledger, source, versions, databases, work.ledger.last_versions(source))
+    tracker = tracker_of(known, facts, later=later)
+    tracker.begin_with(versions.values(), databases)
+    for newest in work.ledger.schemas_at(source):
+        if newest.table not in versions and newest.table not in later:
+            tracker.carry(newest.table, None, start)
+    return tracker
 
 
 def _is_whole(run_start: RunStart) -> bool:
@@ -337,59 +368,6 @@ def statements_between(
         dump.close()
 
 
-def _seeded(
-    work: Workplace,
-    baseline: Baseline,
-    between: Sequence[LoggedStatement],
-    start: Coordinates,
-    folding: int,
-    *,
-    whole: bool,
-) -> SchemaTracker:
-    """What the server has, and for tables that statements after the start changed, from the
-    last of those on. `whole`: no table was there before them."""
-    present = [*(table.name for table in baseline.tables), *baseline.unread]
-    touched = touched_between(between, present)
-    versions: dict[TableName, SchemaVersion] = {}
-    later: dict[TableName, Later] = {}
-    for schema in baseline.tables:
-        found = touched.pop(schema.name, None)
-        if found is None:
-            versions[schema.name] = SchemaVersion(
-                schema.name, 1, start, Knowledge.KNOWN, VersionOrigin.BASELINE, schema
-            )
-            continue
-        later[schema.name] = Later(found.last, schema)
-        if not found.created and not whole:
-            versions[schema.name] = _unknown(schema.name, start, found.last)
-    for name, found in touched.items():
-        if not found.created and not whole:
-            versions[name] = _unknown(name, start, found.last)
-    for name, why in baseline.unread.items():
-        if name not in touched:
-            versions[name] = _not_known(name, start, why)
-    unknown = _unknown_code(between, [database.name for database in baseline.databases])
-    databases = tuple(
-        DatabaseVersion(
-            database.name,
-            start,
-            replace(database, code=None) if database.name in unknown else database,
-        )
-        for database in baseline.databases
-    )
-    numbers = work.ledger.last_versions(work.source.name)
-    source = work.source.name
-    known = Given(work.ledger, source, versions, databases, numbers)
-    tracker = SchemaTracker(
-        known, lower_case_table_names=folding, generation=next_generation, later=later
-    )
-    tracker.begin_with(versions.values(), databases)
-    for newest in work.ledger.schemas_at(source):
-        if newest.table not in versions and newest.table not in later:
-            tracker.carry(newest.table, None, start)
-    return tracker
-
-
 def _unknown_code(between: Iterable[LoggedStatement], databases: Collection[str]) -> frozenset[str]:
     """Databases that may have had other triggers and views at the start than the server has now:
     triggers go with a table that is dropped, and follow one that is renamed."""
@@ -418,15 +396,6 @@ def _unknown_code(between: Iterable[LoggedStatement], databases: Collection[str]
                 case _:
                     pass
     return frozenset(found)
-
-
-def _unknown(table: TableName, start: Coordinates, until: Coordinates) -> SchemaVersion:
-    why = f"statements up to {until} changed it, and nobody recorded what it was before them"
-    return _not_known(table, start, why)
-
-
-def _not_known(table: TableName, start: Coordinates, why: str) -> SchemaVersion:
-    return SchemaVersion(table, 1, start, Knowledge.UNKNOWN, VersionOrigin.BASELINE, reason=why)
 
 
 def touched_between(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from enum import Enum, auto
 
 import numpy as np
@@ -31,14 +30,10 @@ class PlaceMeaning(Enum):
     """All was read at one place, or nothing of it."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReadPassed:
-    """`version`: of the structure that was read; None of a table that is gone, or that could not
-    be read. Where only columns were read, it is that of the log."""
-
-    reread: Reread
-    what: PlaceMeaning
-    version: SchemaVersion | None
+ReadPassed = tuple[Reread, PlaceMeaning, SchemaVersion | None]
+"""A table, what its place means to it, and the version of the structure that was read; None of a
+table that is gone, or that could not be read. Where only columns were read, it is that of the
+log."""
 
 
 class Joining:
@@ -78,21 +73,21 @@ class Joining:
             if at is None or (self._told is not None and reread.high <= self._told):
                 del self._highs[table]
                 self._partial.discard(table)
-                yield ReadPassed(reread, PlaceMeaning.HIGH, self._structures.version(table))
+                yield reread, PlaceMeaning.HIGH, self._structures.version(table)
         self._told = at
 
     def _low(self, reread: Reread) -> ReadPassed:
         if reread.columns is not None:
-            return ReadPassed(reread, PlaceMeaning.BOTH, self._structures.version(reread.table))
+            return reread, PlaceMeaning.BOTH, self._structures.version(reread.table)
         if reread.error is not None or reread.schema is None:
-            return ReadPassed(reread, PlaceMeaning.BOTH, None)
+            return reread, PlaceMeaning.BOTH, None
         version = self._structures.adopt(reread.schema, reread.low)
         if reread.complete and reread.low == reread.high:
-            return ReadPassed(reread, PlaceMeaning.BOTH, version)
+            return reread, PlaceMeaning.BOTH, version
         self._partial.add(reread.table)
         if reread.complete:
             self._highs[reread.table] = reread
-        return ReadPassed(reread, PlaceMeaning.LOW, version)
+        return reread, PlaceMeaning.LOW, version
 
     def begin(self, reread: Reread, version: int, sequence: int) -> None:
         """The log of the table counts behind the change of that number."""

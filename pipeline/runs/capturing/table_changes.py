@@ -149,18 +149,17 @@ class Following:
         """Tables that waited for a place before `at` (None: the log is over)."""
         for back, given in self.coming_back.reached(at):
             self._take_word(back, given)
-        for passed in self.joining.passed(at):
-            reread, version = passed.reread, passed.version
+        for reread, place, version in self.joining.passed(at):
             if reread.error is not None:
                 self.quarantine(reread.table, reread.low, in_vain(reread.error, reread.columns))
             elif reread.columns is not None:
                 self._completed(reread, version)
-            elif passed.what is PlaceMeaning.HIGH:
+            elif place is PlaceMeaning.HIGH:
                 self._loaded(reread, version)
             elif version is None:
                 self._gone(reread)
             else:
-                self._counts_from(reread, version, passed.what)
+                self._counts_from(reread, version, place)
 
     def rebuild(self, table: TableName, why: str) -> None:
         """Its mirror is written anew from its changelog. One that was quarantined or dropped

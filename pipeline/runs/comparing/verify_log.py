@@ -27,7 +27,7 @@ from pipeline.proof.hashes import Hashes, RowHasher
 from pipeline.proof.prefixes import Carried, Counts, Transactions, grouped
 from pipeline.proof.rows import FirstTouch, RowTally
 from pipeline.row_images import CHANGE_TYPES, RowImages, unpacked
-from pipeline.runs.begin import look
+from pipeline.runs.begin import place_to_go_on
 from pipeline.runs.capturing.basis import Basis, basis_of
 from pipeline.runs.capturing.cascade_watch import Watch
 from pipeline.runs.capturing.image_decoder import Decoding
@@ -37,7 +37,6 @@ from pipeline.runs.reports import NotCompared
 from pipeline.schema.consequences import Action, consequences
 from pipeline.schema.logged import FollowedStatement, LoggedStatement
 from pipeline.segment import ChangeType
-from pipeline.start.question import Refusal
 from pipeline.table import TableName
 
 AGAIN: Final = "`lockstep run`, then `lockstep verify` again"
@@ -47,9 +46,8 @@ AGAIN: Final = "`lockstep run`, then `lockstep verify` again"
 class TableReader(Protocol):
     """Who takes one table's images."""
 
-    @property
-    def schema(self) -> pa.Schema:
-        """The columns that images must have."""
+    hasher: RowHasher
+    """Of the columns that images must have."""
 
     def take(self, images: RowImages, transactions: Integers) -> None:
         """Images in the order of the log; `transactions`: of each, its number in the run."""
@@ -63,11 +61,7 @@ def read_log(
 ) -> dict[TableName, NotCompared]:
     """Read from the cursor to the log's end, everything of these tables to their readers; the
     tables of which that could not be done. Raises what would end a run that reads there."""
-    proposal = look(work, cursor, None)
-    if isinstance(proposal.decision, Refusal):
-        raise proposal.decision.error
-    assert proposal.run_start is not None, "a start that is not refused has a place"
-    run_start = proposal.run_start
+    run_start = place_to_go_on(work, cursor)
     bounds = RunBounds.fixed(run_start.facts, Budget())
     basis = basis_of(work, run_start, bounds, cursor.batch + 1, ())
     taker = LogOfTables(basis, readers)
@@ -138,7 +132,7 @@ class LogOfTables:
         try:
             with for_one_table("decode its rows"):
                 for images in self._decoding.images(part, at):
-                    if images.columns.schema != reader.schema:
+                    if images.columns.schema != reader.hasher.schema:
                         self._leave(name, f"its structure at {at} differs from the source's now")
                         return False
                     self.rows += images.columns.num_rows
@@ -219,10 +213,6 @@ class SumReader:
     partial: bool = False
     _taken: list[tuple[Counts, Counts, Hashes]] = field(default_factory=list)
 
-    @property
-    def schema(self) -> pa.Schema:
-        return self.hasher.schema
-
     def take(self, images: RowImages, transactions: Counts) -> None:
         self.partial = self.partial or not whole(images).all()
         signs = np.where(comes(images), 1, -1)
@@ -243,10 +233,6 @@ class TouchReader:
     hasher: RowHasher
     touch: FirstTouch
 
-    @property
-    def schema(self) -> pa.Schema:
-        return self.hasher.schema
-
     def take(self, images: RowImages, transactions: Counts) -> None:
         keys, rows = keys_of(self.hasher, images), self.hasher.rows(images.columns)
         self.touch.put(keys, rows, comes(images), whole(images))
@@ -263,10 +249,6 @@ class TallyReader:
     tally: RowTally
     low: Coordinates
     _taken: list[tuple[Counts, Counts, Hashes]] = field(default_factory=list)
-
-    @property
-    def schema(self) -> pa.Schema:
-        return self.hasher.schema
 
     def take(self, images: RowImages, transactions: Counts) -> None:
         signs = np.where(comes(images), 1, -1)
@@ -289,10 +271,6 @@ class BeforeReader:
     hasher: RowHasher
     wanted: Hashes
     was: dict[int, pa.RecordBatch | None] = field(default_factory=dict)
-
-    @property
-    def schema(self) -> pa.Schema:
-        return self.hasher.schema
 
     def take(self, images: RowImages, transactions: Counts) -> None:
         keys, there = keys_of(self.hasher, images), comes(images)

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from time import perf_counter
 from typing import Final
 
-from pipeline.batch import Batch, BatchState, Cursor
+from pipeline.batch import Batch, BatchState
 from pipeline.errors import NothingMatches
 from pipeline.ports.ledger import Ledger
 from pipeline.ports.source import Baseline
 from pipeline.position import Coordinates
-from pipeline.runs.begin import RunStart, look
+from pipeline.runs.begin import RunStart, place_to_go_on
 from pipeline.runs.capturing.initial_schemas import quiet_baseline, structures_at
 from pipeline.runs.capturing.logged_statements import (
     facts_of_server,
@@ -26,7 +26,6 @@ from pipeline.schema.history import Knowledge, SchemaStatement, SchemaVersion, V
 from pipeline.schema.model import TableSchema
 from pipeline.schema.refold import Disagreement, RecordedBatch, refold
 from pipeline.schema.tracker import SchemaTracker
-from pipeline.start.question import Refusal
 from pipeline.table import TableName
 
 _ALL: Final = 1_000_000_000
@@ -69,7 +68,7 @@ def verify_schema(work: Workplace) -> SchemaVerification:
         raise NothingMatches(
             f"{source} has no history of structures yet", hint=f"`lockstep run --source {source}`"
         )
-    run_start = _begun(work, cursor)
+    run_start = place_to_go_on(work, cursor)
     batches = list(recorded(ledger, source))
     folding = facts_of_server(run_start.facts).lower_case_table_names
     folded = tuple(refold(batches, lower_case_table_names=folding))
@@ -92,15 +91,6 @@ def verify_schema(work: Workplace) -> SchemaVerification:
         unseen=tuple(unseen),
         seconds=perf_counter() - clock,
     )
-
-
-def _begun(work: Workplace, cursor: Cursor) -> RunStart:
-    """Where the next run would go on: the witness proves that the log is the one read."""
-    proposal = look(work, cursor, None)
-    if isinstance(proposal.decision, Refusal):
-        raise proposal.decision.error
-    assert proposal.run_start is not None, "a start that is not refused has a place"
-    return proposal.run_start
 
 
 # -- what is recorded -----------------------------------------------------------------------

@@ -28,7 +28,7 @@ from pipeline.runs.context import Workplace
 from pipeline.runs.cures import refusal
 from pipeline.runs.inspecting.schema_history import unknown_table
 from pipeline.runs.rejoining.log_reach import ReturnPlan, returns_of
-from pipeline.runs.rejoining.rejoin import Backfill, CatchUp, ReadAgain, origin_of, remedy_of
+from pipeline.runs.rejoining.rejoin import Besides, origin_of, remedy_of
 from pipeline.schema.consequences import GOES_ON, NOT_FOLLOWED, Consequence, consequences
 from pipeline.schema.context import ServerDialect, read_context
 from pipeline.schema.correspondence import may_rename_columns, why_refused, why_unclear
@@ -286,22 +286,23 @@ def _refused_again(work: Workplace, table: TableName) -> TableError | None:
 
 def _told(order: TableOrder, returns: ReturnPlan, doubt: str | None) -> str:
     table = order.table
-    way, then = returns.ways[table], returns.besides[table]
-    if isinstance(way, ReadAgain):
+    way = returns.ways[table]
+    read = way.besides is Besides.READ_AGAIN
+    if read and way.span is None:
         return (
             f"the next run reads {table} from the source: {way.why}; then it goes on with the "
             "others"
         )
-    if isinstance(way, CatchUp):
+    if way.span is not None:
         end = "the others" if returns.cursor is None else returns.cursor.position.at
         told = f"catches {table} up through the log, from {way.span.low} to {end}"
     else:
         told = f"takes {table} up as it is, because the log has nothing that it lacks"
-    why = then.why if isinstance(then, ReadAgain) else doubt
+    why = way.why if read else doubt
     if why is not None:
         told += f", and reads it from the source: {why}"
-    elif isinstance(then, Backfill):
-        told += f", and reads its new columns from the source: {then.why}"
+    elif way.besides is Besides.BACKFILL:
+        told += f", and reads its new columns from the source: {way.why}"
     return (
         f"the next run {told}; then it goes on with the others{_by_the_given_structure(order, why)}"
     )

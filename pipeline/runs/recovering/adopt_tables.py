@@ -169,12 +169,7 @@ def _record(
     record = CaptureRecord(
         end=here,
         witness=cursor.witness,
-        changes=0,
-        transactions=0,
-        log_bytes=0,
-        segments=(),
         tables=tuple(handover.adopted() for handover in handovers),
-        quarantined=(),
         by_gtid=cursor.by_gtid,
         history=History((), tuple(versions)),
         handovers=tuple(handovers),

@@ -32,7 +32,7 @@ from pipeline.errors import (
     TableError,
     VersionSetUnknown,
 )
-from pipeline.lake_commit import FORMAT, WriteKind, restamped, stamp
+from pipeline.lake_commit import WriteKind, restamped
 from pipeline.ports.held import Held
 from pipeline.ports.ledger import Ledger
 from pipeline.position import Position
@@ -40,6 +40,7 @@ from pipeline.recovery.decide import choices, decide
 from pipeline.recovery.facts import Adopted, RecoveryPlan, Told
 from pipeline.runs.agreement.changelog_files import batches_of
 from pipeline.runs.agreement.claim import claim_folder, said_by
+from pipeline.runs.commit_records import recovered_metadata
 from pipeline.runs.context import Workplace
 from pipeline.runs.known_batches import RUNS, batch_of_run, no_such_run
 from pipeline.runs.recovering.lake_facts import GatheredLake, Listed, gather
@@ -245,7 +246,7 @@ def cut_changelogs(
             app_id=_app_id(work, gathered, changelog),
             batch=told.batch,
             files=files,
-            words=_restated(work, changelog, told),
+            words=recovered_metadata(work, changelog.table, told),
             held=held,
         )
         if done.delta_version is not None:
@@ -292,22 +293,6 @@ def _app_id(work: Workplace, gathered: GatheredLake, listed: Listed) -> str:
     return application_id(source, state, "changelog", listed.generation)
 
 
-def _restated(work: Workplace, listed: Listed, told: Told) -> str:
-    said = {
-        "kind": WriteKind.RESTATE.value,
-        "format": FORMAT,
-        "ledger": told.ledger,
-        "source": work.source.name,
-        "table": str(listed.table),
-        "batches": [told.batch, told.batch],
-        "position": str(told.at),
-        "restated": True,
-    }
-    if isinstance(listed.table, TableName):
-        said["name"] = [listed.table.database, listed.table.name]
-    return stamp(said)
-
-
 RULE = "recovered"
 """The start decision of the batch that stands for all that the lake has."""
 
@@ -345,11 +330,7 @@ def record_basis(
         end=start,
         witness=placed.witness,
         changes=plan.told.cursor.sequence,
-        transactions=0,
-        log_bytes=0,
-        segments=(),
         tables=tuple(handover.adopted() for handover in handovers),
-        quarantined=(),
         by_gtid=placed.by_gtid,
         history=History((), basis.structures.versions, basis.structures.databases),
         handovers=tuple(handovers),

@@ -9,19 +9,12 @@ from pipeline.batch import Cursor, Prepared, Xid
 from pipeline.binlog.search.log_scan import log_between
 from pipeline.errors import Remedy
 from pipeline.ports.source import ServerFacts
-from pipeline.position import Coordinates
 from pipeline.runs.begin import read_witness_of
 from pipeline.runs.context import Workplace
 from pipeline.runs.rejoining.rejoin import (
-    AsIs,
-    Backfill,
-    CatchUp,
+    Besides,
     LogReach,
     LogSpan,
-    LogUnavailable,
-    NothingMissing,
-    ReadAgain,
-    Rebuild,
     Rejoin,
     goes_on,
     only_the_source,
@@ -56,17 +49,11 @@ class ReturnPlan:
     @property
     def spans(self) -> dict[TableName, LogSpan]:
         """What those lack that catch up through the log."""
-        return {name: way.span for name, way in self.ways.items() if isinstance(way, CatchUp)}
+        return {name: way.span for name, way in self.ways.items() if way.span is not None}
 
-    @property
-    def besides(self) -> dict[TableName, AsIs | Backfill | Rebuild | ReadAgain]:
-        """What each needs besides the log."""
-        ways = self.ways.items()
-        return {name: way.then if isinstance(way, CatchUp) else way for name, way in ways}
-
-    def wanting(self, kind: type[Backfill | Rebuild | ReadAgain]) -> dict[TableName, str]:
+    def wanting(self, besides: Besides) -> dict[TableName, str]:
         """Which tables want that, and why."""
-        return {t: way.why for t, way in self.besides.items() if isinstance(way, kind)}
+        return {name: way.why for name, way in self.ways.items() if way.besides is besides}
 
     @property
     def log_bytes(self) -> int:
@@ -86,11 +73,7 @@ def returns_of(work: Workplace, orders: Sequence[TableOrder]) -> ReturnPlan:
     plan = _returns_of(work, orders)
     if work.source.until is None:
         return plan
-    waits = {
-        table: way.why
-        for table, way in plan.besides.items()
-        if isinstance(way, ReadAgain | Backfill)
-    }
+    waits = {table: way.why for table, way in plan.ways.items() if way.reads_source}
     if not waits:
         return plan
     kept = [order for order in orders if order.table not in waits]
@@ -104,15 +87,16 @@ def _returns_of(work: Workplace, orders: Sequence[TableOrder]) -> ReturnPlan:
     states = work.ledger.table_states(work.source.name)
     facts = work.server.facts()
     ways = {order.table: _way(work, order, states[order.table], cursor, facts) for order in orders}
-    spans = [way.span for way in ways.values() if isinstance(way, CatchUp)]
+    spans = [way.span for way in ways.values() if way.span is not None]
     first, prepared = None, dict[Xid, Prepared]()
     if spans and cursor is not None:
-        found = _with_prepared(work, min(spans, key=_begins), cursor)
+        found = _with_prepared(work, min(spans, key=lambda span: span.start.at), cursor)
         if found is not None and facts.lists(found[0].start.at.file):
             first, prepared = found
         else:
-            gone = ReadAgain("the log with the rows of an XA transaction that it lacks is gone")
-            ways = {t: gone if isinstance(way, CatchUp) else way for t, way in ways.items()}
+            why = "the log with the rows of an XA transaction that it lacks is gone"
+            gone = Rejoin(Besides.READ_AGAIN, why)
+            ways = {t: way if way.span is None else gone for t, way in ways.items()}
     return ReturnPlan(tuple(orders), ways, cursor, facts, prepared, first)
 
 
@@ -128,12 +112,8 @@ def _way(
     if told is not None:
         return told
     reach = _reach(work, order, cursor, facts)
-    reload = order.kind is OrderKind.RELOAD and not isinstance(reach, LogUnavailable)
+    reload = order.kind is OrderKind.RELOAD and not isinstance(reach, str)
     return rejoin(order, state, reach, origin_of(work, state) if reload else None)
-
-
-def _begins(span: LogSpan) -> Coordinates:
-    return span.start.at
 
 
 def _reach(
@@ -141,7 +121,7 @@ def _reach(
 ) -> LogReach:
     """What the log has to bring of a table, and can."""
     if order.stopped is None or cursor is None:
-        return LogUnavailable("nothing says where in the log it stopped")
+        return "nothing says where in the log it stopped"
     low, end = order.stopped.at, cursor.position
     batch = None
     if low.file.base == end.at.file.base:
@@ -149,28 +129,24 @@ def _reach(
     since = order.stopped.batch if batch is None else min(batch.id, order.stopped.batch)
     chain = work.ledger.live_batches(work.source.name, since + 1, cursor.batch)
     if batch is None or any(one.predecessor is None and not one.catches_up for one in chain):
-        return LogUnavailable(
-            "the source was read from another server or another place since it stopped"
-        )
+        return "the source was read from another server or another place since it stopped"
     if low == end.at and order.schema is None:
-        return NothingMissing()
+        return None
     if facts.server_uuid != end.server_uuid:
-        return LogUnavailable("another server answers than the one that was read when it stopped")
+        return "another server answers than the one that was read when it stopped"
     if batch.end is None or batch.witness is None:
-        return LogUnavailable("the batch that it stopped in has no end")
+        return "the batch that it stopped in has no end"
     if low == batch.end.at:
         span = LogSpan(batch, batch.end, batch.witness, low)
     else:
         span = LogSpan(batch, batch.start, None, low)
     if not facts.lists(span.start.at.file):
-        return LogUnavailable(
-            f"the log after its place is gone from the server ({span.start.at.file})"
-        )
+        return f"the log after its place is gone from the server ({span.start.at.file})"
     if any(
         read_witness_of(work, one, facts) is not WitnessReading.SAME
         for one in (cursor, Cursor(batch.id, batch.end, batch.witness))
     ):
-        return LogUnavailable("the server's log is not the one that was read when it stopped")
+        return "the server's log is not the one that was read when it stopped"
     return span
 
 
@@ -209,29 +185,20 @@ def _ended(work: Workplace, begin: int, end: int) -> list[Prepared]:
 @dataclass(frozen=True, slots=True)
 class TablesResumed:
     """Tables that an ordinary capture takes up again, and how; the log behind their places is
-    read already. A reason of None is that of the order."""
+    read already. None: all of it is read, for the reason of the order."""
 
     orders: tuple[TableOrder, ...] = ()
-    ways: Mapping[TableName, AsIs | Backfill | Rebuild | ReadAgain | None] = field(
-        default_factory=dict
-    )
+    ways: Mapping[TableName, Rejoin | None] = field(default_factory=dict)
 
     @property
     def read(self) -> tuple[TableOrder, ...]:
         """Those that are read from the source, or some columns of them."""
-        ways = (AsIs, Rebuild)
-        return tuple(order for order in self.orders if not isinstance(self.ways[order.table], ways))
+        return tuple(order for order in self.orders if _is_read(self.ways[order.table]))
 
-    @property
-    def why(self) -> dict[TableName, str]:
-        """Why a table is read from the source where that is not what its order says."""
-        return {name: way.why for name, way in self.ways.items() if isinstance(way, ReadAgain)}
-
-    @property
-    def rebuilds(self) -> dict[TableName, str]:
-        """Tables that get a new mirror from their changelogs, and since when those count."""
+    def wanting(self, besides: Besides) -> dict[TableName, str]:
+        """Which tables want that, and why."""
         ways = sorted(self.ways.items())
-        return {name: way.why for name, way in ways if isinstance(way, Rebuild)}
+        return {name: way.why for name, way in ways if way and way.besides is besides}
 
     @classmethod
     def of(
@@ -241,21 +208,23 @@ class TablesResumed:
         table that it had to leave has a newer order, which says why. `fixed`: the run's end
         is, so that no table is read from the source."""
         ways = {order.table: _way_back(order, returns, refused) for order in due}
-        orders = sorted(due, key=lambda one: not isinstance(ways[one.table], AsIs | Rebuild))
-        back = cls(tuple(orders), ways)
-        if not fixed:
-            return back
-        return replace(back, orders=tuple(order for order in orders if order not in back.read))
+        orders = sorted(due, key=lambda order: _is_read(ways[order.table]))
+        if fixed:
+            orders = [order for order in orders if not _is_read(ways[order.table])]
+        return cls(tuple(orders), ways)
 
 
-def _way_back(
-    order: TableOrder, returns: ReturnPlan, refused: str | None
-) -> AsIs | Backfill | Rebuild | ReadAgain | None:
+def _is_read(way: Rejoin | None) -> bool:
+    return way is None or way.reads_source
+
+
+def _way_back(order: TableOrder, returns: ReturnPlan, refused: str | None) -> Rejoin | None:
     way = returns.ways.get(order.table)
-    if isinstance(way, CatchUp) and refused is not None:
-        return ReadAgain(refused)
-    then = way.then if isinstance(way, CatchUp) else way
+    if way is None:
+        return None
+    if way.span is not None and refused is not None:
+        return Rejoin(Besides.READ_AGAIN, refused)
     end = None if returns.cursor is None else returns.cursor.position.at
-    if isinstance(then, Backfill):
-        return then if order.stopped is not None and order.stopped.at == end else None
-    return None if isinstance(way, CatchUp) else then
+    if way.besides is Besides.BACKFILL:
+        return way if order.stopped is not None and order.stopped.at == end else None
+    return way if way.span is None else None

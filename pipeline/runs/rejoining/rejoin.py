@@ -2,19 +2,20 @@
 
 | the table | how it comes back |
 |---|---|
-| lacks what only the source has | `ReadAgain` |
-| stopped where the newest batch ends | `AsIs` |
-| … and lacks new columns of which the log has no values | `Backfill` |
-| … and is to be reloaded, and its changelog is complete | `Rebuild` |
-| … and its mirror refused a write, or values may have changed that no log tells | `ReadAgain` |
-| the log behind its place is there, in one unbroken chain of batches | `CatchUp`, and then one of \
+| lacks what only the source has | `READ_AGAIN` |
+| stopped where the newest batch ends | `NOTHING` |
+| … and lacks new columns of which the log has no values | `BACKFILL` |
+| … and is to be reloaded, and its changelog is complete | `REBUILD` |
+| … and its mirror refused a write, or values may have changed that no log tells | `READ_AGAIN` |
+| the log behind its place is there, in one unbroken chain of batches | a `span` of it, and one of \
 the others |
-| any other | `ReadAgain` |
+| any other | `READ_AGAIN` |
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum, auto
 
 from pipeline.batch import Batch
 from pipeline.changes.layout import application_id, changelog_path
@@ -28,34 +29,6 @@ from pipeline.schema.history import Knowledge
 from pipeline.table import TableName
 from pipeline.table_state import OrderKind, TableCondition, TableOrder, TableState
 
-# -- the ways --------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class AsIs:
-    """It lacks nothing."""
-
-
-@dataclass(frozen=True, slots=True)
-class Backfill:
-    """New columns are read from the source, by key."""
-
-    why: str
-
-
-@dataclass(frozen=True, slots=True)
-class Rebuild:
-    """Its mirror is written anew from its changelog."""
-
-    why: str
-
-
-@dataclass(frozen=True, slots=True)
-class ReadAgain:
-    """All of it is read from the source."""
-
-    why: str
-
 
 @dataclass(frozen=True, slots=True)
 class LogSpan:
@@ -68,36 +41,34 @@ class LogSpan:
     low: Coordinates
 
 
-@dataclass(frozen=True, slots=True)
-class CatchUp:
-    """A batch of its own reads the log behind its place; `then` is what it needs besides."""
-
-    span: LogSpan
-    then: AsIs | Backfill | Rebuild | ReadAgain = AsIs()
+LogReach = LogSpan | str | None
+"""What the log brings of a table; None: it has nothing that the table lacks; a sentence: why it
+cannot bring it."""
 
 
-Rejoin = AsIs | Backfill | Rebuild | ReadAgain | CatchUp
+class Besides(Enum):
+    """What a table needs besides the log."""
 
-
-# -- how far the log reaches -----------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class NothingMissing:
-    """The log has nothing that the table lacks."""
+    NOTHING = auto()
+    BACKFILL = auto()
+    """New columns are read from the source, by key."""
+    REBUILD = auto()
+    """Its mirror is written anew from its changelog."""
+    READ_AGAIN = auto()
+    """All of it is read from the source."""
 
 
 @dataclass(frozen=True, slots=True)
-class LogUnavailable:
-    """The log cannot bring it."""
+class Rejoin:
+    """How a table comes back. `span`: a batch of its own reads the log behind its place."""
 
-    why: str
+    besides: Besides = Besides.NOTHING
+    why: str = ""
+    span: LogSpan | None = None
 
-
-LogReach = NothingMissing | LogSpan | LogUnavailable
-
-
-# -- the choice ------------------------------------------------------------------------------
+    @property
+    def reads_source(self) -> bool:
+        return self.besides in (Besides.BACKFILL, Besides.READ_AGAIN)
 
 
 def remedy_of(state: TableState) -> Remedy | None:
@@ -118,37 +89,33 @@ def why_owed(state: TableState) -> str:
     return state.reason or "the next run reads it from the source"
 
 
-def only_the_source(order: TableOrder, state: TableState, *, goes_on: bool) -> ReadAgain | None:
+def only_the_source(order: TableOrder, state: TableState, *, goes_on: bool) -> Rejoin | None:
     """What no log has to be asked for. `goes_on`: whether a table that lacks new columns is
     otherwise complete."""
     owes = must_be_read(state)
     if remedy_of(state) is Remedy.BACKFILL:
         owes = order.kind is OrderKind.RELOAD or order.schema is not None or not goes_on
-    return ReadAgain(why_owed(state)) if owes else None
+    return Rejoin(Besides.READ_AGAIN, why_owed(state)) if owes else None
 
 
 def rejoin(order: TableOrder, state: TableState, reach: LogReach, origin: Origin | None) -> Rejoin:
     """How the table comes back that `only_the_source` leaves to the log. `origin`: where the
     rows of a mirror come from that is to be reloaded; None for any other order."""
-    if isinstance(reach, LogUnavailable):
-        return ReadAgain(reach.why)
+    if isinstance(reach, str):
+        return Rejoin(Besides.READ_AGAIN, reach)
     if isinstance(origin, FromSource):
-        return ReadAgain(f"{order.author} has it reloaded, and {origin.why}")
-    then = _besides(state, origin)
-    return CatchUp(reach, then) if isinstance(reach, LogSpan) else then
-
-
-def _besides(
-    state: TableState, origin: FromChangelog | None
-) -> AsIs | Backfill | Rebuild | ReadAgain:
+        why = f"{order.author} has it reloaded, and {origin.why}"
+        return Rejoin(Besides.READ_AGAIN, why)
     if origin is not None:
-        return Rebuild(origin.told)
+        return Rejoin(Besides.REBUILD, origin.told, reach)
     remedy = remedy_of(state)
     if state.generation > 1 and state.mirror_version is None:
-        return ReadAgain(f"it gets a new mirror: {state.reason}")
+        return Rejoin(Besides.READ_AGAIN, f"it gets a new mirror: {state.reason}", reach)
     if remedy is Remedy.REWRITE_MIRROR:
-        return ReadAgain(f"its mirror refused a write: {state.reason}")
-    return Backfill(why_owed(state)) if remedy is Remedy.BACKFILL else AsIs()
+        return Rejoin(Besides.READ_AGAIN, f"its mirror refused a write: {state.reason}", reach)
+    if remedy is Remedy.BACKFILL:
+        return Rejoin(Besides.BACKFILL, why_owed(state), reach)
+    return Rejoin(span=reach)
 
 
 def origin_of(work: Workplace, state: TableState, *, files: bool = True) -> Origin:

@@ -22,7 +22,7 @@ from pipeline.runs.begin import RunStart
 from pipeline.runs.capturing.basis import Basis
 from pipeline.runs.capturing.captured_tables import CapturedTables
 from pipeline.runs.capturing.catch_up_tables import RecordedBefore
-from pipeline.runs.capturing.initial_schemas import structures_behind
+from pipeline.runs.capturing.initial_schemas import tracker_of
 from pipeline.runs.capturing.log_reader import LogReading
 from pipeline.runs.capturing.segment_builder import Segmenter
 from pipeline.runs.capturing.table_changes import Rules
@@ -69,8 +69,10 @@ def _recaptured(work: Workplace, batch: Batch, facts: SpanFacts) -> tuple[Segmen
         RunBounds(batch.end.at, GtidSet()),
         batch.id,
         tables=tables,
-        structures=structures_behind(
-            facts.structures(batch), facts.server, RecordedBefore(ledger, source, batch.id)
+        structures=tracker_of(
+            facts.structures(batch),
+            facts.server,
+            recorded=RecordedBefore(ledger, source, batch.id),
         ),
         prepared={},
     )
