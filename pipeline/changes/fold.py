@@ -83,7 +83,8 @@ class Fold:
             return number, images
         names = ["_change_type", "_sequence", *self.marks]
         whole = mapped(images, self.parts[number].columns, self.schema, names)
-        return 0, latest(whole, self._spelled_key, numbered=True)
+        spelled = dict(zip(self.schema.names, changelog_names(self.schema.names), strict=True))
+        return 0, latest(whole, [spelled[name] for name in self.key], numbered=True)
 
     @property
     def _by_steps(self) -> bool:
@@ -96,11 +97,6 @@ class Fold:
         columns = [self.parts[number].columns[at] for at in places]
         fields = pa.schema([self.schema.field(at) for at in places])
         return key_hashes(mapped(images, columns, fields, ()))
-
-    @property
-    def _spelled_key(self) -> list[str]:
-        spelled = dict(zip(self.schema.names, changelog_names(self.schema.names), strict=True))
-        return [spelled[name] for name in self.key]
 
     def _gone(self, changes: pa.Table) -> pa.Table:
         """The last image per key as a delete: of a row that was there behind it, at the moment at

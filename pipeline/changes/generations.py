@@ -84,7 +84,7 @@ def together(schemas: Sequence[pa.Schema], numbers: Sequence[int] = ()) -> tuple
     for number in range(count, 0, -1):
         for field in schemas[number - 1]:
             shared = columns.get(folded(field.name))
-            if shared is not None and _safe(field.type, shared.type):
+            if shared is not None and type_change(field.type, shared.type) is not TypeChange.REREAD:
                 name = shared.name
             elif shared is None:
                 name = field.name
@@ -131,7 +131,3 @@ def all_columns(schemas: Iterable[pa.Schema]) -> pa.Schema:
     for schema in schemas:
         fields.update({field.name: field for field in schema if field.name not in fields})
     return pa.schema(fields.values())
-
-
-def _safe(old: pa.DataType, new: pa.DataType) -> bool:
-    return type_change(old, new) is not TypeChange.REREAD

@@ -30,18 +30,9 @@ class FromChangelog:
         return f"from its changelog, since batch {self.parts[0].batch}"
 
 
-@dataclass(frozen=True, slots=True)
-class FromSource:
-    """`why` the changelog is not enough."""
-
-    why: str
-
-    @property
-    def told(self) -> str:
-        return f"from the source: {self.why}"
-
-
-Origin = FromChangelog | FromSource
+Origin = FromChangelog | str
+"""Where a mirror's rows come from that is written anew: its changelog, or the source, for that
+reason."""
 
 
 def reload_origin(
@@ -59,32 +50,32 @@ def reload_origin(
     `forgotten`: changes up to that batch are kept no longer."""
     found = _emptied(parts)
     if found is None:
-        return FromSource("when its changelog began, the table already had rows")
+        return "when its changelog began, the table already had rows"
     at, event = found
     since = tuple(parts[at:])
     first = since[0]
     if event.kind is TableEventKind.REREAD and _has_rows(first.snapshot):
-        return FromSource(
+        return (
             f"its rows were read from the source in batch {first.batch}, and no changelog has those"
         )
     for part in since:
         read = part.snapshot
         if read is not None and read.columns is not None and read.low_sequence >= event.sequence:
             columns = ", ".join(read.columns)
-            return FromSource(f"{columns} was read from the source in batch {part.batch}")
+            return f"{columns} was read from the source in batch {part.batch}"
     if first.batch <= forgotten:
-        return FromSource(f"changes up to batch {forgotten} were deleted, as `keep_changes` says")
+        return f"changes up to batch {forgotten} were deleted, as `keep_changes` says"
     if adopted:
-        return FromSource("its mirror came with another table's rows")
+        return "its mirror came with another table's rows"
     for batch in sorted(gaps):
         if batch > first.batch:
-            return FromSource(f"the log before batch {batch} was not read")
+            return f"the log before batch {batch} was not read"
     for batch in sorted(overlaps):
         if batch > first.batch:
-            return FromSource(f"batch {batch} read part of the log a second time")
+            return f"batch {batch} read part of the log a second time"
     again = [one for one in since if tried is not None and one.batch >= tried]
     if any(one.kind is TableEventKind.REBUILT for part in again for one in part.events):
-        return FromSource("a mirror could not be written from its changelog")
+        return "a mirror could not be written from its changelog"
     return FromChangelog(since, event.version)
 
 

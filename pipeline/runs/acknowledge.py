@@ -37,7 +37,8 @@ def acknowledge(work: Workplace, lease: Lease) -> AcknowledgeReport:
             remove_snapshots(work, batch.id)
             done.append(batch.id)
         elif batch.state is BatchState.CAPTURED:
-            held[batch.id] = _waited_for(work, batch.id)
+            pending = work.ledger.pending(source).items()
+            held[batch.id] = tuple(sorted(table for table, of in pending if batch.id in of))
     remove_dropped(work, lease)
     cursor = work.ledger.acknowledged_cursor(source)
     return AcknowledgeReport(
@@ -102,8 +103,3 @@ def remove_snapshots(work: Workplace, batch: int) -> None:
     them."""
     for part in work.ledger.snapshots(work.source.name, batch):
         work.segments.remove(snapshot_path(work.source.name, part.table), part.files)
-
-
-def _waited_for(work: Workplace, batch: int) -> tuple[TableName, ...]:
-    pending = work.ledger.pending(work.source.name)
-    return tuple(sorted(table for table, batches in pending.items() if batch in batches))

@@ -8,7 +8,6 @@ from typing import Any, cast
 
 import pytest
 
-from pipeline.changes.reload import FromSource
 from pipeline.errors import Remedy
 from pipeline.position import Coordinates
 from pipeline.runs.rejoining.rejoin import (
@@ -88,7 +87,7 @@ def test_a_lost_mirror_or_a_dropped_table_is_read_again() -> None:
 
 def test_a_reload_without_a_whole_changelog_says_whose_wish_it_was_and_why() -> None:
     state = replace(QUARANTINED, remedy=Remedy.CATCH_UP)
-    found = rejoin(order(OrderKind.RELOAD), state, None, FromSource("it has a gap"))
+    found = rejoin(order(OrderKind.RELOAD), state, None, "it has a gap")
     assert found == Rejoin(Besides.READ_AGAIN, "ada has it reloaded, and it has a gap")
 
 

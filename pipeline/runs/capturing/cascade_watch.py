@@ -79,10 +79,6 @@ class Watch:
         self._known()
         return self._structures.fold(table) in self._watched
 
-    def _any(self) -> bool:
-        self._known()
-        return bool(self._watched)
-
     def _known(self) -> References:
         if self._references is None:
             fold = self._structures.fold
@@ -95,7 +91,10 @@ class Watch:
     ) -> dict[TableName, LostRows]:
         """What a block's events did to captured tables unseen. `maps`: by their numbers."""
         unseen = np.flatnonzero(unlogged(block.events))
-        if not len(unseen) or not self._any():
+        if not len(unseen):
+            return {}
+        references = self._known()
+        if not self._watched:
             return {}
         known, found = list(maps), dict[TableName, Harm]()
         for number, which, part in by_map(Block(block.data, block.events[unseen])):
@@ -104,10 +103,14 @@ class Watch:
                 continue
             self.inspected[parent] = self.inspected.get(parent, frozenset()) | self.children(parent)
             harm = self._harm(known[number], part, unseen[which])
-            for table, one in self._known().below(parent, harm).items():
+            for table, one in references.below(parent, harm).items():
                 if self._captured(table):
                     found.setdefault(table, Harm()).add(one)
-        return {table: _lost(group, block, table, one) for table, one in found.items()}
+        lost = {}
+        for table, harm in found.items():
+            transaction = int(block.events[harm.first, columns.TRANSACTION])
+            lost[table] = LostRows(table, transaction, group.begin(transaction), harm.reason)
+        return lost
 
     def children(self, parent: TableName) -> frozenset[TableName]:
         """Captured tables whose rows may change unseen together with the parent's."""
@@ -142,11 +145,6 @@ class Watch:
         except TableError:
             return dict.fromkeys(wanted, 0)
         return {names[place]: row for place, row in found.items()}
-
-
-def _lost(group: TransactionGroup, block: Block, table: TableName, harm: Harm) -> LostRows:
-    transaction = int(block.events[harm.first, columns.TRANSACTION])
-    return LostRows(table, transaction, group.begin(transaction), harm.reason)
 
 
 _BY_SQL: Final = 0x10

@@ -126,17 +126,14 @@ class RecordedBefore:
             return None
         if table not in self._known:
             self._known[table] = self._ledger.schema_versions(self._source, table)
-        told = schema_fingerprint(schema) if schema is not None else _without_schema(reason)
+        gone = Knowledge.DROPPED if reason is None else Knowledge.UNKNOWN
+        told = gone.value if schema is None else schema_fingerprint(schema)
         for version in reversed(self._known[table]):
             same = version.since == since and version.fingerprint == told
             if version.batch >= self._since and same and word in (None, version.columns_from):
                 return version
         self._others.add(table)
         return None
-
-
-def _without_schema(reason: str | None) -> str:
-    return (Knowledge.DROPPED if reason is None else Knowledge.UNKNOWN).value
 
 
 def history_of(history: History, tables: Mapping[TableName, object]) -> History:

@@ -46,23 +46,18 @@ class Decoding:
     """The decoders for one buffer's table maps, by map and version. `updated`: updates say
     which columns changed."""
 
+    buffer: TransactionBuffer
+    """Whose table maps are read."""
+
     def __init__(self, structures: SchemaTracker, *, updated: bool = False) -> None:
         self._structures = structures
         self._updated = updated
-        self._buffer: TransactionBuffer | None = None
         self._decoders: dict[tuple[int, int], TableDecoder] = {}
         self.filled: set[TableName] = set()
         """Tables whose inserted rows were given defaults that the history has."""
 
     def follow(self, buffer: TransactionBuffer) -> None:
-        """The buffer whose table maps are read."""
-        self._buffer = buffer
-
-    @property
-    def buffer(self) -> TransactionBuffer:
-        if self._buffer is None:
-            raise RuntimeError("follow a buffer first")
-        return self._buffer
+        self.buffer = buffer
 
     def decoded(
         self, part: Block, at: Coordinates, tables: CapturedTables

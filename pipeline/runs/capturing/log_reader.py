@@ -215,7 +215,7 @@ class LogReading:
         """What ended the run before its bounds' end, a budget mostly; None if nothing did."""
         if self._cut is not None:
             return self._cut.why
-        if self._bounds.reached(self.buffer.at) or self._among_known:
+        if self._bounds.reached(self.buffer.at) or self._is_among_known(self.buffer.at):
             return None
         return self._bounds.spent(
             transactions=self.transactions,
@@ -250,7 +250,7 @@ class LogReading:
                 self._take_runs()
                 if buffer.stopped or buffer.ended or self.cut:
                     break
-                if self._out_of_budget():
+                if self.spent is not None:
                     buffer.stop()
         finally:
             self._dump.close()
@@ -260,22 +260,13 @@ class LogReading:
         if self.spent is None:
             self._bounds.require_reached(buffer.at)
 
-    @property
-    def _among_known(self) -> bool:
-        """Whether transactions lie ahead that were read before: no run ends there."""
-        known = self._begun.known_until
-        return known is not None and self.buffer.at < known
-
     def _limits(self) -> Limits:
         """Those that hold from the start on; where known transactions come first, a budget
-        is asked for between two pieces of the dump (`_out_of_budget`)."""
+        is asked for between two pieces of the dump."""
         budget = self._bounds.budget
         if self._begun.known_until is not None:
             return Limits(self._bounds.end)
         return Limits(self._bounds.end, budget.max_transactions, budget.max_bytes)
-
-    def _out_of_budget(self) -> bool:
-        return self.spent is not None
 
     def _take_runs(self) -> None:
         while not self.cut and (run := self.buffer.get()) is not None:
@@ -292,14 +283,15 @@ class LogReading:
         if statements:
             self._taker.reach(statements[0].begin)
         place = self.buffer.before
-        if len(statements) != 1 or place is None or self._begins_known(place[0]):
+        if len(statements) != 1 or place is None or self._is_among_known(place[0]):
             return False
         why = None if self._cuts is None else self._cuts(statements[0])
         if why is not None:
             self._cut = _Cut(*place, why)
         return self.cut
 
-    def _begins_known(self, at: Coordinates) -> bool:
+    def _is_among_known(self, at: Coordinates) -> bool:
+        """Whether transactions after a place were read before: no run ends there."""
         known = self._begun.known_until
         return known is not None and at < known
 

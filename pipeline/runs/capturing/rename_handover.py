@@ -137,16 +137,15 @@ class HandingOver:
             return False
         state = self._known.states.get(table)
         gives = table in came.values()
-        return gives or state is None or not self._has_mirror(state)
+        return (
+            gives or state is None or (state.mirror_version is None and self._shown(state) is None)
+        )
 
     def _is_going(self, table: TableName) -> bool:
         """Whether its mirror goes before the next run: it was dropped in this one."""
         state = self._known.states.get(table)
         goes = self._work.source.lake.dropped_tables is DroppedTables.DROP
         return goes and state is not None and state.condition is TableCondition.ACTIVE
-
-    def _has_mirror(self, state: TableState) -> bool:
-        return state.mirror_version is not None or self._shown(state) is not None
 
     def _shown(self, state: TableState) -> int | None:
         """The Delta version of its last write, or that it took over."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from pipeline.changes.reload import FromSource, Origin
+from pipeline.changes.reload import Origin
 from pipeline.decisions import Lease
 from pipeline.errors import (
     ConfigurationError,
@@ -149,10 +149,11 @@ def _require_renames(asked: Asked, before: TableSchema | None, given: TableSchem
 
 def _reloads(work: Workplace, order: TableOrder, state: TableState) -> str:
     """How a reload would be carried out now; its files are looked at by the run."""
-    origin: Origin = FromSource("the log alone cannot bring it")
+    origin: Origin = "the log alone cannot bring it"
     if remedy_of(state) in (None, Remedy.REWRITE_MIRROR):
         origin = origin_of(work, state, files=False)
-    return f"the next run rewrites the mirror of {order.table}, {origin.told}"
+    told = f"from the source: {origin}" if isinstance(origin, str) else origin.told
+    return f"the next run rewrites the mirror of {order.table}, {told}"
 
 
 def what_next(order: TableOrder) -> str:

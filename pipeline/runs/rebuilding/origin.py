@@ -19,7 +19,7 @@ import pyarrow as pa
 from pipeline.batch import Batch
 from pipeline.changes.lineage import ColumnLineage
 from pipeline.changes.merging import SETTLES, MergePlan, plan_merge
-from pipeline.changes.reload import FromSource, reload_origin
+from pipeline.changes.reload import reload_origin
 from pipeline.changes.source_tables import source_table_path
 from pipeline.errors import NothingMatches, PastRefused, SpanRefused, TableError
 from pipeline.intent import Missing, ShownVersion
@@ -314,8 +314,8 @@ def _from_changelog(
         raise TableError("its rows came with it from another name", hint="")
     if settling:
         found = reload_origin(parts, adopted=False, gaps=gaps, overlaps=overlaps)
-        if isinstance(found, FromSource):
-            raise TableError(found.why, hint="")
+        if isinstance(found, str):
+            raise TableError(found, hint="")
         parts = found.parts
         if work.source.lake.deletes == Deletes.SOFT and len(settling) > 1:
             raise TableError("rows that were deleted before are marked in its mirror", hint="")

@@ -189,7 +189,10 @@ def _number_above(work: Workplace, lease: Lease) -> int:
     for state in work.ledger.table_states(source).values():
         look = work.mirrors.look(state.mirror, looked.get(state.mirror, -1))
         if look.missing is not None:
-            writes.append(work.ledger.newest_writes(source, _app_id(work, state)).intended + _FAR)
+            writes.append(
+                work.ledger.newest_writes(source, application_id(source, state, "mirror")).intended
+                + _FAR
+            )
         for commit in look.commits:
             writes += [n for name, n in commit.transactions.items() if name.startswith("lockstep/")]
             said = commit.said or {}
@@ -199,10 +202,6 @@ def _number_above(work: Workplace, lease: Lease) -> int:
         batches.append(work.changelog.recorded(listed.folder, listed.app_id) or 0)
     work.ledger.number_above(lease, batch=max(batches), txn_version=max(writes))
     return max(batches)
-
-
-def _app_id(work: Workplace, state: TableState) -> str:
-    return application_id(work.source.name, state, "mirror")
 
 
 def _changelogs(work: Workplace) -> Iterator[ChangelogTable]:

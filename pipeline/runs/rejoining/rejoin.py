@@ -20,7 +20,7 @@ from enum import Enum, auto
 from pipeline.batch import Batch
 from pipeline.changes.layout import application_id, changelog_path
 from pipeline.changes.merging import SETTLES
-from pipeline.changes.reload import FromChangelog, FromSource, Origin, reload_origin
+from pipeline.changes.reload import FromChangelog, Origin, reload_origin
 from pipeline.errors import Remedy, TableError
 from pipeline.position import Coordinates, Position, Witness
 from pipeline.runs.context import Workplace
@@ -103,8 +103,8 @@ def rejoin(order: TableOrder, state: TableState, reach: LogReach, origin: Origin
     rows of a mirror come from that is to be reloaded; None for any other order."""
     if isinstance(reach, str):
         return Rejoin(Besides.READ_AGAIN, reach)
-    if isinstance(origin, FromSource):
-        why = f"{order.author} has it reloaded, and {origin.why}"
+    if isinstance(origin, str):
+        why = f"{order.author} has it reloaded, and {origin}"
         return Rejoin(Besides.READ_AGAIN, why)
     if origin is not None:
         return Rejoin(Besides.REBUILD, origin.told, reach)
@@ -131,10 +131,10 @@ def origin_of(work: Workplace, state: TableState, *, files: bool = True) -> Orig
         tried=state.behind,
         forgotten=0 if gone is None else gone.through,
     )
-    if isinstance(origin, FromSource):
+    if isinstance(origin, str):
         return origin
     why = _not_followed(work, table, origin) or (_damage(work, table, origin) if files else None)
-    return origin if why is None else FromSource(why)
+    return origin if why is None else why
 
 
 def _not_followed(work: Workplace, table: TableName, origin: FromChangelog) -> str | None:
