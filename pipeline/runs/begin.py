@@ -35,6 +35,7 @@ from pipeline.start.question import (
     Refusal,
     SetReading,
     Start,
+    StartRule,
     WitnessReading,
 )
 from pipeline.table_state import TableCondition
@@ -104,6 +105,24 @@ def look(work: Workplace, cursor: Cursor | None, override: Override | None) -> S
         if error.recovery is not Recovery.OPERATOR:
             raise
         return StartProposal(asked, Refusal(decision.rule, error), None)
+
+
+def read_again_at(
+    start: Position,
+    witness: Witness | None,
+    facts: ServerFacts,
+    reason: str,
+    *,
+    leave_out: GtidSet | None = None,
+    by_gtid: bool = False,
+) -> RunStart:
+    """A run that begins at a place which was read before, whatever the rules of a start say."""
+    decision = Start(
+        StartRule.RESUME_SAME_SERVER, reason, start.at, continuity=Continuity.CONTIGUOUS
+    )
+    return RunStart(
+        decision, 0, start, witness, facts, leave_out=leave_out or GtidSet(), by_gtid=by_gtid
+    )
 
 
 def place_to_go_on(work: Workplace, cursor: Cursor) -> RunStart:

@@ -17,8 +17,7 @@ from pipeline.bounds import RunBounds
 from pipeline.decisions import Continuity, Decision, Lease
 from pipeline.errors import LockstepError, Recovery, Remedy, SchemaUnknownAt
 from pipeline.gtid import GtidSet
-from pipeline.ports.source import ServerFacts
-from pipeline.runs.begin import RunStart
+from pipeline.runs.begin import read_again_at
 from pipeline.runs.capturing.basis import Basis, tables_of
 from pipeline.runs.capturing.batch_capture import BatchCapture
 from pipeline.runs.capturing.captured_tables import CapturedTables
@@ -30,11 +29,10 @@ from pipeline.runs.capturing.table_changes import TakenUp
 from pipeline.runs.context import Workplace
 from pipeline.runs.cures import owed
 from pipeline.runs.rejoining.log_reach import ReturnPlan
-from pipeline.runs.rejoining.rejoin import Besides, LogSpan
+from pipeline.runs.rejoining.rejoin import Besides
 from pipeline.runs.repair import discard
 from pipeline.runs.reports import CaptureReport
 from pipeline.schema.history import SchemaVersion
-from pipeline.start.question import Start, StartRule
 from pipeline.table import TableName
 from pipeline.table_state import Quarantine, TableOrder
 
@@ -97,7 +95,7 @@ def _caught_up(
     recorded = RecordedBefore(work.ledger, work.source.name, first.batch.id)
     basis = Basis(
         work,
-        begun_at(first, facts, cursor, reason),
+        read_again_at(first.start, first.witness, facts, reason, by_gtid=cursor.by_gtid),
         RunBounds(cursor.position.at, GtidSet()),
         batch.id,
         tables=tables_of(
@@ -136,18 +134,6 @@ def _caught_up(
     )
     work.ledger.record_capture(lease, batch.id, record)
     return capture.report(record, began=clock)
-
-
-def begun_at(first: LogSpan, facts: ServerFacts, cursor: Cursor, reason: str) -> RunStart:
-    """The reading's beginning, as any other run's."""
-    start = Start(
-        StartRule.RESUME_SAME_SERVER,
-        reason,
-        first.start.at,
-        follows=cursor.batch,
-        continuity=Continuity.CONTIGUOUS,
-    )
-    return RunStart(start, 0, first.start, first.witness, facts, by_gtid=cursor.by_gtid)
 
 
 def comebacks_of(work: Workplace, returns: ReturnPlan) -> list[Comeback]:

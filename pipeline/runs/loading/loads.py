@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from time import perf_counter
 
@@ -259,14 +260,10 @@ def _begun(
         work.ledger.begin_load(lease, load.id, reading)
         begun.setdefault(load.reason, []).append(load.table)
     for reason, tables in begun.items():
-        work.progress.note(f"{_are(tables)} read from the source: {reason}")
+        are = "is" if len(tables) == 1 else "are"
+        work.progress.note(f"{listed(tables)} {are} read from the source: {reason}")
     open_now = {one.id: one for one in work.ledger.open_loads(work.source.name)}
     return [open_now[one.id] for one in loads if one.id in open_now and open_now[one.id].reading]
-
-
-def _are(tables: Sequence[TableName]) -> str:
-    """Which tables something is done to, for a sentence."""
-    return f"{listed(tables)} {'is' if len(tables) == 1 else 'are'}"
 
 
 def _baselines(
@@ -274,32 +271,23 @@ def _baselines(
 ) -> dict[TableName, Baseline]:
     """All tables in one round of questions; one by one where that fails."""
     names = [load.table for load in loads]
+    found: dict[TableName, Baseline] = {}
     if len(names) > 1:
-        try:
+        with suppress(TableError, StructureMoved):
             baseline = work.server.baseline(names)
-        except (TableError, StructureMoved):
-            pass
-        else:
             there = {table.name for table in baseline.tables}
-            baselines = dict.fromkeys((name for name in names if name in there), baseline)
-            rest = [load for load in loads if load.table not in there]
-            return baselines | _one_by_one(work, rest, rereads)
-    return _one_by_one(work, loads, rereads)
-
-
-def _one_by_one(
-    work: Workplace, loads: Sequence[Load], rereads: dict[TableName, Reread]
-) -> dict[TableName, Baseline]:
-    told = {}
+            found |= dict.fromkeys((name for name in names if name in there), baseline)
     for load in loads:
+        if load.table in found:
+            continue
         try:
-            told[load.table] = work.server.baseline([load.table])
+            found[load.table] = work.server.baseline([load.table])
         except StructureMoved:
             continue
         except TableError as error:
             head = work.server.facts().head
             rereads[load.table] = Reread(load.table, load.reason, None, head, head, error=error)
-    return told
+    return found
 
 
 def _told(work: Workplace, lease: Lease, read: ChunksRead) -> Reread | None:

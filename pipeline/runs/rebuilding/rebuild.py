@@ -340,23 +340,26 @@ def _words(work: Workplace, origin: RebuildOrigin, number: int) -> str:
 def _job(aside: Workplace, origin: RebuildOrigin) -> Job:
     """The merge of the changes, as a run would make it."""
     source = aside.source.name
-    batches = _batches(aside, origin)
+    first, last = origin.parts[0].batch, origin.parts[-1].batch
+    numbers = {part.batch for part in origin.parts}
+    live = aside.ledger.live_batches(source, first, last)
+    batches = tuple(batch for batch in live if batch.id in numbers)
     again = reads_again(aside, batches)
     intent = Intent(
         0,
         origin.table,
         _application(aside, origin),
         _MERGED,
-        origin.parts[0].batch,
-        origin.parts[-1].batch,
+        first,
+        last,
         "copy",
     )
+    state = replace(aside.ledger.table_states(source)[origin.table], mirror=NAME)
     based = origin.base is not None
     policies = replace(origin.line.policies, readers=aside.source.lake.readers)
     line = replace(origin.line, policies=policies)
-    task = Task(
-        intent, _state(aside, origin), batches, origin.plan, _words(aside, origin, _MERGED), None
-    )
+    words = _words(aside, origin, _MERGED)
+    task = Task(intent, state, batches, origin.plan, words, None)
     return Job(
         task=task,
         lineage=line,
@@ -368,15 +371,3 @@ def _job(aside: Workplace, origin: RebuildOrigin) -> Job:
         again=again,
         all_new=not again and not aside.ledger.gaps(source),
     )
-
-
-def _batches(aside: Workplace, origin: RebuildOrigin) -> tuple[Batch, ...]:
-    ends = origin.parts[0].batch, origin.parts[-1].batch
-    numbers = {part.batch for part in origin.parts}
-    batches = aside.ledger.live_batches(aside.source.name, *ends)
-    return tuple(batch for batch in batches if batch.id in numbers)
-
-
-def _state(aside: Workplace, origin: RebuildOrigin) -> TableState:
-    states = aside.ledger.table_states(aside.source.name)
-    return replace(states[origin.table], mirror=NAME)

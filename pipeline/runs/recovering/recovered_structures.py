@@ -25,7 +25,7 @@ from pipeline.gtid import GtidSet
 from pipeline.ports.source import ServerFacts
 from pipeline.position import Coordinates, Position, Witness
 from pipeline.recovery.facts import Adopted, RecoveryPlan, Told
-from pipeline.runs.begin import RunStart
+from pipeline.runs.begin import RunStart, read_again_at
 from pipeline.runs.capturing.initial_schemas import quiet_baseline, touched_between
 from pipeline.runs.context import Workplace
 from pipeline.runs.find_place import ProvenPosition, find_place
@@ -34,7 +34,7 @@ from pipeline.schema.column_names import folded
 from pipeline.schema.history import DatabaseVersion, Knowledge, SchemaVersion, VersionOrigin
 from pipeline.schema.model import TableSchema
 from pipeline.start.decision import compare_witness
-from pipeline.start.question import Start, StartRule, WitnessReading
+from pipeline.start.question import WitnessReading
 from pipeline.table import TableName
 
 
@@ -108,13 +108,9 @@ def _at_place(work: Workplace, told: Told, facts: ServerFacts) -> PlacedRecovery
 
 
 def _begun(told: Told, proven: ProvenPosition, facts: ServerFacts) -> RunStart:
-    reason = f"the lake shows {told.at}"
-    decision = Start(StartRule.RESUME_SAME_SERVER, reason, proven.at)
     start = Position(proven.at, proven.gtid_set, facts.server_uuid)
-    return RunStart(decision, 0, start, proven.witness, facts, leave_out=proven.leave_out)
-
-
-MISSING = "its mirror is not in the lake"
+    reason = f"the lake shows {told.at}"
+    return read_again_at(start, proven.witness, facts, reason, leave_out=proven.leave_out)
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,4 +245,4 @@ def _why(
         return "it was altered since, and the lake does not keep what it was before"
     if name in wanted:
         return "its mirror is not whole as of there: files or columns are missing"
-    return MISSING
+    return "its mirror is not in the lake"

@@ -18,7 +18,7 @@ from pipeline.changes.layout import scratch_path
 from pipeline.errors import LockstepError, Recovery
 from pipeline.gtid import GtidSet
 from pipeline.ports.source import ServerFacts
-from pipeline.runs.begin import RunStart
+from pipeline.runs.begin import RunStart, read_again_at
 from pipeline.runs.capturing.basis import Basis
 from pipeline.runs.capturing.captured_tables import CapturedTables
 from pipeline.runs.capturing.catch_up_tables import RecordedBefore
@@ -29,7 +29,6 @@ from pipeline.runs.capturing.table_changes import Rules
 from pipeline.runs.context import Workplace
 from pipeline.runs.replaying.selection import SpanFacts
 from pipeline.segment import Segment
-from pipeline.start.question import Start, StartRule
 from pipeline.table import TableName
 from pipeline.table_state import TableCondition, TableEvent, TableEventKind, TableState
 
@@ -103,10 +102,10 @@ def _begun(work: Workplace, batch: Batch, facts: ServerFacts) -> RunStart:
     if batch.follows is not None:
         before = work.ledger.live_batches(work.source.name, batch.follows, batch.follows)
         witness = before[0].witness if before and before[0].end == batch.start else None
-    start = Start(StartRule.RESUME_SAME_SERVER, f"batch {batch.id} is read again", batch.start.at)
     # One that went on by GTIDs began at a file's beginning, before transactions of its set.
     known = batch.start.gtid_set if batch.predecessor is None else GtidSet()
-    return RunStart(start, 0, batch.start, witness, facts, leave_out=known, by_gtid=batch.by_gtid)
+    why = f"batch {batch.id} is read again"
+    return read_again_at(batch.start, witness, facts, why, leave_out=known, by_gtid=batch.by_gtid)
 
 
 def _states_then(work: Workplace, known: Iterable[TableName]) -> dict[TableName, TableState]:
