@@ -6,7 +6,7 @@
 
 Belongs here: what the ledger keeps of a load, and whether it can go on. Does not: how a table is
 cut (`keys`, `bounds`), reading (`pipeline.runs.loading`), joining with the log
-(`pipeline.runs.capturing.snapshot_join`).
+(`pipeline.runs.capturing.table_changes`).
 
 A load's rows belong behind `low`, a place of the log that was read before the first chunk. From
 there on the log of the table is captured like any other's, but not merged: once the last chunk is

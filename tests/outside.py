@@ -10,8 +10,8 @@ from __future__ import annotations
 from pipeline.runs.acknowledge import acknowledge as acknowledge
 from pipeline.runs.agreement.changelog_files import agree as agree
 from pipeline.runs.agreement.claim import disagreement as disagreement
-from pipeline.runs.agreement.foreign_mirrors import foreign_mirrors as foreign_mirrors
 from pipeline.runs.agreement.lake_logs import astray as astray
+from pipeline.runs.agreement.lake_logs import foreign_mirrors as foreign_mirrors
 from pipeline.runs.agreement.lake_logs import moved_changelogs as moved_changelogs
 from pipeline.runs.capture import capture as capture
 from pipeline.runs.comparing.verify_outcome import parts_of as parts_of
@@ -33,7 +33,7 @@ from pipeline.runs.recovering.adopt_tables import compare_tables as compare_tabl
 from pipeline.runs.recovering.recover import RecoveryOutcome as RecoveryOutcome
 from pipeline.runs.recovering.recover import foresee as foresee
 from pipeline.runs.recovering.recover import recover as recover
-from pipeline.runs.rejoining.rejoin import Besides
+from pipeline.runs.rejoin import Besides
 from pipeline.runs.replaying.replay import ReplayReport as ReplayReport
 from pipeline.runs.replaying.replay import replay as replay
 from pipeline.runs.reports import NotCompared as NotCompared

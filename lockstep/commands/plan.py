@@ -15,8 +15,7 @@ from pipeline.errors import LockstepError, LogStops
 from pipeline.json_values import parts
 from pipeline.runs.inspecting.plan import PlannedStart, RunPlan, make_plan
 from pipeline.runs.inspecting.plan_reading import PlannedReading
-from pipeline.runs.rejoining.log_reach import ReturnPlan
-from pipeline.runs.rejoining.rejoin import Besides
+from pipeline.runs.rejoin import Besides, ReturnPlan
 from pipeline.standing.verdict import clock
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from pipeline.json_values import parts, to_json
 from pipeline.preflight.retention import spoken
 from pipeline.proof.proven import TableProof, open_differences, proven_since
 from pipeline.retries import a_tenth
-from pipeline.runs.rejoining.rejoin import must_be_read
+from pipeline.runs.rejoin import must_be_read
 from pipeline.shown import listed
 from pipeline.standing.facts import Headroom, Standing
 from pipeline.standing.measures import why_not_by_gtid

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline.changes.key_hashes import Hashes, key_hashes
+from pipeline.changes.fold import Hashes, key_hashes
 from pipeline.changes.layout import DELETED_AT
 from pipeline.changes.mapping import is_present
 

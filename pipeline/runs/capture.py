@@ -23,8 +23,7 @@ from pipeline.runs.capturing.basis import Basis, basis_of, bounds_of
 from pipeline.runs.capturing.batch_capture import BatchCapture
 from pipeline.runs.capturing.log_reader import require_followed, require_whole
 from pipeline.runs.capturing.rename_handover import HandingOver
-from pipeline.runs.capturing.segment_builder import Segmenter, put_part
-from pipeline.runs.capturing.source_rows import SourceRows
+from pipeline.runs.capturing.segment_builder import Segmenter, SourceRows, put_part
 from pipeline.runs.capturing.structure_proof import StructureProof, note_unproven, prove_structures
 from pipeline.runs.capturing.table_changes import TakenUp
 from pipeline.runs.capturing.table_extents import extents_of, met_in_log
@@ -42,9 +41,7 @@ from pipeline.runs.loading.loads import (
     order_new,
 )
 from pipeline.runs.loading.part import AGAIN, PartRead, findings, read_part
-from pipeline.runs.rejoining.log_reach import TablesResumed, returns_of
-from pipeline.runs.rejoining.rejoin import Besides
-from pipeline.runs.rejoining.resnapshot import due, reread_columns
+from pipeline.runs.rejoin import Besides, TablesResumed, due, reread_columns, returns_of
 from pipeline.runs.repair import abandon, repair
 from pipeline.runs.reports import CaptureReport, Refreshed, softened_lines
 from pipeline.schema.model import TableSchema

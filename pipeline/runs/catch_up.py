@@ -21,15 +21,13 @@ from pipeline.runs.begin import read_again_at
 from pipeline.runs.capturing.basis import Basis, tables_of
 from pipeline.runs.capturing.batch_capture import BatchCapture
 from pipeline.runs.capturing.captured_tables import CapturedTables
-from pipeline.runs.capturing.catch_up_tables import Comeback, RecordedBefore, history_of
 from pipeline.runs.capturing.initial_schemas import known_at, tracker_of
 from pipeline.runs.capturing.segment_builder import Segmenter
 from pipeline.runs.capturing.structure_proof import note_unproven, prove_structures
-from pipeline.runs.capturing.table_changes import TakenUp
+from pipeline.runs.capturing.table_changes import Comeback, RecordedBefore, TakenUp, history_of
 from pipeline.runs.context import Workplace
 from pipeline.runs.cures import owed
-from pipeline.runs.rejoining.log_reach import ReturnPlan
-from pipeline.runs.rejoining.rejoin import Besides
+from pipeline.runs.rejoin import Besides, ReturnPlan
 from pipeline.runs.repair import discard
 from pipeline.runs.reports import CaptureReport
 from pipeline.schema.history import SchemaVersion

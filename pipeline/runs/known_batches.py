@@ -11,8 +11,7 @@ from pipeline.errors import SpanRefused
 from pipeline.places import AtMoment, Earliest
 from pipeline.ports.ledger import Ledger
 from pipeline.position import Position
-from pipeline.replay.as_of import end_of
-from pipeline.replay.spans import Span
+from pipeline.replay.spans import Span, end_of
 from pipeline.upkeep.changes import KEY
 
 RUNS = "`lockstep status --json` shows the runs of the last batches"

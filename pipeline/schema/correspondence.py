@@ -1,7 +1,7 @@
 """Which column of a structure that a person gave is which of the structure before.
 
 Belongs here: what names alone tell of that, what a person says besides, and why neither may be
-enough. Does not: where such a structure holds (`pipeline.runs.capturing.catch_up_tables`),
+enough. Does not: where such a structure holds (`pipeline.runs.capturing.table_changes`),
 statements that are followed (`evolving`).
 """
 

@@ -1,7 +1,7 @@
 """The columns that MySQL hides behind functional indexes, and where they stand in a table.
 
 Belongs here: which versions have them in the log, their names and places. Does not: finding
-them in a table map (`pipeline.runs.capturing.schema_choice`).
+them in a table map (`pipeline.runs.capturing.image_decoder`).
 
 MySQL computes each expression of an index in a hidden column. MySQL 8.0.15 has these columns in
 its table maps and row images: a new one stands behind all columns that the table has then, and

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.changes.key_bounds import bounds_literals, key_bounds
+from pipeline.changes.fold import bounds_literals, key_bounds
 from pipeline.changes.layout import (
     application_id,
     changelog_names,

@@ -7,8 +7,8 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.changes.extents import Extents
 from pipeline.position import Coordinates, LogFile
+from pipeline.runs.capturing.table_extents import Extents
 from pipeline.schema.evolving.effects import Created, Dropped, Effect, Renamed, Truncated
 from pipeline.table import TableName
 from pipeline.table_state import Extent

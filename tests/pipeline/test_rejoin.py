@@ -10,7 +10,7 @@ import pytest
 
 from pipeline.errors import Remedy
 from pipeline.position import Coordinates
-from pipeline.runs.rejoining.rejoin import (
+from pipeline.runs.rejoin import (
     Besides,
     LogSpan,
     Rejoin,

@@ -12,8 +12,7 @@ from pipeline import row_groups
 from pipeline.binlog.stream.framing import EventType
 from pipeline.policies import LakePolicies
 from pipeline.runs.capturing.captured_tables import CapturedTables
-from pipeline.runs.capturing.segment_builder import Segmenter
-from pipeline.runs.capturing.source_rows import SourceRows
+from pipeline.runs.capturing.segment_builder import Segmenter, SourceRows
 from pipeline.runs.capturing.table_changes import Rules
 from pipeline.schema.history import History
 from pipeline.schema.tracker import SchemaTracker

@@ -22,7 +22,7 @@ from pipeline.binlog.stream.description import LogWriter
 from pipeline.binlog.stream.framing import HEADER
 from pipeline.errors import TableError
 from pipeline.position import Coordinates, LogFile
-from pipeline.runs.capturing.schema_choice import checked
+from pipeline.runs.capturing.image_decoder import checked
 from pipeline.schema.history import Knowledge, SchemaVersion, VersionOrigin
 from pipeline.schema.model import ColumnSchema, HiddenColumn, KeyPart, KeySchema, TableSchema
 from pipeline.table import TableName

@@ -12,7 +12,7 @@ from lockstep.commands import plan as show
 from pipeline.bounds import Budget
 from pipeline.errors import MirrorRefused, TableError
 from pipeline.runs.inspecting.plan import make_plan
-from pipeline.runs.rejoining.rejoin import Besides
+from pipeline.runs.rejoin import Besides
 from pipeline.schema.context import StatementContext
 from pipeline.schema.statements.changes import NotUnderstood
 from pipeline.schema.statements.read import read_change

@@ -23,7 +23,7 @@ from pipeline.binlog.rows.table_map import (
 )
 from pipeline.binlog.stream.description import LogWriter
 from pipeline.errors import TableError
-from pipeline.runs.capturing.schema_choice import disagreements, logs_hidden, without
+from pipeline.runs.capturing.image_decoder import disagreements, logs_hidden, without
 from pipeline.runs.capturing.structure_proof import changed_meaning
 from pipeline.schema.compare import aligned, differences
 from pipeline.schema.context import ServerDialect

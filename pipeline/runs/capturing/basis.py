@@ -9,7 +9,7 @@ from pipeline.batch import Prepared, Xid
 from pipeline.bounds import RunBounds
 from pipeline.coverage import past_ranges
 from pipeline.position import Position
-from pipeline.runs.agreement.foreign_mirrors import foreign_mirrors
+from pipeline.runs.agreement.lake_logs import foreign_mirrors
 from pipeline.runs.begin import RunStart
 from pipeline.runs.capturing.captured_tables import CapturedTables
 from pipeline.runs.capturing.initial_schemas import structures_at

@@ -7,15 +7,14 @@ from functools import partial
 from time import perf_counter
 
 from pipeline.batch import Batch, CaptureRecord
-from pipeline.changes.extents import Extents
 from pipeline.errors import StructureMoved, StructureUnknown, TableError
 from pipeline.position import Position, Witness
 from pipeline.runs.capturing.basis import Basis
 from pipeline.runs.capturing.log_reader import LogReading
 from pipeline.runs.capturing.rename_handover import HandingOver
-from pipeline.runs.capturing.segment_builder import Segmenter
-from pipeline.runs.capturing.source_rows import SourceRows
+from pipeline.runs.capturing.segment_builder import Segmenter, SourceRows
 from pipeline.runs.capturing.table_changes import Rules, TakenUp
+from pipeline.runs.capturing.table_extents import Extents
 from pipeline.runs.context import Workplace
 from pipeline.runs.cures import release_hint
 from pipeline.runs.reports import CaptureReport

@@ -30,7 +30,7 @@ from pipeline.binlog.stream.framing import EventType
 from pipeline.binlog.stream.ring import Block, Integers, TransactionGroup
 from pipeline.errors import TableError
 from pipeline.position import Coordinates
-from pipeline.runs.capturing.schema_choice import checked
+from pipeline.runs.capturing.image_decoder import checked
 from pipeline.schema.history import Knowledge
 from pipeline.schema.model import ForeignKey, TableSchema
 from pipeline.schema.tracker import SchemaTracker

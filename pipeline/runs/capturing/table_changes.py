@@ -1,41 +1,288 @@
-"""What becomes of the tables of one capture: by statements, at places they wait for, by rows
-that nobody can decode.
+"""What becomes of the tables of one capture: by statements, at places they wait for, by rows that
+nobody can decode.
+
+Tables that are read from the source are joined with the log while it is read. Tables that come back
+through the log count from their own places on: what lies before was captured before they
+stopped, rows, and statements that begin there. A structure that a person gave holds from that place
+on, or, where a statement stands there, from behind it: that statement is the one that could not be
+followed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from enum import Enum, auto
 from typing import Final
 
-from pipeline.changes.extents import Extents
+import numpy as np
+
+from pipeline.binlog.stream import ring as columns
+from pipeline.binlog.stream.ring import Integers, TransactionGroup
 from pipeline.errors import Remedy, StructureUnknown, TableError, ValueLeftOut
+from pipeline.load import LoadFollowed, LoadJoined
 from pipeline.policies import ForeignKeys, LakePolicies
+from pipeline.ports.ledger import Ledger
 from pipeline.position import Coordinates
 from pipeline.runs.capturing.captured_tables import CapturedTables
 from pipeline.runs.capturing.cascade_watch import LostRows
-from pipeline.runs.capturing.catch_up_tables import Comeback, ComingBack
 from pipeline.runs.capturing.rename_handover import HandingOver
-from pipeline.runs.capturing.snapshot_join import Joining, PlaceMeaning
+from pipeline.runs.capturing.table_extents import Extents
 from pipeline.runs.cures import Reread, engine_hint, in_vain, owed, release_hint, versioning_hint
 from pipeline.schema.consequences import (
     ENGINE_REFUSED,
+    GOES_ON,
+    NOT_FOLLOWED,
     PER_ROW,
     VERSIONED,
     Action,
     Consequence,
     consequences,
 )
+from pipeline.schema.correspondence import columns_from, may_rename_columns, why_unclear
 from pipeline.schema.evolving.effects import UnknownTable
-from pipeline.schema.history import Knowledge, SchemaVersion
+from pipeline.schema.history import History, Knowledge, SchemaVersion
 from pipeline.schema.logged import FollowedStatement, LoggedStatement
 from pipeline.schema.model import TableSchema
+from pipeline.schema.model_json import schema_fingerprint
 from pipeline.schema.rows import row_structure
 from pipeline.schema.tracker import SchemaTracker
+from pipeline.schema.versions import ColumnsFrom
 from pipeline.segment import ChangeType
+from pipeline.snapshot.progress import LoadProgress
 from pipeline.table import TableName
-from pipeline.table_state import Quarantine, TableEventKind
+from pipeline.table_state import Quarantine, SnapshotPart, TableEventKind, TableOrder
+
+
+class PlaceMeaning(Enum):
+    """What a place in the log means to a table that is read from the source."""
+
+    LOW = auto()
+    """From here on the log counts."""
+    HIGH = auto()
+    """Nothing that was read lies behind it, and all was."""
+    BOTH = auto()
+    """All was read at one place, or nothing of it."""
+
+
+ReadPassed = tuple[Reread, PlaceMeaning, SchemaVersion | None]
+"""A table, what its place means to it, and the version of the structure that was read; None of a
+table that is gone, or that could not be read. Where only columns were read, it is that of the
+log."""
+
+
+class Joining:
+    """The tables of `rereads` that still wait for their place in the log."""
+
+    def __init__(self, rereads: Sequence[Reread], structures: SchemaTracker) -> None:
+        followed = [
+            reread for reread in rereads if reread.load is not None and reread.load.followed
+        ]
+        self._lows = {reread.table: reread for reread in rereads if reread not in followed}
+        self._highs = {reread.table: reread for reread in followed if reread.complete}
+        self._partial = {reread.table for reread in followed}
+        self._structures = structures
+        self.snapshots: list[SnapshotPart] = []
+        self.followed: list[LoadFollowed] = []
+        self.joined: list[LoadJoined] = []
+        self.loaded: list[LoadProgress] = []
+        """What was read of the tables that are whole now."""
+        self._told: Coordinates | None = None
+
+    def waits(self, table: TableName) -> bool:
+        """Whether the log tells nothing of the table yet."""
+        return table in self._lows and self._lows[table].columns is None
+
+    def is_read(self, table: TableName) -> bool:
+        """Whether the place is between those at which its chunks were read, or are to be."""
+        return table in self._partial
+
+    def passed(self, at: Coordinates | None) -> Iterator[ReadPassed]:
+        """Places up to `at` that were waited for (None: the log is over). A high is passed once
+        all changes before it are numbered: they are up to the `at` of before."""
+        for table, reread in list(self._lows.items()):
+            if at is None or reread.low <= at:
+                del self._lows[table]
+                yield self._low(reread)
+        for table, reread in list(self._highs.items()):
+            if at is None or (self._told is not None and reread.high <= self._told):
+                del self._highs[table]
+                self._partial.discard(table)
+                yield reread, PlaceMeaning.HIGH, self._structures.version(table)
+        self._told = at
+
+    def _low(self, reread: Reread) -> ReadPassed:
+        if reread.columns is not None:
+            return reread, PlaceMeaning.BOTH, self._structures.version(reread.table)
+        if reread.error is not None or reread.schema is None:
+            return reread, PlaceMeaning.BOTH, None
+        version = self._structures.adopt(reread.schema, reread.low)
+        if reread.complete and reread.low == reread.high:
+            return reread, PlaceMeaning.BOTH, version
+        self._partial.add(reread.table)
+        if reread.complete:
+            self._highs[reread.table] = reread
+        return reread, PlaceMeaning.LOW, version
+
+    def begin(self, reread: Reread, version: int, sequence: int) -> None:
+        """The log of the table counts behind the change of that number."""
+        if reread.load is not None:
+            self.followed.append(LoadFollowed(reread.load.id, reread.table, sequence, version))
+
+    def record(self, reread: Reread, version: int, sequence: int) -> None:
+        """The table's rows belong behind the change of that number."""
+        if reread.load is not None:
+            self.joined.append(LoadJoined(reread.load.id, reread.table))
+            self.loaded.append(reread.load.progress)
+        part = SnapshotPart(reread.table, version, sequence, reread.files, reread.columns)
+        self.snapshots.append(part)
+
+    def place(self, reread: Reread) -> tuple[int, int]:
+        """Behind which change, of which version, the rows of a load belong."""
+        assert reread.load is not None, "only loads are read in several places"
+        if reread.load.followed is not None:
+            return reread.load.followed.sequence, reread.load.followed.version
+        (begun,) = (begun for begun in self.followed if begun.load == reread.load.id)
+        return begun.sequence, begun.version
+
+
+def behind(group: TransactionGroup, events: Integers, low: Coordinates) -> Integers:
+    """Which events belong to transactions that end behind a place."""
+    rows = group.transactions[events[:, columns.TRANSACTION]]
+    ends = rows[:, columns.END_OFFSET]
+    numbers = np.array([file.number for file in group.files])[rows[:, columns.FILE]]
+    later = (numbers > low.file.number) | ((numbers == low.file.number) & (ends > low.offset))
+    return np.flatnonzero(later)
+
+
+@dataclass(frozen=True, slots=True)
+class Comeback:
+    """A table, the order that brings it back, and the place it stopped at. `version`: what held for
+    it there; None where nothing was recorded."""
+
+    order: TableOrder
+    low: Coordinates
+    version: SchemaVersion | None = None
+
+    @property
+    def table(self) -> TableName:
+        return self.order.table
+
+
+class ComingBack:
+    """The tables of one capture that come back."""
+
+    def __init__(self, comebacks: Sequence[Comeback], structures: SchemaTracker) -> None:
+        self.lows = {comeback.table: comeback.low for comeback in comebacks}
+        self._structures = structures
+        self._held = [comeback for comeback in comebacks if comeback.version is not None]
+        self._waiting = {
+            comeback.table: comeback for comeback in comebacks if comeback.order.schema is not None
+        }
+        self._stopped_by: dict[TableName, Consequence] = {}
+        self.doubts: dict[TableName, str] = {}
+        """Tables whose rows of before may have changed in a way that no log tells."""
+
+    def passes(self, table: TableName, logged: LoggedStatement, consequence: Consequence) -> bool:
+        """Whether nothing follows from a statement for the table: it was followed before, or
+        a person says what came of it. What a statement that is followed does to rows no
+        structure tells: then it is read from the source."""
+        low = self.lows.get(table)
+        if low is None:
+            return False
+        given = table in self._waiting and logged.begin == low
+        if given:
+            self._stopped_by[table] = consequence
+        return logged.begin < low or given
+
+    def behind(self, logged: LoggedStatement) -> Iterator[tuple[Comeback, SchemaVersion]]:
+        """Structures that a person gave and that hold behind this statement."""
+        for comeback in list(self._waiting.values()):
+            if comeback.low == logged.begin:
+                yield self._adopted(comeback, logged.end, logged)
+
+    def reached(self, at: Coordinates | None) -> Iterator[tuple[Comeback, SchemaVersion]]:
+        """Structures that hold before `at` and that a person gave (None: the log is over)."""
+        for one in self._held:
+            if one.version is not None and (at is None or one.low <= at):
+                self._structures.resume(one.version)
+        self._held = [comeback for comeback in self._held if at is not None and at < comeback.low]
+        for one in list(self._waiting.values()):
+            if at is None or one.low < at:
+                yield self._adopted(one, one.low)
+
+    def _adopted(
+        self, comeback: Comeback, at: Coordinates, logged: LoggedStatement | None = None
+    ) -> tuple[Comeback, SchemaVersion]:
+        del self._waiting[comeback.table]
+        given, renames = comeback.order.schema, comeback.order.renames
+        assert given is not None, "only tables with a structure wait"
+        before, renaming, doubt = self._structures.last_known(comeback.table), False, None
+        stopped_by = self._stopped_by.get(comeback.table)
+        if stopped_by is not None and stopped_by.rule != NOT_FOLLOWED:
+            # Its columns have the names that the statement left.
+            renames, doubt = (), None if stopped_by.action in GOES_ON else stopped_by.reason
+        elif stopped_by is not None and logged is not None:
+            renaming = may_rename_columns(logged.text, logged.context)
+        origins = None
+        if before is not None:
+            doubt = doubt or why_unclear(before, given, renames, renaming=renaming)
+            origins = columns_from(before, given, renames)
+        if doubt is not None:
+            self.doubts[comeback.table] = doubt
+        return comeback, self._structures.take_word(given, at, origins)
+
+
+# -- structures that are recorded already --------------------------------------------------
+
+
+class RecordedBefore:
+    """The versions of batches from `since` on. Once a table is told otherwise
+    than then, nothing that was recorded of it counts any more."""
+
+    def __init__(self, ledger: Ledger, source: str, since: int) -> None:
+        self._ledger, self._source, self._since = ledger, source, since
+        self._known: dict[TableName, list[SchemaVersion]] = {}
+        self._others: set[TableName] = set()
+
+    def __call__(
+        self,
+        table: TableName,
+        since: Coordinates,
+        schema: TableSchema | None,
+        reason: str | None,
+        word: ColumnsFrom | None = None,
+    ) -> SchemaVersion | None:
+        if table in self._others:
+            return None
+        if table not in self._known:
+            self._known[table] = self._ledger.schema_versions(self._source, table)
+        gone = Knowledge.DROPPED if reason is None else Knowledge.UNKNOWN
+        told = gone.value if schema is None else schema_fingerprint(schema)
+        for version in reversed(self._known[table]):
+            same = version.since == since and version.fingerprint == told
+            if version.batch >= self._since and same and word in (None, version.columns_from):
+                return version
+        self._others.add(table)
+        return None
+
+
+def history_of(history: History, tables: Mapping[TableName, object]) -> History:
+    """What was learnt of these tables, and the statements that say so."""
+    versions = [version for version in history.versions if version.table in tables]
+    told = sorted({version.statement for version in versions if version.statement is not None})
+    numbers = {statement: number for number, statement in enumerate(told)}
+    return History(
+        tuple(history.statements[number] for number in told),
+        tuple(
+            replace(
+                version, statement=None if version.statement is None else numbers[version.statement]
+            )
+            for version in versions
+        ),
+    )
+
 
 _EVENTS: Final = {
     Action.CREATE: TableEventKind.CREATED,

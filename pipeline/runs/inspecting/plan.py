@@ -22,8 +22,7 @@ from pipeline.runs.context import Workplace
 from pipeline.runs.cures import quarantined_tables
 from pipeline.runs.inspecting.plan_reading import BATCHES, PlannedReading, read_ahead, seconds_of
 from pipeline.runs.loading.loads import new_tables
-from pipeline.runs.rejoining.log_reach import ReturnPlan, returns_of
-from pipeline.runs.rejoining.resnapshot import foreseen_orders
+from pipeline.runs.rejoin import ReturnPlan, foreseen_orders, returns_of
 from pipeline.runs.repair import Abandonment, foreseen
 from pipeline.snapshot.log_room import LogRoom, keep_longer, kept_for
 from pipeline.start.question import Refusal

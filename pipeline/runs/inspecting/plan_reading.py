@@ -39,7 +39,7 @@ from pipeline.runs.capturing.image_decoder import Decoding
 from pipeline.runs.capturing.log_reader import LogReading, require_followed, require_whole
 from pipeline.runs.context import Workplace
 from pipeline.runs.cures import release_hint
-from pipeline.runs.rejoining.log_reach import ReturnPlan
+from pipeline.runs.rejoin import ReturnPlan
 from pipeline.schema.consequences import Action, Consequence, consequences
 from pipeline.schema.logged import FollowedStatement, LoggedStatement
 from pipeline.schema.row_keys import merge_key

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from pipeline.changes.reload import Origin
+from pipeline.changes.merging import Origin
 from pipeline.decisions import Lease
 from pipeline.errors import (
     ConfigurationError,
@@ -27,8 +27,7 @@ from pipeline.runs.capturing.logged_statements import facts_of_server, recorded_
 from pipeline.runs.context import Workplace
 from pipeline.runs.cures import refusal
 from pipeline.runs.inspecting.schema_history import unknown_table
-from pipeline.runs.rejoining.log_reach import ReturnPlan, returns_of
-from pipeline.runs.rejoining.rejoin import Besides, origin_of, remedy_of
+from pipeline.runs.rejoin import Besides, ReturnPlan, origin_of, remedy_of, returns_of
 from pipeline.schema.consequences import GOES_ON, NOT_FOLLOWED, Consequence, consequences
 from pipeline.schema.context import ServerDialect, read_context
 from pipeline.schema.correspondence import may_rename_columns, why_refused, why_unclear

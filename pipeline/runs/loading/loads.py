@@ -23,7 +23,7 @@ from pipeline.ports.source import Baseline
 from pipeline.position import Coordinates, LogFile
 from pipeline.retries import TABLE_READ
 from pipeline.row_groups import row_groups
-from pipeline.runs.agreement.foreign_mirrors import foreign_mirrors
+from pipeline.runs.agreement.lake_logs import foreign_mirrors
 from pipeline.runs.begin import RunStart
 from pipeline.runs.context import Workplace
 from pipeline.runs.cures import Reread, owed, refusal

@@ -33,8 +33,7 @@ from pipeline.batch import Batch, BatchState
 from pipeline.changes.evolution import steps
 from pipeline.changes.layout import changelog_path, snapshot_path
 from pipeline.changes.lineage import ColumnLineage, ColumnsRead, lineage
-from pipeline.changes.merging import SETTLES, Emptied, MergePlan, plan_merge
-from pipeline.changes.reload import since_emptied
+from pipeline.changes.merging import SETTLES, Emptied, MergePlan, plan_merge, since_emptied
 from pipeline.decisions import Continuity
 from pipeline.intent import Intent
 from pipeline.lake_commit import WriteKind

@@ -18,9 +18,14 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from pipeline.changes import coalescing
-from pipeline.changes.fold import Fold
-from pipeline.changes.key_bounds import Bounds, bounds_literals, joined_bounds, key_bounds
-from pipeline.changes.key_hashes import KeyChains
+from pipeline.changes.fold import (
+    Bounds,
+    Fold,
+    KeyChains,
+    bounds_literals,
+    joined_bounds,
+    key_bounds,
+)
 from pipeline.changes.layout import changelog_names, changelog_path, changelog_schema, origin_names
 from pipeline.changes.mapping import images_within, row_images
 from pipeline.changes.strategy import (

@@ -18,8 +18,7 @@ import pyarrow as pa
 
 from pipeline.batch import Batch
 from pipeline.changes.lineage import ColumnLineage
-from pipeline.changes.merging import SETTLES, MergePlan, plan_merge
-from pipeline.changes.reload import reload_origin
+from pipeline.changes.merging import SETTLES, MergePlan, plan_merge, reload_origin
 from pipeline.changes.source_tables import source_table_path
 from pipeline.errors import NothingMatches, PastRefused, SpanRefused, TableError
 from pipeline.intent import Missing, ShownVersion
@@ -27,7 +26,7 @@ from pipeline.places import AtMoment, InFile, OfRun, Place, moment_text
 from pipeline.policies import Deletes, DroppedColumns
 from pipeline.ports.batches import TableContent
 from pipeline.position import Coordinates, LogFile
-from pipeline.replay.as_of import COLUMNS, batch_at, end_of, transactions_up_to
+from pipeline.replay.spans import COLUMNS, batch_at, end_of, transactions_up_to
 from pipeline.runs.context import Workplace
 from pipeline.runs.inspecting.version_sets import explained
 from pipeline.runs.known_batches import RUNS, batch_of_run, known_batches

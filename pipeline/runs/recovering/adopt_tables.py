@@ -14,7 +14,7 @@ from pipeline.changes.layout import DELETED_AT, mirror_columns, new_table
 from pipeline.decisions import Decision, Lease
 from pipeline.errors import TableError
 from pipeline.runs.agreement.claim import claim_folder, require_claim
-from pipeline.runs.agreement.foreign_mirrors import is_foreign
+from pipeline.runs.agreement.lake_logs import is_foreign
 from pipeline.runs.comparing.verify_rows import Found, LakeShown, compare, what_the_lake_shows
 from pipeline.runs.context import Workplace
 from pipeline.runs.reports import NotCompared, TableDifference

@@ -43,11 +43,13 @@ from pipeline.runs.agreement.claim import claim_folder, said_by
 from pipeline.runs.commit_records import recovered_metadata
 from pipeline.runs.context import Workplace
 from pipeline.runs.known_batches import RUNS, batch_of_run, no_such_run
-from pipeline.runs.recovering.lake_facts import GatheredLake, Listed, gather
 from pipeline.runs.recovering.recovered_structures import (
+    GatheredLake,
+    Listed,
     PlacedRecovery,
     Places,
     Structures,
+    gather,
     structures_of,
 )
 from pipeline.schema.history import History

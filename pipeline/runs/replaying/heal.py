@@ -16,9 +16,7 @@ import pyarrow as pa
 
 from pipeline.arrow_errors import for_one_table
 from pipeline.batch import Batch
-from pipeline.changes.fold import Fold
-from pipeline.changes.key_bounds import bounds_literals, key_bounds
-from pipeline.changes.key_hashes import Hashes
+from pipeline.changes.fold import Fold, Hashes, bounds_literals, key_bounds
 from pipeline.changes.layout import (
     DELETED_AT,
     changelog_names,

@@ -21,11 +21,10 @@ from pipeline.ports.source import ServerFacts
 from pipeline.runs.begin import RunStart, read_again_at
 from pipeline.runs.capturing.basis import Basis
 from pipeline.runs.capturing.captured_tables import CapturedTables
-from pipeline.runs.capturing.catch_up_tables import RecordedBefore
 from pipeline.runs.capturing.initial_schemas import tracker_of
 from pipeline.runs.capturing.log_reader import LogReading
 from pipeline.runs.capturing.segment_builder import Segmenter
-from pipeline.runs.capturing.table_changes import Rules
+from pipeline.runs.capturing.table_changes import RecordedBefore, Rules
 from pipeline.runs.context import Workplace
 from pipeline.runs.replaying.selection import SpanFacts
 from pipeline.segment import Segment
