@@ -12,7 +12,7 @@ from pipeline.policies import DroppedTables
 from pipeline.runs.agreement.claim import require_claim
 from pipeline.runs.capturing.table_extents import partial_tables
 from pipeline.runs.context import Workplace
-from pipeline.runs.cures import quarantined_tables
+from pipeline.runs.cures import quarantines_of
 from pipeline.runs.reports import AcknowledgeReport
 from pipeline.table import TableName
 from pipeline.table_state import TableCondition, TableEventKind
@@ -45,7 +45,7 @@ def acknowledge(work: Workplace, lease: Lease) -> AcknowledgeReport:
         acknowledged=tuple(done),
         position=cursor.position if cursor else None,
         held=held,
-        quarantined=quarantined_tables(work),
+        quarantined=quarantines_of(work.ledger.table_states(work.source.name)),
         seconds=perf_counter() - clock,
         partial=partial_tables(work.ledger, source, work.source.patterns),
     )

@@ -11,7 +11,6 @@ from pipeline.engines import why_refused
 from pipeline.errors import Remedy, TableBusy, TableError
 from pipeline.load import Load
 from pipeline.position import Coordinates
-from pipeline.runs.context import Workplace
 from pipeline.schema.happened import why_versioned
 from pipeline.schema.model import TableSchema
 from pipeline.segment import SegmentFile
@@ -103,13 +102,9 @@ def in_vain(error: TableError, columns: Sequence[str] | None = None) -> TableErr
     )
 
 
-def quarantined_tables(work: Workplace) -> tuple[Quarantine, ...]:
-    """Every table of the source that is quarantined now, by the system or by a person; sorted."""
-    return quarantines_of(work.ledger.table_states(work.source.name))
-
-
 def quarantines_of(states: Mapping[TableName, TableState]) -> tuple[Quarantine, ...]:
-    """A table that was dropped at the source is not: it has no changes that the lake lacks."""
+    """Every table that is quarantined, by the system or by a person; sorted. One that was dropped
+    at the source is not: it has no changes that the lake lacks."""
     return tuple(
         Quarantine(
             table,

@@ -21,9 +21,9 @@ from pipeline.runs.capturing.table_changes import GONE
 from pipeline.runs.comparing.verify_rows import verify
 from pipeline.runs.comparing.verify_schema import verify_schema
 from pipeline.runs.context import Workplace
-from pipeline.runs.cures import quarantined_tables
+from pipeline.runs.cures import quarantines_of
 from pipeline.table import TableName, TableStructure
-from pipeline.table_state import TableEventKind
+from pipeline.table_state import Quarantine, TableEventKind
 from tests.lake.conftest import Lake
 from tests.positions.follower import SOURCE, Follower
 
@@ -61,7 +61,7 @@ class Reader(Follower):
     def run_whole(self) -> None:
         """A run, and another if a merge left tables for the next one to read."""
         self.run()
-        if any(table.remedy is Remedy.RESNAPSHOT for table in quarantined_tables(self.work())):
+        if any(table.remedy is Remedy.RESNAPSHOT for table in self._stopped()):
             self.run()
 
     def changelogs(self) -> dict[str, pa.Table]:
@@ -110,8 +110,12 @@ class Reader(Follower):
     def _structure(self, table: TableName, number: int) -> TableStructure:
         return self.ledger.schema_version(SOURCE, table, number).structure
 
+    def _stopped(self) -> tuple[Quarantine, ...]:
+        work = self.work()
+        return quarantines_of(work.ledger.table_states(work.source.name))
+
     def quarantined(self) -> dict[TableName, str]:
-        return {table.table: table.reason for table in quarantined_tables(self.work())}
+        return {table.table: table.reason for table in self._stopped()}
 
     def read_anew(self) -> set[TableName]:
         """Tables that some batch read from the source, or would have: one that was dropped before

@@ -31,7 +31,7 @@ from pipeline.retries import RUN_ENDED
 from pipeline.runs.comparing.verify_differences import Side, differences
 from pipeline.runs.comparing.verify_log import AGAIN, SumReader, read_log
 from pipeline.runs.context import Workplace
-from pipeline.runs.cures import quarantined_tables, reload_hint
+from pipeline.runs.cures import quarantines_of, reload_hint
 from pipeline.runs.mirror_rows import Mirror
 from pipeline.runs.reports import NotCompared, TableDifference, VerifyReport
 from pipeline.table import TableName
@@ -187,7 +187,7 @@ def report(
         cursor.batch,
         cursor.position,
         tuple(comparison for comparison in ordered if isinstance(comparison, TableDifference)),
-        quarantined_tables(work),
+        quarantines_of(work.ledger.table_states(work.source.name)),
         seconds,
         tuple(one for one in ordered if isinstance(one, NotCompared) and not one.readable),
         tuple(one for one in ordered if isinstance(one, NotCompared) and one.readable),

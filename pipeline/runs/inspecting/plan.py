@@ -19,7 +19,7 @@ from pipeline.position import Position
 from pipeline.preflight import require_ready
 from pipeline.runs.begin import RunStart, StartProposal, look, tables_touched
 from pipeline.runs.context import Workplace
-from pipeline.runs.cures import quarantined_tables
+from pipeline.runs.cures import quarantines_of
 from pipeline.runs.inspecting.plan_reading import BATCHES, PlannedReading, read_ahead, seconds_of
 from pipeline.runs.loading.loads import new_tables
 from pipeline.runs.rejoin import ReturnPlan, foreseen_orders, returns_of
@@ -113,7 +113,7 @@ def make_plan(work: Workplace) -> RunPlan:
         reading=reading,
         seconds=seconds_of(work, reading),
         refusal=None if refusal is None else named(refusal, work.source.name),
-        quarantined=quarantined_tables(work),
+        quarantined=quarantines_of(work.ledger.table_states(work.source.name)),
         busy=lease if lease is not None and lease.live else None,
         returns=returns,
         loads=loads,

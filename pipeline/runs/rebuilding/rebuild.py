@@ -39,9 +39,7 @@ from pipeline.ports.mirror_writes import (
 from pipeline.ports.mirrors import Mirrors
 from pipeline.row_groups import row_groups
 from pipeline.runs.agreement.claim import require_agreement, require_claim
-from pipeline.runs.agreement.lake_logs import look_at
 from pipeline.runs.context import Workplace
-from pipeline.runs.cures import reload_hint
 from pipeline.runs.merging.job import Job, Task, emptied_at, folders_of, reads_again
 from pipeline.runs.merging.mirror_write import write_once
 from pipeline.runs.rebuilding.origin import (
@@ -52,9 +50,9 @@ from pipeline.runs.rebuilding.origin import (
     live_origin,
     origin_at,
 )
-from pipeline.runs.replaying.heal import require_mirror
+from pipeline.runs.replaying.heal import mirror_shown
 from pipeline.runs.replaying.selection import require_merged
-from pipeline.runs.replaying.settle import MirrorCommitting, settle_replays
+from pipeline.runs.replaying.settle import commit_mirror, settle_replays
 from pipeline.schema.row_keys import merge_key
 from pipeline.table import TableName
 from pipeline.table_state import TableState
@@ -142,10 +140,17 @@ class _Live:
         """Its rows are those of a table made aside from here on; its Delta version."""
         files = [file for segment in origin.plan.segments for file in segment.files]
         with staged_rows(aside, NAME, made, work.mirrors, soft=self.soft) as rows:
-            committing = MirrorCommitting.begun(work, lease, self.state, self.last)
-            target = committing.target(self.own, WriteKind.REWRITE, files)
-            reason = f"a rebuild: made again {_made_from(origin)}"
-            return committing.settled(rows.write(target, origin.key), reason)
+            return commit_mirror(
+                work,
+                lease,
+                self.state,
+                self.last,
+                self.own,
+                files,
+                lambda target: rows.write(target, origin.key),
+                kind=WriteKind.REWRITE,
+                reason=f"a rebuild: made again {_made_from(origin)}",
+            )
 
 
 def _live(work: Workplace, table: TableName) -> _Live:
@@ -158,22 +163,11 @@ def _live(work: Workplace, table: TableName) -> _Live:
             f"the lake has no table {table}", hint="`lockstep tables` lists those it has"
         )
     try:
-        require_mirror(state)
-        version = look_at(work, state, work.ledger.looked(source).get(state.mirror))
+        _, own, soft = mirror_shown(work, state)
     except TableError as error:
         raise PastRefused(
             f"{table} cannot be made again: {error.reason}", hint=error.hint
         ) from error
-    if version is None:
-        raise PastRefused(f"the mirror of {table} is not there", hint=reload_hint(table))
-    shown = work.mirrors.schema(state.mirror, version)
-    soft = work.source.lake.deletes == Deletes.SOFT
-    if soft is not (DELETED_AT.name in shown.names):
-        raise PastRefused(
-            f"the mirror of {table} was made with another `deletes` than is configured now",
-            hint=reload_hint(table),
-        )
-    own = pa.schema([field for field in shown if not (soft and field.name == DELETED_AT.name)])
     [last] = work.ledger.live_batches(source, cursor.batch, cursor.batch)
     return _Live(state, own, soft, last)
 

@@ -40,7 +40,7 @@ from pipeline.runs.cures import reload_hint
 from pipeline.runs.merging.job import lineage_over, versions_between
 from pipeline.runs.merging.mirror_write import SegmentPart
 from pipeline.runs.replaying.segments_found import Details, SegmentFound
-from pipeline.runs.replaying.settle import MirrorCommitting, settle_writes
+from pipeline.runs.replaying.settle import commit_mirror, settle_writes
 from pipeline.segment import SegmentFile
 from pipeline.table import TableName
 from pipeline.table_state import TableCondition, TableState
@@ -97,16 +97,21 @@ def heal(
 def _written(mirror: MirrorComparison, lease: Lease, changes: pa.Table) -> int:
     """One commit."""
     work, fold = mirror.work, mirror.fold
-    committing = MirrorCommitting.begun(work, lease, mirror.state, mirror.last)
-    target = committing.target(fold.schema, WriteKind.MERGE, mirror.files)
     spelled = dict(zip(changelog_names(fold.schema.names), fold.schema.names, strict=True))
     names = {one: name for one, name in spelled.items() if name in fold.key}
     bounds = bounds_literals(key_bounds(changes, names), fold.schema)
-    path = work.mirrors.stage(f"{work.source.name}-{target.txn_version}", changes)
+    path = work.mirrors.stage(f"{work.source.name}-replay", changes)
     try:
-        return committing.settled(
-            Merge(target, fold.key, FoldedChanges((path,), fold.kept), bounds),
-            f"a replay: {changes.num_rows} keys were not what the changelog says",
+        return commit_mirror(
+            work,
+            lease,
+            mirror.state,
+            mirror.last,
+            fold.schema,
+            [file for segment in mirror.plan.segments for file in segment.files],
+            lambda target: Merge(target, fold.key, FoldedChanges((path,), fold.kept), bounds),
+            kind=WriteKind.MERGE,
+            reason=f"a replay: {changes.num_rows} keys were not what the changelog says",
         )
     finally:
         work.mirrors.unstage(path)
@@ -137,10 +142,7 @@ class MirrorComparison:
     ) -> MirrorComparison | None:
         """None where nothing of the span counts for the mirror any more."""
         state = work.ledger.table_states(work.source.name)[table]
-        require_mirror(state)
-        version = look_at(work, state, work.ledger.looked(work.source.name).get(state.mirror))
-        if version is None:
-            raise TableError("its mirror is not there", hint=reload_hint(table))
+        version, own, soft = mirror_shown(work, state)
         newest = work.ledger.acknowledged_cursor(work.source.name)
         assert newest is not None, "the span is acknowledged"
         contents = work.ledger.contents(work.source.name, table, span[0].id, newest.batch)
@@ -161,24 +163,12 @@ class MirrorComparison:
                 "no key tells its rows apart, so its newest changes cannot be merged again",
                 hint=reload_hint(table),
             )
-        shown = work.mirrors.schema(state.mirror, version)
-        soft = work.source.lake.deletes == Deletes.SOFT
-        if soft is not (DELETED_AT.name in shown.names):
-            raise TableError(
-                "its mirror was made with another `deletes` than is configured now",
-                hint=reload_hint(table),
-            )
-        own = pa.schema([field for field in shown if not (soft and field.name == DELETED_AT.name)])
         waiting = frozenset(file for segment in fresh for file in segment.fresh)
         parts = tuple(parts_of(work, plan, line, own, table, waiting))
         marks = ("_committed_at",) if soft else ()
         fold = Fold(own, key, tuple(part.part for part in parts), marks)
         [last] = work.ledger.live_batches(work.source.name, newest.batch, newest.batch)
         return cls(work, state, version, last, plan, parts, fold, soft, ranges)
-
-    @property
-    def files(self) -> list[SegmentFile]:
-        return [file for segment in self.plan.segments for file in segment.files]
 
     def compared(self) -> tuple[int, pa.Table | None]:
         """How many keys were looked at, and the folded changes of those that the mirror shows
@@ -301,6 +291,24 @@ def require_mirror(state: TableState) -> None:
             "its mirror came with rows that its changelog does not have",
             hint=f"`lockstep verify {table}`",
         )
+
+
+def mirror_shown(work: Workplace, state: TableState) -> tuple[int, pa.Schema, bool]:
+    """The mirror's version; its columns, without the one that marks deleted rows; and whether there
+    is one. `TableError` unless it is there as configured, and shows all that its changelog says."""
+    require_mirror(state)
+    version = look_at(work, state, work.ledger.looked(work.source.name).get(state.mirror))
+    if version is None:
+        raise TableError("its mirror is not there", hint=reload_hint(state.table))
+    shown = work.mirrors.schema(state.mirror, version)
+    soft = work.source.lake.deletes == Deletes.SOFT
+    if soft is not (DELETED_AT.name in shown.names):
+        raise TableError(
+            "its mirror was made with another `deletes` than is configured now",
+            hint=reload_hint(state.table),
+        )
+    own = [field for field in shown if not (soft and field.name == DELETED_AT.name)]
+    return version, pa.schema(own), soft
 
 
 def lineage_of(work: Workplace, state: TableState, plan: MergePlan) -> ColumnLineage:

@@ -161,7 +161,7 @@ def _commit(
 ) -> None:
     """All files go that are neither new nor recorded: those of before, those of revisions that the
     ledger does not know, and somebody else's."""
-    folder, files = changelog.folder, [file for part in parts for file in part.new.files]
+    folder, numbers = changelog.folder, [part.new.batch for part in parts]
     if work.changelog.listed(folder) is None:
         raise SegmentsLost(
             f"there is no changelog at {folder}, and the ledger knows of one",
@@ -179,7 +179,13 @@ def _commit(
         schema=columns_of(work, changelog, listing.come),
         gone=listing.gone,
         files=listing.come,
-        words=_words(work, parts, files, revision),
+        words=revised_metadata(
+            work,
+            parts[0].new.table,
+            (min(numbers), max(numbers)),
+            [file for part in parts for file in part.new.files],
+            revision.id,
+        ),
         held=lambda: work.ledger.require_held(lease),
     )
 
@@ -188,11 +194,3 @@ def _is_begun(work: Workplace, folder: str, parts: Sequence[_Part]) -> bool:
     """Whether the changelog has some of the new files."""
     listed = work.changelog.listed(folder) or {}
     return any(file.path in listed for part in parts for file in part.new.files)
-
-
-def _words(
-    work: Workplace, parts: Sequence[_Part], files: Sequence[SegmentFile], revision: Revision
-) -> str:
-    numbers = [part.new.batch for part in parts]
-    span = (min(numbers), max(numbers))
-    return revised_metadata(work, parts[0].new.table, span, files, revision.id)

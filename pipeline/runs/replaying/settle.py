@@ -3,8 +3,7 @@ intent that the next process finds; and what a replay left that was cut off."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
 
 import pyarrow as pa
 
@@ -12,7 +11,7 @@ from pipeline.batch import Batch
 from pipeline.changes.layout import application_id
 from pipeline.decisions import Lease
 from pipeline.errors import SegmentsLost
-from pipeline.intent import REPLAY, Intent
+from pipeline.intent import REPLAY
 from pipeline.lake_commit import WriteKind
 from pipeline.ports.mirror_writes import MirrorTarget, MirrorWrite
 from pipeline.revision import Revision
@@ -64,51 +63,40 @@ def settle_writes(work: Workplace, lease: Lease) -> Iterator[str]:
         yield f"the replay of {intent.table} had written its mirror when it was cut off"
 
 
-@dataclass(frozen=True, slots=True)
-class MirrorCommitting:
-    """One write to the live mirror, as an intent that a cut-off process's successor finds. `last`:
-    the newest acknowledged batch, whose end the mirror shows before and after."""
-
-    work: Workplace
-    lease: Lease
-    state: TableState
-    last: Batch
-    intent: Intent
-
-    @classmethod
-    def begun(
-        cls, work: Workplace, lease: Lease, state: TableState, last: Batch
-    ) -> MirrorCommitting:
-        intent = work.ledger.open_intent(
-            lease,
-            state.table,
-            app_id=application_id(work.source.name, state, "mirror"),
-            first_batch=last.id,
-            last_batch=last.id,
-            step=REPLAY,
-        )
-        return cls(work, lease, state, last, intent)
-
-    def target(
-        self, schema: pa.Schema, kind: WriteKind, files: Sequence[SegmentFile]
-    ) -> MirrorTarget:
-        """`files`: what the write is made of."""
-        work, policies = self.work, self.work.source.lake
-        return MirrorTarget(
-            mirror=self.state.mirror,
-            schema=schema,
-            app_id=self.intent.app_id,
-            txn_version=self.intent.txn_version,
-            user_metadata=commit_metadata(work, kind, self.state.table, [self.last], files),
-            deletes=policies.deletes,
-            readers=policies.readers,
-        )
-
-    def settled(self, write: MirrorWrite, reason: str) -> int:
-        """Commit and say so in the ledger; the mirror's Delta version."""
-        work, lease = self.work, self.lease
-        done = work.mirrors.write(write, lambda: work.ledger.require_held(lease))
-        version = done.delta_version
-        work.ledger.settle(lease, self.intent, version, reason=reason, table_id=done.table_id)
-        work.ledger.note_looked(lease, {self.state.mirror: version})
-        return version
+def commit_mirror(
+    work: Workplace,
+    lease: Lease,
+    state: TableState,
+    last: Batch,
+    schema: pa.Schema,
+    files: Sequence[SegmentFile],
+    write_to: Callable[[MirrorTarget], MirrorWrite],
+    *,
+    kind: WriteKind,
+    reason: str,
+) -> int:
+    """One write to the live mirror, as an intent that a cut-off process's successor finds, settled
+    and looked at; the mirror's Delta version. `last`: the newest acknowledged batch, whose end the
+    mirror shows before and after; `files`: what the write is made of."""
+    source, policies = work.source.name, work.source.lake
+    intent = work.ledger.open_intent(
+        lease,
+        state.table,
+        app_id=application_id(source, state, "mirror"),
+        first_batch=last.id,
+        last_batch=last.id,
+        step=REPLAY,
+    )
+    target = MirrorTarget(
+        mirror=state.mirror,
+        schema=schema,
+        app_id=intent.app_id,
+        txn_version=intent.txn_version,
+        user_metadata=commit_metadata(work, kind, state.table, [last], files),
+        deletes=policies.deletes,
+        readers=policies.readers,
+    )
+    done = work.mirrors.write(write_to(target), lambda: work.ledger.require_held(lease))
+    work.ledger.settle(lease, intent, done.delta_version, reason=reason, table_id=done.table_id)
+    work.ledger.note_looked(lease, {state.mirror: done.delta_version})
+    return done.delta_version
