@@ -87,7 +87,7 @@ def batches_of(
     before = [batch for batch in chain if _before(batch, span.until, chain, runs, earlier)]
     if not behind:
         raise SpanRefused(
-            f"nothing was captured behind {span.since}: the lake ends at {_end(chain[-1])}",
+            f"nothing was captured behind {span.since}: the lake ends at {end_of(chain[-1])}",
             hint=_SHOWN,
         )
     if not before:
@@ -119,7 +119,7 @@ def beginning(first: Batch) -> str:
     behind another one, what is gone up to its end."""
     if first.follows is None:
         return f"the history begins at {first.start}"
-    return f"changes up to {_end(first)} were deleted, as {KEY} says"
+    return f"changes up to {end_of(first)} were deleted, as {KEY} says"
 
 
 def ends_early(span: Span, chain: Sequence[Batch]) -> bool:
@@ -140,15 +140,6 @@ def _require_ascending(span: Span, ascends: bool) -> None:
             f"the span ends ({span.until}) before it begins ({span.since})",
             hint="give the earlier place as --from and the later one as --to",
         )
-
-
-def _end(batch: Batch) -> str:
-    end = batch.end
-    if end is None:
-        return str(batch.start)
-    return (
-        f"{end}" if end.committed_at is None else f"{end} ({end.committed_at:%Y-%m-%d %H:%M} UTC)"
-    )
 
 
 def _later(times: Sequence[BatchTimes], place: Place) -> frozenset[int]:

@@ -211,11 +211,6 @@ def moved(work: Workplace, looked: Mapping[str, int]) -> list[TableState]:
     return [state for state in active if state.mirror not in known or state.mirror in others]
 
 
-def why(work: Workplace, state: TableState, relation: Found) -> str:
-    """What was found, in a sentence."""
-    return str(_error(work, state, relation))
-
-
 def astray(work: Workplace) -> list[Parted]:
     """Tables that the next run would quarantine for what the logs of their mirrors show, or
     those of their changelogs, once it has something to publish there."""

@@ -22,7 +22,6 @@ from pipeline.batch import BatchState
 from pipeline.changes.layout import application_id
 from pipeline.claim import Claim, Unclaimed
 from pipeline.decisions import Decision, Lease
-from pipeline.foreign_commits import Ahead, Behind
 from pipeline.life.events import LakeRestarted
 from pipeline.ports.changelog import Restated
 from pipeline.runs.agreement.changelog_files import (
@@ -32,14 +31,14 @@ from pipeline.runs.agreement.changelog_files import (
     source_table,
 )
 from pipeline.runs.agreement.claim import claim_folder, contradicted, lake_trouble, said_by
-from pipeline.runs.agreement.lake_logs import judged, why
+from pipeline.runs.agreement.lake_logs import parted
 from pipeline.runs.commit_records import restated_metadata
 from pipeline.runs.context import Workplace
 from pipeline.runs.cures import owed
 from pipeline.runs.repair import damages_of
 from pipeline.segment import SegmentFile, SourceTable, batch_of
 from pipeline.table import TableName
-from pipeline.table_state import Quarantine, TableCondition, TableState
+from pipeline.table_state import Quarantine, TableCondition
 
 _DONE = (BatchState.MERGED, BatchState.ACKNOWLEDGED)
 KIND = "hand-over"
@@ -73,8 +72,7 @@ def foresee(work: Workplace) -> HandOver:
         )
     if _moves(work, folder):
         return HandOver(told, moves=True)
-    apart = {state.table: said for state, said in _apart(work)}
-    return HandOver(told, rereads=tuple({**apart, **_files_lost(work)}.items()))
+    return HandOver(told, rereads=tuple({**_apart(work), **_files_lost(work)}.items()))
 
 
 def adopt(work: Workplace, lease: Lease, *, author: str, reason: str) -> HandOver:
@@ -113,20 +111,15 @@ def _moves(work: Workplace, folder: Claim | Unclaimed) -> bool:
     return not known and not empty
 
 
-def _apart(work: Workplace) -> list[tuple[TableState, str]]:
-    """Tables whose mirrors do not show what the ledger says."""
+def _apart(work: Workplace) -> dict[TableName, str]:
+    """Tables whose mirrors do not show what the ledger says, and why."""
     source = work.source.name
-    looked = work.ledger.looked(source)
-    intents = {intent.table: intent for intent in work.ledger.open_intents(source)}
-    pending = work.ledger.pending(source)
-    found = []
-    for table, state in work.ledger.table_states(source).items():
-        if state.condition is TableCondition.DROPPED and table not in pending:
-            continue
-        relation = judged(work, state, looked.get(state.mirror), intents.get(table))
-        if isinstance(relation, Ahead | Behind):
-            found.append((state, why(work, state, relation)))
-    return found
+    pending, states = work.ledger.pending(source), work.ledger.table_states(source)
+    return {
+        apart.table: apart.why
+        for apart in parted(work)
+        if states[apart.table].condition is not TableCondition.DROPPED or apart.table in pending
+    }
 
 
 def _stamp(work: Workplace) -> str:
