@@ -119,7 +119,6 @@ def read_in_order(store: SegmentStore, table: DeliveredTable) -> pa.Table:
 def _parts(
     ledger: Ledger, source: str, state: TableState, segments: Sequence[Segment]
 ) -> tuple[DeliveredPart, ...]:
-    """The segments by schema version, oldest first."""
     files: dict[int, list[SegmentFile]] = {}
     for segment in segments:
         files.setdefault(segment.schema_version, []).extend(segment.files)

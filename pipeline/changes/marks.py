@@ -137,7 +137,6 @@ def _moments(microseconds: Integers) -> pa.Array:
 
 
 def images_per_event(images: RowImages, events: int) -> Integers:
-    """How many images each of so many events has here."""
     return np.bincount(images.event.to_numpy(), minlength=events)
 
 

@@ -96,7 +96,6 @@ def source_table_path(source: str, table: SourceTable) -> str:
 
 
 def source_table_id(source: str, table: SourceTable) -> str:
-    """The table's Delta application id."""
     return f"lockstep/{source}/{table}"
 
 

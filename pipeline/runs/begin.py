@@ -185,7 +185,6 @@ def _reach(work: Workplace, override: Override, facts: ServerFacts) -> ReachedPl
 
 
 def _placed(work: Workplace, asked: Question, decision: Start) -> RunStart:
-    """The start as a proven place between two transactions."""
     facts, cursor = asked.facts, asked.cursor
     if decision.predecessor is not None and cursor is not None:
         trusted = cursor.by_gtid or not cursor.lapsed

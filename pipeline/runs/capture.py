@@ -131,7 +131,6 @@ def _up_to(work: Workplace, lease: Lease, part: PartRead) -> CaptureReport | Non
 
 
 def _require_at(part: PartRead, at: Coordinates | None) -> None:
-    """That is where its rows belong."""
     if at != part.low:
         raise RowsNotRead(
             f"the log was captured up to {at}, and not to {part.low}, where {part.table} was read",
@@ -184,7 +183,6 @@ def _ordinary(
     part: PartRead | None,
     misread: _Misread | None = None,
 ) -> CaptureReport:
-    """From where the batches are to the end fixed beforehand."""
     run_start = begin(work, lease)
     if part is not None:
         _require_at(part, run_start.start.at)

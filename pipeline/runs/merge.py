@@ -240,7 +240,6 @@ class _Merging:
             raise errors[0]
 
     def _look(self, task: Task, intent: Intent | None) -> int | None:
-        """At what was committed to the mirror since the last look."""
         looked = self.looked.get(task.state.mirror)
         return look_at(self.work, task.state, looked, intent, replaced=task.plan.replaces)
 

@@ -155,7 +155,6 @@ class _Publishing:
         return lost
 
     def note(self) -> None:
-        """How far all of them were looked at."""
         moved = {f: at for f, at in self.after.items() if self.before.get(f) != at}
         if moved:
             self.work.ledger.note_looked(self.lease, moved)

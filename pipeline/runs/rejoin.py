@@ -100,7 +100,6 @@ def must_be_read(state: TableState) -> bool:
 
 
 def why_owed(state: TableState) -> str:
-    """Why a table is to be read from the source."""
     return state.reason or "the next run reads it from the source"
 
 
@@ -171,7 +170,6 @@ def _not_followed(work: Workplace, table: TableName, origin: FromChangelog) -> s
 
 
 def _damage(work: Workplace, table: TableName, origin: FromChangelog) -> str | None:
-    """What of the changelog is missing, or is not what was written."""
     wrong: list[str] = []
     for part in origin.parts:
         for segment in part.segments:
@@ -370,7 +368,6 @@ class ReturnPlan:
 
     @property
     def log_bytes(self) -> int:
-        """Bytes of log that are read again."""
         if self.first is None or self.cursor is None or self.facts is None:
             return 0
         end = self.cursor.position.at

@@ -160,7 +160,6 @@ def damages_of(work: Workplace) -> list[Damage]:
 
 
 def damages_in(work: Workplace, batch: Batch) -> Iterator[Damage]:
-    """What is wrong with a captured batch's files."""
     for segment in work.ledger.segments(batch.id):
         folder = changelog_path(batch.source, segment.table, _generation(work, batch, segment))
         for why in work.segments.damaged(folder, segment.files):
@@ -200,6 +199,5 @@ def _used(work: Workplace, batch: Batch) -> list[str]:
 
 
 def _generation(work: Workplace, batch: Batch, segment: Segment) -> int:
-    """The generation of the changelog that a segment is part of."""
     table, number = segment.table, segment.schema_version
     return work.ledger.schema_version(batch.source, table, number).generation

@@ -55,7 +55,6 @@ def source_table(source: str, table: SourceTable) -> ChangelogTable:
 
 
 def changelogs_of(source: str, states: Iterable[TableState]) -> Iterator[ChangelogTable]:
-    """Yield all generations of these tables' changelogs."""
     for state in states:
         for generation in range(1, state.changelog_generation + 1):
             yield changelog_table(source, state, generation)

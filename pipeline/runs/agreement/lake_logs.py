@@ -311,7 +311,6 @@ def foreign_sentence(folder: str, commit: LakeCommit) -> str:
 
 
 def clock(commit: LakeCommit) -> str:
-    """When a commit was made, for people."""
     moment = commit.committed_at
     return "at an unknown time" if moment is None else f"{moment:%Y-%m-%d %H:%M:%S} UTC"
 

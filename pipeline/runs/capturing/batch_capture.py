@@ -108,7 +108,6 @@ class BatchCapture:
         start_seconds: float = 0.0,
         repaired: tuple[str, ...] = (),
     ) -> CaptureReport:
-        """Of a batch that was recorded, and whose capture `began` then."""
         run_start, batch = self._basis.run_start, self._batch
         source = self._basis.work.source
         counts = rows_by_table(record.segments)

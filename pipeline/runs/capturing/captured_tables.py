@@ -88,7 +88,6 @@ class TableFiles:
         return {name for name, _ in self._open}
 
     def has(self, table: TableName) -> bool:
-        """Whether it began under any version."""
         return any(name == table for name, _ in self._open)
 
     def begin(self, version: SchemaVersion, folder: str, schema: pa.Schema) -> CapturedTable:
@@ -280,7 +279,6 @@ class CapturedTables:
         self._touch(version, TableCondition.LOADING)
 
     def loaded(self, table: TableName) -> None:
-        """All its rows are read from the source."""
         self._held.discard(table)
         self._read.add(table)
         state = self._states.get(table)
@@ -289,7 +287,6 @@ class CapturedTables:
             self._states[table] = self.touched[table] = state
 
     def concerns(self, table: TableName) -> bool:
-        """Whether the capture has anything of the table."""
         return (
             table in self.touched
             or table in self.quarantined
@@ -370,7 +367,6 @@ class CapturedTables:
         self.files.hold(table, changelog_rows(table.schema, 1, marks))
 
     def quarantine(self, table: TableName, at: Coordinates, error: TableError) -> Quarantine:
-        """The table goes no further than `at`."""
         quarantined = Quarantine.of(table, error, str(at), at)
         self.quarantined[table] = quarantined
         state = self._states.get(table) or new_table(self._source, table)
@@ -390,7 +386,6 @@ class CapturedTables:
         return self.files.begin(version, self._place(state.changelog), schema)
 
     def _touch(self, version: SchemaVersion, condition: TableCondition) -> TableState:
-        """The table's state, which goes on under that version."""
         table = version.table
         before = self._states.get(table)
         loads = before is not None and before.condition is TableCondition.LOADING

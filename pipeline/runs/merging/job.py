@@ -282,7 +282,6 @@ def _catching_up(work: Workplace, versions: Sequence[SchemaVersion]) -> set[int]
 def folders_of(
     work: Workplace, plan: MergePlan, known: Mapping[int, SchemaVersion]
 ) -> dict[int, str]:
-    """Where the files of each version are."""
     return {
         number: changelog_path(work.source.name, known[number].table, known[number].generation)
         for number in plan.versions
@@ -316,7 +315,6 @@ def _moments_of(work: Workplace, versions: Sequence[SchemaVersion]) -> dict[int,
 
 
 def snapshot_paths(work: Workplace, part: SnapshotPart) -> tuple[str, ...]:
-    """Absolute paths of a snapshot's files."""
     folder = snapshot_path(work.source.name, part.table)
     return tuple(work.mirrors.path(f"{folder}/{file.path}") for file in part.files)
 

@@ -347,7 +347,6 @@ class Stores(Protocol):
 def folded_changes(
     work: Workplace, job: Job, parts: Sequence[SegmentPart], buckets: int
 ) -> AbstractContextManager[Staged]:
-    """The images of a job's parts, folded."""
     fold = Fold(
         schema=job.lineage.schema,
         key=job.key,

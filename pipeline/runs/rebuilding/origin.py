@@ -147,7 +147,6 @@ def _first(told: pa.Table) -> str:
 
 
 def _before(work: Workplace, batch: Batch) -> Batch | None:
-    """The one that it goes on behind."""
     if batch.follows is None:
         return None
     [found] = work.ledger.live_batches(work.source.name, batch.follows, batch.follows)
@@ -342,14 +341,12 @@ def _came_since(work: Workplace, table: TableName, cut: Cut, version: int) -> bo
 
 
 def _require_kept(work: Workplace, parts: Sequence[TableContent]) -> None:
-    """TableError where changes of some of them are kept no longer."""
     gone = work.ledger.forgotten(work.source.name)
     if gone is not None and any(part.batch <= gone.through for part in parts):
         raise TableError(gone.told, hint="")
 
 
 def _loses_columns(versions: Sequence[SchemaVersion]) -> bool:
-    """Whether a column goes between two versions."""
     for before, after in pairwise(versions):
         assert before.schema is not None, "they are known"
         stays = {name.lower() for name in after.columns_from or () if name is not None}

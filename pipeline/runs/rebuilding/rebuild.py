@@ -289,7 +289,6 @@ def _folders(work: Workplace, origin: RebuildOrigin) -> dict[int, str]:
 
 
 def _copied(work: Workplace, aside: Workplace, origin: RebuildOrigin) -> None:
-    """The rows of the base, in one commit."""
     assert origin.base is not None, "there is one"
     entry, soft = origin.base.entry, work.source.lake.deletes == Deletes.SOFT
     shown = work.ledger.schema_version(work.source.name, origin.table, origin.shown)
@@ -332,7 +331,6 @@ def _words(work: Workplace, origin: RebuildOrigin, number: int) -> str:
 
 
 def _job(aside: Workplace, origin: RebuildOrigin) -> Job:
-    """The merge of the changes, as a run would make it."""
     source = aside.source.name
     first, last = origin.parts[0].batch, origin.parts[-1].batch
     numbers = {part.batch for part in origin.parts}

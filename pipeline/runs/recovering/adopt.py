@@ -112,7 +112,6 @@ def _moves(work: Workplace, folder: Claim | Unclaimed) -> bool:
 
 
 def _apart(work: Workplace) -> dict[TableName, str]:
-    """Tables whose mirrors do not show what the ledger says, and why."""
     source = work.source.name
     pending, states = work.ledger.pending(source), work.ledger.table_states(source)
     return {
@@ -230,7 +229,6 @@ def _inherits(work: Workplace) -> Callable[[int], bool]:
 
 
 def _inherited(work: Workplace, folder: str, inherits: Callable[[int], bool]) -> list[SegmentFile]:
-    """The files of those batches that a changelog lists now."""
     listed = work.changelog.listed(folder) or {}
     return [
         SegmentFile(file, 0, size, "")

@@ -178,7 +178,6 @@ def _unmirrored(
 
 
 def _published(mirror: MirrorFacts, listed: Sequence[Listed]) -> MirrorFacts:
-    """With what its changelogs have."""
     own = (changelog.batches for changelog in listed if changelog.table == mirror.table)
     return replace(mirror, published=frozenset().union(*own))
 

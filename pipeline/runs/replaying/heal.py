@@ -95,7 +95,6 @@ def heal(
 
 
 def _written(mirror: MirrorComparison, lease: Lease, changes: pa.Table) -> int:
-    """One commit."""
     work, fold = mirror.work, mirror.fold
     spelled = dict(zip(changelog_names(fold.schema.names), fold.schema.names, strict=True))
     names = {one: name for one, name in spelled.items() if name in fold.key}

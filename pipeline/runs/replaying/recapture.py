@@ -87,7 +87,6 @@ def _recaptured(work: Workplace, batch: Batch, facts: SpanFacts) -> tuple[Segmen
 
 
 def _as_then(work: Workplace, batch: Batch) -> Workplace:
-    """With the patterns that the batch was captured with."""
     scopes = [
         scope for scope in work.ledger.capture_scopes(work.source.name) if scope.batch <= batch.id
     ]

@@ -191,6 +191,5 @@ def _commit(
 
 
 def _is_begun(work: Workplace, folder: str, parts: Sequence[_Part]) -> bool:
-    """Whether the changelog has some of the new files."""
     listed = work.changelog.listed(folder) or {}
     return any(file.path in listed for part in parts for file in part.new.files)

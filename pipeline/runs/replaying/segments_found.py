@@ -183,7 +183,6 @@ class SegmentComparison:
 
 
 def changelog_of(work: Workplace, segment: Segment) -> str:
-    """The folder of the changelog that a segment's files are in."""
     source = work.source.name
     version = work.ledger.schema_version(source, segment.table, segment.schema_version)
     return changelog_path(source, segment.table, version.generation)

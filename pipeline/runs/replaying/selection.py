@@ -103,7 +103,6 @@ def _is_moment(place: Place) -> bool:
 
 
 def _runs(work: Workplace, span: Span) -> dict[str, int]:
-    """The batches of the runs that a span names."""
     ledger, source = work.ledger, work.source.name
     return {run: batch_of_run(ledger, source, run).id for run in runs_named(span)}
 
@@ -173,7 +172,6 @@ class SpanFacts:
         return None
 
     def structures(self, batch: Batch) -> KnownStructures:
-        """What held where a batch began."""
         if self._known is not None:
             before, known = self._known
             if before.id <= batch.id and self.learnt.isdisjoint(range(before.id, batch.id + 1)):

@@ -46,7 +46,6 @@ def _carried_out(work: Workplace, lease: Lease, revision: Revision) -> str:
 
 
 def settle_writes(work: Workplace, lease: Lease) -> Iterator[str]:
-    """Those of mirrors alone."""
     ledger, source = work.ledger, work.source.name
     open_ones = [one for one in ledger.open_intents(source) if one.step == REPLAY]
     states = ledger.table_states(source) if open_ones else {}
