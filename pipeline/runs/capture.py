@@ -171,7 +171,13 @@ def _capture_once(work: Workplace, lease: Lease, part: PartRead | None = None) -
     again = {
         quarantine.table for quarantine in caught_up.quarantined if quarantine.remedy in BY_ITSELF
     }
-    return report.behind(caught_up, again)
+    return replace(
+        caught_up.followed_by(report, again),
+        rule=report.rule,
+        reason=report.reason,
+        start=report.start,
+        continuity=report.continuity,
+    )
 
 
 def _ordinary(

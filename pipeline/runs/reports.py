@@ -74,14 +74,6 @@ class CaptureReport:
     stopped: LogStops | None = None
     passed: int = 0
 
-    def behind(self, caught_up: CaptureReport, reread: Collection[TableName]) -> CaptureReport:
-        """With the batch before it that caught tables up; `reread`: those that it left to
-        this one."""
-        both = caught_up.followed_by(self, reread)
-        return replace(
-            both, rule=self.rule, reason=self.reason, start=self.start, continuity=self.continuity
-        )
-
     def followed_by(self, other: CaptureReport, reread: Collection[TableName]) -> CaptureReport:
         """Both as one; `reread`: tables that this one quarantined and the other took up."""
         counts = dict(self.counts)

@@ -201,7 +201,7 @@ class Segmenter:
         self._watch = Watch(structures, following.wanted)
         self._decoding = Decoding(structures, updated=tables.files.updated)
         self._undecodable: set[TableName] = set()
-        # What a reader of the log asks for that one of these answers.
+        # What the log reader asks of its taker, and one of these parts answers alone.
         self.wanted, self.lose, self.reach = following.wanted, following.lose, following.reach
         self.watches, self.follow = self._watch.watches, self._decoding.follow
         self.rows = 0
