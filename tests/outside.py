@@ -26,10 +26,10 @@ from pipeline.runs.inspecting.table_commands import give_order as give_order
 from pipeline.runs.merge import merge as merge
 from pipeline.runs.publish import publish as publish
 from pipeline.runs.recovering.adopt import KIND as KIND
+from pipeline.runs.recovering.adopt import AdoptionComparison as AdoptionComparison
 from pipeline.runs.recovering.adopt import adopt as adopt
-from pipeline.runs.recovering.adopt_tables import AdoptionComparison as AdoptionComparison
-from pipeline.runs.recovering.adopt_tables import adopt_tables as adopt_tables
-from pipeline.runs.recovering.adopt_tables import compare_tables as compare_tables
+from pipeline.runs.recovering.adopt import adopt_tables as adopt_tables
+from pipeline.runs.recovering.adopt import compare_tables as compare_tables
 from pipeline.runs.recovering.recover import RecoveryOutcome as RecoveryOutcome
 from pipeline.runs.recovering.recover import foresee as foresee
 from pipeline.runs.recovering.recover import recover as recover

@@ -41,7 +41,7 @@ def _tables(
     arguments: argparse.Namespace, context: CommandContext, source: str, who: str, why: str
 ) -> Outcome:
     """All of them, or none; 4 where one differs or cannot be compared."""
-    from pipeline.runs.recovering.adopt_tables import adopt_tables, compare_tables
+    from pipeline.runs.recovering.adopt import adopt_tables, compare_tables
 
     tables = [table_name(text) for text in arguments.tables]
     with context.work_on(source) as (_, work):

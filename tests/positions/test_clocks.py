@@ -14,7 +14,7 @@ from pipeline.replay.spans import Span
 from pipeline.runs.capture import capture
 from pipeline.runs.inspecting.version_sets import version_set_at
 from pipeline.runs.rebuilding.origin import cut_at
-from pipeline.runs.replaying.selection import select
+from pipeline.runs.replaying.recapture import select
 from tests.fix_mysql import MySqlStand
 from tests.positions.follower import SOURCE
 from tests.positions.one_table import Shop, open_shop

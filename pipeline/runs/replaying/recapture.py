@@ -1,35 +1,218 @@
-"""One batch read once more: the same range of the log, with the tables and structures of then.
+"""Which batches a replay takes, and one of them read once more: the same range of the log, with the
+tables and structures of then.
 
 What a batch was captured with is taken from the ledger as far as it tells: structures, patterns,
 the tables it has rows or events of. That this is all is not assumed. The same number of changes
 must come of it, in the same segments under the same numbers, the same events, and no version of a
 structure that is not recorded; else nothing of it is used.
+
+Where one batch goes on in the log file that another ended in, the witness at the later end speaks
+for the earlier one too: a file of the log only grows. Structures are those of the batch before,
+unless one in between learnt any.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import pairwise
+from types import MappingProxyType
+from typing import Final
 
-from pipeline.batch import Batch
+from pipeline.batch import Batch, BatchState, BatchTimes, Cursor
 from pipeline.bounds import RunBounds
 from pipeline.changes.layout import scratch_path
-from pipeline.errors import LockstepError, Recovery
+from pipeline.errors import BatchesWait, LockstepError, NothingMatches, Recovery, SpanRefused
 from pipeline.gtid import GtidSet
+from pipeline.places import AtMoment, Earliest, Latest, OfRun, Place
+from pipeline.ports.batches import Elsewhere
 from pipeline.ports.source import ServerFacts
-from pipeline.runs.begin import RunStart, read_again_at
+from pipeline.replay.spans import Span, batches_of, ends_early, runs_named, wanted
+from pipeline.runs.begin import RunStart, read_again_at, read_witness_of
 from pipeline.runs.capturing.basis import Basis
 from pipeline.runs.capturing.captured_tables import CapturedTables
-from pipeline.runs.capturing.initial_schemas import tracker_of
+from pipeline.runs.capturing.initial_schemas import known_at, tracker_of
 from pipeline.runs.capturing.log_reader import LogReading
 from pipeline.runs.capturing.segment_builder import Segmenter
 from pipeline.runs.capturing.table_changes import RecordedBefore, Rules
 from pipeline.runs.context import Workplace
-from pipeline.runs.replaying.selection import SpanFacts
+from pipeline.runs.known_batches import batch_of_run, begins_before, known_batches
+from pipeline.schema.versions import KnownStructures
 from pipeline.segment import Segment
+from pipeline.start.question import WitnessReading
 from pipeline.table import TableName
 from pipeline.table_state import TableCondition, TableEvent, TableEventKind, TableState
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The acknowledged batches that a span touches, oldest first. `early`: where the lake ends,
+    if the span goes on behind that. `tables`: those that they have something of, and that are
+    asked for."""
+
+    batches: tuple[Batch, ...]
+    early: str | None
+    tables: tuple[TableName, ...]
+
+
+def select(work: Workplace, span: Span, only: frozenset[TableName] | None = None) -> Selection:
+    """By the ledger alone. `SpanRefused` for a span outside of what was captured,
+    `NothingMatches` for a table that is not known."""
+    _require_known(work, only)
+    runs = _runs(work, span)
+    chain, times = _chain(work, span, runs)
+    batches = batches_of(span, chain, runs, times)
+    batches = _kept(work, span, batches)
+    early = str(chain[-1].end) if ends_early(span, chain) else None
+    if not batches:
+        return Selection((), early, ())
+    tables = work.ledger.touched(work.source.name, batches[0].id, batches[-1].id).keys()
+    return Selection(batches, early, tuple(sorted(tables if only is None else tables & only)))
+
+
+def require_merged(work: Workplace) -> None:
+    """`BatchesWait` unless all that was captured is acknowledged."""
+    waiting = [
+        batch
+        for batch in work.ledger.unfinished(work.source.name)
+        if batch.state is not BatchState.CAPTURING
+    ]
+    if waiting:
+        raise BatchesWait(
+            f"batch {waiting[0].id} of {work.source.name} is captured and not merged: the mirrors "
+            "do not show yet what they would be compared with",
+            hint="`lockstep run` merges it; then repeat the command",
+        )
+
+
+def _kept(work: Workplace, span: Span, batches: tuple[Batch, ...]) -> tuple[Batch, ...]:
+    """Those whose changes are kept: from `earliest` on, the first of those. `SpanRefused` where
+    the span begins before them."""
+    gone = work.ledger.forgotten(work.source.name)
+    if gone is None or not begins_before(span, batches, gone.through, gone.end):
+        return tuple(batch for batch in batches if gone is None or batch.id > gone.through)
+    raise SpanRefused(
+        f"{span.since} lies before the changes that are kept: {gone.told}",
+        hint=f"`--from {gone.end.at}` or `--from earliest` begins with the first that is kept",
+    )
+
+
+def _chain(
+    work: Workplace, span: Span, runs: Mapping[str, int]
+) -> tuple[Sequence[Batch], Sequence[BatchTimes] | None]:
+    """The acknowledged batches: all that are known, or of a span between moments those that it may
+    be about, beside the times of all."""
+    ledger, source = work.ledger, work.source.name
+    since, until = span.since, span.until
+    if _is_moment(since) and _is_moment(until):
+        times = [one for one in ledger.batch_times(source) if one.acknowledged]
+        ranges = wanted(span, times) if times else []
+        found = {one.id: one for some in ranges for one in ledger.live_batches(source, *some)}
+        return [found[number] for number in sorted(found)], times
+    first = runs[since.run] if isinstance(since, OfRun) else 0
+    last = runs[until.run] if isinstance(until, OfRun) else None
+    return known_batches(ledger, source, first, last), None
+
+
+def _is_moment(place: Place) -> bool:
+    return isinstance(place, AtMoment | Earliest | Latest)
+
+
+def _runs(work: Workplace, span: Span) -> dict[str, int]:
+    ledger, source = work.ledger, work.source.name
+    return {run: batch_of_run(ledger, source, run).id for run in runs_named(span)}
+
+
+def _require_known(work: Workplace, only: frozenset[TableName] | None) -> None:
+    known = work.ledger.table_states(work.source.name) if only else {}
+    for table in sorted(only or ()):
+        if table not in known:
+            raise NothingMatches(
+                f"the lake has no table {table}", hint="`lockstep tables` lists those it has"
+            )
+
+
+_ELSEWHERE: Final = MappingProxyType(
+    {
+        Elsewhere.SOURCE: "it has rows that were read from the source",
+        Elsewhere.PREPARED: "it has rows of an XA transaction that was prepared before it",
+    }
+)
+
+
+@dataclass(slots=True)
+class SpanFacts:
+    """`server`: what it answered when the span was begun. `firsts`: the first batch that has
+    anything of a table. `elsewhere`, `learnt`: see `ports.batches`."""
+
+    work: Workplace
+    server: ServerFacts
+    firsts: Mapping[TableName, int]
+    elsewhere: Mapping[int, Elsewhere]
+    learnt: frozenset[int]
+    speaks: Mapping[int, Batch]
+    _read: dict[int, WitnessReading] = field(default_factory=dict)
+    _known: tuple[Batch, KnownStructures] | None = None
+
+    @classmethod
+    def of(cls, work: Workplace, chosen: Sequence[Batch]) -> SpanFacts:
+        """Of batches in their order, at least one."""
+        ledger, source = work.ledger, work.source.name
+        ends = chosen[0].id, chosen[-1].id
+        return cls(
+            work,
+            work.server.facts(),
+            ledger.touched(source, 1, ends[1]),
+            ledger.told_elsewhere(source, *ends),
+            ledger.learnt_within(source, *ends),
+            _speakers(chosen),
+        )
+
+    def why_not(self, batch: Batch) -> str | None:
+        """Why the log cannot tell once more what a batch captured; None where nothing is known
+        against it. Reads two events of each log file."""
+        if batch.catches_up:
+            return "it brought back tables that had stopped"
+        if batch.id in self.elsewhere:
+            return _ELSEWHERE[self.elsewhere[batch.id]]
+        if batch.start.server_uuid != self.server.server_uuid:
+            return "another server answers than the one whose log it read"
+        assert batch.end is not None, "it is acknowledged"
+        there = {log.file for log in self.server.binlogs}
+        for file in (batch.start.at.file, batch.end.at.file):
+            if file not in there:
+                return f"its log is gone from the server ({file})"
+        readings = (self._witness(one) for one in (self.speaks.get(batch.id, batch), batch))
+        if all(reading is not WitnessReading.SAME for reading in readings):
+            return "the server's log is not the one that it read"
+        return None
+
+    def structures(self, batch: Batch) -> KnownStructures:
+        if self._known is not None:
+            before, known = self._known
+            if before.id <= batch.id and self.learnt.isdisjoint(range(before.id, batch.id + 1)):
+                return known
+        known = known_at(self.work, batch, batch.start.at)
+        self._known = batch, known
+        return known
+
+    def _witness(self, batch: Batch) -> WitnessReading:
+        if batch.id not in self._read:
+            assert batch.end is not None and batch.witness is not None, "it is acknowledged"
+            cursor = Cursor(batch.id, batch.end, batch.witness)
+            self._read[batch.id] = read_witness_of(self.work, cursor, self.server)
+        return self._read[batch.id]
+
+
+def _speakers(chosen: Sequence[Batch]) -> dict[int, Batch]:
+    """The last batch that ends in the same file as each, and went on from its end."""
+    found: dict[int, Batch] = {}
+    for before, later in reversed(list(pairwise(chosen))):
+        assert before.end is not None and later.end is not None, "they are acknowledged"
+        if later.predecessor == before.id and later.end.at.file == before.end.at.file:
+            found[before.id] = found.get(later.id, later)
+    return found
 
 
 def recapture(work: Workplace, batch: Batch, facts: SpanFacts) -> tuple[Segment, ...] | str:

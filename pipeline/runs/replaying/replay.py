@@ -29,14 +29,19 @@ from pipeline.runs.agreement.lake_logs import changelogs_parted
 from pipeline.runs.context import Workplace
 from pipeline.runs.replaying import revise
 from pipeline.runs.replaying.heal import Healed, heal
-from pipeline.runs.replaying.recapture import recapture
+from pipeline.runs.replaying.recapture import (
+    Selection,
+    SpanFacts,
+    recapture,
+    require_merged,
+    select,
+)
 from pipeline.runs.replaying.segments_found import (
     Details,
     SegmentComparison,
     SegmentFound,
     SegmentStanding,
 )
-from pipeline.runs.replaying.selection import Selection, SpanFacts, require_merged, select
 from pipeline.runs.replaying.settle import settle_replays
 from pipeline.segment import SourceTable
 from pipeline.table import TableName
