@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from pipeline.changes.layout import application_id
 from pipeline.decisions import Continuity
@@ -70,7 +71,6 @@ class HandingOver:
         )
         keeps_path = basis.work.source.lake.renames is Renames.KEEP_PATH
         self._wanted = goes_on and keeps_path and run_start.facts.flavour != "mariadb"
-        self._books: _Books | None = None
 
     def cuts(self, logged: LoggedStatement) -> str | None:
         """Why the run ends before this statement: the tables that it renames have changes
@@ -117,16 +117,14 @@ class HandingOver:
         }
         return came if all(map(matches, {*came, *came.values()})) else {}
 
-    @property
+    @cached_property
     def _known(self) -> _Books:
         """Asked once: while a batch is captured nobody else writes."""
-        if self._books is None:
-            ledger, source = self._work.ledger, self._work.source.name
-            alone = all(batch.id == self._batch for batch in ledger.unfinished(source))
-            writes = {intent.table for intent in ledger.open_intents(source)}
-            busy = frozenset(writes | ledger.pending(source).keys())
-            self._books = _Books(alone, ledger.table_states(source), busy)
-        return self._books
+        ledger, source = self._work.ledger, self._work.source.name
+        alone = all(batch.id == self._batch for batch in ledger.unfinished(source))
+        writes = {intent.table for intent in ledger.open_intents(source)}
+        busy = frozenset(writes | ledger.pending(source).keys())
+        return _Books(alone, ledger.table_states(source), busy)
 
     def _may_take(
         self, table: TableName, origin: TableName, came: Mapping[TableName, TableName]
