@@ -32,7 +32,6 @@ def apply(
     key: Sequence[str],
     told: FoldedChanges = FoldedChanges(),  # noqa: B008 - a frozen value
     *,
-    above: int | None = None,
     soft: bool = False,
     anew: bool = False,
 ) -> pa.Table:

@@ -18,7 +18,7 @@ folder that has another's.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 
 from pipeline.changes.layout import application_id
@@ -48,13 +48,13 @@ def whence(effects: Sequence[Effect]) -> dict[TableName, TableName]:
     return {table: origin for table, origin in came.items() if table != origin}
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Books:
     """What the ledger says where the capture begins."""
 
     alone: bool
-    states: Mapping[TableName, TableState] = field(default_factory=dict)
-    busy: frozenset[TableName] = frozenset()
+    states: Mapping[TableName, TableState]
+    busy: frozenset[TableName]
 
 
 class HandingOver:
