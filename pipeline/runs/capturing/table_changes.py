@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from enum import Enum, auto
 from typing import Final
 
 import numpy as np
@@ -55,21 +54,17 @@ from pipeline.table import TableName
 from pipeline.table_state import Quarantine, SnapshotPart, TableEventKind, TableOrder
 
 
-class PlaceMeaning(Enum):
-    """What a place in the log means to a table that is read from the source."""
+@dataclass(frozen=True, slots=True)
+class ReadPassed:
+    """A table that is read from the source, at a place that it waited for. `version`: of the
+    structure that was read; None of a table that is gone, or that could not be read; where only
+    columns were read, that of the log. `begins`: from here on the log counts. `whole`: all was
+    read, and nothing of it lies behind the place."""
 
-    LOW = auto()
-    """From here on the log counts."""
-    HIGH = auto()
-    """Nothing that was read lies behind it, and all was."""
-    BOTH = auto()
-    """All was read at one place, or nothing of it."""
-
-
-ReadPassed = tuple[Reread, PlaceMeaning, SchemaVersion | None]
-"""A table, what its place means to it, and the version of the structure that was read; None of a
-table that is gone, or that could not be read. Where only columns were read, it is that of the
-log."""
+    reread: Reread
+    version: SchemaVersion | None
+    begins: bool = True
+    whole: bool = True
 
 
 class Joining:
@@ -109,21 +104,21 @@ class Joining:
             if at is None or (self._told is not None and reread.high <= self._told):
                 del self._highs[table]
                 self._partial.discard(table)
-                yield reread, PlaceMeaning.HIGH, self._structures.version(table)
+                yield ReadPassed(reread, self._structures.version(table), begins=False)
         self._told = at
 
     def _low(self, reread: Reread) -> ReadPassed:
         if reread.columns is not None:
-            return reread, PlaceMeaning.BOTH, self._structures.version(reread.table)
+            return ReadPassed(reread, self._structures.version(reread.table))
         if reread.error is not None or reread.schema is None:
-            return reread, PlaceMeaning.BOTH, None
+            return ReadPassed(reread, None)
         version = self._structures.adopt(reread.schema, reread.low)
         if reread.complete and reread.low == reread.high:
-            return reread, PlaceMeaning.BOTH, version
+            return ReadPassed(reread, version)
         self._partial.add(reread.table)
         if reread.complete:
             self._highs[reread.table] = reread
-        return reread, PlaceMeaning.LOW, version
+        return ReadPassed(reread, version, whole=False)
 
     def begin(self, reread: Reread, version: int, sequence: int) -> None:
         """The log of the table counts behind the change of that number."""
@@ -396,17 +391,18 @@ class Following:
         """Tables that waited for a place before `at` (None: the log is over)."""
         for back, given in self.coming_back.reached(at):
             self._take_word(back, given)
-        for reread, place, version in self.joining.passed(at):
+        for passed in self.joining.passed(at):
+            reread, version = passed.reread, passed.version
             if reread.error is not None:
                 self.quarantine(reread.table, reread.low, in_vain(reread.error, reread.columns))
             elif reread.columns is not None:
                 self._completed(reread, version)
-            elif place is PlaceMeaning.HIGH:
+            elif not passed.begins:
                 self._loaded(reread, version)
             elif version is None:
                 self._gone(reread)
             else:
-                self._counts_from(reread, version, place)
+                self._counts_from(reread, version, whole=passed.whole)
 
     def rebuild(self, table: TableName, why: str) -> None:
         """Its mirror is written anew from its changelog. One that was quarantined or dropped
@@ -518,16 +514,16 @@ class Following:
         reason = f"{comeback.order.author} gave its structure"
         self._tables.happened(TableEventKind.CHANGED, version, reason)
 
-    def _counts_from(self, reread: Reread, version: SchemaVersion, what: PlaceMeaning) -> None:
+    def _counts_from(self, reread: Reread, version: SchemaVersion, *, whole: bool) -> None:
         """The log of a table counts again, over rows that are read, or are being read."""
-        if what is PlaceMeaning.LOW:
-            self._tables.load_begins(version)
-        else:
+        if whole:
             self._tables.loaded(reread.table)
+        else:
+            self._tables.load_begins(version)
         now = self._rules.clock()
         self._tables.mark(ChangeType.RESNAPSHOT, version, reread.low, "", now, now)
         self.joining.begin(reread, version.version, self._tables.last)
-        if what is PlaceMeaning.BOTH:
+        if whole:
             self._tables.happened(TableEventKind.REREAD, version, reread.why)
             self.joining.record(reread, version.version, self._tables.last)
         self._wants_changed()
