@@ -114,6 +114,8 @@ WAYS = {
     "by MERGE": ("compiled", MERGED),
     "by a join": ("queries", EVERY),
 }
+ALIKE = ["in memory", *(pytest.param(way, marks=pytest.mark.soak) for way in (*WAYS,)[1:])]
+"""Ways of a test whose queries, which take many seconds, are much like those of another one."""
 
 
 @pytest.fixture(params=WAYS)
@@ -122,6 +124,7 @@ def odd(request: pytest.FixtureRequest, tmp_path: Path, spark: SparkProcess) -> 
     return Odd(lake_of(kind, tmp_path, spark), names)
 
 
+@pytest.mark.thin
 @pytest.mark.parametrize("readers", Readers)
 def test_a_table_with_a_key(odd: Odd, readers: Readers) -> None:
     """Created, merged into twice, and replaced."""
@@ -137,6 +140,11 @@ def test_a_table_with_a_key(odd: Odd, readers: Readers) -> None:
     assert odd.rows == [odd.row(5)]
 
 
+@pytest.mark.parametrize(
+    "odd",
+    ["in memory", "by MERGE", pytest.param("by a join", marks=pytest.mark.soak)],
+    indirect=True,
+)
 def test_a_table_whose_key_they_are(odd: Odd) -> None:
     mirrors, key = odd.lake.mirrors, odd.names
     first = odd.images(*(("insert", odd.row(number)) for number in range(3)))
@@ -147,6 +155,7 @@ def test_a_table_whose_key_they_are(odd: Odd) -> None:
     assert odd.rows == [odd.row(0), odd.row(1), odd.row(9)]
 
 
+@pytest.mark.parametrize("odd", ALIKE, indirect=True)
 def test_a_table_without_a_key(odd: Odd) -> None:
     """Copies are counted by all columns."""
     mirrors = odd.lake.mirrors
@@ -159,6 +168,7 @@ def test_a_table_without_a_key(odd: Odd) -> None:
     assert odd.rows == [odd.row(7)]
 
 
+@pytest.mark.parametrize("odd", ALIKE, indirect=True)
 def test_deleted_rows_that_stay(odd: Odd) -> None:
     """Each as it was last."""
     mirrors = odd.lake.mirrors
@@ -170,6 +180,7 @@ def test_deleted_rows_that_stay(odd: Odd) -> None:
     assert odd.rows == [odd.row(0), odd.row(1, "new"), odd.row(2), odd.row(9)]
 
 
+@pytest.mark.thin
 @pytest.mark.parametrize("readers", Readers)
 def test_columns_that_come_later(odd: Odd, readers: Readers) -> None:
     """Added, renamed and filled, in a mirror that had plain names."""
