@@ -90,23 +90,3 @@ def test_a_snapshot_is_looked_into(lake: Lake) -> None:
     changes = folded_changes(lake.mirrors, target, [(workload.table(), PART)])
     lake.mirrors.write(Replace(target, ("id",), snapshot(lake.mirrors, rows), changes))
     assert shown(lake) == in_order(workload)
-
-
-@pytest.mark.parametrize("written_lake", ["memory", "disk"], indirect=True)
-def test_a_column_that_went_stays_with_its_row(lake: Lake) -> None:
-    """Images of before it went that leave it out, and later ones: folded, they are like those of
-    other tests here to whoever writes them."""
-    begin(lake, [{"id": n, "a": n, "text": "t", "c": 10 * n} for n in (1, 2, 3)])
-    old = pa.concat_tables([an_update(1, 1, c=5), an_update(2, 2, a=5)])
-    new = pa.concat_tables([an_update(n, n, a=6) for n in (1, 2, 3)])
-    parts = []
-    for number, (table, columns) in enumerate(
-        ((old, PART.columns), (new, (*PART.columns[:3], PartColumn())))
-    ):
-        order = pa.array(range(10 * number, 10 * number + len(table)), pa.int64())
-        table = table.set_column(1, "_sequence", order)
-        parts.append((table, StagedFiles((), columns, present="_present")))
-    lake.mirrors.write(a_merge(lake, 2, *parts))
-    assert shown(lake) == [
-        {"id": n, "a": 6, "text": "t", "c": c} for n, c in ((1, 5), (2, 20), (3, 30))
-    ]
