@@ -81,18 +81,6 @@ def test_an_added_column_is_filled_in_rows_and_images_of_before() -> None:
     )
 
 
-def test_a_fill_is_cast_as_its_column_was() -> None:
-    """Added as INT, then widened."""
-    versions = history(
-        [A],
-        ([A, a_column("b", default=LiteralDefault("7"))], ["a", None]),
-        ([A, a_column("b", "bigint")], ["a", "b"]),
-    )
-    line = lineage(versions, mirror=AB.remove(2))
-    assert line.versions[1][2] == PartColumn(value=pa.scalar(7, pa.int64()))
-    assert line.versions[2][2] == PartColumn("b", pa.int32())
-
-
 def test_swapped_names_go_through_a_temporary_one() -> None:
     """Each rename is a step, and no name is held twice."""
     line = lineage(history([A, B], ([B, A], ["a", "b"])), mirror=AB)
@@ -102,14 +90,6 @@ def test_swapped_names_go_through_a_temporary_one() -> None:
         RenameColumn("b", "a"),
         RenameColumn("_lockstep_0", "b"),
     )
-
-
-def test_renames_wait_for_their_names() -> None:
-    """b → c, then a → b; a change of case alone goes through a temporary name."""
-    line = lineage(history([A, B], ([B, C], ["a", "b"])), mirror=AB)
-    assert steps(line)[1:] == (RenameColumn("b", "c"), RenameColumn("a", "b"))
-    line = lineage(history([A], ([a_column("A")], ["a"])), mirror=AB.remove(2))
-    assert steps(line)[1:] == (RenameColumn("a", "_lockstep_0"), RenameColumn("_lockstep_0", "A"))
 
 
 def test_a_dropped_column_is_kept_and_unknown_to_later_images() -> None:
@@ -128,24 +108,6 @@ def test_a_dropped_column_is_dropped_by_policy() -> None:
     keyless = [a_version(1, a_table(A, B, keys=())), a_version(2, a_table(B, keys=()), ["b"])]
     line = lineage(keyless, mirror=AB.remove(0))
     assert (line.key, line.kept, steps(line)) == ((), (), dropped)
-
-
-def test_a_later_column_of_its_name_retires_a_kept_one() -> None:
-    """Kept now or long ago; the old one is dropped, the new one added."""
-    versions = history([A, B], ([B], ["b"]), ([B, A], ["b", None]))
-    for line in (
-        lineage(versions, mirror=AB),
-        lineage(versions[1:], mirror=mirror(("b", pa.int32()), ("A", pa.string()))),
-    ):
-        assert line.kept == ()
-        assert [type(step) for step in steps(line)] == [SetProperties, DropColumns, AddColumns]
-
-
-def test_what_was_kept_before_stays() -> None:
-    """Its values are the mirror's alone."""
-    line = lineage(history([A]), mirror=mirror(("a", pa.int32()), ("old", pa.string())))
-    assert (line.schema.names, line.kept, steps(line)) == (["id", "a", "old"], ("old",), ())
-    assert line.versions[1][2].absent
 
 
 def test_widening_is_done_in_place() -> None:

@@ -19,7 +19,7 @@ from pipeline.runs.inspecting.table_commands import (
 from pipeline.schema.context import ServerDialect
 from pipeline.schema.model import DatabaseSchema, ServerSchema, TableSchema
 from pipeline.table import TableName
-from pipeline.table_state import OrderKind, Stopped, TableCondition, TableOrder
+from pipeline.table_state import OrderKind, Stopped, TableOrder
 from tests.fix_mysql import MySqlStand
 from tests.mysql.logged import head
 from tests.mysql.reading import server
@@ -149,37 +149,6 @@ def give(
     with follower.ledger.lock(SOURCE, "test", None) as lease:
         asked = Asked(TableName(database, "orders"), "ann", "because", statement)
         return give_order(follower.work(), lease, kind, asked)
-
-
-def test_a_table_is_paused_and_resumed(
-    mysql: MySqlStand, database: str, follower: Follower
-) -> None:
-    """It stops where the captures are; resumed, it waits for the next run as an open order."""
-    paused = give(follower, OrderKind.PAUSE, database)
-    table = paused.order.table
-    assert follower.ledger.table_states(SOURCE)[table].condition is TableCondition.PAUSED
-    assert f"`lockstep resume {table}`" in paused.next
-    assert follower.ledger.open_orders(SOURCE) == []
-    resumed = give(follower, OrderKind.RESUME, database)
-    assert resumed.next.startswith(f"the next run catches {table} up through the log, from where")
-    assert str(head(mysql)) in resumed.next
-    assert [one.kind for one in follower.ledger.open_orders(SOURCE)] == [OrderKind.RESUME]
-
-
-def test_the_next_run_does_what_was_said(
-    mysql: MySqlStand, database: str, follower: Follower
-) -> None:
-    """Rows written while the table was paused are there; the order is carried out."""
-    give(follower, OrderKind.PAUSE, database)
-    mysql.execute("insert into orders values (2)", database=database)
-    follower.run()
-    give(follower, OrderKind.RESUME, database)
-    mysql.execute("insert into orders values (3)", database=database)
-    follower.run()
-    assert follower.mirror(f"{database}.orders") == [{"id": 1}, {"id": 2}, {"id": 3}]
-    table = TableName(database, "orders")
-    assert follower.ledger.table_states(SOURCE)[table].condition is TableCondition.ACTIVE
-    assert follower.ledger.open_orders(SOURCE) == []
 
 
 def test_what_does_not_fit_is_refused_and_not_recorded(follower: Follower, database: str) -> None:

@@ -288,20 +288,6 @@ def test_a_click_on_a_table_with_nothing_captured_does_nothing(
     assert materialized(clicked) == set()
 
 
-def test_the_next_run_reports_a_dead_one(stand: Stand) -> None:
-    """A run that was killed under its lease is shown as failed by who takes the lock."""
-    job = stand.definitions().resolve_job_def("lockstep_shop")
-    dead = stand.instance.create_run_for_job(
-        job, status=dg.DagsterRunStatus.STARTED, tags={SOURCE_TAG: "shop"}
-    )
-    with stand.adapters.books.lock("shop", "a dead process", dead.run_id):
-        pass
-    assert stand.run().success
-    run = stand.instance.get_run_by_id(dead.run_id)
-    assert run is not None
-    assert run.status == dg.DagsterRunStatus.FAILURE
-
-
 def test_a_busy_source_fails_with_the_cure(stand: Stand) -> None:
     """The failure holds our sentence and hint; nothing was done, nothing is retried."""
     with stand.adapters.books.lock("shop", "another process", None):

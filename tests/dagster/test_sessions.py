@@ -98,14 +98,6 @@ def test_trouble_of_the_moment_is_tried_again(watched: Watched) -> None:
     assert watched.leases == [(1, None)]
 
 
-def test_the_third_failure_is_told(watched: Watched) -> None:
-    """The last error comes out and stands in the record."""
-    session = watched.session()
-    with pytest.raises(SourceUnavailable):
-        session.run(Step(*(unavailable() for _ in range(3))))
-    assert isinstance(session.record.error, SourceUnavailable)
-
-
 @pytest.mark.parametrize("kind", [SourceBusy, LeaseLost, UnsupportedEvent])
 def test_what_a_retry_cannot_mend_is_told_at_once(
     watched: Watched, kind: type[LockstepError]
@@ -115,13 +107,6 @@ def test_what_a_retry_cannot_mend_is_told_at_once(
     with pytest.raises(kind):
         watched.session().run(step)
     assert (step.calls, watched.pauses) == (1, [])
-
-
-def test_a_lost_ledger_means_a_new_lease(watched: Watched) -> None:
-    """The lock went with the connection: it is taken anew, under a higher token."""
-    step = Step(LedgerUnavailable("Postgres is away.", hint="wait"))
-    assert watched.session().run(step) == 2
-    assert watched.leases == [(1, None), (2, 1)]
 
 
 def test_a_lease_lasts_over_steps_and_ends_with_the_session(watched: Watched) -> None:

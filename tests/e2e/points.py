@@ -24,7 +24,6 @@ class Point(StrEnum):
     WRITE_SETTLED = "resources.postgres.ledger:PostgresLedger.settle"
     BATCH_MERGED = "resources.postgres.ledger:PostgresLedger.mark_merged"
     BATCH_ACKNOWLEDGED = "resources.postgres.ledger:PostgresLedger.acknowledge"
-    BATCH_ABANDONED = "resources.postgres.ledger:PostgresLedger.abandon"
     TABLE_QUARANTINED = "resources.postgres.ledger:PostgresLedger.quarantine"
     LOAD_BEGUN = "resources.postgres.ledger:PostgresLedger.begin_load"
     CHUNK_PLANNED = "resources.postgres.ledger:PostgresLedger.plan_chunk"

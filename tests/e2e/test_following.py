@@ -3,8 +3,7 @@ are equal after it.
 
 Two projects for the module, a run of each before and behind the statements of `altered`, without
 those about some tables, by chance: one of all tables, and one that reads again what the log cannot
-tell, of those tables. A run of each was killed before, in the middle of it (`test_following_killed`
-has other places).
+tell, of those tables. A run of each was killed before, in the middle of it.
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ import json
 from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from itertools import cycle
 from typing import Any
 
 import pyarrow as pa
@@ -34,6 +34,14 @@ SHRUNK, PARTS, GONE, REBORN = (
 
 DRAWN = 4
 """So many of `altered.OTHERS`, by chance, in `make test`; all of them in `make soak`."""
+MIRROR_KILLS = (
+    (Point.MIRROR_STEP, "after", 3),
+    (Point.MIRROR_EVOLVED, "after", 1),
+    (Point.MIRROR_WRITTEN, "after", 1),
+)
+"""Between two steps of a mirror's columns, before its rows, and behind the commit of both."""
+READING_KILLS = ((Point.CAPTURE_RECORDED, "after", 2), (Point.CAPTURE_RECORDED, "before", 2))
+"""When a table was read anew: before its mirror shows it, and before the ledger knows."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +64,15 @@ class Stages:
 
 
 @pytest.fixture(
-    scope="module", params=[DRAWN, pytest.param(len(altered.OTHERS), marks=pytest.mark.soak)]
+    scope="module",
+    params=[
+        (DRAWN, MIRROR_KILLS[0], READING_KILLS[0]),
+        *(
+            pytest.param((len(altered.OTHERS), *kills), marks=pytest.mark.soak)
+            for kills in zip(MIRROR_KILLS, cycle(READING_KILLS), strict=False)
+        ),
+    ],
+    ids=lambda param: f"{param[0]}, {param[1][0].name}, {param[2][1]} the ledger knows",
 )
 def stages(
     request: pytest.FixtureRequest,
@@ -64,7 +80,8 @@ def stages(
     tmp_path_factory: pytest.TempPathFactory,
     warm: WarmProcess,
 ) -> Iterator[Stages]:
-    left_out = by_chance().sample(altered.OTHERS, len(altered.OTHERS) - request.param)
+    drawn, of_mirrors, of_reading = request.param
+    left_out = by_chance().sample(altered.OTHERS, len(altered.OTHERS) - drawn)
     first, then, afterwards = (
         altered.without(left_out, one) for one in (altered.FIRST, altered.THEN, altered.AFTERWARDS)
     )
@@ -84,10 +101,10 @@ def stages(
     project.run("run")
     other.run("run")
     mysql.execute(*then)
-    project.killed(Point.MIRROR_STEP, "after", 3)
+    project.killed(*of_mirrors)
     quarantined = _told(project, "run", 6)
     followed = _told(project, "verify", None)
-    other.killed(Point.CAPTURE_RECORDED, "after", 2)
+    other.killed(*of_reading)
     read_anew = _told(other, "run", 0)
     now = _told(other, "verify", None)
     mysql.execute(*afterwards)

@@ -63,7 +63,7 @@ COLUMNS = ("a b", "x;y", "count(``id``)", "k=v", "filePath", "_row_id_", "_tmp_m
 TWINS = ("\u1e9e", "\u00df")
 
 
-@pytest.mark.parametrize("readers", ["spark", "any"])
+@pytest.mark.parametrize("readers", ["spark", pytest.param("any", marks=pytest.mark.soak)])
 def test_no_name_of_a_column_stops_a_source(
     server: MySqlStand, tmp_path: Path, warm: WarmProcess, readers: str
 ) -> None:

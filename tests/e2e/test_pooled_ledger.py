@@ -17,18 +17,18 @@ from tests.ledger.poolers import pgbouncer
 from tests.ledger.servers import debian_server, run
 
 
-@pytest.mark.parametrize("mode", ["transaction", "statement"])
 def test_every_command_refuses_it_before_anything_is_locked(
-    mysql: MySqlStand, database: str, tmp_path: Path, warm: WarmProcess, mode: str
+    mysql: MySqlStand, database: str, tmp_path: Path, warm: WarmProcess
 ) -> None:
-    """`check` and a run name the pooler and the cure, and leave nothing behind."""
+    """`check` and a run name the pooler and the cure, and leave nothing behind. (Each mode of it:
+    `tests/ledger/test_poolers.py`.)"""
     project = Project.made(
         tmp_path, port=mysql.port, tables=[f"{database}.*"], warm=warm, first=True
     )
     found = programs()
     with debian_server(reachable(account_of(found / "none"), found)) as server:
         try:
-            with pgbouncer(cache_folder(os.environ), server, mode) as dsn:
+            with pgbouncer(cache_folder(os.environ), server, "transaction") as dsn:
                 refuse(project, dsn)
         except SetupIncomplete as missing:
             pytest.skip(f"{missing.message}; {missing.hint}")

@@ -120,6 +120,7 @@ def test_wrong_settings(
     refused(remade(orders), 5, name, value, f"set global {name}")
 
 
+@pytest.mark.soak
 def test_binlog_off(mysql_program: MySql, tmp_path: Path, remade: Make) -> None:
     """5: there is nothing to read, and where to switch it on."""
     options = ["--skip-log-bin", *UNHURRIED]

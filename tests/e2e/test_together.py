@@ -111,10 +111,10 @@ class Sensor:
 @pytest.mark.parametrize(
     ("killed", "when", "settling"),
     [
-        ("run", "before", "run"),
+        pytest.param("run", "before", "run", marks=pytest.mark.soak),
         ("run", "before", DAGSTER),
         (DAGSTER, "before", "run"),
-        (DAGSTER, "before", DAGSTER),
+        pytest.param(DAGSTER, "before", DAGSTER, marks=pytest.mark.soak),
         (DAGSTER, "after", "run"),
     ],
 )
@@ -147,6 +147,7 @@ def test_a_write_that_a_killed_run_left_is_told_once(
     assert (told, by_run) == ([1, 1], int(settling == DAGSTER))
 
 
+@pytest.mark.thin
 @pytest.mark.parametrize("taking", ["run", DAGSTER])
 @pytest.mark.parametrize("hanging", ["run", DAGSTER])
 def test_the_end_of_a_run_that_hangs_is_told_once_when_it_is_taken_over(

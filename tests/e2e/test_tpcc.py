@@ -18,6 +18,7 @@ from tests.fix_mysql import MySqlStand
 TERMINALS = 2
 
 
+@pytest.mark.soak
 def test_its_conditions_hold_in_every_version_set(
     mysql: MySqlStand,
     tmp_path: Path,

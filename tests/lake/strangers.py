@@ -79,7 +79,8 @@ def _answer(port: int) -> bytes:
     name = b"endpoint-verifier"
     body = b"\x00" + address + struct.pack(">H", len(name)) + name + _JAVA_STRING
     message = b"\x03" + struct.pack(">qi", 7, len(body)) + body
-    request = struct.pack(">q", len(message) + 8) + message
+    # Py4J reads a line, and would wait for its end.
+    request = struct.pack(">q", len(message) + 8) + message + b"\n"
     # This process's own Python may lie in root's home, where nobody may not look.
     python = shutil.which("python3", path="/usr/bin:/bin") or sys.executable
     command = [python, "-I", "-S", "-c", _ASK, str(port), request.hex()]

@@ -68,6 +68,7 @@ def _shown(mode: str, *, exists: bool) -> list[dict[str, object]]:
     return [{"id": 1, "name": "new"}, {"id": 3, "name": "old"}, new]
 
 
+@pytest.mark.thin
 @pytest.mark.parametrize("in_memory", [True, False])
 @pytest.mark.parametrize(
     ("mode", "exists"), [("append", False), ("append", True), ("merge", True), ("replace", True)]

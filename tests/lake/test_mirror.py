@@ -21,7 +21,6 @@ from tests.lake.conftest import ALIKE, Lake
 from tests.lake.made import (
     PEOPLE,
     Row,
-    a_fold,
     a_target,
     a_write,
     changes,
@@ -43,6 +42,7 @@ def test_appended_rows_are_the_mirror(lake: Lake) -> None:
     assert content(lake.mirrors, MIRROR, PEOPLE, 0) == [{"id": 1, "name": "a"}]
 
 
+@pytest.mark.parametrize("written_lake", ALIKE, indirect=True)
 def test_segments_are_appended_as_they_are(written_lake: Lake) -> None:
     """Only the table's columns of a segment become columns of the mirror."""
     lake = written_lake
@@ -81,33 +81,7 @@ def test_merge_inserts_updates_and_deletes(written_lake: Lake) -> None:
     assert content(lake.mirrors, MIRROR, PEOPLE, 0) == before
 
 
-@pytest.mark.parametrize("exists", [True, False])
-def test_images_are_folded_in_their_order(lake: Lake, exists: bool) -> None:
-    """Any number of images per key, over several files: the last word counts."""
-    if exists:
-        before = [{"id": number, "name": "old"} for number in (1, 2, 3)]
-        lake.mirrors.write(a_write(lake.mirrors, 1, "append", before))
-    images = [
-        ("update_preimage", 1, "old"),
-        ("update_postimage", 1, "new"),
-        ("insert", 4, "four"),
-        ("delete", 4, "four"),
-        ("delete", 2, "old"),
-        ("insert", 2, "again"),
-        ("update_preimage", 3, "old"),
-        ("update_postimage", 5, "moved"),
-    ]
-    rows = changes(PEOPLE, [{"id": i, "name": n} for _, i, n in images])
-    rows = rows.set_column(0, rows.schema.field(0), pa.array([kind for kind, _, _ in images]))
-    parts = [(part, own_part((), PEOPLE)) for part in (rows.slice(0, 3), rows.slice(3))]
-    commit = lake.mirrors.write(a_fold(lake.mirrors, a_target(2), parts))
-    assert content(lake.mirrors, MIRROR, PEOPLE, commit.delta_version) == [
-        {"id": 1, "name": "new"},
-        {"id": 2, "name": "again"},
-        {"id": 5, "name": "moved"},
-    ]
-
-
+@pytest.mark.parametrize("written_lake", ALIKE, indirect=True)
 def test_merge_into_no_table_keeps_the_upserts(written_lake: Lake) -> None:
     """A table whose first batch already has updates and deletes."""
     lake = written_lake

@@ -110,10 +110,12 @@ class Odd:
 
 
 WAYS = {
-    "in memory": ("disk", EVERY),
     "by MERGE": ("compiled", MERGED),
+    "in memory": ("disk", EVERY),
     "by a join": ("queries", EVERY),
 }
+ALIKE = [pytest.param(way, marks=[] if way == "in memory" else [pytest.mark.soak]) for way in WAYS]
+"""Ways of a test whose queries, which take many seconds, are much like those of another one."""
 
 
 @pytest.fixture(params=WAYS)
@@ -122,6 +124,7 @@ def odd(request: pytest.FixtureRequest, tmp_path: Path, spark: SparkProcess) -> 
     return Odd(lake_of(kind, tmp_path, spark), names)
 
 
+@pytest.mark.thin
 @pytest.mark.parametrize("readers", Readers)
 def test_a_table_with_a_key(odd: Odd, readers: Readers) -> None:
     """Created, merged into twice, and replaced."""
@@ -137,16 +140,21 @@ def test_a_table_with_a_key(odd: Odd, readers: Readers) -> None:
     assert odd.rows == [odd.row(5)]
 
 
+@pytest.mark.parametrize(
+    "odd",
+    ["in memory", "by MERGE", pytest.param("by a join", marks=pytest.mark.soak)],
+    indirect=True,
+)
 def test_a_table_whose_key_they_are(odd: Odd) -> None:
     mirrors, key = odd.lake.mirrors, odd.names
     first = odd.images(*(("insert", odd.row(number)) for number in range(3)))
     mirrors.write(Append(odd.target(1), (first,)))
     then = ("update_postimage", odd.row(1)), ("delete", odd.row(2)), ("insert", odd.row(9))
-    for number in (2, 3):
-        mirrors.write(Merge(odd.target(number), key, FoldedChanges(odd.staged(*then))))
+    mirrors.write(Merge(odd.target(2), key, FoldedChanges(odd.staged(*then))))
     assert odd.rows == [odd.row(0), odd.row(1), odd.row(9)]
 
 
+@pytest.mark.parametrize("odd", ALIKE, indirect=True)
 def test_a_table_without_a_key(odd: Odd) -> None:
     """Copies are counted by all columns."""
     mirrors = odd.lake.mirrors
@@ -159,6 +167,7 @@ def test_a_table_without_a_key(odd: Odd) -> None:
     assert odd.rows == [odd.row(7)]
 
 
+@pytest.mark.parametrize("odd", ALIKE, indirect=True)
 def test_deleted_rows_that_stay(odd: Odd) -> None:
     """Each as it was last."""
     mirrors = odd.lake.mirrors
@@ -170,6 +179,7 @@ def test_deleted_rows_that_stay(odd: Odd) -> None:
     assert odd.rows == [odd.row(0), odd.row(1, "new"), odd.row(2), odd.row(9)]
 
 
+@pytest.mark.thin
 @pytest.mark.parametrize("readers", Readers)
 def test_columns_that_come_later(odd: Odd, readers: Readers) -> None:
     """Added, renamed and filled, in a mirror that had plain names."""

@@ -10,7 +10,7 @@ import pytest
 from pipeline.changes.layout import DELETED_AT
 from pipeline.policies import Deletes
 from pipeline.ports.mirror_writes import PartColumn, Replace, StagedFiles
-from tests.lake.conftest import Lake
+from tests.lake.conftest import ALIKE, Lake
 from tests.lake.made import PEOPLE, a_fold, a_target, a_write, changes, content
 
 MIRROR = "shop/shop/people"
@@ -46,6 +46,7 @@ def test_rows_that_are_gone_keep_what_the_new_columns_hold(lake: Lake) -> None:
     assert content(lake.mirrors, MIRROR, last, 2) == [{"name": "x", "_deleted_at": None}]
 
 
+@pytest.mark.parametrize("written_lake", ALIKE, indirect=True)
 def test_a_column_that_no_image_knows_stays(lake: Lake) -> None:
     """Dropped at the source and kept: a row that was there has its value, a new one NULL."""
     rows = [{"id": number, "name": f"old {number}"} for number in (1, 2)]

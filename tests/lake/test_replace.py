@@ -25,7 +25,7 @@ from pipeline.ports.mirror_writes import (
     StagedFiles,
 )
 from pipeline.ports.mirrors import Mirrors
-from tests.lake.conftest import Lake
+from tests.lake.conftest import ALIKE, Lake
 from tests.lake.made import (
     PEOPLE,
     a_fold,
@@ -243,6 +243,7 @@ def test_rows_that_went_have_their_own_moments(lake: Lake) -> None:
     ]
 
 
+@pytest.mark.parametrize("written_lake", ALIKE, indirect=True)
 def test_a_mirror_made_by_a_merge_marks_its_deleted_rows(lake: Lake) -> None:
     """The first write of a table already deletes."""
     behind = images(("insert", 1, "a"), ("insert", 2, "b"), ("delete", 1, "a"), at=NOON)

@@ -30,12 +30,6 @@ TOUCHED = [
 ]
 
 
-@pytest.fixture
-def lake(stored_lake: Lake) -> Lake:
-    """An object store's too."""
-    return stored_lake
-
-
 def row(table: SourceTable, batch: int) -> dict[str, Any]:
     """A row whose columns all have a value, lists too."""
     values: dict[pa.DataType, Any] = {
@@ -86,23 +80,6 @@ def test_every_reader_sees_each_batch_once(
     assert seen == [{n: v for n, v in one.items() if n not in _moments(table)} for one in expected]
 
 
-def test_a_table_of_before_gets_the_columns_it_lacks(lake: Lake) -> None:
-    """With the first batch that brings them; its rows are NULL there."""
-    table, old = SourceTable.TRANSACTIONS, pa.schema(list(SCHEMAS[SourceTable.TRANSACTIONS])[:10])
-    folder = source_table_path("shop", table)
-    writer = lake.segments.open(folder, batch=3, schema_version=1, schema=old)
-    writer.write(pa.Table.from_pylist([row(table, 3)], schema=old))
-    app_id, files = source_table_id("shop", table), writer.close()
-    lake.changelog.publish(
-        folder, app_id=app_id, batch=3, schema=old, files=files, user_metadata="batch 3"
-    )
-    assert not published(lake, table, 4).skipped
-    if lake.folder is not None:
-        rows = DeltaTable(lake.folder / folder).to_pyarrow_table().to_pylist()
-        bare = {**row(table, 3), "statements": None, "statements_cut": None}
-        assert sorted(rows, key=_batch) == [bare, row(table, 4)]
-
-
 def _batch(one: dict[str, Any]) -> int:
     return int(one["_batch"])
 
@@ -110,16 +87,3 @@ def _batch(one: dict[str, Any]) -> int:
 def _moments(table: SourceTable) -> list[str]:
     """Columns that Spark gives in the zone of its driver."""
     return [field.name for field in SCHEMAS[table] if pa.types.is_timestamp(field.type)]
-
-
-def test_a_batchs_files_are_discarded(lake: Lake) -> None:
-    """In both tables, and no other batch's."""
-    for table in SourceTable:
-        for batch in (3, 4):
-            schema = SCHEMAS[table]
-            writer = lake.segments.open(
-                source_table_path("shop", table), batch=batch, schema_version=1, schema=schema
-            )
-            writer.write(pa.Table.from_pylist([row(table, batch)], schema=schema))
-            writer.close()
-    assert [lake.segments.discard("shop", batch) for batch in (3, 3, 4)] == [2, 0, 2]

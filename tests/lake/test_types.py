@@ -211,13 +211,3 @@ def test_keys_of_every_kind(lake: Lake) -> None:
     found = [repr(row) for row in exact(content(lake.mirrors, MIRROR, schema, 1))]
     left = [{"name": "new", **ones}, *first[1:-1]]
     assert sorted(found) == sorted(map(repr, exact(left)))
-
-
-def test_the_sign_of_a_zero_key_may_change(disk: Lake) -> None:
-    """MySQL takes -0.0 and 0.0 for one key, and so does the merge; the new sign is kept."""
-    schema = pa.schema([("name", pa.string()), ("k", pa.float64())])
-    zero, negative = {"name": "a", "k": 0.0}, update(name="b", k=-0.0)
-    disk.mirrors.write(a_write(disk.mirrors, 1, "append", [zero], schema=schema, key=("k",)))
-    disk.mirrors.write(a_write(disk.mirrors, 2, "merge", [negative], schema=schema, key=("k",)))
-    found = exact(content(disk.mirrors, MIRROR, schema, 1))
-    assert found == exact([{"name": "b", "k": -0.0}])

@@ -19,7 +19,6 @@ from pipeline.ports.ledger import Ledger
 from pipeline.position import Coordinates
 from pipeline.table import TableName
 from tests.ledger.made import DECISION, place
-from tests.ledger.refusals import refused
 
 IDLE = Decision("idle", "nothing-to-do", "nothing was written", head=place(500, 3))
 REFUSED = Decision(
@@ -79,28 +78,6 @@ def test_facts_are_no_values(ledger: Ledger, lease: Lease) -> None:
         ledger.decide(lease, one)
     idle, failed = ledger.attempts(lease.source)
     assert (failed.hint, idle.head) == ("", None)
-
-
-@pytest.mark.parametrize(
-    ("rule", "wrong"),
-    [
-        ("decisions_recovery_told", replace(FAILED, recovery=None)),
-        ("decisions_recovery_told", replace(REFUSED, recovery=None, hint="")),
-        ("decisions_recovery_told", replace(DECISION, recovery=Recovery.RETRY)),
-        ("decisions_recovery_told", replace(IDLE, recovery=Recovery.RETRY)),
-        ("decisions_hint_told", replace(IDLE, hint="do")),
-        ("decisions_hint_told", replace(DECISION, hint="do")),
-        ("decisions_head_told", replace(FAILED, head=place(500))),
-        ("decisions_head_told", replace(DECISION, head=place(500))),
-    ],
-)
-def test_values_of_another_outcome_are_refused(
-    ledger: Ledger, lease: Lease, rule: str, wrong: Decision
-) -> None:
-    """Only what failed is somebody's move, and only who found nothing saw the log end."""
-    with refused(ledger, lease, rule):
-        ledger.decide(lease, wrong)
-    assert ledger.attempts(lease.source) == []
 
 
 def test_the_farthest_end_of_a_log_is_kept(ledger: Ledger, lease: Lease) -> None:

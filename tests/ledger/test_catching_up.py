@@ -23,7 +23,6 @@ from tests.ledger.made import (
     place,
     record,
 )
-from tests.ledger.refusals import refused
 
 
 def caught_up(ledger: Ledger, lease: Lease, start: Position, order: int) -> Batch:
@@ -76,20 +75,3 @@ def test_given_up_it_leaves_the_order_open(ledger: Ledger, lease: Lease) -> None
     (again,) = ledger.open_orders(lease.source)
     assert (again.id, again.stopped) == (order.id, stopped)
     assert ledger.table_states(lease.source)[ORDERS].condition is TableCondition.PAUSED
-
-
-def test_it_is_begun_by_a_decision(ledger: Ledger, lease: Lease) -> None:
-    """A batch that goes on behind its predecessor reads what nobody read; what a decision is
-    called makes none that catches up."""
-    first = first_captured(ledger, lease, ORDERS)
-    assert first.end is not None
-    with refused(ledger, lease, "batches_catch_up_decided"):
-        ledger.begin_batch(
-            lease,
-            first.end,
-            predecessor=first.id,
-            start_decision=None,
-            kind=BatchKind.CATCHING_UP,
-        )
-    named = replace(CONTIGUOUS, rule=BatchKind.CATCHING_UP.value)
-    assert elsewhere(ledger, lease, first, named).catches_up is False

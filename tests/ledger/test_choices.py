@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
-
 from pipeline.decisions import Lease, Override
 from pipeline.gaps import Gap
 from pipeline.ports.ledger import Ledger
@@ -24,7 +22,6 @@ from tests.ledger.made import (
     on,
     position,
 )
-from tests.ledger.refusals import refused
 from tests.ledger.servers import Stand
 
 
@@ -61,18 +58,6 @@ def test_a_choice_is_open_again_when_its_batch_is_abandoned(ledger: Ledger, leas
     assert ledger.open_override(lease.source) is None
 
 
-def test_a_choice_begins_one_batch(ledger: Ledger, lease: Lease) -> None:
-    """A second decision by it begins nothing."""
-    first, choice = first_captured(ledger, lease), choose(ledger, lease)
-    by_choice = replace(GAP, override=choice.id)
-    second = captured_elsewhere(ledger, lease, elsewhere(ledger, lease, first, by_choice))
-    decided = ledger.decide(lease, replace(by_choice, follows=second.id))
-    with refused(ledger, lease, "overrides_once"):
-        ledger.begin_batch(
-            lease, position(4, number=4), predecessor=None, start_decision=decided.id
-        )
-
-
 def test_a_newer_choice_replaces_an_open_one(ledger: Ledger, lease: Lease) -> None:
     """And when the newer one is carried out, the older one stays replaced."""
     first = first_captured(ledger, lease)
@@ -87,19 +72,6 @@ def test_choices_of_other_sources_are_not_ours(ledger: Ledger, lease: Lease) -> 
     """Each source has its own."""
     with ledger.lock(f"{lease.source} beside", "beside", None) as beside:
         choose(ledger, beside)
-    assert ledger.open_override(lease.source) is None
-
-
-@pytest.mark.parametrize(
-    ("place", "reason", "rule"),
-    [("", "x", "overrides_place_named"), ("latest", " ", "overrides_reasoned")],
-)
-def test_a_choice_without_a_place_or_a_reason(
-    ledger: Ledger, lease: Lease, place: str, reason: str, rule: str
-) -> None:
-    """Whoever asks at 3 a.m. why is answered."""
-    with refused(ledger, lease, rule):
-        ledger.choose_start(lease, place=place, reason=reason, author="ada")
     assert ledger.open_override(lease.source) is None
 
 

@@ -129,25 +129,6 @@ def test_an_acknowledgement_moves_the_cursor(
     assert cursor(consumers, billing) == batches[1]
 
 
-def test_acknowledging_out_of_order(consumers: Consumers, billing: str) -> None:
-    """The oldest that is out comes first."""
-    first, second = (given(consumers, billing) for _ in range(2))
-    with refused(consumers, billing, "deliveries_acknowledged_in_order"):
-        consumers.ack_delivery(billing, NAME, second.id)
-    consumers.ack_delivery(billing, NAME, first.id)
-    consumers.ack_delivery(billing, NAME, second.id)
-
-
-def test_acknowledging_twice(consumers: Consumers, billing: str) -> None:
-    """A duplicate says that two processes believe they did the same work."""
-    delivery = given(consumers, billing)
-    consumers.ack_delivery(billing, NAME, delivery.id)
-    with refused(consumers, billing, "deliveries_acknowledged_once"):
-        consumers.ack_delivery(billing, NAME, delivery.id)
-    with refused(consumers, billing, "deliveries_acknowledged_once"):
-        consumers.roll_back(billing, NAME, delivery.id)
-
-
 def test_an_unknown_delivery(consumers: Consumers, billing: str) -> None:
     """Neither one that nobody has nor another consumer's."""
     consumers.make_consumer(billing + "2", NAME, "earliest")
@@ -188,16 +169,3 @@ def test_a_rollback_takes_later_ones_with_it(
     consumers.ack_delivery(billing, NAME, first.id)
     consumers.ack_delivery(billing, NAME, again.id)
     assert cursor(consumers, billing) == batches[1]
-
-
-def test_acknowledging_after_a_rollback(consumers: Consumers, billing: str) -> None:
-    """What was rolled back is not acknowledged, neither before nor after it is given again."""
-    delivery = given(consumers, billing)
-    consumers.roll_back(billing, NAME)
-    with refused(consumers, billing, "deliveries_rolled_back_once"):
-        consumers.ack_delivery(billing, NAME, delivery.id)
-    given(consumers, billing)
-    with refused(consumers, billing, "deliveries_rolled_back_once"):
-        consumers.ack_delivery(billing, NAME, delivery.id)
-    with refused(consumers, billing, "deliveries_rolled_back_once"):
-        consumers.roll_back(billing, NAME, delivery.id)

@@ -6,14 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from pipeline.decisions import Continuity, Decision, Lease
-from pipeline.errors import Recovery
+from pipeline.decisions import Decision, Lease
 from pipeline.ports.ledger import Ledger
 from pipeline.position import SetWitness
 from pipeline.tables import TablePatterns
 from tests.ledger.made import (
     CONTIGUOUS,
-    DECISION,
     GAP,
     ORDERS,
     OVERLAP,
@@ -48,85 +46,6 @@ def test_a_batch_follows_its_predecessor(ledger: Ledger, lease: Lease) -> None:
     second = next_captured(ledger, lease)
     told = [(one.follows, one.predecessor, one.continuity) for one in (first, second)]
     assert told == [(None, None, None), (first.id, first.id, None)]
-
-
-@pytest.mark.parametrize(
-    ("rule", "decision"),
-    [
-        ("decisions_continuity_told", replace(OVERLAP, continuity=None)),
-        ("decisions_gap_named", replace(GAP, gap_tables=())),
-        ("decisions_gap_named", replace(GAP, continuity=Continuity.CONTIGUOUS)),
-        ("decisions_override", replace(GAP, override=9_999_999)),
-    ],
-)
-def test_a_decision_that_does_not_tell(
-    ledger: Ledger, lease: Lease, rule: str, decision: Decision
-) -> None:
-    """What lies between, the tables of a gap and whose choice it was belong together."""
-    first = first_captured(ledger, lease)
-    with refused(ledger, lease, rule):
-        ledger.decide(lease, replace(decision, follows=first.id))
-
-
-@pytest.mark.parametrize(
-    ("rule", "decision"),
-    [
-        ("decisions_continuity_told", OVERLAP),
-        ("decisions_follows", replace(GAP, follows=9_999_999)),
-    ],
-)
-def test_a_decision_that_follows_nothing(
-    ledger: Ledger, lease: Lease, rule: str, decision: Decision
-) -> None:
-    """Nothing lies behind no batch."""
-    first_captured(ledger, lease)
-    with refused(ledger, lease, rule):
-        ledger.decide(lease, decision)
-
-
-def test_a_decision_about_another_source(ledger: Ledger, lease: Lease) -> None:
-    """Batches and choices are each of one source."""
-    first = first_captured(ledger, lease)
-    with ledger.lock(f"{lease.source} beside", "beside", None) as beside:
-        choice = ledger.choose_start(beside, place="latest", reason="x", author="ada")
-        with refused(ledger, lease, "decisions_follows"):
-            ledger.decide(beside, replace(GAP, follows=first.id))
-    with refused(ledger, lease, "decisions_override"):
-        ledger.decide(lease, replace(GAP, follows=first.id, override=choice.id))
-
-
-def test_a_batch_by_a_refusal(ledger: Ledger, lease: Lease) -> None:
-    """Only a decision to start begins a batch."""
-    decided = ledger.decide(lease, replace(DECISION, kind="refusal", recovery=Recovery.OPERATOR))
-    with refused(ledger, lease, "batches_start_decided"):
-        ledger.begin_batch(lease, position(4), predecessor=None, start_decision=decided.id)
-
-
-def test_following_what_is_not_captured(ledger: Ledger, lease: Lease) -> None:
-    """Neither a capturing batch nor an abandoned one."""
-    first_captured(ledger, lease)
-    second = following(ledger, lease)
-    with refused(ledger, lease, "batches_predecessor_captured"):
-        decided = ledger.decide(lease, replace(GAP, follows=second.id))
-        ledger.begin_batch(lease, position(4), predecessor=None, start_decision=decided.id)
-    ledger.abandon(lease, second.id, "found unfinished")
-    with refused(ledger, lease, "batches_predecessor_captured"):
-        ledger.begin_batch(lease, position(4), predecessor=None, start_decision=decided.id)
-
-
-@pytest.mark.parametrize("decided_first", [True, False])
-def test_one_successor(ledger: Ledger, lease: Lease, decided_first: bool) -> None:
-    """Whether the other one followed by decision or at the end."""
-    first = first_captured(ledger, lease)
-    if decided_first:
-        captured_elsewhere(ledger, lease, elsewhere(ledger, lease, first))
-        with refused(ledger, lease, "batches_one_successor"):
-            assert first.end is not None
-            ledger.begin_batch(lease, first.end, predecessor=first.id, start_decision=None)
-    else:
-        next_captured(ledger, lease)
-        with refused(ledger, lease, "batches_one_successor"):
-            elsewhere(ledger, lease, first)
 
 
 def test_acknowledged_in_order_over_a_gap(ledger: Ledger, lease: Lease) -> None:
@@ -195,24 +114,6 @@ def test_the_newest_witness_of_each_source_is_given_back(ledger: Ledger, lease: 
     ledger.abandon(lease, batch.id, "x")
     ledger.abandon(lease, third, "x")
     assert ledger.set_witnesses(lease.source, third) == [maria, last, tagged]
-
-
-@pytest.mark.parametrize(
-    ("rule", "those"),
-    [
-        ("set_witnesses_once", (SetWitness("a:1", 1), SetWitness("a:2", 1))),
-        ("set_witnesses_told", (SetWitness("a:1", 0),)),
-        ("set_witnesses_told", (SetWitness("a:1", 1, "x"),)),
-        ("set_witnesses_moment_counts", (SetWitness("a:1", -1),)),
-    ],
-)
-def test_a_witness_that_tells_nothing_is_refused(
-    ledger: Ledger, lease: Lease, rule: str, those: tuple[SetWitness, ...]
-) -> None:
-    """By the same name in every ledger."""
-    batch = begun(ledger, lease)
-    with refused(ledger, lease, rule):
-        ledger.record_capture(lease, batch.id, replace(record(batch), set_witnesses=those))
 
 
 def test_patterns_are_kept_where_they_change(ledger: Ledger, lease: Lease) -> None:

@@ -214,32 +214,6 @@ def test_acknowledging_moves_the_cursor(ledger: Ledger, lease: Lease) -> None:
     ]
 
 
-def test_a_version_set_keeps_tables_that_did_not_change(ledger: Ledger, lease: Lease) -> None:
-    """Their newest settled version still shows the position."""
-    first = first_captured(ledger, lease, ORDERS, STOCK)
-    merged(ledger, lease, ORDERS, first.id, first.id, 1)
-    merged(ledger, lease, STOCK, first.id, first.id, 1)
-    second = next_captured(ledger, lease, ORDERS)
-    merged(ledger, lease, ORDERS, second.id, second.id, 4)
-    ledger.mark_merged(lease)
-    ledger.acknowledge(lease, first.id)
-    ledger.acknowledge(lease, second.id)
-    assert [e.delta_version for e in ledger.version_set(lease.source, first.id)] == [1, 1]
-    assert [e.delta_version for e in ledger.version_set(lease.source, second.id)] == [4, 1]
-
-
-def test_a_version_set_names_no_version_that_shows_more(ledger: Ledger, lease: Lease) -> None:
-    """Two batches merged at once: only the second has a version that shows it."""
-    first = first_captured(ledger, lease, ORDERS)
-    second = next_captured(ledger, lease, ORDERS)
-    merged(ledger, lease, ORDERS, first.id, second.id, 1)
-    ledger.mark_merged(lease)
-    ledger.acknowledge(lease, first.id)
-    ledger.acknowledge(lease, second.id)
-    assert ledger.version_set(lease.source, first.id) == []
-    assert [e.delta_version for e in ledger.version_set(lease.source, second.id)] == [1]
-
-
 def test_a_table_quarantined_holds_nothing_up(ledger: Ledger, lease: Lease) -> None:
     """The others go on, and it is in no version set."""
     batch = first_captured(ledger, lease, ORDERS, STOCK)

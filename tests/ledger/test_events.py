@@ -39,8 +39,6 @@ FILES = (
     SegmentFile("0.parquet", 5, 1000, "0" * 64),
     SegmentFile("1.parquet", 7, 2000, "f" * 64),
 )
-EMPTIED = TableEvent(ORDERS, TableEventKind.TRUNCATED, 10, 1, place(110))
-"""At the start of the second batch."""
 
 
 def event(
@@ -124,74 +122,6 @@ def test_a_version_set_waits_for_what_happened(ledger: Ledger, lease: Lease) -> 
     assert [entry.table for entry in ledger.version_set(lease.source, batch.id)] == [ORDERS]
 
 
-def test_abandoning_what_a_write_carried_out(ledger: Ledger, lease: Lease) -> None:
-    """A table that was emptied stays so."""
-    first = first_captured(ledger, lease, ORDERS)
-    merged(ledger, lease, ORDERS, first.id, first.id, 1)
-    batch = captured(ledger, lease, TableEventKind.TRUNCATED)
-    intended(ledger, lease, ORDERS, batch.id, batch.id)
-    with refused(ledger, lease, "batches_abandoned_unmerged"):
-        ledger.abandon(lease, batch.id, "damaged")
-
-
-@pytest.mark.parametrize(
-    ("rule", "wrong"),
-    [
-        ("table_events_table", replace(EMPTIED, table=STOCK)),
-        ("table_events_version", replace(EMPTIED, version=2)),
-        ("table_events_reread_explained", replace(EMPTIED, kind=TableEventKind.REREAD)),
-        ("batches_sequences_within", replace(EMPTIED, sequence=9)),
-        ("batches_sequences_within", replace(EMPTIED, sequence=21)),
-    ],
-)
-def test_an_event_that_does_not_fit(
-    ledger: Ledger, lease: Lease, rule: str, wrong: TableEvent
-) -> None:
-    """Its table and version are recorded, and it lies within its batch."""
-    first_captured(ledger, lease, ORDERS)
-    batch = following(ledger, lease)
-    with refused(ledger, lease, rule):
-        ledger.record_capture(lease, batch.id, with_events(batch, wrong))
-
-
-def test_events_out_of_order(ledger: Ledger, lease: Lease) -> None:
-    """They come as the log has them."""
-    first_captured(ledger, lease, ORDERS)
-    batch = following(ledger, lease)
-    wrong = with_events(batch, event(batch, changes=2), event(batch, changes=1))
-    with refused(ledger, lease, "table_events_ascend"):
-        ledger.record_capture(lease, batch.id, wrong)
-
-
-@pytest.mark.parametrize(
-    ("rule", "parts"),
-    [
-        ("snapshots_table", (SnapshotPart(STOCK, 1, 10, ()),)),
-        ("snapshots_version", (SnapshotPart(ORDERS, 2, 10, ()),)),
-        ("snapshots_once", (SnapshotPart(ORDERS, 1, 10, ()), SnapshotPart(ORDERS, 1, 11, ()))),
-        ("batches_sequences_within", (SnapshotPart(ORDERS, 1, 9, ()),)),
-    ],
-)
-def test_a_snapshot_that_does_not_fit(
-    ledger: Ledger, lease: Lease, rule: str, parts: tuple[SnapshotPart, ...]
-) -> None:
-    """A batch reads a recorded table once."""
-    first_captured(ledger, lease, ORDERS)
-    batch = following(ledger, lease)
-    with refused(ledger, lease, rule):
-        ledger.record_capture(lease, batch.id, replace(record(batch), snapshots=parts))
-
-
-def test_events_without_a_capturing_batch(ledger: Ledger, lease: Lease) -> None:
-    """They belong to the one transaction that makes a batch captured."""
-    batch = first_captured(ledger, lease, ORDERS)
-    with refused(ledger, lease, "table_events_while_capturing"):
-        ledger.record_capture(lease, batch.id, with_events(batch, event(batch)))
-    parts = (SnapshotPart(ORDERS, 1, 0, ()),)
-    with refused(ledger, lease, "snapshots_while_capturing"):
-        ledger.record_capture(lease, batch.id, replace(record(batch), snapshots=parts))
-
-
 def test_a_settled_write_tells_what_the_mirror_shows(ledger: Ledger, lease: Lease) -> None:
     """Until another one tells; one that is settled again tells nothing new."""
     first = first_captured(ledger, lease, ORDERS)
@@ -253,12 +183,3 @@ def test_what_an_abandoned_batch_dropped_is_there(ledger: Ledger, lease: Lease) 
     assert ledger.table_states(lease.source) == {ORDERS: replace(gone, stopped=stopped)}
     ledger.abandon(lease, batch.id, "damaged")
     assert ledger.table_states(lease.source) == {ORDERS: state(ORDERS)}
-
-
-def test_a_state_that_does_not_fit(ledger: Ledger, lease: Lease) -> None:
-    """Generations count from 1."""
-    first_captured(ledger, lease)
-    batch = following(ledger, lease)
-    wrong = replace(state(ORDERS), changelog_generation=0)
-    with refused(ledger, lease, "table_states_changelog_counts"):
-        ledger.record_capture(lease, batch.id, replace(record(batch), tables=(wrong,)))

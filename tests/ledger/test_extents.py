@@ -11,14 +11,12 @@ from pipeline.table_state import Extent, TableCondition
 from tests.ledger.made import (
     ORDERS,
     STOCK,
-    begun,
     first_captured,
     following,
     place,
     record,
     state,
 )
-from tests.ledger.refusals import refused
 
 UNSEEN = TableName("shop", "a_quiet_one")
 
@@ -62,11 +60,3 @@ def test_what_was_found_equal_is_whole(ledger: Ledger, lease: Lease) -> None:
     assert [one.table for one in ledger.partial(lease.source)] == [STOCK]
     captured(ledger, lease, Extent(ORDERS, place(8)))
     assert [one.table for one in ledger.partial(lease.source)] == [ORDERS, STOCK]
-
-
-def test_only_partial_tables_were_seen_empty(ledger: Ledger, lease: Lease) -> None:
-    """A whole one needs no such place."""
-    batch = begun(ledger, lease)
-    made = replace(record(batch), extents=(Extent(ORDERS, None, place(4)),))
-    with refused(ledger, lease, "extents_empty_of_partial"):
-        ledger.record_capture(lease, batch.id, made)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
-
 from pipeline.batch import Batch
 from pipeline.decisions import Lease
 from pipeline.gaps import Closed
@@ -29,7 +27,6 @@ from tests.ledger.made import (
     state,
     version,
 )
-from tests.ledger.refusals import refused
 
 SALES = TableName("shop", "sales")
 
@@ -140,45 +137,6 @@ def test_the_next_generation_adopts_nothing(ledger: Ledger, lease: Lease) -> Non
     ledger.record_event(lease, ORDERS, MirrorRemoved())
     ended = ledger.table_states(lease.source)[ORDERS]
     assert (ended.generation, ended.mirror_version, ended.adopted) == (3, None, None)
-
-
-def test_only_when_nothing_else_is_unfinished(ledger: Ledger, lease: Lease) -> None:
-    """A version set of an earlier batch would name the wrong folder."""
-    batch = first_captured(ledger, lease, ORDERS, STOCK)
-    merged(ledger, lease, ORDERS, batch.id, batch.id, 6)
-    merged(ledger, lease, STOCK, batch.id, batch.id, 7)
-    ledger.mark_merged(lease)
-    after = following(ledger, lease)
-    with refused(ledger, lease, "handovers_alone"):
-        _swapped(ledger, lease, after)
-
-
-@pytest.mark.parametrize(
-    ("rule", "generation", "at", "shows"),
-    [
-        ("handovers_generation", 3, 7, 1),
-        ("handovers_whole", 2, 7, None),
-        ("table_states_mirror_version", 2, 7, 9),
-    ],
-)
-def test_what_does_not_fit_is_refused(
-    ledger: Ledger, lease: Lease, rule: str, generation: int, at: int, shows: int | None
-) -> None:
-    """Another generation, half of it, a version that nobody recorded."""
-    _settled(ledger, lease)
-    before = ledger.table_states(lease.source)[ORDERS]
-    one = Handover(ORDERS, generation, "s/shop/stock", at, shows, before)
-    batch = following(ledger, lease)
-    with refused(ledger, lease, rule):
-        ledger.record_capture(lease, batch.id, replace(record(batch), handovers=(one,)))
-
-
-def test_a_captured_batch_hands_nothing_over(ledger: Ledger, lease: Lease) -> None:
-    """It is recorded whole, once."""
-    batch = first_captured(ledger, lease, ORDERS, STOCK)
-    one = _handed(ledger.table_states(lease.source)[ORDERS], "s/shop/stock", 7, 1)
-    with refused(ledger, lease, "table_life_while_capturing"):
-        ledger.record_capture(lease, batch.id, replace(record(batch), handovers=(one,)))
 
 
 def test_a_gaps_parts_go_with_the_mirrors_and_close_by_events(ledger: Ledger, lease: Lease) -> None:

@@ -37,8 +37,6 @@ from tests.ledger.made import (
     position,
     record,
     schema,
-    segment,
-    state,
     version,
 )
 from tests.ledger.refusals import refused
@@ -306,78 +304,6 @@ def test_others_see_a_history_at_once(stand: Stand, source: str) -> None:
     with stand.ledger.lock(source, "writer", None) as lease:
         recorded(stand.ledger, lease, begun(stand.ledger, lease), version(ORDERS))
         assert stand.other.schemas_at(source) == stand.ledger.schemas_at(source)
-
-
-@pytest.mark.parametrize(
-    ("rule", "history"),
-    [
-        ("table_versions_no_gap", History(versions=(version(ORDERS, 2),))),
-        ("table_versions_number_counts", History(versions=(version(ORDERS, 0),))),
-        ("table_versions_pk", History(versions=(version(ORDERS), version(ORDERS)))),
-        ("table_versions_statement", History(versions=(replace(version(ORDERS), statement=0),))),
-        (
-            "table_versions_statement",
-            History((STATEMENT,), (replace(version(ORDERS), statement=1),)),
-        ),
-        (
-            "database_versions_statement",
-            History(databases=(DatabaseVersion("shop", place(4), None, statement=0),)),
-        ),
-        (
-            "table_versions_generation_counts",
-            History(versions=(replace(version(ORDERS), generation=0),)),
-        ),
-        (
-            "table_versions_columns_told",
-            History(versions=(replace(DROPPED, version=1, statement=None, columns_from=("a",)),)),
-        ),
-        (
-            "table_versions_unknown_explained",
-            History(versions=(replace(UNKNOWN, version=1, reason=None),)),
-        ),
-        (
-            "table_versions_unknown_explained",
-            History(versions=(replace(version(ORDERS), reason="why not"),)),
-        ),
-        (
-            "schema_statements_outcome_known",
-            History(statements=(replace(STATEMENT, outcome="guessed"),)),
-        ),
-    ],
-)
-def test_a_history_that_does_not_fit(
-    ledger: Ledger, lease: Lease, rule: str, history: History
-) -> None:
-    """Nothing of the capture is recorded."""
-    batch = begun(ledger, lease)
-    with refused(ledger, lease, rule):
-        ledger.record_capture(lease, batch.id, replace(record(batch), history=history))
-
-
-@pytest.mark.parametrize(
-    ("what", "history"),
-    [
-        ("table_versions", History(versions=(version(ORDERS),))),
-        ("schema_statements", History(statements=(STATEMENT,))),
-        ("database_versions", History(databases=(DatabaseVersion("shop", place(4), None),))),
-    ],
-)
-def test_a_history_without_a_capturing_batch(
-    ledger: Ledger, lease: Lease, what: str, history: History
-) -> None:
-    """It belongs to the one transaction that makes a batch captured."""
-    batch = first_captured(ledger, lease)
-    with refused(ledger, lease, f"{what}_while_capturing"):
-        ledger.record_capture(lease, batch.id, replace(record(batch), history=history))
-
-
-def test_a_segment_of_a_version_without_columns(ledger: Ledger, lease: Lease) -> None:
-    """Its rows could not have been decoded."""
-    batch = begun(ledger, lease)
-    history = History(versions=(replace(UNKNOWN, version=1),))
-    rows = replace(record(batch), changes=10, history=history, tables=(state(ORDERS),))
-    with refused(ledger, lease, "segments_of_known_versions"):
-        ledger.record_capture(lease, batch.id, replace(rows, segments=(segment(ORDERS, 1, 10),)))
 
 
 def test_a_schema_keeps_its_fingerprint(ledger: Ledger, lease: Lease) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
-
 from pipeline.batch import Batch, CaptureRecord
 from pipeline.decisions import Lease
 from pipeline.load import ChunkRows, Load, LoadBasis, LoadFollowed, LoadJoined
@@ -146,26 +144,19 @@ def test_an_abandoned_batch_leaves_the_chunks(ledger: Ledger, lease: Lease) -> N
     assert ledger.table_states(lease.source)[ORDERS].condition is TableCondition.ACTIVE
 
 
-@pytest.mark.parametrize("whole", [True, False])
-def test_only_a_whole_load_is_joined(ledger: Ledger, lease: Lease, whole: bool) -> None:
+def test_a_whole_load_is_joined_by_the_batch_that_follows_it(ledger: Ledger, lease: Lease) -> None:
     _begun(ledger, lease)
     load = ledger.order_load(lease, ORDERS, author="ada", reason="older than the log")
     ledger.begin_load(lease, load.id, READING)
     ledger.plan_chunk(lease, load.id, 0, Range(None, None))
-    if whole:
-        ledger.record_chunk(lease, load.id, 0, rows(120, FILE))
+    ledger.record_chunk(lease, load.id, 0, rows(120, FILE))
     begun = following(ledger, lease)
-    told = follows(begun, load)
     both = replace(
-        told,
+        follows(begun, load),
         tables=(state(ORDERS),),
         joined=(LoadJoined(load.id, ORDERS),),
         snapshots=(SnapshotPart(ORDERS, 1, begun.base, (FILE,)),),
     )
-    if whole:
-        ledger.record_capture(lease, begun.id, both)
-        assert ledger.open_loads(lease.source) == []
-        assert ledger.table_states(lease.source)[ORDERS].condition is TableCondition.ACTIVE
-    else:
-        with refused(ledger, lease, "loads_joined_whole"):
-            ledger.record_capture(lease, begun.id, both)
+    ledger.record_capture(lease, begun.id, both)
+    assert ledger.open_loads(lease.source) == []
+    assert ledger.table_states(lease.source)[ORDERS].condition is TableCondition.ACTIVE

@@ -305,22 +305,6 @@ def test_a_paused_table_stays_so_whatever_a_capture_says(ledger: Ledger, lease: 
     assert orders(ledger, lease) == before
 
 
-def test_orders_that_do_not_fit(ledger: Ledger, lease: Lease) -> None:
-    """Paused tables are resumed, quarantined ones released, dropped ones not reloaded."""
-    first_captured(ledger, lease, ORDERS)
-    with refused(ledger, lease, "table_orders_resume_paused"):
-        resume(ledger, lease)
-    with refused(ledger, lease, "table_orders_release_quarantined"):
-        release(ledger, lease)
-    with refused(ledger, lease, "table_orders_table"):
-        pause(ledger, lease, STOCK)
-    with refused(ledger, lease, "table_orders_authored"):
-        ledger.order_table(lease, ORDERS, OrderKind.PAUSE, author=" ", reason="")
-    pause(ledger, lease)
-    with refused(ledger, lease, "table_orders_release_quarantined"):
-        release(ledger, lease)
-
-
 def test_a_pause_before_anything_is_captured(ledger: Ledger, lease: Lease) -> None:
     """There is no place to stop at: it is paused all the same."""
     batch = begun(ledger, lease)
@@ -408,23 +392,6 @@ def test_a_mirror_that_is_lost_has_a_successor(ledger: Ledger, lease: Lease) -> 
     after = ledger.record_event(lease, ORDERS, MirrorReplaced("elsewhere"))
     assert after == orders(ledger, lease)
     assert after == replace(before, mirror="elsewhere", mirror_generation=2, mirror_version=None)
-
-
-def test_orders_carried_out_out_of_turn(ledger: Ledger, lease: Lease) -> None:
-    """One that is known and open, by the batch that is being captured, once."""
-    first_captured(ledger, lease, ORDERS)
-    paused = pause(ledger, lease)
-    order = resume(ledger, lease)
-    with refused(ledger, lease, "table_orders_done_while_capturing"):
-        carry_out(ledger, lease, order)
-    following(ledger, lease)
-    for wrong in (paused, replace(order, id=9_999_999)):
-        with refused(ledger, lease, "table_orders_known"):
-            carry_out(ledger, lease, wrong)
-    carry_out(ledger, lease, order)
-    following(ledger, lease)
-    with refused(ledger, lease, "table_orders_done_once"):
-        carry_out(ledger, lease, order)
 
 
 def test_orders_of_other_sources_are_not_ours(ledger: Ledger, lease: Lease) -> None:

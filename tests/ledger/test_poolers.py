@@ -52,6 +52,7 @@ def database(dsn: str, *settings: str) -> str:
 SHARED = [("transaction", False), ("transaction", True), ("statement", False)]
 
 
+@pytest.mark.thin
 @pytest.mark.parametrize("pooled", SHARED, indirect=True, ids=str)
 @pytest.mark.parametrize("others", [0, 3])
 def test_a_pooler_that_shares_sessions_is_refused(pooled: str, others: int) -> None:

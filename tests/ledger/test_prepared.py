@@ -13,10 +13,8 @@ from pipeline.segment import SegmentFile
 from tests.ledger.made import (
     ORDERS,
     begun,
-    first_captured,
     following,
     newest,
-    next_captured,
     prepared,
     record,
 )
@@ -150,16 +148,6 @@ def _record(
     ledger.record_capture(lease, batch.id, replace(record(batch), prepared=made, ended=ended))
 
 
-def test_an_xid_that_is_open(ledger: Ledger, lease: Lease) -> None:
-    """No batch prepares it a second time, and none twice at once."""
-    captured(ledger, lease, b"a")
-    batch = following(ledger, lease)
-    with refused(ledger, lease, "prepared_open_once"):
-        _record(ledger, lease, batch, prepared(batch, b"b"), prepared(batch, b"a"))
-    with refused(ledger, lease, "prepared_once"):
-        _record(ledger, lease, batch, prepared(batch, b"b"), prepared(batch, b"b"))
-
-
 def test_an_end_without_a_prepare(ledger: Ledger, lease: Lease) -> None:
     """Neither of an XID never seen, nor of one that another batch prepared."""
     (a,) = captured(ledger, lease, b"a")
@@ -177,41 +165,6 @@ def test_a_second_end(ledger: Ledger, lease: Lease) -> None:
     for ended in ((Ended(a, committed=True),), (Ended(b, committed=False),) * 2):
         with refused(ledger, lease, "prepared_ended_once"):
             _record(ledger, lease, batch, ended=ended)
-
-
-def test_an_end_of_what_was_abandoned(ledger: Ledger, lease: Lease) -> None:
-    """Its prepare is read again, under another batch."""
-    first_captured(ledger, lease)
-    (a,) = captured(ledger, lease, b"a")
-    ledger.abandon(lease, a.batch, "damaged")
-    batch = following(ledger, lease)
-    with refused(ledger, lease, "prepared_end_live"):
-        _record(ledger, lease, batch, ended=(Ended(a, committed=True),))
-
-
-def test_a_prepare_of_another_batch(ledger: Ledger, lease: Lease) -> None:
-    """Only the batch that is being captured records what it read."""
-    first = first_captured(ledger, lease)
-    batch = following(ledger, lease)
-    with refused(ledger, lease, "prepared_while_capturing"):
-        _record(ledger, lease, batch, prepared(first, b"a"))
-
-
-def test_a_capture_that_is_over(ledger: Ledger, lease: Lease) -> None:
-    """It prepares and ends nothing any more."""
-    (a,) = captured(ledger, lease, b"a")
-    batch = next_captured(ledger, lease)
-    with refused(ledger, lease, "prepared_while_capturing"):
-        _record(ledger, lease, batch, prepared(batch, b"b"))
-    with refused(ledger, lease, "prepared_ended_while_capturing"):
-        _record(ledger, lease, batch, ended=(Ended(a, committed=True),))
-
-
-def test_an_xid_longer_than_any(ledger: Ledger, lease: Lease) -> None:
-    """Its parts have at most 64 bytes each."""
-    batch = begun(ledger, lease)
-    with refused(ledger, lease, "prepared_xid_fits"):
-        _record(ledger, lease, batch, prepared(batch, b"a" * 65))
 
 
 def test_a_refused_capture_ends_nothing(ledger: Ledger, lease: Lease) -> None:

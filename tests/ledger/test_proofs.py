@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
 from pipeline.decisions import Lease
-from pipeline.errors import LedgerRefused
 from pipeline.ports.ledger import Ledger
 from pipeline.proof.proven import Compared, Proof, Proven
 from tests.ledger.made import ORDERS, STOCK, place
@@ -48,10 +45,3 @@ def test_a_difference_leaves_the_last_proof(ledger: Ledger, lease: Lease) -> Non
     ledger.note_compared(lease.source, [Compared(ORDERS, True, again, 0)])
     (mended,) = ledger.proofs(lease.source)
     assert (mended.differing, mended.proven) == (0, again)
-
-
-def test_a_comparison_without_a_result_is_refused(ledger: Ledger, lease: Lease) -> None:
-    """Equal is what something proves."""
-    with pytest.raises(LedgerRefused, match="table_proofs"):
-        ledger.note_compared(lease.source, [Compared(ORDERS, True, None, 0)])
-    assert ledger.proofs(lease.source) == []

@@ -50,7 +50,6 @@ RUNS = 15
 BY_GTID = 6
 """The only one of these that could be resumed by GTIDs."""
 _END = 1 << 60
-_BOUNDS = DeliveryBounds(max_batches=3)
 _IDLE = """
 select count(*) from lockstep.leases l
 where l.source = '{0}' and l.token < (select token from lockstep.batches where id = {1})

@@ -11,7 +11,7 @@ from pipeline.errors import LedgerRefused
 from pipeline.intent import REPLAY
 from pipeline.ports.ledger import Ledger
 from pipeline.revision import RevisedSegment, Revision, revised
-from tests.ledger.made import ORDERS, STOCK, first_captured, next_captured
+from tests.ledger.made import ORDERS, next_captured
 from tests.ledger.refusals import refused
 
 
@@ -54,15 +54,8 @@ def test_files_are_those_of_the_newest_settled_revision(
     assert counts() == {first: 2}
 
 
-def test_what_is_norevision(ledger: Ledger, lease: Lease) -> None:
-    """Of a batch that is not acknowledged, of a segment that is not there, of nobody."""
-    batch = first_captured(ledger, lease, ORDERS)
-    with refused(ledger, lease, "revised_files_of_acknowledged"):
-        revision(ledger, lease, batch.id)
-    [segment] = ledger.segments(batch.id)
-    other = RevisedSegment(batch.id, STOCK, 1, segment.files)
-    with refused(ledger, lease, "revised_files_segment"):
-        ledger.begin_revision(lease, [other])
+def test_what_is_no_revision(ledger: Ledger, lease: Lease) -> None:
+    """One that nobody began."""
     with refused(ledger, lease, "revisions_known"):
         ledger.end_revision(lease, Revision(0, ()), settled=True)
 
@@ -76,8 +69,4 @@ def test_writes_of_replays(ledger: Ledger, lease: Lease, batches: list[int]) -> 
         assert ledger.open_intents(lease.source) == [intent]
         ledger.settle(lease, intent, version)
     captured = next_captured(ledger, lease, ORDERS)
-    with refused(ledger, lease, "writes_replay_acknowledged"):
-        ledger.open_intent(
-            lease, ORDERS, app_id="m", first_batch=batches[0], last_batch=captured.id, step=REPLAY
-        )
     assert ledger.pending(lease.source) == {ORDERS: [captured.id]}

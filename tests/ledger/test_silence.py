@@ -155,7 +155,12 @@ def taken_over(postgres: PostgresLedger, source: str) -> Iterator[Lease]:
 
 
 @pytest.mark.parametrize(
-    ("inside", "ended"), [("", False), ("a transaction", False), ("a transaction", True)]
+    ("inside", "ended"),
+    [
+        ("", False),
+        pytest.param("a transaction", False, marks=pytest.mark.soak),
+        ("a transaction", True),
+    ],
 )
 def test_a_stopped_holder_is_taken_over_and_records_nothing(
     postgres: PostgresLedger,

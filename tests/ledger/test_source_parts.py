@@ -8,7 +8,6 @@ from pipeline.decisions import Lease
 from pipeline.ports.ledger import Ledger
 from pipeline.segment import SegmentFile, SourcePart, SourceTable
 from tests.ledger.made import ORDERS, first_captured, following, record
-from tests.ledger.refusals import refused
 
 FILES = (
     SegmentFile("0.parquet", 5, 1000, "0" * 64),
@@ -35,14 +34,3 @@ def test_a_batch_waits_for_no_merge_of_them(ledger: Ledger, lease: Lease) -> Non
     ledger.record_capture(lease, after.id, replace(record(after), source_parts=(DDL,)))
     assert ledger.pending(lease.source) == {}
     assert ledger.mark_merged(lease) == [batch.id, after.id]
-
-
-def test_parts_belong_to_their_capture(ledger: Ledger, lease: Lease) -> None:
-    """A batch that is captured gets no more of them, and none twice."""
-    batch = first_captured(ledger, lease, ORDERS)
-    with refused(ledger, lease, "source_files_while_capturing"):
-        ledger.record_capture(lease, batch.id, replace(record(batch), source_parts=(DDL,)))
-    following_one = following(ledger, lease)
-    with refused(ledger, lease, "source_files_pk"):
-        made = replace(record(following_one), source_parts=(DDL, DDL))
-        ledger.record_capture(lease, following_one.id, made)

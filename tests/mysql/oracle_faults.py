@@ -1,7 +1,6 @@
 """Where mysql-replication is known to err, and how an image of its differs from the engine's.
 
-Its faults have a test each: `test_oracle_values` and `test_oracle_streams`. Belongs here: what a
-fault is. Does not: how it is asked (`oracle`), verdicts (`test_values`).
+Belongs here: what a fault is. Does not: how it is asked (`oracle`), verdicts (`test_values`).
 """
 
 from __future__ import annotations

@@ -35,6 +35,7 @@ def _second(place: Sliced) -> Range:
     return Range(first.through, second.through)
 
 
+@pytest.mark.thin
 @pytest.mark.parametrize(
     ("change", "bound_too"),
     [

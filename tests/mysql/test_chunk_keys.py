@@ -79,6 +79,7 @@ def on_servers(**groups: tuple[Case, ...]) -> list[Any]:
     ]
 
 
+@pytest.mark.thin
 @pytest.mark.parametrize(
     ("flavour", "group"),
     on_servers(numbers=NUMBERS, moments=(*MOMENTS, *BYTES, *NAMED, *UUIDS), text=TEXTS),

@@ -87,6 +87,7 @@ def test_random_tables_are_their_chunks(mysql: MySqlStand, database: str, seed: 
     assert several > 4
 
 
+@pytest.mark.thin
 @pytest.mark.parametrize("by", ["hash (id) partitions 7", "range (id) ({})"])
 def test_a_table_in_partitions_is_read_in_the_key_s_order(place: Sliced, by: str) -> None:
     """Rows of one chunk lie in all of them."""
@@ -135,6 +136,7 @@ KEYS = {
 }
 
 
+@pytest.mark.thin
 @pytest.mark.parametrize("engine", ["innodb", "myisam"])
 def test_a_chunk_reads_as_many_index_rows_as_it_has(place: Sliced, engine: str) -> None:
     """In the middle of 10,000 rows: its bound reads that many and a few, its rows likewise."""

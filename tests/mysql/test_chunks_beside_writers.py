@@ -317,6 +317,7 @@ def test_who_only_writes_is_not_waited_for(place: Sliced) -> None:
         thread.join()
 
 
+@pytest.mark.thin
 @pytest.mark.parametrize(("lock", "counts"), [("read", False), ("write", True)])
 def test_who_locks_to_read_is_not_waited_for(place: Sliced, lock: str, counts: bool) -> None:
     """By the list of sessions alone, which has our own sessions too: a read whose rows have to be

@@ -19,25 +19,6 @@ def t(mysql: MySqlStand, database: str) -> str:
     return database
 
 
-def test_rows_a_savepoint_undid_are_not_in_the_log(mysql: MySqlStand, t: str) -> None:
-    """SAVEPOINT, ROLLBACK TO and RELEASE, names in any case."""
-    found = changes_after(
-        mysql,
-        t,
-        "begin",
-        "insert into t values (1, 1)",
-        "savepoint A",
-        "insert into t values (2, 2)",
-        "rollback to a",
-        "savepoint `b c`",
-        "insert into t values (3, 3)",
-        "release savepoint `B C`",
-        "insert into t values (4, 4)",
-        "commit",
-    )
-    assert inserted(found) == [1, 3, 4]
-
-
 @pytest.mark.parametrize("compression", ["off", "on"])
 @pytest.mark.since(8, 0, 20)
 def test_a_statement_on_several_tables(mysql: MySqlStand, t: str, compression: str) -> None:
@@ -87,33 +68,6 @@ def test_a_table_as_select(mysql: MySqlStand, t: str) -> None:
     assert (len(one.statements), [name.name for name in one.tables]) == (1, ["c"])
     assert one.statements[0].text.startswith("CREATE TABLE `c`")
     assert inserted(changes_since(mysql, start), "c") == [1, 2]
-
-
-@pytest.mark.parametrize("ring", [1 << 16, 1 << 22])
-@pytest.mark.since(8, 0, 20)
-def test_a_compressed_transaction_of_several_tables(
-    mysql: MySqlStand, database: str, ring: int
-) -> None:
-    """Its rows come out in order, also where they are larger than the ring."""
-    mysql.execute(
-        *(f"create table t{n} (id int primary key, v varchar(2000))" for n in range(3)),
-        database=database,
-    )
-    numbers = "with recursive n as (select 1 i union all select i + 1 from n where i < 300)"
-    found = changes_after(
-        mysql,
-        database,
-        "set binlog_transaction_compression = on, binlog_rows_query_log_events = on",
-        "begin",
-        *(
-            f"insert into t{n} {numbers} select {1000 * n} + i, repeat('x', 1000) from n"
-            for n in range(3)
-        ),
-        "commit",
-        ring_bytes=ring,
-    )
-    for n in range(3):
-        assert inserted(found, f"t{n}") == [1000 * n + i for i in range(1, 301)]
 
 
 @pytest.mark.since(8, 3)

@@ -112,6 +112,7 @@ HIDING = (
 )
 
 
+@pytest.mark.thin
 @pytest.mark.parametrize("metadata", METADATA)
 @pytest.mark.parametrize("image", ["FULL", "MINIMAL", "NOBLOB"])
 def test_hidden_columns(shop: Shop, metadata: str, image: str) -> None:

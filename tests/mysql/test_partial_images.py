@@ -13,6 +13,7 @@ import pytest
 
 from pipeline.changes.coalescing import MOVED
 from pipeline.errors import Remedy
+from pipeline.policies import Deletes, LakePolicies
 from pipeline.ports.source import TableSnapshot
 from pipeline.runs.comparing.verify_rows import verify
 from pipeline.schema.model import TableSchema
@@ -95,6 +96,27 @@ def test_a_changelog_says_what_the_log_had(mysql: MySqlStand, database: str) -> 
         ("delete", None, None, ["id"]),
     ]
     assert unequal(follower) == []
+
+
+def test_deleted_rows_stay_with_what_they_had(mysql: MySqlStand, database: str) -> None:
+    """`deletes = "soft"`: a delete logs the key alone."""
+    mysql.execute("create table t (id int primary key, a int, b text)", database=database)
+    policies = LakePolicies(deletes=Deletes.SOFT)
+    follower = Follower(server(mysql), [f"{database}.*"], lake_policies=policies)
+    follower.run()
+    mysql.execute("insert into t values (1, 1, 'x'), (2, 2, 'y')", database=database)
+    follower.run()
+    mysql.execute(
+        "set binlog_row_image = minimal",
+        "update t set a = 7 where id = 1",
+        "delete from t where id = 1",
+        "update t set id = 3 where id = 2",
+        database=database,
+    )
+    follower.run()
+    rows = follower.lake.tables[f"{SOURCE}/{database}/t"][-1].rows.to_pylist()
+    told = sorted((row["id"], row["a"], row["b"], row["_deleted_at"] is None) for row in rows)
+    assert told == [(1, 7, "x", False), (2, 2, "y", False), (3, 2, "y", True)]
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -110,6 +110,7 @@ def _between(told: dict[Coordinates, Rows], snapshot: Taken) -> Iterator[Rows]:
             yield rows
 
 
+@pytest.mark.thin
 @pytest.mark.parametrize("engine", ["innodb", "myisam"])
 def test_an_exact_snapshot_is_the_state_at_its_mark(shop: Shop, engine: str) -> None:
     """Of a table without a key too: the rows and then all changes behind `high` are the

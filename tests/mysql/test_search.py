@@ -171,11 +171,6 @@ def test_places_of_a_log_of_mysql(mysql: MySqlStand, database: str) -> None:
     require_places(mysql, written(mysql, database, *_ANY_SERVER, _MYSQL))
 
 
-def test_places_of_a_log_of_mariadb(mariadb: MySqlStand, mariadb_database: str) -> None:
-    """The same of MariaDB's groups, with the GTIDs of its domains."""
-    require_places(mariadb, written(mariadb, mariadb_database, *_ANY_SERVER, _MARIADB))
-
-
 def test_places_of_a_log_of_mariadb_11(mariadb11: MySqlStand, mariadb11_database: str) -> None:
     """… whose events do not all say where they end."""
     require_places(mariadb11, written(mariadb11, mariadb11_database, *_ANY_SERVER, _MARIADB))

@@ -10,7 +10,6 @@ import certifi
 import pytest
 
 from pipeline.binlog.stream.intake import events
-from pipeline.binlog.transactions.buffer import TransactionBuffer
 from pipeline.errors import (
     AccessDenied,
     HostUnknown,
@@ -30,8 +29,7 @@ from resources.mysql.connection import ConnectionSettings
 from resources.mysql.dump import MySqlDump, by_offset, by_wide_offset
 from resources.mysql.server import MySqlServer
 from tests.fix_mysql import MySqlStand
-from tests.mysql.reading import changes, server, settings, transactions
-from tests.twins.spool import MemorySpool
+from tests.mysql.reading import changes, server, settings
 
 
 def refusal(asked: MySqlServer) -> LockstepError:
@@ -157,42 +155,6 @@ def test_a_dump_after_a_set_leaves_that_set_out(mysql: MySqlStand, database: str
     kinds = [event[4] for event in events(dump) if event[4] in (16, 33, 42)]
     dump.close()
     assert kinds == [33, 16]
-
-
-def test_without_gtids_a_far_start_is_read_up_to(mysql: MySqlStand, database: str) -> None:
-    """The dump begins at the file's beginning and the buffer leaves out what is before."""
-    mysql.execute(f"create table {database}.t (id int primary key)")
-    mysql.execute(f"insert into {database}.t values (1)")
-    source = server(mysql)
-    start = source.facts().head
-    mysql.execute(f"insert into {database}.t values (2)")
-    first = Coordinates(start.file, 4)
-    dump = MySqlDump(settings(mysql), *by_offset(first, 99), begins=first)
-    buffer = TransactionBuffer(start, begins=dump.begins, wants=lambda _: True, spool=MemorySpool())
-    found = 0
-    for received in dump:
-        buffer.put(received)
-        while (run := buffer.get()) is not None:
-            found += len(run.transactions)
-            buffer.ack()
-        if buffer.ended:
-            break
-    dump.close()
-    assert found == 1
-    assert buffer.at == source.facts().head
-
-
-def test_a_stream_crosses_files(mysql: MySqlStand, database: str) -> None:
-    """A rotation between transactions loses and repeats none."""
-    source = server(mysql)
-    start = source.facts().head
-    mysql.execute(f"create table {database}.t (id int primary key)")
-    for number in range(3):
-        mysql.execute(f"insert into {database}.t values ({number})", "flush binary logs")
-    read = transactions(source, start)
-    assert len(read) == 4
-    files = [transaction.end.file.number for transaction in read]
-    assert files == [start.file.number, *range(start.file.number, start.file.number + 3)]
 
 
 def test_big_events_arrive_whole(mysql: MySqlStand, database: str) -> None:

@@ -58,28 +58,6 @@ def end(shop: Shop, word: str, xid: str) -> None:
     raise AssertionError(f"{xid} is not there")
 
 
-def test_rows_come_out_at_the_commit(shop: Shop) -> None:
-    """What was committed meanwhile comes first; what is rolled back never comes."""
-    source = shop.source()
-    shop.do(*prepared("'a'", 1, 2))
-    shop.do(*rows(3))
-    end(shop, "commit", "'a'")
-    shop.do(*prepared("'a'", 4))
-    end(shop, "rollback", "'a'")
-    shop.do(*prepared("'a'", 5))
-    shop.do(*rows(6))
-    end(shop, "commit", "'a'")
-    assert inserted(source.capture()) == [3, 1, 2, 6, 5]
-
-
-def test_one_phase_is_a_commit(shop: Shop) -> None:
-    """Nothing waits; what is rolled back before its prepare is not in the log."""
-    source = shop.source()
-    shop.do("xa start 'a'", "insert into t values (1)", "xa end 'a'", "xa commit 'a' one phase")
-    shop.do("xa start 'a'", "insert into t values (2)", "xa end 'a'", "xa rollback 'a'")
-    assert (inserted(source.capture()), source.prepared) == ([1], {})
-
-
 def test_each_commit_finds_its_own(shop: Shop) -> None:
     """In any order, whichever session commits, whatever bytes and parts the XID has."""
     xids = ["'a'", "'a','b'", "'ab','c',7", "'A','',2147483647", "x'00ff27','',0"]

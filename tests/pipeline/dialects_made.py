@@ -6,7 +6,7 @@ import struct
 import zlib
 from uuid import UUID
 
-from tests.pipeline.made import Log, packet
+from tests.pipeline.made import Log
 
 # How long the fixed parts of events are in MySQL 5.7, by type from 1 (its format description).
 _LENGTHS_57 = bytes.fromhex(
@@ -90,11 +90,3 @@ def compressed(data: bytes, *, declared: int | None = None, head: int = 0x80) ->
     size = len(data) if declared is None else declared
     digits = size.to_bytes(4, "big").lstrip(b"\0") or b"\0"
     return bytes([head | len(digits)]) + digits + zlib.compress(data)
-
-
-def without_checksum(kind: int, body: bytes, offset: int) -> bytes:
-    """One event of a log without checksums that stands at `offset`."""
-    made = bytearray(packet(kind, body, offset)[:-4])
-    made[9:13] = struct.pack("<I", len(made))
-    made[13:17] = struct.pack("<I", offset + len(made))
-    return bytes(made)

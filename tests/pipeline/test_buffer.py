@@ -4,7 +4,7 @@ becomes, in whatever order, is in `test_buffer_machine`.)"""
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.binlog.stream.framing import HEADER, EventType
@@ -53,23 +53,6 @@ def test_any_cutting_of_the_bytes_gives_the_same(
     assert (pieces.at, pieces.witness) == (whole.at, whole.witness)
 
 
-@given(st.integers(0, 400))
-def test_a_cut_stream_gives_no_part_of_a_transaction(place: int) -> None:
-    """However the stream ends, what came out had come in whole."""
-    log = Log()
-    log.transaction(1)
-    ends = [len(log.wire(end=False))]
-    log.transaction(2, rows=2)
-    data = log.wire(end=False)
-    ends.append(len(data))
-    stop = len(data) - place
-    buffer = a_buffer()
-    out = [*feed(buffer, [data[:stop]])]
-    buffer.end()
-    out += taken(buffer)
-    assert len(out) == sum(end <= stop for end in ends)
-
-
 @pytest.mark.parametrize("text", ["UPDATE t SET a = 1", "INSERT INTO t VALUES (1)"])
 @pytest.mark.parametrize("end", ["COMMIT", "ROLLBACK"])
 def test_a_statement_among_rows_is_kept(text: str, end: str) -> None:
@@ -96,20 +79,6 @@ def prepared(log: Log, number: int, gtrid: bytes, value: int, *, one_phase: bool
 def ended(log: Log, number: int, word: str, gtrid: bytes) -> None:
     log.add(EventType.GTID, gtid(number))
     log.add(EventType.QUERY, xa(word, gtrid))
-
-
-def test_prepared_rows_come_out_at_their_commit() -> None:
-    """An XA transaction's rows wait; an XID may be used again; a rollback leaves nothing."""
-    log = Log()
-    prepared(log, 1, b"a", 10)
-    prepared(log, 2, b"b", 20)
-    log.transaction(3)
-    ended(log, 4, "COMMIT", b"b")
-    ended(log, 5, "ROLLBACK", b"a")
-    prepared(log, 6, b"a", 30)
-    ended(log, 7, "COMMIT", b"a")
-    prepared(log, 8, b"c", 40, one_phase=True)
-    assert [t.values for t in put_all(log)] == [[], [], [3], [20], [], [], [30], [40]]
 
 
 def test_prepared_rows_wait_for_later_runs() -> None:
@@ -155,45 +124,6 @@ def test_a_commit_of_what_nobody_prepared_stops() -> None:
         put_all(log)
 
 
-@settings(max_examples=30)
-@given(st.lists(st.integers(1, 260), min_size=1, max_size=40), st.booleans())
-def test_a_transaction_larger_than_the_ring_comes_out_whole(sizes: list[int], large: bool) -> None:
-    """It goes through a file, event by event larger than the ring too, and comes out alone."""
-    log = Log()
-    log.transaction(1)
-    log.add(EventType.GTID, gtid(2))
-    log.add(EventType.QUERY, query("BEGIN"))
-    expected: list[int] = []
-    for number, size in enumerate([*sizes, *([2000] if large else [])]):
-        values = list(range(number, number + size))
-        log.write(*values)
-        expected += values
-    log.end()
-    log.transaction(3)
-    spool = MemorySpool()
-    out = list(feed(a_buffer(spool=spool), [log.wire()]))
-    assert [t.values for t in out] == [[1], expected, [3]]
-    assert all(file.closed for file in spool.made)
-
-
-@given(st.integers(0, 6), st.integers(0, 6))
-def test_savepoints_reach_back_into_the_file(before: int, after: int) -> None:
-    """A rollback to a savepoint finds its place also among what was spilled."""
-    log = Log()
-    log.add(EventType.GTID, gtid(1))
-    log.add(EventType.QUERY, query("BEGIN"))
-    for n in range(before):
-        log.write(*[n] * 200)
-    log.add(EventType.QUERY, query("SAVEPOINT `s`"))
-    for n in range(after):
-        log.write(*[100 + n] * 200)
-    log.add(EventType.QUERY, query("ROLLBACK TO `s`"))
-    log.write(1000)
-    log.end()
-    (one,) = put_all(log)
-    assert one.values == [n for n in range(before) for _ in range(200)] + [1000]
-
-
 def test_events_of_several_packets_are_one() -> None:
     """An event of 16 MiB and more is split by the protocol, also where nothing is left over."""
     log = Log()
@@ -229,18 +159,6 @@ def test_limits_cut_between_transactions(limits: Limits, count: int) -> None:
     assert len(out) == count
     assert buffer.stopped == (count < 5)
     assert buffer.at == Coordinates(START.file, out[-1].end)
-
-
-def test_a_start_beyond_the_dump_is_read_up_to() -> None:
-    """Where a server cannot begin so far in, what lies before the start is left out."""
-    log = Log()
-    log.transaction(1)
-    log.transaction(2)
-    start = Coordinates(START.file, log.offset)
-    log.transaction(3)
-    buffer = a_buffer(start=start, begins=START, limits=Limits(transactions=1))
-    (one,) = feed(buffer, [log.wire()])
-    assert one.values == [3]
 
 
 def test_statements_map_tables_as_they_like() -> None:

@@ -154,17 +154,6 @@ def test_sizes_that_cannot_be_are_refused(sizes: dict[str, int]) -> None:
         a_buffer(**sizes)
 
 
-@given(st.sampled_from([1, 2, 64, 1 << 10]), st.integers(1, 3))
-def test_the_smallest_rings_lose_nothing(ring_bytes: int, events: int) -> None:
-    """Where hardly an event fits, everything goes through files."""
-    log = Log()
-    for number in range(1, 6):
-        log.transaction(number, rows=number)
-    buffer = a_buffer(ring_bytes=ring_bytes, events=events, transactions=2)
-    out = [one.values for one in feed(buffer, [log.wire()])]
-    assert out == [[number] * number for number in range(1, 6)]
-
-
 def test_groups_and_acknowledgements_take_turns() -> None:
     """A second group would be written over the first one's room."""
     log = Log()

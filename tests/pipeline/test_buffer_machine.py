@@ -229,7 +229,7 @@ def _settings(examples: int) -> settings:
 
 def test_the_buffer_is_its_model() -> None:
     """Whatever is logged, sent and taken: the model's transactions, in order, each once."""
-    run_state_machine_as_test(BufferMachine, settings=_settings(30))
+    run_state_machine_as_test(BufferMachine, settings=_settings(150))
 
 
 @pytest.mark.soak

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.binlog.text.charset_tables import MULTI_BYTE, SINGLE_BYTE
-from pipeline.binlog.text.charsets import CHARACTER_SETS, single_byte, text_decoder
+from pipeline.binlog.text.charset_tables import MULTI_BYTE
+from pipeline.binlog.text.charsets import text_decoder
 from pipeline.errors import TableError
 from pipeline.schema.collations import character_set
 
@@ -52,26 +52,6 @@ def test_bytes_without_meaning_are_refused(charset: str, data: str, start: int, 
         text_decoder(charset)(value)
     error = refused.value
     assert (charset, value, start, end) == (error.encoding, error.object, error.start, error.end)
-
-
-def test_a_table_per_single_byte_set() -> None:
-    """256 characters for each single-byte set, none for the others."""
-    lengths = {name: len(single_byte(name) or "") for name in CHARACTER_SETS}
-    wanted = dict.fromkeys(CHARACTER_SETS, 0) | dict.fromkeys(SINGLE_BYTE, 256)
-    assert wanted == lengths
-
-
-@pytest.mark.parametrize("charset", SINGLE_BYTE)
-def test_the_decoder_agrees_with_the_table(charset: str) -> None:
-    """A byte decodes to the table's character; where that is U+FFFF it is refused."""
-    decode = text_decoder(charset)
-    read = []
-    for byte in range(256):
-        try:
-            read.append(decode(bytes([byte])))
-        except UnicodeDecodeError:
-            read.append("\uffff")
-    assert single_byte(charset) == "".join(read)
 
 
 @pytest.mark.parametrize("charset", CHANGED)

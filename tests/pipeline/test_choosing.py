@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pytest
 
-from pipeline.decisions import Continuity
 from pipeline.errors import (
     LockstepError,
     NotYet,
     SourceUnavailable,
-    StartBehindCursor,
     StartUnreachable,
 )
 from pipeline.places import parse_place
@@ -65,28 +63,6 @@ def shop(mysql: MySqlStand, database: str) -> Shop:
     return made
 
 
-def test_a_jump_forward_is_a_gap_with_its_tables(shop: Shop) -> None:
-    """Said at once; the next run does just that, and the ledger keeps the gap."""
-    choice = shop.choose("latest", "row 2 is of no use")
-    assert choice.continuity is Continuity.GAP
-    assert choice.gap_tables == (f"{shop.database}.users",)
-    assert (choice.override.reason, choice.override.author) == ("row 2 is of no use", "ann")
-    report = shop.follower.run()
-    assert report.start == replace(
-        choice.position or report.end, committed_at=report.start.committed_at
-    )
-    (gap,) = shop.follower.ledger.gaps(SOURCE)
-    assert (gap.begin, gap.end) == (str(choice.follows), str(choice.position))
-
-
-def test_a_jump_back_over_acknowledged_ground_is_refused_at_once(shop: Shop) -> None:
-    """The hint goes on where the source stands; an earlier choice stays."""
-    shop.choose("latest")
-    error = shop.refused("earliest")
-    assert isinstance(error, StartBehindCursor)
-    assert "`lockstep start-at" in error.hint
-
-
 def test_a_place_that_is_not_there_is_refused_at_once(shop: Shop) -> None:
     """A typing error makes no run fail. A snapshot is no place in the log: `lockstep snapshot`
     reads tables again; exit code 2."""
@@ -96,19 +72,6 @@ def test_a_place_that_is_not_there_is_refused_at_once(shop: Shop) -> None:
     assert isinstance(error, NotYet)
     assert "only a source's first run starts that way" in error.message
     assert "`lockstep snapshot TABLE --reason …`" in error.hint
-
-
-def test_the_last_choice_counts(shop: Shop) -> None:
-    """That is how one is taken back: the cursor's own place is contiguous, and no gap."""
-    shop.choose("latest", "first")
-    cursor = shop.follower.ledger.captured_cursor(SOURCE)
-    assert cursor is not None
-    choice = shop.choose(str(cursor.position), "second")
-    assert (choice.continuity, choice.gap_tables) == (Continuity.CONTIGUOUS, ())
-    override = shop.follower.ledger.open_override(SOURCE)
-    assert override is not None
-    assert override.reason == "second"
-    assert shop.follower.run().rows == 1
 
 
 def test_latest_is_the_end_of_when_it_was_chosen(shop: Shop) -> None:
@@ -125,18 +88,3 @@ def test_a_silent_server_keeps_nobody_from_choosing(shop: Shop) -> None:
     assert isinstance(choice.trouble, SourceUnavailable)
     assert choice.position is None
     assert shop.follower.ledger.open_override(SOURCE) == choice.override
-
-
-def test_from_a_position_that_was_never_acknowledged_any_choice_is_open(
-    mysql: MySqlStand, database: str
-) -> None:
-    """What was captured and shows nowhere is given up, and said to be."""
-    mysql.execute(f"create table {database}.users (id int primary key)")
-    shop = Shop(mysql, database, Follower(server(mysql), [f"{database}.*"]))
-    shop.write(1)
-    captured = shop.follower.capture()
-    choice = shop.choose("earliest")
-    assert choice.abandoned == (captured.batch,)
-    assert (choice.continuity, choice.follows) == (None, None)
-    assert choice.position is not None
-    assert choice.position.at < captured.start.at

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import struct
-import zlib
 from typing import Any
-from uuid import UUID
 
 import pytest
 
@@ -13,8 +11,6 @@ from pipeline.binlog.rows.parts import by_map
 from pipeline.binlog.rows.rows import TableDecoder
 from pipeline.binlog.rows.table_map import read_layouts
 from pipeline.binlog.stream.framing import EventType
-from pipeline.binlog.stream.ring import COMMITTED_AT
-from pipeline.binlog.transactions.identity import gtid_text
 from pipeline.errors import DamagedEvent, TableError, UnsupportedEvent
 from pipeline.position import Coordinates
 from pipeline.row_images import CHANGE_TYPES
@@ -25,9 +21,7 @@ from tests.pipeline.dialects_made import (
     log_of,
     map_of,
     row_event,
-    tagged_gtid,
     update_event,
-    without_checksum,
 )
 from tests.pipeline.made import (
     SERVER,
@@ -36,9 +30,6 @@ from tests.pipeline.made import (
     packet,
     query,
     received,
-    rows,
-    table_map,
-    wire,
 )
 
 INT, LONG = b"\x03", Column("v", "int")
@@ -116,39 +107,6 @@ def test_extra_data_that_leaves_its_event_is_damage(length: int) -> None:
     statement(log, map_of(INT), (30, body))
     with pytest.raises(DamagedEvent):
         images(log, LONG)
-
-
-def test_a_log_of_5_7() -> None:
-    """GTID events of 42 bytes, without commit times; table maps without optional metadata."""
-    log = log_of("5.7.44-log")
-    statement(log, map_of(INT), (30, row_event(1, 1, ints(7), extra=b"")))
-    buffer = a_buffer()
-    buffer.put(received(log.wire()))
-    run = buffer.get()
-    assert run is not None and buffer.description is not None
-    assert (buffer.description.version, buffer.description.flavour) == ("5.7.44-log", "mysql")
-    assert [known.table for known in buffer.maps.known] == [TableName("shop", "t")]
-    assert gtid_text(run.transactions[0], run.sources) == f"{SERVER}:1"
-    assert run.transactions[0, COMMITTED_AT] == 0
-
-
-def test_a_log_of_8_4() -> None:
-    """Tagged identities between plain ones, each with its own numbers."""
-    log = log_of("8.4.3")
-    log.transaction(1)
-    for number in (1, 2):
-        log.add(EventType.GTID_TAGGED, tagged_gtid(UUID(SERVER), "blue", number, 5))
-        log.add(EventType.QUERY, query("BEGIN"))
-        log.write(10 + number)
-        log.end()
-    log.transaction(2)
-    found = [(one.gtid, one.values) for one in feed(a_buffer(), [log.wire()])]
-    assert found == [
-        (f"{SERVER}:1", [1]),
-        (f"{SERVER}:blue:1", [11]),
-        (f"{SERVER}:blue:2", [12]),
-        (f"{SERVER}:2", [2]),
-    ]
 
 
 def test_the_oldest_times_are_read() -> None:
@@ -243,25 +201,3 @@ def test_a_transaction_that_crosses_four_gib() -> None:
         (one,) = feed(buffer, [log.wire()])
         assert (one.values, one.end) == ([1, 1, 1], log.offset)
         assert log.offset > 1 << 32
-
-
-def test_a_log_without_checksums_whatever_its_description_s_is() -> None:
-    """The format description has a checksum in such a log too; none of its bytes speaks."""
-    body = struct.pack("<H50sIB", 4, b"8.0.36", 0, 19) + bytes(42) + b"\0"
-    stamp = next(n for n in range(1 << 16) if packet(15, body, 4, timestamp=n)[-1] == 1)
-    first = packet(15, body, 4, timestamp=stamp)
-    offset, sent = 4 + len(first), [first]
-    for kind, content in (
-        (33, gtid(1)),
-        (2, query("BEGIN")),
-        (19, table_map()),
-        (30, rows(5)),
-        (16, bytes(8)),
-    ):
-        sent.append(without_checksum(kind, content, offset))
-        offset += len(sent[-1])
-    buffer = a_buffer()
-    (one,) = feed(buffer, [wire(sent)])
-    assert (one.values, one.end) == ([5], offset)
-    assert buffer.witness is not None
-    assert buffer.witness.crc32 == zlib.crc32(sent[-1])

@@ -146,7 +146,7 @@ def made(several: Sequence[Transaction]) -> Made:
     return log
 
 
-@settings(max_examples=15)
+@settings(max_examples=30)
 @given(st.lists(transactions, max_size=8), st.sampled_from([1 << 11, 1 << 20]))
 def test_changes_have_the_order_of_the_log(several: list[Transaction], ring_bytes: int) -> None:
     """Every row once; numbered in the order of the log, and so in its file; the segment's ends
@@ -169,7 +169,7 @@ def test_changes_have_the_order_of_the_log(several: list[Transaction], ring_byte
         assert found["_row"].to_pylist() == counted.tolist()
 
 
-@settings(max_examples=15)
+@settings(max_examples=30)
 @given(st.lists(transactions, min_size=1, max_size=8), st.data())
 def test_a_table_quarantined_has_all_before_its_place(
     several: list[Transaction], data: st.DataObject

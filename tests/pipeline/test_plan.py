@@ -10,7 +10,6 @@ import pytest
 from pipeline.batch import BatchState
 from pipeline.bounds import Budget
 from pipeline.decisions import Continuity
-from pipeline.errors import NothingMatches
 from pipeline.runs.inspecting.plan import RunPlan, make_plan
 from pipeline.runs.inspecting.plan_reading import PlannedReading, bytes_per_second
 from pipeline.segment import RowCounts
@@ -151,18 +150,6 @@ def test_statements_are_told_without_their_literals(
     assert told.tables[TableName(database, "users")].counts.inserted == 1
 
 
-def test_a_refused_start_is_a_plan(mysql: MySqlStand, database: str) -> None:
-    """The rule, the error with its hint, and no reading."""
-    mysql.execute(f"create table {database}.t (id int primary key)")
-    follower = Follower(server(mysql), [f"{database}.*"], start=None)
-    plan = planned(follower)
-    assert plan.start is not None
-    assert (plan.start.rule, plan.start.position) == (StartRule.START_NOT_CHOSEN.value, None)
-    assert plan.refusal is not None
-    assert plan.refusal.recovery.exit_code == 5
-    assert plan.reading is None
-
-
 def test_a_statement_that_nobody_understands_is_a_plan(mariadb: MySqlStand) -> None:
     """It stands instead of rows and may change any table: what a run refuses there, a plan tells,
     and what comes after it, too."""
@@ -186,14 +173,6 @@ def test_a_statement_that_nobody_understands_is_a_plan(mariadb: MySqlStand) -> N
     assert "hush" not in plan.refusal.message
     assert told.tables[TableName(name, "t")].counts.inserted == 1
     mariadb.execute(f"drop database {name}")
-
-
-def test_what_a_preflight_refuses_is_a_plan(mysql: MySqlStand, database: str) -> None:
-    """No start is decided."""
-    mysql.execute(f"create table {database}.t (id int primary key)")
-    plan = planned(Follower(server(mysql), [f"{database}.none"]))
-    assert type(plan.refusal) is NothingMatches
-    assert plan.start is None
 
 
 def test_repairs_and_what_waits_are_told(mysql: MySqlStand, database: str, shop: Follower) -> None:
@@ -244,24 +223,6 @@ def test_a_chosen_start_and_its_gap_are_told(
     assert plan.start.continuity is Continuity.GAP
     matching = ("orders", "users", "wide")
     assert plan.start.gap_tables == tuple(f"{database}.{name}" for name in matching)
-
-
-def test_a_transaction_larger_than_the_ring_is_counted(
-    mysql: MySqlStand, database: str, shop: Follower
-) -> None:
-    """80 MB in one transaction: every row, and nothing is put anywhere."""
-    values = ", ".join(f"({n}, repeat('x', 8 * 1024 * 1024))" for n in range(10))
-    mysql.execute(
-        "begin",
-        f"insert into {database}.users values (1), (2)",
-        f"insert into {database}.wide values {values}",
-        "commit",
-    )
-    told = reading_of(planned(shop))
-    assert told.tables[TableName(database, "wide")].counts == RowCounts(10, 0, 0)
-    assert told.tables[TableName(database, "users")].counts == RowCounts(2, 0, 0)
-    assert told.largest is not None
-    assert (told.largest.rows, told.foreign) == (12, 0)
 
 
 def test_xa_rows_are_told_where_they_come_out(

@@ -8,20 +8,11 @@ from hypothesis import strategies as st
 
 from pipeline.binlog.stream.framing import EventType
 from pipeline.binlog.stream.texts import MOST_BYTES
-from pipeline.gtid import GtidSet
 from tests.pipeline.buffered import Out, a_buffer, feed
 from tests.pipeline.made import (
-    SERVER,
     Log,
     gtid,
-    mariadb_gtid,
-    nested,
-    payload,
     query,
-    rows,
-    table_map,
-    xa,
-    xa_prepare,
 )
 
 
@@ -43,91 +34,6 @@ def logged(*texts: bytes, log: Log | None = None, number: int = 1, count: int = 
 
 def read(log: Log, **options: int) -> list[Out]:
     return list(feed(a_buffer(**options), [log.wire()]))
-
-
-def test_texts_come_with_their_transaction() -> None:
-    """In the order of the log, and not with the next one, which has none."""
-    log = logged(b"insert", b"update", number=1)
-    log.transaction(2)
-    logged(b"delete", log=log, number=3)
-    assert [one.texts for one in read(log)] == [("insert", "update"), (), ("delete",)]
-
-
-def test_mariadb_logs_the_text_alone() -> None:
-    """Without a length before it."""
-    log = Log()
-    log.add(EventType.MARIADB_GTID, mariadb_gtid(1))
-    log.add(EventType.MARIADB_ANNOTATE_ROWS, b"insert into t values (1)")
-    log.write(1)
-    log.end()
-    assert [one.texts for one in read(log)] == [("insert into t values (1)",)]
-
-
-def test_a_transaction_in_a_file_keeps_them() -> None:
-    """Though its rows left the ring."""
-    log = logged(b"a", b"b", b"c", count=500)
-    logged(b"d", log=log, number=2)
-    found = read(log, ring_bytes=1 << 12)
-    assert [(one.texts, len(one.values)) for one in found] == [(("a", "b", "c"), 1500), (("d",), 1)]
-
-
-@pytest.mark.parametrize("compressed", [True, False])
-def test_a_payload_has_them_inside(compressed: bool) -> None:
-    """As it has the rows."""
-    inside = b"".join(
-        [
-            nested(EventType.QUERY, query("BEGIN")),
-            nested(EventType.ROWS_QUERY, b"\x06insert"),
-            nested(EventType.TABLE_MAP, table_map()),
-            nested(EventType.WRITE_ROWS, rows(1)),
-            nested(EventType.XID, bytes(8)),
-        ]
-    )
-    log = Log()
-    log.add(EventType.GTID, gtid(1))
-    log.add(EventType.TRANSACTION_PAYLOAD, payload(inside, compressed=compressed))
-    assert [(one.texts, one.values) for one in read(log)] == [(("insert",), [1])]
-
-
-def test_what_the_log_takes_back_it_takes_with_its_texts() -> None:
-    """Behind a savepoint, or all of it."""
-    log = Log()
-    for number, end in ((1, "xid"), (2, "ROLLBACK")):
-        log.add(EventType.GTID, gtid(number))
-        log.add(EventType.QUERY, query("BEGIN"))
-        noted(log, b"kept")
-        log.write(1)
-        log.add(EventType.QUERY, query("SAVEPOINT `a`"))
-        noted(log, b"taken back")
-        log.write(2)
-        log.add(EventType.QUERY, query("ROLLBACK TO `a`"))
-        noted(log, b"after")
-        log.write(3)
-        log.end(end)
-    assert [(one.texts, one.values) for one in read(log)] == [(("kept", "after"), [1, 3]), ((), [])]
-
-
-def test_a_prepared_transaction_has_them_where_it_was_prepared() -> None:
-    """Its rows come out with its commit, perhaps runs later; the texts are its prepare's."""
-    log = Log()
-    log.add(EventType.GTID, gtid(1))
-    log.add(EventType.QUERY, xa("START", b"x"))
-    noted(log, b"insert")
-    log.write(1)
-    log.add(EventType.QUERY, xa("END", b"x"))
-    log.add(EventType.XA_PREPARE, xa_prepare(b"x"))
-    log.add(EventType.GTID, gtid(2))
-    log.add(EventType.QUERY, xa("COMMIT", b"x"))
-    assert [(one.texts, one.values) for one in read(log)] == [(("insert",), []), ((), [1])]
-
-
-def test_those_of_transactions_left_out_are_left_out() -> None:
-    """The others keep theirs."""
-    log = Log()
-    for number in range(1, 6):
-        logged(b"number %d" % number, log=log, number=number)
-    buffer = a_buffer(leave_out=GtidSet.parse(f"{SERVER}:2-3:5"), group_bytes=1 << 20)
-    assert [one.texts for one in feed(buffer, [log.wire()])] == [("number 1",), ("number 4",)]
 
 
 def test_many_texts_go_out_in_several_runs() -> None:

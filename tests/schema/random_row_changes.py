@@ -13,10 +13,6 @@ TABLES: Final = ("kept", "child", "parent", "beat", "watched", "over_kept", "ove
 _ALIASES: Final = ("a", "b", "kept", "beat", "`c d`")
 _COLUMNS: Final = ("id", "v")
 
-_ticked = st.sampled_from(
-    ["{}", "`{}`", "  {} ", "/**/ {}", "/*!50000 {} */", "/*!{}*/", "/* {} */"]
-)
-
 
 @st.composite
 def names(draw: st.DrawFn) -> str:

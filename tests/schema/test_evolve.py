@@ -29,50 +29,6 @@ _A = "create table a (id int primary key, b int, c varchar(5))"
 _UNKNOWN = EMPTY.with_unknown(named("a"))
 
 
-@pytest.mark.parametrize(
-    ("alter", "expected"),
-    [
-        ("add d int first", (None, "id", "b", "c")),
-        ("add (d int, e int)", ("id", "b", "c", None, None)),
-        ("drop b", ("id", "c")),
-        ("drop b, add b int after id", ("id", None, "c")),
-        ("change b x bigint", ("id", "b", "c")),
-        ("change B x bigint first", ("b", "id", "c")),
-        ("rename column b to c, rename column c to b", ("id", "b", "c")),
-        ("change b c int, change c b int", ("id", "b", "c")),
-        ("rename column b to d, add b int", ("id", "b", "c", None)),
-        ("modify c text after id", ("id", "c", "b")),
-        ("add key (b)", ("id", "b", "c")),
-    ],
-)
-def test_where_columns_come_from(alter: str, expected: tuple[str | None, ...]) -> None:
-    """Each column is told with the name it had before; new ones without."""
-    (effect,) = after([_A, f"alter table a {alter}"]).effects
-    assert isinstance(effect, Changed)
-    assert expected == effect.columns_from
-
-
-def test_where_columns_come_from_in_a_renamed_table() -> None:
-    """Names before the statement are told twice where it renames the table as well."""
-    changed, renamed = after([_A, "alter table a change b x int, rename to z"]).effects
-    assert isinstance(changed, Changed)
-    assert isinstance(renamed, Renamed)
-    assert ("id", "b", "c") == changed.columns_from == renamed.columns_from
-    (alone,) = after([_A, "rename table a to z"]).effects
-    assert isinstance(alone, Renamed)
-    assert alone.columns_from == ("id", "b", "c")
-
-
-def test_swapped_tables() -> None:
-    """A list of renames is done pair by pair."""
-    done = after([_A, "create table b (x int)", "rename table a to t, b to a, t to b"])
-    tables = done.schema.tables
-    assert tuple(
-        [column.name for column in tables[named(name)].columns] for name in ("a", "b")
-    ) == (["x"], ["id", "b", "c"])
-    assert set() == {named("t")} & tables.keys()
-
-
 def test_renamed_to_a_table_that_exists() -> None:
     """No server does that: one of the names means another table, perhaps a temporary one."""
     done = after([_A, "create table b (x int)", "rename table a to b"])

@@ -42,6 +42,7 @@ def _check(
     assert _MAPS[flavour] <= sum(one.maps for one in done)
 
 
+@pytest.mark.thin
 @pytest.mark.servers("newest", "8.0")
 def test_mysql(mysql: MySqlStand) -> None:
     """Each statement leads to the tables that MySQL has then, and to its TABLE_MAPs, with names

@@ -9,48 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.schema.statements.changes import (
-    AlterTable,
-    CreateLike,
-    CreateSelect,
-    CreateTable,
-    DropDatabase,
     DropTables,
     Irrelevant,
     NotUnderstood,
-    RenameTables,
-    RepairTables,
-    SchemaChange,
-    TruncateTable,
 )
 from pipeline.schema.statements.read import read_change
 from pipeline.table import TableName
 from tests.schema.schemas_made import MARIADB, MYSQL, named
-
-
-@pytest.mark.parametrize(
-    ("text", "kind"),
-    [
-        ("create table a (id int)", CreateTable),
-        ("create table a like b", CreateLike),
-        ("create table a select 1", CreateSelect),
-        ("create table a (id int) start transaction", CreateTable),
-        ("alter table a add b int", AlterTable),
-        ("create unique index i on a (b)", AlterTable),
-        ("drop index i on a", AlterTable),
-        ("drop table a", DropTables),
-        ("drop tables a, b", DropTables),
-        ("rename table a to b, c to d", RenameTables),
-        ("truncate a", TruncateTable),
-        ("repair table a", RepairTables),
-        ("drop schema if exists x", DropDatabase),
-        ("/* x */ TRUNCATE\nTABLE a;", TruncateTable),
-    ],
-)
-def test_changes(text: str, kind: type[SchemaChange]) -> None:
-    """Statements that change tables are told apart by their words."""
-    found = read_change(text, MYSQL)
-    assert isinstance(found, tuple)
-    assert [kind] == [type(one) for one in found]
 
 
 @pytest.mark.parametrize(
