@@ -26,7 +26,7 @@ from pipeline.runs.reports import CaptureReport
 from pipeline.segment import Segment
 from pipeline.source_plan import SnapshotPlan, SourcePlan, StandbyPlan
 from pipeline.table import TableName
-from pipeline.table_state import Extent, TableState
+from pipeline.table_state import Extent, OrderKind, TableState
 from pipeline.tables import NamePatterns, TablePatterns
 from tests.fix_ledger import Content, LedgerOfTest
 from tests.twins.changelog import MemoryChangelog
@@ -110,12 +110,20 @@ class Follower:
 
     def run(self, until: str | None = None) -> CaptureReport:
         """All three steps."""
+        return self.steps(self.work(until))
+
+    def steps(self, work: Workplace) -> CaptureReport:
+        """All three, in a workplace of which the test changed something."""
         with self.leased() as lease:
-            work = self.work(until)
             report = capture(work, lease)
             merge(work, lease)
             acknowledge(work, lease)
             return report
+
+    def order(self, kind: OrderKind, table: TableName) -> None:
+        """What a person orders of a table."""
+        with self.leased() as lease:
+            self.ledger.order_table(lease, table, kind, author="ada", reason="because")
 
     def choose(self, place: str, reason: str = "because") -> None:
         """What `lockstep start-at` records."""

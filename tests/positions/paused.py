@@ -17,7 +17,7 @@ from pipeline.runs.comparing.verify_schema import verify_schema
 from pipeline.runs.inspecting.table_commands import Asked, give_order
 from pipeline.runs.reports import CaptureReport
 from pipeline.table import TableName
-from pipeline.table_state import OrderKind, TableEventKind, TableState
+from pipeline.table_state import OrderKind, Quarantine, TableEventKind, TableOrder, TableState
 from tests.fix_mysql import MySqlStand
 from tests.mysql.logged import head
 from tests.mysql.reading import server
@@ -36,6 +36,14 @@ class Shop:
     def do(self, *statements: str) -> None:
         self.stand.execute(*statements, database=self.name)
 
+    def make(self, tables: Sequence[str] = ("a", "b"), more: Sequence[str] = ()) -> None:
+        """Tables of an id and a value with a row each, and what more is done."""
+        self.do(
+            *(f"create table {table} (id int primary key, v int)" for table in tables),
+            *(f"insert into {table} values (1, 1)" for table in tables),
+            *more,
+        )
+
     def run(self) -> CaptureReport:
         self.reports.append(self.follower.run())
         return self.reports[-1]
@@ -43,7 +51,7 @@ class Shop:
     def order(self, kind: OrderKind, table: str, schema: str | None = None, **renames: str) -> str:
         """What `lockstep pause`, `resume` and `release` record; what they tell of it."""
         follower = self.follower
-        with follower.ledger.lock(SOURCE, "test", None) as lease:
+        with follower.leased() as lease:
             asked = Asked(self.table(table), "ann", "", schema, tuple(renames.items()))
             return give_order(follower.work(), lease, kind, asked).next
 
@@ -69,7 +77,24 @@ class Shop:
         return self.follower.ledger.live_batches(SOURCE, 1, 1_000)
 
     def caught_up(self) -> list[Batch]:
-        return [batch for batch in self.batches() if batch.catches_up]
+        """Those that brought back tables of this database, with changes of them."""
+        segments = self.follower.ledger.segments
+        return [
+            batch
+            for batch in self.batches()
+            if batch.catches_up
+            and any(one.table.database == self.name for one in segments(batch.id))
+        ]
+
+    def quarantined(self) -> dict[str, Quarantine]:
+        """The tables of this database that the last run set aside."""
+        found = self.reports[-1].quarantined
+        return {one.table.name: one for one in found if one.table.database == self.name}
+
+    def orders(self) -> list[TableOrder]:
+        """Those about tables of this database that no run has carried out."""
+        found = self.follower.ledger.open_orders(SOURCE)
+        return [order for order in found if order.table.database == self.name]
 
     def images(self, table: str) -> list[dict[str, Any]]:
         """A changelog's rows, all generations, as they are published."""
@@ -113,9 +138,10 @@ class Shop:
             assert [place[:2] for place in places] == sorted(place[:2] for place in places)
 
     def require_history(self) -> None:
-        """The history folds to what is recorded, and to what the server has."""
+        """The history folds to what is recorded, and to what the server has of this database."""
         found = verify_schema(self.follower.work())
-        assert (found.folded, found.differing) == ((), ())
+        assert found.folded == ()
+        assert [one for one in found.differing if f"{self.name}." in str(one.table)] == []
 
     def rows(self, table: str) -> list[dict[str, Any]]:
         with self.stand.connect(self.name) as session, session.cursor(DictCursor) as cursor:
@@ -127,10 +153,6 @@ def open_shop(stand: MySqlStand, name: str, tables: Sequence[str] = ("a", "b"), 
     """Tables of an id and a value with a row each, and what more was done: a first run brought it
     into the lake, from the log."""
     shop = Shop(stand, name, Follower(server(stand), [f"{name}.*"], str(head(stand))))
-    shop.do(
-        *(f"create table {table} (id int primary key, v int)" for table in tables),
-        *(f"insert into {table} values (1, 1)" for table in tables),
-        *more,
-    )
+    shop.make(tables, more)
     shop.run()
     return shop

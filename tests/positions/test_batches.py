@@ -55,12 +55,7 @@ class NotWritable(MemoryMirrors):
 
 def run_with(shop: Shop, mirrors: MemoryMirrors) -> None:
     """A whole run on these mirrors."""
-    follower = shop.follower
-    with follower.ledger.lock(SOURCE, "test", None) as lease:
-        work = replace(follower.work(), mirrors=mirrors)
-        capture(work, lease)
-        merge(work, lease)
-        acknowledge(work, lease)
+    shop.follower.steps(replace(shop.follower.work(), mirrors=mirrors))
 
 
 def three_that_wait(shop: Shop, mirrors: MemoryMirrors, error: type[LockstepError]) -> None:
@@ -116,6 +111,7 @@ def test_a_write_that_was_intended_is_made_as_it_was_intended(shop: Shop) -> Non
     shop.require_same()
 
 
+@pytest.mark.thin
 @pytest.mark.parametrize("step", ["open_intent", "settle"])
 @pytest.mark.parametrize("after", [False, True])
 def test_an_intent_of_a_dead_run_is_settled_as_it_was(shop: Shop, step: str, after: bool) -> None:
@@ -162,6 +158,7 @@ class Sleeper(MemoryMirrors):
         return self.commits[-1]
 
 
+@pytest.mark.thin
 @pytest.mark.parametrize("after", [False, True])
 @pytest.mark.parametrize("more", [False, True])
 def test_a_merge_that_wakes_up_late_changes_nothing(shop: Shop, after: bool, more: bool) -> None:

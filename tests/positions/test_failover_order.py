@@ -52,7 +52,15 @@ def test_another_order_of_commits_loses_and_doubles_nothing(pair: Pair) -> None:
 
 
 @pytest.mark.parametrize(
-    "budget", [Budget(max_transactions=1), Budget(max_bytes=1), Budget(max_seconds=0.0)], ids=str
+    "budget",
+    [
+        Budget(max_transactions=1),
+        *(
+            pytest.param(budget, marks=pytest.mark.soak)
+            for budget in (Budget(max_bytes=1), Budget(max_seconds=0.0))
+        ),
+    ],
+    ids=str,
 )
 def test_a_budget_never_cuts_where_read_transactions_lie_ahead(pair: Pair, budget: Budget) -> None:
     """A run that ended among transactions read before would have them read again by the

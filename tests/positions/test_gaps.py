@@ -25,8 +25,7 @@ def test_a_gap_names_tables_that_only_the_server_knows_and_closes_with_the_last(
     put(pair.a, 1)
     follower = follow(pair.a)
     follower.run()
-    with follower.ledger.lock(SOURCE, "test", None) as lease:
-        follower.ledger.order_table(lease, T, OrderKind.PAUSE, author="ann", reason="a while")
+    follower.order(OrderKind.PAUSE, T)
     pair.a.execute(
         "create table shop.u (id int primary key, v int)",
         "create table shop.v like shop.u",
@@ -41,8 +40,7 @@ def test_a_gap_names_tables_that_only_the_server_knows_and_closes_with_the_last(
     follower.run()
     assert _gap(follower).tables == ("shop.t", "shop.u", "shop.v")
     assert _gap(follower).open_tables == _gap(follower).tables
-    with follower.ledger.lock(SOURCE, "test", None) as lease:
-        follower.ledger.order_table(lease, T, OrderKind.RESUME, author="ann", reason="")
+    follower.order(OrderKind.RESUME, T)
     follower.capture()
     assert _gap(follower).closed == {}, "not before it is acknowledged"
     follower.run()

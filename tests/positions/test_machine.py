@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, cast
+from contextlib import suppress
+from typing import cast
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -21,9 +21,9 @@ from pipeline.batch import Batch, BatchState
 from pipeline.decisions import Continuity
 from pipeline.errors import LockstepError
 from pipeline.ports.source import SourceServer
-from tests.fix_ledger import LedgerOfTest
 from tests.positions.fake import FakeServer
 from tests.positions.follower import SOURCE, Follower, by_time
+from tests.positions.interrupted import Crash, mortal
 
 UUIDS = [f"{n}aaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa" for n in range(1, 4)]
 Writes = list[tuple[int, int | None]]
@@ -52,31 +52,6 @@ STEPS = (
 WRITES = st.lists(st.tuples(KEYS, VALUES), max_size=6)
 ROTATING = 3
 """After more writes than so many the log rotates."""
-
-
-class Crash(BaseException):
-    """The process is gone."""
-
-
-class Mortal:
-    """A ledger whose process dies before or after one of its calls."""
-
-    def __init__(self, ledger: LedgerOfTest, step: str, *, after: bool) -> None:
-        self._ledger = ledger
-        self._step = step
-        self._after = after
-
-    def __getattr__(self, name: str) -> Any:
-        call: Callable[..., Any] = getattr(self._ledger, name)
-        if name != self._step:
-            return call
-
-        def dies(*args: Any, **kwargs: Any) -> Any:
-            if self._after:
-                call(*args, **kwargs)
-            raise Crash
-
-        return dies
 
 
 class SourceMachine(RuleBasedStateMachine):
@@ -168,14 +143,8 @@ class SourceMachine(RuleBasedStateMachine):
     @rule(writes=WRITES, step=st.sampled_from(STEPS), after=st.booleans())
     def crash(self, writes: Writes, step: str, after: bool) -> None:
         self._write(writes)
-        ledger = self.follower.ledger
-        self.follower.ledger = cast("LedgerOfTest", Mortal(ledger, step, after=after))
-        try:
+        with mortal(self.follower, step, after=after), suppress(Crash, LockstepError):
             self.follower.run()
-        except (Crash, LockstepError):
-            pass
-        finally:
-            self.follower.ledger = ledger
 
     @precondition(lambda self: "choose" in self.hazards)
     @rule(place=st.sampled_from(["earliest", "latest"]))
@@ -234,7 +203,7 @@ class SourceMachine(RuleBasedStateMachine):
 
 
 SETTINGS = settings(
-    max_examples=12,
+    max_examples=8,
     stateful_step_count=40,
     deadline=None,
     suppress_health_check=list(HealthCheck),

@@ -71,6 +71,8 @@ def test_a_promoted_mariadb_is_read_on_behind_the_set(mariadb_pair: Pair) -> Non
     require_same(follower, b)
     require_each_once(follower)
     put(b, 5)
+    follower.run()
+    require_rule(follower, StartRule.RESUME_SAME_SERVER)
     replicate_mariadb(b, a)
     a.execute("stop slave")
     a.execute("set global gtid_slave_pos = @@global.gtid_binlog_pos", "start slave")

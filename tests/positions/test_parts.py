@@ -10,17 +10,14 @@ from random import Random
 import pytest
 
 from pipeline.errors import ConditionRefused, RowsNotRead
-from pipeline.runs.acknowledge import acknowledge
-from pipeline.runs.capture import capture
 from pipeline.runs.comparing.verify_rows import verify
-from pipeline.runs.merge import merge
 from pipeline.runs.reports import Refreshed
 from pipeline.snapshot.condition import read_condition
 from pipeline.source_plan import PartOrder
 from pipeline.table_state import TableEventKind
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server
-from tests.positions.follower import SOURCE, Follower
+from tests.positions.follower import Follower
 from tests.positions.four_writers import MIXED, four_write, of_one_row
 from tests.positions.paused import Shop
 from tests.positions.test_replays_told import replayed
@@ -46,14 +43,9 @@ def shop(mysql: MySqlStand, database: str) -> Shop:
 
 def refresh(shop: Shop, condition: str, table: str = "a") -> Refreshed:
     """What `lockstep snapshot --where` does, behind an ordinary run."""
-    follower = shop.follower
-    with follower.ledger.lock(SOURCE, "test", None) as lease:
-        work = follower.work()
-        order = PartOrder(shop.table(table), read_condition(condition), "ann", "because")
-        work = replace(work, source=replace(work.source, part=order))
-        report = capture(work, lease)
-        merge(work, lease)
-        acknowledge(work, lease)
+    work = shop.follower.work()
+    order = PartOrder(shop.table(table), read_condition(condition), "ann", "because")
+    report = shop.follower.steps(replace(work, source=replace(work.source, part=order)))
     assert report.refreshed is not None
     return report.refreshed
 
@@ -96,9 +88,19 @@ def test_what_the_log_never_told_is_healed(shop: Shop) -> None:
     require_equal(shop)
 
 
-def test_only_the_row_that_is_gone_goes_of_thousands_that_are_asked_for(shop: Shop) -> None:
-    """The condition holds for none of them at the source any more: all are asked for by their keys,
-    in several statements."""
+BOUNDED = {
+    "id between 50 and 59": ((55, 100), 1),
+    "v > 20 and id in (60, 69)": ((65, 101), 1),
+    "abs(id) = 5": ((77, 102), 4),
+}
+"""By condition, rows that are gone without a word, and for how many it may hold: where nothing
+tells, for all that the mirror still shows."""
+
+
+@pytest.mark.thin
+def test_only_rows_that_the_condition_may_hold_for_are_looked_up(shop: Shop) -> None:
+    """Of thousands for which it holds no more at the source, in several statements, only that goes
+    which is gone."""
     values = ", ".join(f"({number}, 0, null)" for number in range(1_000, 3_500))
     shop.do(f"insert into a values {values}")
     shop.run()
@@ -106,21 +108,12 @@ def test_only_the_row_that_is_gone_goes_of_thousands_that_are_asked_for(shop: Sh
     assert refresh(shop, "v = 0") == Refreshed(shop.table("a"), read=0, gone=1, left=0)
     shown = {row["id"] for row in shop.follower.mirror(f"{shop.name}.a")}
     assert shown == {id_ for (id_,) in shop.stand.rows("select id from a", shop.name)}
-
-
-BOUNDED = {"id between 50 and 59": 1, "v > 20 and id in (50, 59)": 1, "abs(id) = 5": 2}
+    for condition, (ids, gone) in BOUNDED.items():
+        secretly(shop, f"delete from a where id in {ids}")
+        assert refresh(shop, condition).gone == gone, condition
 
 
 @pytest.mark.thin
-@pytest.mark.parametrize("condition", BOUNDED)
-def test_only_rows_that_the_condition_may_hold_for_are_looked_up(
-    shop: Shop, condition: str
-) -> None:
-    """Of two that are gone without a word; where nothing tells for which it may hold, both."""
-    secretly(shop, "delete from a where id in (55, 100)")
-    assert refresh(shop, condition).gone == BOUNDED[condition]
-
-
 @pytest.mark.parametrize("seed", MIXED)
 def test_while_four_write(shop: Shop, seed: int) -> None:
     """With rows wrong in the mirror from the beginning; behind the last run all is equal."""
@@ -149,50 +142,42 @@ def refreshed(shop: Shop) -> bool:
 
 
 REFUSED = {
-    "nothing = 1": "error 1054",
-    "id = = 1": "error 1064",
+    ("a", "nothing = 1"): "error 1054",
+    ("a", "id = = 1"): "error 1064",
+    ("keyless", "id = 1"): "no key tells its rows apart",
+    ("twice", "id = 1"): "several keys tell its rows apart",
+    ("nowhere", "id = 1"): "not in the lake yet",
 }
 
 
-@pytest.mark.parametrize("condition", REFUSED)
-def test_a_condition_that_the_server_does_not_take(shop: Shop, condition: str) -> None:
-    """In its words; nothing was begun."""
-    batches = shop.batches()
-    with pytest.raises(ConditionRefused, match=REFUSED[condition]):
-        refresh(shop, condition)
-    assert shop.batches() == batches
-    with pytest.raises(ConditionRefused, match=REFUSED[condition]):
-        shop.follower.server.estimated_where(shop.table("a"), read_condition(condition))
-
-
-def test_tables_that_allow_none(shop: Shop) -> None:
-    """Each is refused with its cure."""
+@pytest.mark.thin
+def test_what_is_refused(shop: Shop) -> None:
+    """A condition that the server does not take, in its words, and tables that allow none, each
+    with its cure; nothing is begun. Of a key that the mirror has twice, both rows would stay."""
     shop.do(
         "create table keyless (id int)",
         "create table twice (id int not null, v int not null, unique (id), unique (v))",
     )
     shop.run()
-    for table, why in (
-        ("keyless", "no key tells its rows apart"),
-        ("twice", "several keys tell its rows apart"),
-        ("nowhere", "not in the lake yet"),
-    ):
+    batches = shop.batches()
+    for (table, condition), why in REFUSED.items():
         with pytest.raises(ConditionRefused, match=why):
-            refresh(shop, "id = 1", table)
-    shop.pause("a")
-    with pytest.raises(ConditionRefused, match="paused"):
-        refresh(shop, "id = 1")
-
-
-def test_a_key_that_the_mirror_has_twice_is_not_merged(shop: Shop) -> None:
-    """Both rows would stay."""
+            refresh(shop, condition, table)
+        if "error" in why:
+            with pytest.raises(ConditionRefused, match=why):
+                shop.follower.server.estimated_where(shop.table(table), read_condition(condition))
+    assert shop.batches() == batches
     spoil(shop.follower, shop.table("a"), lambda rows: rows.append(dict(rows[5])))
     with pytest.raises(ConditionRefused, match="keys twice, 1 in all") as raised:
         refresh(shop, "id < 10")
     assert raised.value.hint == f"`lockstep snapshot {shop.table('a')}` reads all of it"
     assert refresh(shop, "id > 10").read == ROWS - 11
+    shop.pause("a")
+    with pytest.raises(ConditionRefused, match="paused"):
+        refresh(shop, "id = 1")
 
 
+@pytest.mark.thin
 def test_a_table_that_was_altered_is_read_behind_the_next_run(shop: Shop) -> None:
     shop.do("alter table a add column w int")
     with pytest.raises(RowsNotRead, match="altered since the last run"):

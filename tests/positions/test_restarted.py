@@ -35,7 +35,11 @@ def started(name: str, program: Program, folder: Path) -> Iterator[MySqlStand]:
 
 
 @pytest.mark.parametrize(
-    "program", ["mysql_program", "mysql80_program", "mysql57_program", "mariadb_program"]
+    "program",
+    [
+        *("mysql_program", "mysql57_program", "mariadb_program"),
+        pytest.param("mysql80_program", marks=pytest.mark.soak),
+    ],
 )
 def test_memory_tables_are_emptied(
     request: pytest.FixtureRequest, program: str, tmp_path: Path

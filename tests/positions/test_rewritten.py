@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
-
 from pipeline.errors import HistoryRewritten, PositionPurged
 from pipeline.gtid import GtidSet
 from pipeline.ports.source import ServerFacts
@@ -13,7 +11,7 @@ from pipeline.start.question import StartRule
 from resources.mysql.connection import ConnectionSettings
 from resources.mysql.server import MySqlServer
 from tests.mysql.reading import settings
-from tests.positions.follower import SET_PAUSES, SOURCE, Follower
+from tests.positions.follower import SET_PAUSES, SOURCE
 from tests.positions.servers import Pair, executed, head, purge
 from tests.positions.shop import (
     follow,
@@ -45,17 +43,6 @@ def test_a_reset_that_grew_to_the_same_place_is_noticed(pair: Pair) -> None:
     assert follower.pauses == []
 
 
-def test_a_reset_that_is_shorter_is_noticed(pair: Pair) -> None:
-    """The file ends before the cursor, and what was read was never executed."""
-    open_shop(pair.a)
-    put(pair.a, 1, 2)
-    follower = follow(pair.a)
-    follower.run()
-    pair.a.execute(_RESET)
-    refused(follower, HistoryRewritten, StartRule.HISTORY_REWRITTEN, ["binlog.000001 ends at"])
-    assert follower.pauses == SET_PAUSES
-
-
 def test_a_reset_that_began_files_anew_is_noticed(pair: Pair) -> None:
     """The newest file is older than the cursor's."""
     open_shop(pair.a)
@@ -69,13 +56,16 @@ def test_a_reset_that_began_files_anew_is_noticed(pair: Pair) -> None:
 
 
 def test_after_a_reset_a_person_may_begin_again(pair: Pair) -> None:
-    """What was between is a gap that names the tables; the mirror holds what the new log
-    tells, although keys come again."""
+    """The file ends before the cursor, and what was read was never executed. What was between is a
+    gap that names the tables; the mirror holds what the new log tells, although keys come
+    again."""
     open_shop(pair.a)
     put(pair.a, 1, 2)
     follower = follow(pair.a)
     follower.run()
     pair.a.execute(_RESET)
+    refused(follower, HistoryRewritten, StartRule.HISTORY_REWRITTEN, ["binlog.000001 ends at"])
+    assert follower.pauses == SET_PAUSES
     put(pair.a, 1, 2, v=5)
     refused(follower, HistoryRewritten, StartRule.HISTORY_REWRITTEN)
     follower.choose("earliest")
@@ -140,30 +130,24 @@ class _Lagging(MySqlServer):
         return replace(facts, gtid_executed=str(there))
 
 
-@pytest.fixture
-def read_once(pair: Pair) -> Follower:
+def test_a_set_that_lags_the_log_is_waited_for(pair: Pair) -> None:
+    """Under load `gtid_executed` is behind the log: it is looked at again for a while. One that
+    never comes is a rewritten history: the log is as it was read, and the server says it never
+    executed it."""
     open_shop(pair.a)
     put(pair.a, 1)
     follower = follow(pair.a)
     follower.run()
-    return follower
-
-
-def test_a_set_that_lags_the_log_is_waited_for(pair: Pair, read_once: Follower) -> None:
-    """Under load `gtid_executed` is behind the log: it is looked at again for a while."""
     lacks = executed(pair.a)
     put(pair.a, 2)
-    read_once.server = _Lagging(settings(pair.a), lacks, looks=6)
-    read_once.run()
-    assert set(read_once.pauses) == {1.0}
-    require_rule(read_once, StartRule.RESUME_SAME_SERVER)
-    require_same(read_once, pair.a)
-
-
-def test_a_set_that_never_comes_is_a_rewritten_history(pair: Pair, read_once: Follower) -> None:
-    """The log is as it was read, and the server says it never executed it."""
+    follower.server = _Lagging(settings(pair.a), lacks, looks=6)
+    follower.run()
+    assert {*follower.pauses} == {1.0}
+    require_rule(follower, StartRule.RESUME_SAME_SERVER)
+    require_same(follower, pair.a)
     lacks = executed(pair.a)
-    read_once.server = _Lagging(settings(pair.a), lacks, looks=1000)
+    follower.server = _Lagging(settings(pair.a), lacks, looks=1000)
+    follower.pauses.clear()
     names = [f"never executed {lacks}"]
-    refused(read_once, HistoryRewritten, StartRule.HISTORY_REWRITTEN, names)
-    assert read_once.pauses == SET_PAUSES
+    refused(follower, HistoryRewritten, StartRule.HISTORY_REWRITTEN, names)
+    assert follower.pauses == SET_PAUSES

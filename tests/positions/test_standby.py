@@ -93,27 +93,25 @@ def test_neither_answers(shops: Pair) -> None:
     assert follower.ledger.decisions(SOURCE) == []
 
 
-def _plan(shops: Pair, uuid: str | None = None) -> SourcePlan:
-    return SourcePlan(
-        SOURCE,
-        TablePatterns(("shop.*",), ()),
-        parse_place("latest"),
-        standby=StandbyPlan(parse_place("earliest"), uuid),
-    )
-
-
-@pytest.mark.parametrize("named", [True, False])
-def test_a_standby_has_a_start_of_its_own(shops: Pair, named: bool) -> None:
+def test_a_standby_has_a_start_of_its_own(shops: Pair) -> None:
     """Where there is no cursor: known by its UUID, or by the address that answered."""
-    plan = _plan(shops, uuid_of(shops.b) if named else None)
     primary, standby = server(shops.a), server(shops.b)
-    both = {
-        "primary": ServerOrStandby(primary, standby).facts(),
-        "standby": ServerOrStandby(_down(shops.a), standby).facts(),
-    }
-    starts = {name: str(plan.start_at(facts)) for name, facts in both.items()}
-    assert starts == {"primary": "latest", "standby": "earliest"}
-    assert str(plan.start_at(standby.facts())) == ("earliest" if named else "latest")
+    for uuid, by_itself in ((uuid_of(shops.b), "earliest"), (None, "latest")):
+        plan = SourcePlan(
+            SOURCE,
+            TablePatterns(("shop.*",), ()),
+            parse_place("latest"),
+            standby=StandbyPlan(parse_place("earliest"), uuid),
+        )
+        starts = [
+            str(plan.start_at(answering.facts()))
+            for answering in (
+                ServerOrStandby(primary, standby),
+                ServerOrStandby(_down(shops.a), standby),
+                standby,
+            )
+        ]
+        assert starts == ["latest", "earliest", by_itself]
 
 
 def test_a_first_run_on_the_standby(shops: Pair) -> None:

@@ -79,18 +79,13 @@ def test_a_jump_forward_leaves_a_gap(pair: Pair, follower: Follower) -> None:
     follower.run()
     require_rule(follower, StartRule.RESUME_SAME_SERVER)
     require_same(follower, pair.a)
-
-
-def test_a_jump_to_the_end_reads_nothing(pair: Pair, follower: Follower) -> None:
-    """`latest`: the gap is all there is; the choice is used up."""
-    put(pair.a, 3)
+    put(pair.a, 4)
     follower.choose("latest")
     report = follower.run()
-    assert (report.transactions, _open(follower)) == (0, None)
-    assert len(follower.ledger.gaps(SOURCE)) == 1
-    put(pair.a, 4)
+    assert (report.transactions, _open(follower)) == (0, None), "all of it is the gap"
+    put(pair.a, 5)
     assert follower.run().transactions == 1
-    assert len(follower.ledger.gaps(SOURCE)) == 1
+    assert len(follower.ledger.gaps(SOURCE)) == 2
 
 
 def test_a_jump_back_is_refused(pair: Pair, follower: Follower) -> None:
@@ -109,12 +104,15 @@ def test_a_jump_back_is_refused(pair: Pair, follower: Follower) -> None:
     require_same(follower, pair.a)
 
 
-NOWHERE = ("binlog.000099:4", "binlog.000001:999999", "run:nobody", "2001-01-01T00:00:00Z")
+NOWHERE = (
+    *("binlog.000099:4", "binlog.000001:999999", "run:nobody", "2001-01-01T00:00:00Z"),
+    "gtid:33333333-3333-3333-3333-333333333333:1-5",
+)
 
 
 def test_places_that_are_not_there(pair: Pair, follower: Follower) -> None:
     """StartUnreachable with the reason; the choice is kept, and the next one counts."""
-    for place in NOWHERE:
+    for place in (*NOWHERE, f"gtid:{uuid_of(pair.a)}:1-999999"):
         follower.choose(place)
         refused(follower, StartUnreachable, StartRule.CHOSEN_START_UNREACHABLE, [place, "somebody"])
         assert _open(follower) == place
@@ -123,76 +121,51 @@ def test_places_that_are_not_there(pair: Pair, follower: Follower) -> None:
     require_same(follower, pair.a)
 
 
-def test_the_cursors_own_place_is_no_gap(pair: Pair, follower: Follower) -> None:
-    """Chosen where the source stands anyway: contiguous, nothing is missing."""
+def test_places_that_are_no_gap_and_those_that_are(pair: Pair, follower: Follower) -> None:
+    """Where the source stands anyway, by file and offset, by its set, or by the run that ended
+    there, named by the beginning of its id: contiguous. Of less: behind. A set of more, one with
+    holes, or a moment, which is the first transaction committed then: what was never read is what
+    the gap stands for."""
     follower.choose(_head(pair))
     put(pair.a, 3)
     assert follower.run().transactions == 1
     require_rule(follower, StartRule.CHOSEN_START)
     assert newest(follower).decision.continuity is Continuity.CONTIGUOUS
-    assert follower.ledger.gaps(SOURCE) == []
-    require_same(follower, pair.a)
-
-
-def test_a_set_chosen_equal_to_the_cursors_is_no_gap(pair: Pair, follower: Follower) -> None:
-    """`gtid:` of what was read: contiguous; of more: a gap; of less: behind."""
     read = executed(pair.a)
-    put(pair.a, 3)
+    put(pair.a, 4)
     follower.choose(f"gtid:{read}")
     follower.run()
     assert newest(follower).decision.continuity is Continuity.CONTIGUOUS
-    require_same(follower, pair.a)
-    put(pair.a, 4)
-    more = executed(pair.a)
     put(pair.a, 5)
-    follower.choose(f"gtid:{more}")
-    assert follower.run().transactions == 1
-    assert newest(follower).decision.continuity is Continuity.GAP
-    follower.choose(f"gtid:{read}")
-    refused(follower, StartBehindCursor, StartRule.CHOSEN_START_BEHIND)
-
-
-def test_a_set_with_holes_is_read_but_for_the_set(pair: Pair, follower: Follower) -> None:
-    """What is in the chosen set and was never read is what the gap stands for."""
-    uuid = uuid_of(pair.a)
-    put(pair.a, 3, 4, 5)
-    last = int(str(executed(pair.a)).rpartition("-")[2])
-    follower.choose(f"gtid:{uuid}:1-{last - 3}:{last - 1}")
-    assert follower.run().transactions == 2
-    assert [row["id"] for row in follower.mirror("shop.t")] == [1, 2, 3, 5]
-    assert newest(follower).decision.continuity is Continuity.GAP
-
-
-def test_a_set_of_another_history_is_not_reachable(pair: Pair, follower: Follower) -> None:
-    """A set that the server never executed is no place on it."""
-    follower.choose("gtid:33333333-3333-3333-3333-333333333333:1-5")
-    refused(follower, StartUnreachable, StartRule.CHOSEN_START_UNREACHABLE)
-    follower.choose(f"gtid:{uuid_of(pair.a)}:1-999999")
-    refused(follower, StartUnreachable, StartRule.CHOSEN_START_UNREACHABLE)
-
-
-def test_a_moment_is_a_place_too(pair: Pair, follower: Follower) -> None:
-    """The first transaction committed at or after it."""
-    put(pair.a, 3)
-    [(now,)] = pair.a.rows("select utc_timestamp(6)")
-    put(pair.a, 4)
-    follower.choose(moment_text(now.replace(tzinfo=UTC)))
-    assert follower.run().transactions == 1
-    assert [row["id"] for row in follower.mirror("shop.t")] == [1, 2, 4]
-
-
-def test_where_a_run_ended_is_a_place_too(pair: Pair, follower: Follower) -> None:
-    """By its id or the beginning of it: contiguous while nothing came after it, then behind."""
-    put(pair.a, 3)
     with follower.ledger.lock(SOURCE, "test", "abc-123") as lease:
         capture(follower.work(), lease)
-    put(pair.a, 4)
+    put(pair.a, 6)
     follower.choose("run:abc")
     follower.run()
     assert newest(follower).decision.continuity is Continuity.CONTIGUOUS
     require_same(follower, pair.a)
-    follower.choose("run:abc-123")
-    refused(follower, StartBehindCursor, StartRule.CHOSEN_START_BEHIND, ["run:abc-123"])
+    assert follower.ledger.gaps(SOURCE) == []
+    for behind in ("run:abc-123", f"gtid:{read}"):
+        follower.choose(behind)
+        refused(follower, StartBehindCursor, StartRule.CHOSEN_START_BEHIND, [behind])
+    put(pair.a, 7)
+    more = executed(pair.a)
+    put(pair.a, 8)
+    follower.choose(f"gtid:{more}")
+    assert follower.run().transactions == 1
+    assert newest(follower).decision.continuity is Continuity.GAP
+    put(pair.a, 9, 10, 11)
+    last = int(str(executed(pair.a)).rpartition("-")[2])
+    follower.choose(f"gtid:{uuid_of(pair.a)}:1-{last - 3}:{last - 1}")
+    assert follower.run().transactions == 2
+    assert newest(follower).decision.continuity is Continuity.GAP
+    put(pair.a, 12)
+    [(now,)] = pair.a.rows("select utc_timestamp(6)")
+    put(pair.a, 13)
+    follower.choose(moment_text(now.replace(tzinfo=UTC)))
+    assert follower.run().transactions == 1
+    ids = [row["id"] for row in follower.mirror("shop.t")]
+    assert ids == [1, 2, 3, 4, 5, 6, 8, 9, 11, 13]
 
 
 def test_before_anything_is_acknowledged_any_choice_is_open(pair: Pair) -> None:
@@ -242,11 +215,13 @@ def test_a_run_that_died_leaves_the_choice_open(
 
 def test_a_place_on_another_server(pair: Pair, follower: Follower) -> None:
     """Behind a cursor of another server nothing shows a place to be contiguous but its set:
-    more is a gap, the same is none."""
+    more is a gap, the same is none. The new log's beginning lies before what was read."""
     replicate(pair.a, pair.b)
     catch_up(pair.a, pair.b)
     promote(pair.b)
     turn_to(follower, pair.b)
+    follower.choose("binlog.000001:4")
+    refused(follower, StartBehindCursor, StartRule.CHOSEN_START_BEHIND)
     name, offset = head(pair.b)
     put(pair.b, 3)
     follower.choose(f"{name}:{offset}")
@@ -254,13 +229,3 @@ def test_a_place_on_another_server(pair: Pair, follower: Follower) -> None:
     require_rule(follower, StartRule.CHOSEN_START)
     assert newest(follower).decision.continuity is Continuity.CONTIGUOUS
     require_same(follower, pair.b)
-
-
-def test_a_place_behind_on_another_server(pair: Pair, follower: Follower) -> None:
-    """The new log's beginning lies before what was read, which its set shows."""
-    replicate(pair.a, pair.b)
-    catch_up(pair.a, pair.b)
-    promote(pair.b)
-    turn_to(follower, pair.b)
-    follower.choose("binlog.000001:4")
-    refused(follower, StartBehindCursor, StartRule.CHOSEN_START_BEHIND)
