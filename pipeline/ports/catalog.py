@@ -39,15 +39,10 @@ class Catalog(Protocol):
 
     def find(self, name: EntryName) -> Found | None: ...
 
-    def create(self, entry: Entry) -> None:
-        """Make the entry, and its schema where there is none; no entry has the name."""
-
-    def change(self, entry: Entry) -> None:
-        """The entry of that name says from here on what `entry` does; where a catalog cannot, it
-        is dropped and made anew."""
-
-    def rename(self, name: EntryName, entry: Entry) -> None:
-        """The entry `name` becomes `entry`, likewise; no entry has its name."""
+    def put(self, entry: Entry, known: EntryName | None) -> None:
+        """Make the entry, and its schema where there is none. `known`: the entry that becomes it,
+        of that name or of another one; where a catalog changes none, it is dropped and made anew.
+        No other entry has the name."""
 
     def drop(self, name: EntryName) -> None:
         """The entry is gone, not the table's files; none there is no error."""

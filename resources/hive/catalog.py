@@ -81,35 +81,21 @@ class HiveCatalog:
             location or table.sd.location or None, told.get(SOURCE_MARK), told.get(CONTENT_MARK)
         )
 
-    def create(self, entry: Entry) -> None:
-        from pymetastore.hive_metastore import ttypes
-
-        with self._asked() as client:
-            try:
-                client.get_database(entry.name.schema)
-            except ttypes.NoSuchObjectException:
-                made = ttypes.Database(name=entry.name.schema, parameters={})
-                client.create_database(made)
-            client.create_table(_filled(ttypes.Table(), entry))
-
-    def change(self, entry: Entry) -> None:
-        self.rename(entry.name, entry)
-
-    def rename(self, name: EntryName, entry: Entry) -> None:
+    def put(self, entry: Entry, known: EntryName | None) -> None:
         """In place: what else others noted of the table stays."""
         from pymetastore.hive_metastore import ttypes
 
-        table = self._table(name)
-        if table is None:
-            self.create(entry)
-            return
+        schema = entry.name.schema
+        table = None if known is None else self._table(known)
         with self._asked() as client:
-            if name.schema != entry.name.schema:
-                try:
-                    client.get_database(entry.name.schema)
-                except ttypes.NoSuchObjectException:
-                    client.create_database(ttypes.Database(name=entry.name.schema, parameters={}))
-            client.alter_table(name.schema, name.table, _filled(table, entry))
+            try:
+                client.get_database(schema)
+            except ttypes.NoSuchObjectException:
+                client.create_database(ttypes.Database(name=schema, parameters={}))
+            if known is None or table is None:
+                client.create_table(_filled(ttypes.Table(), entry))
+            else:
+                client.alter_table(known.schema, known.table, _filled(table, entry))
 
     def drop(self, name: EntryName) -> None:
         from pymetastore.hive_metastore import ttypes

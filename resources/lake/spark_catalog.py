@@ -57,20 +57,14 @@ class SparkCatalog:
         delta = str(told.get("Provider", "")).lower() == "delta"
         return Found(told.get("Location") if delta else None)
 
-    def create(self, entry: Entry) -> None:
+    def put(self, entry: Entry, known: EntryName | None) -> None:
+        """A catalog of Spark's cannot be relied on to rename."""
+        if known is not None:
+            self.drop(known)
         schema = f"{quoted(self._catalog)}.{quoted(entry.name.schema)}"
         self._sql(f"create schema if not exists {schema}")
         place = entry.location.replace("\\", "\\\\").replace("'", "\\'")
         self._sql(f"create table {self._full(entry.name)} using delta location '{place}'")
-
-    def change(self, entry: Entry) -> None:
-        self.drop(entry.name)
-        self.create(entry)
-
-    def rename(self, name: EntryName, entry: Entry) -> None:
-        """A catalog of Spark's cannot be relied on to rename."""
-        self.drop(name)
-        self.create(entry)
 
     def drop(self, name: EntryName) -> None:
         self._sql(f"drop table if exists {self._full(name)}")
