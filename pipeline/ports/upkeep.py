@@ -10,8 +10,7 @@ from datetime import datetime, timedelta
 from typing import Protocol
 
 from pipeline.lake_commit import LakeCommit
-from pipeline.upkeep.decide import UpkeepStep
-from pipeline.upkeep.facts import MirrorFiles, Pile
+from pipeline.upkeep.decide import MirrorFiles, Pile, UpkeepStep
 
 
 class MirrorUpkeep(Protocol):

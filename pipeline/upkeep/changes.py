@@ -27,7 +27,7 @@ from pipeline.places import moment_text
 from pipeline.position import Position
 from pipeline.segment import SourceTable
 from pipeline.table import TableName
-from pipeline.upkeep.facts import Pile
+from pipeline.upkeep.decide import Pile
 
 KEY: Final = "`keep_changes`"
 

@@ -23,9 +23,7 @@ from deltalake import DeltaTable
 from pipeline.errors import CommitConflict
 from pipeline.keeping import Retention
 from pipeline.lake_commit import LakeCommit
-from pipeline.upkeep.checkpoints import Checkpoint, superfluous
-from pipeline.upkeep.decide import StepKind, UpkeepStep
-from pipeline.upkeep.facts import MirrorFiles, Pile
+from pipeline.upkeep.decide import Checkpoint, MirrorFiles, Pile, StepKind, UpkeepStep, superfluous
 from resources.lake.checksums import deleted_rows
 from resources.lake.delta_log import newest_version, read_commit
 from resources.lake.folders import files_below

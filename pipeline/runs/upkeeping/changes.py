@@ -18,7 +18,7 @@ while the ledger notes something; a run that publishes meanwhile commits behind 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -33,6 +33,7 @@ from pipeline.retries import UPKEEP_TURN
 from pipeline.runs.agreement.changelog_files import agree
 from pipeline.runs.commit_records import forgotten_metadata
 from pipeline.runs.context import Workplace
+from pipeline.runs.upkeeping.gather import last_held
 from pipeline.segment import SegmentFile, SourceTable
 from pipeline.table import TableName
 from pipeline.upkeep.changes import (
@@ -43,8 +44,7 @@ from pipeline.upkeep.changes import (
     Pruned,
     through_of,
 )
-from pipeline.upkeep.decide import doubt_of
-from pipeline.upkeep.facts import Clocks, Pile
+from pipeline.upkeep.decide import Pile, doubt_of
 
 _NOTHING: Final = pa.schema([])
 Where = tuple[TableName | SourceTable, int]
@@ -59,9 +59,9 @@ class Due:
     ledger, go."""
 
     plan: ChangesPlan
-    unlist: tuple[Forgotten, ...] = ()
-    delete: tuple[Forgotten, ...] = ()
-    prune: tuple[Forgotten, ...] = ()
+    unlist: Sequence[Forgotten] = ()
+    delete: Sequence[Forgotten] = ()
+    prune: Sequence[Forgotten] = ()
 
     @property
     def idle(self) -> bool:
@@ -76,32 +76,24 @@ def plan_changes(work: Workplace, keep: timedelta | None, promised: timedelta) -
     notes = ledger.unfinished_notes(source)
     if keep is None and not notes:
         return Due(ChangesPlan())
-    now, lease = ledger.clock(), ledger.lease(source)
-    held = None if lease is None else lease.beat_at or lease.taken_at
-    doubt = doubt_of(Clocks(work.clock(), now, None, held), keep or promised)
-    unlist = tuple(forgotten for forgotten in notes if forgotten.unlisted_at is None)
-    old = now - promised
-    there = tuple(
-        forgotten
-        for forgotten in notes
-        if forgotten.unlisted_at is not None and not forgotten.deleted
-    )
-    delete = tuple(
-        forgotten
-        for forgotten in there
-        if forgotten.unlisted_at is not None and forgotten.unlisted_at < old
-    )
-    prune = (
-        *(forgotten for forgotten in notes if forgotten.deleted),
-        *(delete if doubt is None else ()),
-    )
-    gone = [*_sizes(work, delete)] if doubt is None else []
-    plan = ChangesPlan(left=doubt, unlisted=Pile.of([*_sizes(work, unlist)]), deleted=Pile.of(gone))
-    if doubt is not None:
-        return Due(plan, unlist, (), prune)
-    if keep is not None and not unlist:
+    now = ledger.clock()
+    doubt = doubt_of(work.clock(), now, None, last_held(work), keep or promised)
+    unlist, delete, prune = _unlisted_later(notes), [], [note for note in notes if note.deleted]
+    if doubt is None:
+        delete = [
+            note
+            for note in notes
+            if not note.deleted and note.unlisted_at and note.unlisted_at < now - promised
+        ]
+    plan = ChangesPlan(left=doubt, unlisted=_pile(work, unlist), deleted=_pile(work, delete))
+    if doubt is None and keep is not None and not unlist:
         plan = _further(work, plan, ledger.acknowledged_before(source, now - keep))
-    return Due(plan, unlist, delete, prune)
+    return Due(plan, unlist, delete, [*prune, *delete])
+
+
+def _unlisted_later(notes: Iterable[Forgotten]) -> list[Forgotten]:
+    """Those whose files changelogs still list."""
+    return [note for note in notes if note.unlisted_at is None]
 
 
 def _further(work: Workplace, plan: ChangesPlan, aged: int) -> ChangesPlan:
@@ -116,10 +108,12 @@ def _further(work: Workplace, plan: ChangesPlan, aged: int) -> ChangesPlan:
     return replace(plan, through=through, held=held, unlisted=pile)
 
 
-def _sizes(work: Workplace, notes: Iterable[Forgotten]) -> Iterator[int]:
-    for note in notes:
-        found = work.ledger.change_files(work.source.name, note.above, note.through)
-        yield from (file.size for file in found)
+def _pile(work: Workplace, notes: Iterable[Forgotten]) -> Pile:
+    return Pile.of([file.size for note in notes for file in _files(work, note)])
+
+
+def _files(work: Workplace, note: Forgotten) -> list[ChangeFile]:
+    return work.ledger.change_files(work.source.name, note.above, note.through)
 
 
 def let_go(work: Workplace, due: Due, holder: str) -> ChangesPlan:
@@ -133,11 +127,7 @@ def let_go(work: Workplace, due: Due, holder: str) -> ChangesPlan:
         if noted is not None:
             plan = replace(plan, through=None, left=noted, unlisted=Pile())
         else:
-            unlist = tuple(
-                forgotten
-                for forgotten in work.ledger.unfinished_notes(work.source.name)
-                if forgotten.unlisted_at is None
-            )
+            unlist = _unlisted_later(work.ledger.unfinished_notes(work.source.name))
     for note in unlist:
         _unlisted(work, note)
         work.progress.note(f"changelogs list what was captured behind {note.place}")
@@ -181,7 +171,7 @@ def _under_lock(
     """Note it, once changelogs list the captured files; or, in a sentence, why not. Otherwise a
     file into which somebody else put changes of several batches would keep old ones listed."""
     ledger = work.ledger
-    for wait in UPKEEP_TURN.tries(work.pause):
+    for _ in UPKEEP_TURN.tries(work.pause):
         try:
             with ledger.lock(work.source.name, holder, None) as lease:
                 left = [one.left for one in agree(work, lease) if one.left is not None]
@@ -194,13 +184,11 @@ def _under_lock(
                 for note in deleted:
                     ledger.note_forgotten(lease, ForgottenStep.DELETED, note.through)
         except SourceBusy:
-            if wait is None:
-                break
+            continue
         except LockstepError as error:
             # Somebody came to need them since it was planned.
             return error.message
-        else:
-            return None
+        return None
     return _LATER
 
 
@@ -242,7 +230,7 @@ def _deleted(work: Workplace, note: Forgotten) -> None:
 def _by_folder(work: Workplace, note: Forgotten) -> list[tuple[Where, list[ChangeFile]]]:
     """The source's own tables first, `_transactions` before all others."""
     found: dict[Where, list[ChangeFile]] = {}
-    for file in work.ledger.change_files(work.source.name, note.above, note.through):
+    for file in _files(work, note):
         found.setdefault((file.table, file.generation), []).append(file)
     return sorted(found.items(), key=lambda one: one[0][0] is not SourceTable.TRANSACTIONS)
 
