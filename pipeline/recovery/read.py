@@ -90,35 +90,27 @@ class _Log:
         from; any other is not. What somebody else wrote is in all that follows, until all rows
         are written anew."""
         for name in commit.transactions:
-            if (match := _APPLICATION.fullmatch(name)) is not None:
-                self.generation = max(self.generation, int(match["generation"]))
+            self._wrote(name)
         before, self.now = self.now, None
-        if commit.repeats is not None and foreign(commit) is None:
-            self._same(commit, before)
-        elif commit.ours:
-            self._ours(commit)
-        elif foreign(commit) is not None:
+        others = foreign(commit) is not None
+        said = commit.said or {}
+        if commit.repeats is not None and not others and before is None:
+            # Where the log does not go back to the version that is repeated, this one tells of it.
+            if not self.shown and not self.foreign:
+                self._wrote(str(said.get("app_id")))
+                self._shows(commit)
+        elif commit.ours and (commit.repeats is None or others):
+            restored = said.get("kind") == WriteKind.RESTORE
+            if restored or any(map(_writes_mirror, commit.transactions)):
+                self._shows(commit, restored=restored)
+        elif others:
             self.foreign = True
         elif before is not None:
             self.now = self.shown[-1] = replace(before, version=commit.delta_version)
 
-    def _ours(self, commit: LakeCommit) -> None:
-        said = commit.said or {}
-        restored = said.get("kind") == WriteKind.RESTORE
-        if not restored and not any(_writes_mirror(name) for name in commit.transactions):
-            return
-        self._shows(commit, restored=restored)
-
-    def _same(self, commit: LakeCommit, before: ShownBatch | None) -> None:
-        """The rows of a version once more. Where the log does not go back to that one, this commit
-        tells what it did."""
-        if before is not None:
-            self.now = self.shown[-1] = replace(before, version=commit.delta_version)
-        elif not self.shown and not self.foreign:
-            name = str((commit.said or {}).get("app_id"))
-            if (match := _APPLICATION.fullmatch(name)) is not None:
-                self.generation = max(self.generation, int(match["generation"]))
-            self._shows(commit)
+    def _wrote(self, app_id: str) -> None:
+        if (match := _APPLICATION.fullmatch(app_id)) is not None:
+            self.generation = max(self.generation, int(match["generation"]))
 
     def _shows(self, commit: LakeCommit, *, restored: bool = False) -> None:
         said = commit.said or {}
