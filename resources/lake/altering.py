@@ -35,11 +35,10 @@ from pipeline.schema.column_names import is_refused
 from resources.lake.checksums import files_listed, needs_no_list
 from resources.lake.columns import Spelling, spelling
 from resources.lake.delta_log import said_since
-from resources.lake.direct import UNLISTED, commit_rows, drop_columns
+from resources.lake.direct import UNLISTED
 from resources.lake.paths import LakePath
 from resources.lake.pin import Head
 from resources.lake.sessions import APP_ID, TXN_VERSION, USER_METADATA, stamped
-from resources.lake.small import rows_of_step, step_in_memory
 from resources.lake.statement import step_statement
 from resources.lake.storage import delta_table, lake_errors
 from resources.lake.writing import fill, rewrite
@@ -100,13 +99,9 @@ def step_values(step: MirrorStep) -> list[Any]:
             return ["fill", [[name, str(value.type), str(value)] for name, value in values]]
         case Rewrite(schema, columns):
             pairs = zip(schema, columns, strict=True)
-            return ["rewrite", [[*_field(field), *_origin(column)] for field, column in pairs]]
+            return ["rewrite", [[field.name, str(field.type), *_origin(c)] for field, c in pairs]]
         case _:
             assert_never(step)
-
-
-def _field(field: pa.Field) -> list[str]:
-    return [field.name, str(field.type)]
 
 
 def _origin(column: PartColumn) -> list[str | None]:
@@ -186,40 +181,22 @@ def carry_out(
     *,
     app_id: str,
     txn_version: int,
-    few: bool,
-    java: bool,
 ) -> None:
-    """Make a step's commit behind `head`, without a query where that can be. `few`: rows may be put
-    together here, in memory; `java`: Spark's Java can be spoken to."""
-    stamps, ours = {**head.pin(), USER_METADATA: said}, f"{app_id}/evolve"
-    spell = spelling(delta_table(table).metadata().configuration)
-    own = _spelled(step, spell)
-    if not isinstance(step, Fill | Rewrite):
-        with stamped(session, stamps):
-            if isinstance(step, SetProperties):
-                _set_properties(session, table, step, head)
-            elif not (
-                java and isinstance(own, DropColumns) and drop_columns(session, table, own.names)
-            ):
+    """Make a step's commit behind `head`."""
+    own = _spelled(step, spelling(delta_table(table).metadata().configuration))
+    recorded = {APP_ID: f"{app_id}/evolve", TXN_VERSION: str(txn_version)}
+    with stamped(session, {**head.pin(), USER_METADATA: said}):
+        match own:
+            case SetProperties():
+                _set_properties(session, table, own, head)
+            case Rewrite():
+                with stamped(session, recorded):
+                    rewrite(session, table, own)
+            case Fill():
+                with stamped(session, recorded):
+                    fill(session, table, own)
+            case _:
                 session.sql(step_statement(str(table), own))
-        return
-    with stamped(session, {**stamps, APP_ID: ours, TXN_VERSION: str(txn_version)}):
-        if java and few and step_in_memory(table, step, delta_table(table)):
-            rows = rows_of_step(table, step, head.version)
-            rows = rows.rename_columns(list(map(spell, rows.column_names)))
-            commit_rows(
-                session,
-                table,
-                rows,
-                version=head.version,
-                recorded=(ours, txn_version),
-                anew=True,
-                shaped=isinstance(step, Rewrite),
-            )
-        elif isinstance(own, Rewrite):
-            rewrite(session, table, own)
-        elif isinstance(own, Fill):
-            fill(session, table, own)
 
 
 def enable(session: SparkSession, table: LakePath, schema: pa.Schema, head: Head) -> bool:

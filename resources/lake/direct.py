@@ -1,9 +1,9 @@
 """Commits without a query, by Delta's own transaction, which is held by hand in Java.
 
 Belongs here: the transaction; a file of few rows that it lists; a version that a mirror is set back
-to; columns that are dropped. Does not: which rows those are (`small`), which writes are made so
-(`pipeline.changes.strategy`), that a write or a step happens once (`mirror`, `altering`), which
-version, and what is said of it (`pipeline.recovery`).
+to. Does not: which rows those are (`small`), which writes are made so
+(`pipeline.changes.strategy`), that a write happens once (`mirror`), which version, and what is said
+of it (`pipeline.recovery`).
 
 A query of Spark's costs half a second of processor time however few its rows, and several times
 that where it is the first of its kind; the commit alone a tenth of it (`python -m benchmarks
@@ -15,12 +15,6 @@ Delta's RESTORE asks for both versions' files, compares them and counts what it 
 queries, seconds of processor time for a table of one row. Where the log near by lists the files of
 both, they are compared here. What RESTORE does beyond that, for identity columns, row ids, domains
 and protocols, stays its own.
-
-Delta's DROP COLUMN changes the schema, and the list of columns that have statistics if there is one
-(delta-io/delta, `AlterTableDropColumnsDeltaCommand`). But first it asks whether the table is
-clustered by the column, and puts the state of the whole table together to know: more than a second
-of processor time for a table of two rows. Where protocol, properties and columns of a table leave
-no room for anything that could depend on a column, its new schema is committed at once.
 """
 
 from __future__ import annotations
@@ -38,7 +32,6 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable, Field, Schema
 from deltalake.exceptions import DeltaError
 
-from pipeline.changes.evolution import MAPPING
 from resources.lake.checksums import file_key, files_listed, lists_files, needs_no_list
 from resources.lake.frame import spark_schema
 from resources.lake.java_classes import java_class, java_of, java_session, scala_object
@@ -77,12 +70,6 @@ class _Transaction:
         """An action as the protocol spells it."""
         actions = scala_object(self.jvm, "org.apache.spark.sql.delta.actions.Action")
         return actions.fromJson(json.dumps(told))
-
-    @property
-    def metadata(self) -> Mapping[str, Any]:
-        """The table's before the commit, as the protocol spells it (`metaData`)."""
-        told: Mapping[str, Any] = json.loads(self.snapshot.metadata().json())["metaData"]
-        return told
 
     def operation(self, name: str, *arguments: Any) -> Any:
         """What the table's history calls the commit."""
@@ -200,7 +187,8 @@ def commit_rows(
             held.log.createLogDirectoriesIfNotExists()
             begun.updateMetadataForNewTable(held.action(_metadata(rows.schema, made)))
         elif shaped and not _has_columns(begun, rows.schema):
-            told = {**held.metadata, "schemaString": spark_schema(rows.schema).json()}
+            before = json.loads(held.snapshot.metadata().json())["metaData"]
+            told = {**before, "schemaString": spark_schema(rows.schema).json()}
             begun.updateMetadataForTableOverwrite(held.action({"metaData": told}))
         file = _written(path, _as_stored(rows, _fields(begun))) if rows.num_rows else None
         actions = []
@@ -365,43 +353,3 @@ def _commit_change(
         number = java_class(held.jvm, "java.util.OptionalLong").of(version)
         options = java_class(held.jvm, "scala.jdk.javaapi.OptionConverters")
         held.commit([*come, *go], held.operation("Restore", options.toScala(number), held.none))
-
-
-_STATISTICS: Final = "delta.dataSkippingStatsColumns"
-"""Names columns."""
-
-
-def drop_columns(session: SparkSession, table: LakePath, names: Sequence[str]) -> bool:
-    """Commit the table without the columns. False, and nothing is done, where that is for Delta to
-    judge."""
-    with lake_errors(table):
-        plain = _are_plain(delta_table(table), names)
-    if not plain:
-        return False
-    # Delta lists no files where the schema is another: there is nothing to spare.
-    with _transaction(session, table, told=False) as held:
-        before = held.metadata
-        after = {**before, "schemaString": _without(before["schemaString"], names)}
-        held.begun.updateMetadata(held.action({"metaData": after}), False)
-        dropped = held.seq([held.seq([name]) for name in names])
-        held.commit([], held.operation("DropColumns", dropped))
-    return True
-
-
-def _are_plain(table: DeltaTable, names: Sequence[str]) -> bool:
-    """Whether nothing can depend on the columns, and they are some of the table's, not all."""
-    properties = table.metadata().configuration
-    there = {field.name for field in table.schema().fields}
-    mode, by_name = MAPPING
-    return (
-        takes_files(table)
-        and properties.get(mode) == by_name
-        and _STATISTICS not in properties
-        and {*names} < there
-    )
-
-
-def _without(schema: str, names: Sequence[str]) -> str:
-    told: dict[str, Any] = json.loads(schema)
-    kept = [field for field in told["fields"] if field["name"] not in names]
-    return json.dumps({**told, "fields": kept})

@@ -1,6 +1,6 @@
 """What a write of few rows leaves, put together in memory.
 
-Belongs here: which writes and steps that can be said of, and their rows. Does not: how many rows
+Belongs here: which writes that can be said of, and their rows. Does not: how many rows
 are few (`pipeline.changes.strategy`), what becomes of rows (`pipeline.changes.apply`, `copies`),
 the commit (`direct`).
 """
@@ -24,14 +24,11 @@ from pipeline.changes.widening import TypeChange, type_change
 from pipeline.ports.mirror_writes import (
     Append,
     Count,
-    Fill,
     Merge,
-    MirrorStep,
     MirrorWrite,
     PartColumn,
     Recount,
     Replace,
-    Rewrite,
     StagedFiles,
 )
 from pipeline.schema.column_names import folded
@@ -61,18 +58,6 @@ def in_memory(path: LakePath, write: MirrorWrite, table: DeltaTable | None) -> b
     return takes_files(table) and (overwrites or not needs_spark(path, table))
 
 
-def step_in_memory(path: LakePath, step: MirrorStep, table: DeltaTable) -> bool:
-    """The same of a step that changes a mirror's columns."""
-    match step:
-        case Fill():
-            plain = True
-        case Rewrite(schema, columns):
-            plain = _castable(columns, schema)
-        case _:
-            plain = False
-    return plain and takes_files(table) and not needs_spark(path, table)
-
-
 def rows_of_write(path: LakePath, write: MirrorWrite, version: int, read: Read) -> pa.Table:
     """The rows that an append adds, or that are there behind any other write. `version`: the
     mirror's before, -1 where there is none; `read` gives the rows of a file that it names."""
@@ -89,21 +74,6 @@ def rows_of_write(path: LakePath, write: MirrorWrite, version: int, read: Read) 
                 return _merged(read, _there(path, schema, version), write)
             case Replace():
                 return _replaced(read, path, write, version)
-
-
-def rows_of_step(path: LakePath, step: Fill | Rewrite, version: int) -> pa.Table:
-    """All rows behind a step."""
-    with lake_errors(path):
-        there = rows_at(path, mirror_schema(path, version).names, version)
-        match step:
-            case Fill(values):
-                for name, value in values:
-                    at = there.schema.get_field_index(name)
-                    column = _column(there, PartColumn(value=value), there.schema.field(name).type)
-                    there = there.set_column(at, there.schema.field(name), column)
-                return there
-            case Rewrite(schema, columns):
-                return _columns(there, columns, schema)
 
 
 def _shown(write: MirrorWrite) -> pa.Schema:

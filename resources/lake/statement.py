@@ -17,13 +17,11 @@ from pipeline.changes.layout import DELETED_AT
 from pipeline.ports.mirror_writes import (
     AddColumns,
     DropColumns,
-    Fill,
-    MirrorStep,
     RenameColumn,
-    Rewrite,
     SetProperties,
     WidenColumn,
 )
+from pipeline.schema.types import sql_type
 
 COMPLETE = "complete"
 """What a row of a MERGE's source is that no image speaks of: columns of a row that is there."""
@@ -114,7 +112,9 @@ def count_statement(
     )
 
 
-def step_statement(mirror: str, step: MirrorStep) -> str:
+def step_statement(
+    mirror: str, step: SetProperties | DropColumns | RenameColumn | WidenColumn | AddColumns
+) -> str:
     """The ALTER of a step; `mirror` is the table's absolute path."""
     table = f"delta.{quoted(mirror)}"
     match step:
@@ -130,36 +130,7 @@ def step_statement(mirror: str, step: MirrorStep) -> str:
         case AddColumns(fields):
             added = ", ".join(f"{quoted(field.name)} {sql_type(field.type)}" for field in fields)
             return f"alter table {table} add columns ({added})"
-        case Fill() | Rewrite():
-            raise ValueError("rows that are written anew are no statement")
     assert_never(step)
-
-
-_TYPES: Mapping[pa.DataType, str] = MappingProxyType(
-    {
-        pa.bool_(): "boolean",
-        pa.int8(): "tinyint",
-        pa.int16(): "smallint",
-        pa.int32(): "int",
-        pa.int64(): "bigint",
-        pa.float32(): "float",
-        pa.float64(): "double",
-        pa.string(): "string",
-        pa.binary(): "binary",
-        pa.date32(): "date",
-        pa.timestamp("us"): "timestamp_ntz",
-        pa.timestamp("us", tz="UTC"): "timestamp",
-    }
-)
-
-
-def sql_type(kind: pa.DataType) -> str:
-    """Spark's name for a type of `schema.types`."""
-    if pa.types.is_decimal(kind):
-        return f"decimal({kind.precision},{kind.scale})"
-    if pa.types.is_list(kind):
-        return f"array<{sql_type(kind.value_type)}>"
-    return _TYPES[kind]
 
 
 def literal(value: pa.Scalar) -> str:
