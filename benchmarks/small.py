@@ -34,7 +34,7 @@ from resources.lake.direct import restore
 from resources.lake.mirror import SparkMirrors
 from resources.lake.pin import head_of
 from resources.lake.session import SparkProcess
-from resources.lake.sessions import SparkSessions
+from resources.lake.sessions import one_session
 
 SIZES = (100, 1_000, 10_000, 100_000)
 CHANGES = 1_000
@@ -78,7 +78,7 @@ def _set_back(table: Path, spark: SparkProcess) -> tuple[float, float]:
     """The medians of Delta's RESTORE, and of commits of ours, which are made first: the one behind
     a RESTORE takes a query all the same, for the list of files that Delta left out."""
     medians = []
-    with SparkSessions(spark).one(few=True) as session:
+    with one_session(spark, few=True) as session:
         for java in (True, False):
             seconds = []
             for number in range(PAIRS):

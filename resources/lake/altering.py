@@ -10,7 +10,6 @@ second try.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, assert_never
 
 import pyarrow as pa
@@ -33,7 +32,7 @@ from pipeline.ports.mirror_writes import (
 from pipeline.ports.mirrors import MirrorCommit
 from pipeline.schema.column_names import is_refused
 from resources.lake.checksums import files_listed, needs_no_list
-from resources.lake.columns import Spelling, spelling
+from resources.lake.columns import spelling
 from resources.lake.delta_log import said_since
 from resources.lake.direct import UNLISTED
 from resources.lake.paths import LakePath
@@ -41,7 +40,7 @@ from resources.lake.pin import Head
 from resources.lake.sessions import APP_ID, TXN_VERSION, USER_METADATA, stamped
 from resources.lake.statement import step_statement
 from resources.lake.storage import delta_table, lake_errors
-from resources.lake.writing import fill, rewrite
+from resources.lake.writing import rewrite
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -143,35 +142,6 @@ def _names_given(step: MirrorStep) -> tuple[str, ...]:
             return ()
 
 
-def _spelled(step: MirrorStep, spell: Spelling) -> MirrorStep:
-    """The step under the names that the table has, or is to have, for its columns."""
-    match step:
-        case SetProperties():
-            return step
-        case DropColumns(names):
-            return DropColumns(tuple(map(spell, names)))
-        case RenameColumn(name, to):
-            return RenameColumn(spell(name), spell(to))
-        case WidenColumn(name, kind):
-            return WidenColumn(spell(name), kind)
-        case AddColumns(fields):
-            return AddColumns(_schema_spelled(fields, spell))
-        case Fill(values):
-            return Fill(tuple((spell(name), value) for name, value in values))
-        case Rewrite(schema, columns):
-            own = (
-                one if one.source is None else replace(one, source=spell(one.source))
-                for one in columns
-            )
-            return Rewrite(_schema_spelled(schema, spell), tuple(own))
-        case _:
-            assert_never(step)
-
-
-def _schema_spelled(schema: pa.Schema, spell: Spelling) -> pa.Schema:
-    return pa.schema([field.with_name(spell(field.name)) for field in schema])
-
-
 def carry_out(
     session: SparkSession,
     table: LakePath,
@@ -183,20 +153,17 @@ def carry_out(
     txn_version: int,
 ) -> None:
     """Make a step's commit behind `head`."""
-    own = _spelled(step, spelling(delta_table(table).metadata().configuration))
+    spell = spelling(delta_table(table).metadata().configuration)
     recorded = {APP_ID: f"{app_id}/evolve", TXN_VERSION: str(txn_version)}
     with stamped(session, {**head.pin(), USER_METADATA: said}):
-        match own:
+        match step:
             case SetProperties():
-                _set_properties(session, table, own, head)
-            case Rewrite():
+                _set_properties(session, table, step, head)
+            case Rewrite() | Fill():
                 with stamped(session, recorded):
-                    rewrite(session, table, own)
-            case Fill():
-                with stamped(session, recorded):
-                    fill(session, table, own)
+                    rewrite(session, table, step, spell)
             case _:
-                session.sql(step_statement(str(table), own))
+                session.sql(step_statement(str(table), step, spell))
 
 
 def enable(session: SparkSession, table: LakePath, schema: pa.Schema, head: Head) -> bool:
@@ -227,4 +194,4 @@ def _set_properties(
     near by tells them, it is told not to."""
     spared = needs_no_list(table, head.version, files_listed(table, head.version))
     with stamped(session, UNLISTED if spared else {}):
-        session.sql(step_statement(str(table), step))
+        session.sql(step_statement(str(table), step, str))

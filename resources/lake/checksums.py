@@ -1,46 +1,37 @@
 """Delta's checksum files: beside a commit, the files and properties that the table has with it.
 
 Spark writes them and believes them, so that it need not put the log together again. Belongs here:
-whether one is of its commit; a log that was cut or copied back by hand may have those of commits
-that are gone; and what they say of a table's files. Does not: writing them, which is
-Delta's.
+whether one is of its commit, since a log that was cut or copied back by hand may have those of
+commits that are gone; and what they say of a table's files. OSError is not caught, but for files
+that are not there.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from typing import Any, Final
 
 from resources.lake.delta_log import actions, commit_file
 from resources.lake.paths import LakePath
 
+FAR: Final = 50
+"""So many commits are read for the list of files that Delta left out of its checksum files."""
+
 
 def drop_stray_checksum(file: LakePath, commit: bytes) -> None:
-    """Delete the checksum file of a version unless the same transaction wrote it as its commit,
-    which is `commit`. Without one, Spark reads the log. OSError is not caught."""
-    told = _checksum(file)
-    if told is None:
-        return
-    if _transaction_of(told) != _committed_by(commit) or not _committed_by(commit):
+    """Delete the checksum file beside a commit's file unless the same transaction wrote it as the
+    commit. Without one, Spark reads the log."""
+    told, name = _beside(file), _transaction(commit)
+    if told is not None and (name is None or told.get("txnId") != name):
         file.with_suffix(".crc").unlink(missing_ok=True)
 
 
-def has_no_vectors(table: LakePath, version: int) -> bool:
-    """Whether the checksum file of a version says that no row of the table's files is marked as
-    deleted. OSError is not caught, but for files that are not there."""
+def checksum_of(table: LakePath, version: int) -> Mapping[str, Any]:
+    """What the checksum file of a version says, by its names in Delta's protocol; nothing where
+    there is none that belongs to the commit."""
     commit = _commit(table, version)
-    if commit is None:
-        return False
-    return _told_beside(commit_file(table, version), commit).get("numDeletionVectorsOpt") == 0
-
-
-def lists_files(table: LakePath, version: int) -> bool:
-    """Whether the checksum file of a version lists the table's files. OSError is not caught, but
-    for files that are not there."""
-    commit = _commit(table, version)
-    return commit is not None and "allFiles" in _told_beside(commit_file(table, version), commit)
+    return {} if commit is None else _told_beside(commit_file(table, version), commit)
 
 
 def needs_no_list(
@@ -49,26 +40,13 @@ def needs_no_list(
     """Whether the commit behind a version may be made without a list of the table's files, for
     which Delta would run a query: the version's checksum file has none, and the log near by tells
     the files all the same (`listed`, of `files_listed`)."""
-    return listed is not None and not lists_files(table, version)
-
-
-def deleted_rows(table: LakePath, version: int) -> int | None:
-    """How many rows of the table's files are marked as deleted, where the checksum file beside its
-    newest commit counts them."""
-    with suppress(OSError, ValueError, KeyError, TypeError):
-        told = _parsed(_checksum(commit_file(table, version)) or b"")
-        return int(told["numDeletedRecordsOpt"])
-    return None
-
-
-FAR: Final = 50
-"""So many commits are read for the list of files that Delta left out of its checksum files."""
+    return listed is not None and "allFiles" not in checksum_of(table, version)
 
 
 def files_listed(table: LakePath, version: int) -> list[Mapping[str, Any]] | None:
     """The files of a table with a version, as Delta's protocol says it ("Action Reconciliation"):
     those of the newest checksum file that lists them, and what commits say since. None where that
-    is not near. OSError is not caught, but for files that are not there."""
+    is not near."""
     found: list[Mapping[str, Any]] = []
     known: set[tuple[str, str]] = set()
     for at in range(version, max(version - FAR, -1), -1):
@@ -99,22 +77,11 @@ def _commit(table: LakePath, version: int) -> bytes | None:
 
 
 def _told_beside(file: LakePath, commit: bytes) -> dict[str, Any]:
-    """A commit's checksum file; empty where there is none that belongs to it."""
-    told, name = _checksum(file), _committed_by(commit)
-    if told is None or name is None or _transaction_of(told) != name:
-        return {}
-    return _parsed(told)
+    name, told = _transaction(commit), _beside(file) or {}
+    return told if name is not None and told.get("txnId") == name else {}
 
 
-def _checksum(file: LakePath) -> bytes | None:
-    """What stands beside a commit's file, whoever wrote it."""
-    try:
-        return file.with_suffix(".crc").read_bytes()
-    except FileNotFoundError:
-        return None
-
-
-def _committed_by(commit: bytes) -> str | None:
+def _transaction(commit: bytes) -> str | None:
     """The name that Delta gave the transaction, `commitInfo.txnId`."""
     for _, info in actions(commit.decode(), "commitInfo"):
         name = info.get("txnId")
@@ -122,14 +89,12 @@ def _committed_by(commit: bytes) -> str | None:
     return None
 
 
-def _transaction_of(checksum: bytes) -> str | None:
-    name = _parsed(checksum).get("txnId")
-    return name if isinstance(name, str) else None
-
-
-def _parsed(text: bytes) -> dict[str, Any]:
+def _beside(file: LakePath) -> dict[str, Any] | None:
+    """What the file beside a commit's says, whoever wrote it; None where there is none."""
     try:
-        found = json.loads(text)
+        found = json.loads(file.with_suffix(".crc").read_bytes())
+    except FileNotFoundError:
+        return None
     except ValueError:
         return {}
     return found if isinstance(found, dict) else {}

@@ -25,14 +25,6 @@ _ASIDE: Final = ".lockstep-rebuild"
 """Beside the place where tables are to be, while they are made."""
 
 
-class _Aside(SparkMirrors):
-    """Mirrors in a folder of their own, made of the lake's files."""
-
-    def __init__(self, folder: Path, lake: LakePath, *, staging: Path, spark: Spark) -> None:
-        super().__init__(folder, staging=staging, spark=spark)
-        self._files = lake
-
-
 @dataclass(frozen=True, slots=True)
 class FolderCopy:
     """`pipeline.ports.Copy`."""
@@ -68,7 +60,9 @@ class FolderCopies:
         staging = Staging(beside)
         try:
             with staging.folder() as folder:
-                aside = _Aside(Path(folder), self._lake, staging=self._staging, spark=self._spark)
+                aside = SparkMirrors(
+                    Path(folder), files=self._lake, staging=self._staging, spark=self._spark
+                )
                 yield FolderCopy(aside, Path(folder), place)
         finally:
             staging.end()

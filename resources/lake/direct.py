@@ -25,14 +25,14 @@ import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import DeltaTable, Field, Schema
 from deltalake.exceptions import DeltaError
 
-from resources.lake.checksums import file_key, files_listed, lists_files, needs_no_list
+from resources.lake.checksums import checksum_of, file_key, files_listed, needs_no_list
 from resources.lake.frame import spark_schema
 from resources.lake.java_classes import java_class, java_of, java_session, scala_object
 from resources.lake.paths import LakePath
@@ -254,15 +254,15 @@ def _has_columns(begun: Any, schema: pa.Schema) -> bool:
 
 def _as_stored(rows: pa.Table, fields: Sequence[Field]) -> pa.Table:
     """Under the names and numbers that the table's files know columns by."""
-    told = {field.name: field.metadata for field in fields}
-    stored = [_stored(field, told[field.name]) for field in rows.schema]
+    metadata = {field.name: field.metadata for field in fields}
+    stored = []
+    for field in rows.schema:
+        told = metadata[field.name]
+        if _NAME in told:
+            number = {"PARQUET:field_id": str(told[_ID])}
+            field = field.with_name(told[_NAME]).with_metadata(number)
+        stored.append(field)
     return pa.Table.from_arrays(rows.columns, schema=pa.schema(stored))
-
-
-def _stored(field: pa.Field, told: Mapping[str, Any]) -> pa.Field:
-    if _NAME not in told:
-        return field
-    return field.with_name(told[_NAME]).with_metadata({"PARQUET:field_id": str(told[_ID])})
 
 
 def _written(path: LakePath, rows: pa.Table) -> LakePath:
@@ -287,12 +287,8 @@ _MOST_FILES: Final = 1_000
 """So many files are told to Delta one by one; of more it asks itself."""
 
 
-@dataclass(frozen=True, slots=True)
-class _FileChange:
-    """What of a table's files a commit changes, each as the protocol spells an `add`."""
-
-    come: Sequence[Mapping[str, Any]]
-    go: Sequence[Mapping[str, Any]]
+_Adds: TypeAlias = list[Mapping[str, Any]]
+"""Files, each as the protocol spells an `add`."""
 
 
 def restore(
@@ -305,11 +301,12 @@ def restore(
         if change is None:
             session.sql(f"RESTORE TABLE delta.{quoted(str(table))} TO VERSION AS OF {version}")
         else:
-            _commit_change(session, table, version, head, change)
+            _commit_change(session, table, version, head, *change)
 
 
-def _change(table: LakePath, version: int, head: Head) -> _FileChange | None:
-    """None where Delta is to find out by itself, and to say what stands in the way."""
+def _change(table: LakePath, version: int, head: Head) -> tuple[_Adds, _Adds] | None:
+    """The files that come and those that go. None where Delta is to find out by itself, and to say
+    what stands in the way."""
     try:
         if not _differ_in_files(delta_table(table, version), delta_table(table, head.version)):
             return None
@@ -320,7 +317,7 @@ def _change(table: LakePath, version: int, head: Head) -> _FileChange | None:
         gone = missing_files(table, [str(file["path"]) for file in come])
     except (DeltaError, OSError):
         return None
-    return None if gone or len(come) + len(go) > _MOST_FILES else _FileChange(come, go)
+    return None if gone or len(come) + len(go) > _MOST_FILES else (come, go)
 
 
 def _differ_in_files(then: DeltaTable, there: DeltaTable) -> bool:
@@ -334,22 +331,24 @@ def _differ_in_files(then: DeltaTable, there: DeltaTable) -> bool:
     )
 
 
-def _beyond(
-    files: Sequence[Mapping[str, Any]], others: Sequence[Mapping[str, Any]]
-) -> list[Mapping[str, Any]]:
+def _beyond(files: _Adds, others: _Adds) -> _Adds:
     known = {file_key(file) for file in others}
     return [file for file in files if file_key(file) not in known]
 
 
 def _commit_change(
-    session: SparkSession, table: LakePath, version: int, head: Head, change: _FileChange
+    session: SparkSession, table: LakePath, version: int, head: Head, come: _Adds, go: _Adds
 ) -> None:
-    with _transaction(session, table, told=not lists_files(table, head.version)) as held:
+    with _transaction(
+        session, table, told="allFiles" not in checksum_of(table, head.version)
+    ) as held:
         then = held.log.getSnapshotAt(version, held.none, held.none, False)
         held.begun.updateMetadata(then.metadata(), False)
         moment = _now()
-        come = [held.action({"add": {**file, "dataChange": True}}) for file in change.come]
-        go = [held.action({"add": file}).removeWithTimestamp(moment, True) for file in change.go]
+        adds = [held.action({"add": {**file, "dataChange": True}}) for file in come]
+        removes = [held.action({"add": file}).removeWithTimestamp(moment, True) for file in go]
         number = java_class(held.jvm, "java.util.OptionalLong").of(version)
         options = java_class(held.jvm, "scala.jdk.javaapi.OptionConverters")
-        held.commit([*come, *go], held.operation("Restore", options.toScala(number), held.none))
+        held.commit(
+            [*adds, *removes], held.operation("Restore", options.toScala(number), held.none)
+        )

@@ -33,7 +33,8 @@ def changes_frame(session: SparkSession, lake: LakePath, table: DeliveredTable) 
         if _fits(table, number):
             plain.append(part)
         else:
-            frames.append(_converted(session, lake, table, number))
+            rows = _read(session, lake, [part], part.schema)
+            frames.append(shared(rows, table.columns, number))
     if plain or not frames:
         frames.insert(0, _read(session, lake, plain, table.schema))
     return together(frames)
@@ -52,13 +53,6 @@ def _fits(table: DeliveredTable, number: int) -> bool:
         for column in table.columns
         for source in [column.sources[number]]
     )
-
-
-def _converted(
-    session: SparkSession, lake: LakePath, table: DeliveredTable, number: int
-) -> DataFrame:
-    part = table.parts[number]
-    return shared(_read(session, lake, [part], part.schema), table.columns, number)
 
 
 def shared(rows: DataFrame, columns: Sequence[SharedColumn], number: int) -> DataFrame:

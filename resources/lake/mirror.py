@@ -38,8 +38,7 @@ from pipeline.ports.mirror_writes import (
     Recount,
     Replace,
 )
-from pipeline.ports.mirrors import MirrorCommit, MirrorSize
-from pipeline.proof.sampling import ValueRange
+from pipeline.ports.mirrors import MirrorCommit, MirrorSize, Near
 from resources.lake.altering import carry_out, enable, recorded_steps, refuse_names, words
 from resources.lake.columns import VECTORS, mirror_schema, refuse_other_columns, spelling
 from resources.lake.delta_log import commits_back, ends_at, look, newest_version, recorded, table_id
@@ -48,8 +47,8 @@ from resources.lake.folders import remove_table
 from resources.lake.java_errors import spark_errors
 from resources.lake.paths import LakePath, ObjectPath
 from resources.lake.pin import Head, behind, head_of
-from resources.lake.scan import Nearness, needs_spark, scanned, staged_rows
-from resources.lake.sessions import APP_ID, TXN_VERSION, USER_METADATA, SparkSessions, stamped
+from resources.lake.scan import needs_spark, scanned, staged_rows
+from resources.lake.sessions import APP_ID, TXN_VERSION, USER_METADATA, one_session, stamped
 from resources.lake.sizes import shown_by, size_in, size_of
 from resources.lake.small import in_memory, rows_of_write
 from resources.lake.spark import Spark
@@ -84,7 +83,8 @@ _ASKED_AT_ONCE = 16
 class SparkMirrors:
     """`pipeline.ports.Mirrors` in the lake.
 
-    `staging` is a folder for folded changes; it need not survive the machine. `few`: up to which
+    `staging` is a folder for folded changes; it need not survive the machine. `files`: the lake of
+    the files that writes name, where mirrors are made in another place. `few`: up to which
     size rows are few (`changes.strategy`), and `in_memory` whether those are put together here,
     where they can be, rather than by a query. `keep`: how long each version of a mirror that is
     created here stays readable.
@@ -96,15 +96,15 @@ class SparkMirrors:
         *,
         staging: Path,
         spark: Spark,
+        files: LakePath | None = None,
         few: Size = FEW,
         in_memory: bool = True,
         keep: timedelta = KEEP,
     ) -> None:
         self._lake = lake
         self._staging = Staging(staging)
-        self._sessions = SparkSessions(spark)
         self._few = few
-        self._files = lake
+        self._files = files or lake
         self._spark = spark
         self._in_memory = in_memory
         self._keep = keep
@@ -152,9 +152,10 @@ class SparkMirrors:
 
     def size(self, mirror: str, version: int) -> MirrorSize | None:
         try:
-            return shown_by(delta_table(self._lake / mirror, version))
-        except (DeltaError, OSError):  # a figure for a page is no reason to stop a run
-            return None
+            path = self._lake / mirror
+            return shown_by(path, delta_table(path, version))
+        except (DeltaError, pa.ArrowException, OSError):
+            return None  # a figure for a page is no reason to stop a run
 
     def moved(self, looked: Mapping[str, int]) -> frozenset[str]:
         ends: Iterable[bool]
@@ -185,21 +186,8 @@ class SparkMirrors:
         with self._about(mirror) as path:
             return mirror_schema(path, version)
 
-    def rows(self, mirror: str, columns: Sequence[str], version: int) -> Iterator[pa.RecordBatch]:
-        return self._rows(mirror, columns, version)
-
-    def rows_near(
-        self,
-        mirror: str,
-        columns: Sequence[str],
-        version: int,
-        column: str,
-        spans: Sequence[ValueRange],
-    ) -> Iterator[pa.RecordBatch]:
-        return self._rows(mirror, columns, version, Nearness(column, spans))
-
-    def _rows(
-        self, mirror: str, columns: Sequence[str], version: int, near: Nearness | None = None
+    def rows(
+        self, mirror: str, columns: Sequence[str], version: int, near: Near | None = None
     ) -> Iterator[pa.RecordBatch]:
         with self._about(mirror) as path:
             if needs_spark(path, delta_table(path, version)):
@@ -213,7 +201,7 @@ class SparkMirrors:
         """By way of staged files: delta-rs reads no table whose columns were widened."""
         path = self._lake / mirror
         few = self._has_few(delta_table(path, version))
-        with self._sessions.one(few=few) as session, self._staging.folder() as folder:
+        with one_session(self._spark, few=few) as session, self._staging.folder() as folder:
             with spark_errors(path):
                 copy_rows(session, path, columns, version, folder)
             yield from staged_rows(folder, columns, mirror_schema(path, version))
@@ -234,7 +222,7 @@ class SparkMirrors:
                 shown = [DELETED_AT] if target.soft else []
                 refuse_other_columns(table, pa.schema([*target.schema, *shown]), all_of_them=True)
             chosen = self._scale(path, table, write)
-        with self._sessions.one(few=chosen.few) as session:
+        with one_session(self._spark, few=chosen.few) as session:
             try:
                 if head.exists and isinstance(write, Replace | Recount):
                     told = restamped(target.user_metadata, WriteKind.ALTER)
@@ -305,7 +293,7 @@ class SparkMirrors:
                 there = delta_table(table)
                 few = self._has_few(there)
             refuse_names(there, steps)
-            with self._sessions.one(few=few) as session:
+            with one_session(self._spark, few=few) as session:
                 for number, step in enumerate(steps, start=1):
                     head = self._planned_on(mirror, held)
                     if ours(steps)[number - 1] is None:
@@ -325,7 +313,7 @@ class SparkMirrors:
 
     def restore(self, mirror: str, version: int, said: str, held: Held = unasked) -> int:
         head = self._planned_on(mirror, held)
-        with self._about(mirror) as path, self._sessions.one(few=True) as session:
+        with self._about(mirror) as path, one_session(self._spark, few=True) as session:
             with behind(path, head):
                 restore(session, path, version, said, head, java=self._spark.java)
             return head.version + 1

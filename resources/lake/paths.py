@@ -2,7 +2,7 @@
 
 Belongs here: which request each word becomes (`obstore`, which is the client that delta-rs has
 inside), what is read and written piece by piece, and the count of requests. Does not: what is
-durable (`storage`), which client else asks (`requests`), which class of Java writes a table's log
+durable (`storage`), which class of Java writes a table's log
 (`log_store`).
 
 A folder is a prefix of keys and nothing by itself: there is none to make, and an empty one is

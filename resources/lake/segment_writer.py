@@ -15,7 +15,6 @@ import hashlib
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
-from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -37,19 +36,9 @@ AHEAD = 2
 """Writes that may wait for the thread that writes."""
 
 
-@dataclass(frozen=True, slots=True)
-class SegmentNames:
-    """How one segment's files are called: a stem, their number, and what they have."""
-
-    stem: str
-    mark: str
-
-    def of(self, number: int, more: int) -> str:
-        return f"{self.stem}-{number:05d}{self.mark}{ENDINGS[more]}"
-
-
 class ParquetSegmentWriter:
-    """`pipeline.ports.SegmentWriter`: files that roll over, written by another thread.
+    """`pipeline.ports.SegmentWriter`: files that roll over, written by another thread. Their names
+    are a `stem`, their number, and a `mark` of what they have.
 
     Encoding takes as long as decoding and holds no lock of Python's, so the two run side by
     side. At most `AHEAD` writes wait; whatever went wrong is raised by the next call.
@@ -58,13 +47,14 @@ class ParquetSegmentWriter:
     def __init__(
         self,
         folder: LakePath,
-        names: SegmentNames,
+        stem: str,
+        mark: str,
         schema: pa.Schema,
         file_bytes: int,
         pool: ThreadPoolExecutor,
     ) -> None:
         self._folder = folder
-        self._names = names
+        self._stem, self._mark = stem, mark
         self._schema = schema
         self._file_bytes = file_bytes
         self._pool = pool
@@ -97,10 +87,7 @@ class ParquetSegmentWriter:
                 (self._folder / file.path).unlink()
 
     def close(self) -> tuple[SegmentFile, ...]:
-        self._wait(0)
-        if self._current is not None:
-            self._finish(self._current)
-        if self._finished:
+        if self.cut():
             with lake_errors(self._folder):
                 sync_folder(self._folder)
         return tuple(self._finished)
@@ -123,9 +110,9 @@ class ParquetSegmentWriter:
     def _begin(self, first: pa.Table) -> _OpenFile:
         make_durable_folder(self._folder)
         more = len(first.schema) - len(self._schema)
-        name = self._names.of(len(self._finished), more)
+        name = f"{self._stem}-{len(self._finished):05d}{self._mark}{ENDINGS[more]}"
         schema = first.schema if more else self._schema
-        return _OpenFile(self._folder / name, schema, _choose(first))
+        return _OpenFile(self._folder / name, schema, *_encodings(first))
 
     def _finish(self, current: _OpenFile) -> None:
         with lake_errors(current.path):
@@ -136,7 +123,9 @@ class ParquetSegmentWriter:
 class _OpenFile:
     """One Parquet file being written, hashed on its way to disk."""
 
-    def __init__(self, path: LakePath, schema: pa.Schema, encodings: _Encodings) -> None:
+    def __init__(
+        self, path: LakePath, schema: pa.Schema, dictionary: list[str], delta: list[str]
+    ) -> None:
         self.path = path
         self.width = len(schema)
         self._images = 0
@@ -147,8 +136,8 @@ class _OpenFile:
             compression="zstd",
             coerce_timestamps="us",
             store_decimal_as_integer=True,
-            use_dictionary=list(encodings.dictionary),
-            column_encoding=dict.fromkeys(encodings.delta, "DELTA_BINARY_PACKED"),
+            use_dictionary=dictionary,
+            column_encoding=dict.fromkeys(delta, "DELTA_BINARY_PACKED"),
         )
 
     @property
@@ -227,33 +216,16 @@ _FEW = 16
 """A dictionary is worth its while where so many rows share a value, on average."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Encodings:
-    """`dictionary`: columns with one; `delta`: columns written as differences."""
-
-    dictionary: tuple[str, ...]
-    delta: tuple[str, ...]
-
-
-def _choose(rows: pa.Table) -> _Encodings:
-    """_Encodings for a file that begins with these rows."""
+def _encodings(rows: pa.Table) -> tuple[list[str], list[str]]:
+    """Columns with a dictionary, and columns written as differences, of a file that begins with
+    these rows."""
     dictionary, delta = [], []
     sample = rows.slice(0, _SAMPLE_ROWS)
     for column in sample.schema:
-        if _hashable(column.type) and _few(sample.column(column.name)):
+        values, kind = sample.column(column.name), column.type
+        hashable = not (pa.types.is_nested(kind) or pa.types.is_boolean(kind))
+        if hashable and pc.count_distinct(values, mode="all").as_py() * _FEW <= len(values):
             dictionary.append(column.name)
-        elif _counted(column.type):
+        elif pa.types.is_integer(kind) or pa.types.is_temporal(kind):
             delta.append(column.name)
-    return _Encodings(tuple(dictionary), tuple(delta))
-
-
-def _few(values: pa.ChunkedArray) -> bool:
-    return bool(pc.count_distinct(values, mode="all").as_py() * _FEW <= len(values))
-
-
-def _hashable(kind: pa.DataType) -> bool:
-    return not (pa.types.is_nested(kind) or pa.types.is_boolean(kind))
-
-
-def _counted(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_integer(kind) or pa.types.is_temporal(kind))
+    return dictionary, delta

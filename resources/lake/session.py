@@ -15,17 +15,17 @@ from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
 from resources.lake.archive import archive_path
 from resources.lake.jars import S3, class_path, jars_folder, locked_jars
 from resources.lake.java import java_or_refuse
+from resources.lake.java_classes import hadoop_path, java_class, java_of
 from resources.lake.java_errors import leave_telling_to_us
 from resources.lake.launch import JAVA, not_started, settle_environment
 from resources.lake.log_store import log_store_jar, require_log_store
 from resources.lake.paths import LakePath, ObjectPath
-from resources.lake.requests import requests_of_java
 from resources.lake.s3a import store_settings
 from resources.lake.settings import SparkSettings, is_local
 from resources.lake.starting import Starting
@@ -105,7 +105,7 @@ class SparkProcess:
         if not is_local(self._user) or not isinstance(self._lake, ObjectPath):
             return None
         started = self._start.started()
-        return 0 if started is None else requests_of_java(started.session, self._lake)
+        return 0 if started is None else _requests_of_java(started.session, self._lake)
 
     def stop(self) -> None:
         """End Spark; nothing if it never started. A start that nobody waited for is not waited for
@@ -202,3 +202,24 @@ def _end(started: Started) -> None:
     # A Java process that is gone already cannot be told to stop.
     with suppress(Py4JError, OSError):
         started.session.stop()
+
+
+_COUNTER: Final = "store_io_request"
+"""What S3A calls a request to the store, repeated ones included."""
+
+
+def _requests_of_java(session: SparkSession, lake: ObjectPath) -> int | None:
+    """By the Java of this machine, since it started; None where its client does not count, or it
+    is gone: what needs it finds that out."""
+    from py4j.protocol import Py4JError
+
+    try:
+        _, client = hadoop_path(session, f"{lake}/")
+        statistics = java_class(
+            java_of(session), "org.apache.hadoop.fs.statistics.IOStatisticsSupport"
+        )
+        told = statistics.retrieveIOStatistics(client)
+        counted = None if told is None else told.counters().get(_COUNTER)
+    except (Py4JError, OSError):
+        return None
+    return None if counted is None else int(counted)

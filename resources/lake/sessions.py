@@ -54,21 +54,15 @@ def stamped(session: SparkSession, stamps: Mapping[str, str]) -> Iterator[None]:
                 session.conf.set(key, earlier)
 
 
-class SparkSessions:
-    """Those of one Spark; who writes to another lake of it takes from the same ones."""
-
-    def __init__(self, spark: Spark) -> None:
-        self._spark = spark
-
-    @contextmanager
-    def one(self, *, few: bool = False) -> Iterator[SparkSession]:
-        """A session that no other thread uses meanwhile, for few rows or for any number.
-        Sessions are kept for later, since each pays once for its own catalog and optimizer;
-        one that saw an error is not."""
-        idle = self._spark.idle(few=few)
-        try:
-            session = idle.pop()
-        except IndexError:
-            session = self._spark.session(FOR_FEW if few else {})
-        yield session
-        idle.append(session)
+@contextmanager
+def one_session(spark: Spark, *, few: bool = False) -> Iterator[SparkSession]:
+    """A session that no other thread uses meanwhile, for few rows or for any number. Sessions are
+    kept for later, since each pays once for its own catalog and optimizer; one that saw an error
+    is not."""
+    idle = spark.idle(few=few)
+    try:
+        session = idle.pop()
+    except IndexError:
+        session = spark.session(FOR_FEW if few else {})
+    yield session
+    idle.append(session)

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from pipeline.catalog.values import Entry, EntryName, Found
 from pipeline.errors import CatalogRefused, CatalogUnavailable
-from resources.lake.sessions import SparkSessions
+from resources.lake.sessions import one_session
 from resources.lake.spark import Spark
 from resources.lake.statement import quoted
 from resources.lake.storage import first_line
@@ -83,7 +83,7 @@ class SparkCatalog:
         from py4j.protocol import Py4JError
         from pyspark.errors import PySparkException
 
-        with SparkSessions(self._spark).one() as session:
+        with one_session(self._spark) as session:
             try:
                 return session.sql(statement).collect()
             except PySparkException as error:

@@ -6,7 +6,7 @@ come from the source's log, so none is ever put into a statement unquoted.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from types import MappingProxyType
 from typing import assert_never
@@ -113,22 +113,29 @@ def count_statement(
 
 
 def step_statement(
-    mirror: str, step: SetProperties | DropColumns | RenameColumn | WidenColumn | AddColumns
+    mirror: str,
+    step: SetProperties | DropColumns | RenameColumn | WidenColumn | AddColumns,
+    spell: Callable[[str], str],
 ) -> str:
-    """The ALTER of a step; `mirror` is the table's absolute path."""
+    """The ALTER of a step; `mirror` is the table's absolute path, which spells its columns by
+    `spell`."""
     table = f"delta.{quoted(mirror)}"
+
+    def own(name: str) -> str:
+        return quoted(spell(name))
+
     match step:
         case SetProperties(properties):
             told = ", ".join(f"'{name}' = '{value}'" for name, value in properties)
             return f"alter table {table} set tblproperties ({told})"
         case DropColumns(names):
-            return f"alter table {table} drop columns ({', '.join(map(quoted, names))})"
+            return f"alter table {table} drop columns ({', '.join(map(own, names))})"
         case RenameColumn(name, to):
-            return f"alter table {table} rename column {quoted(name)} to {quoted(to)}"
+            return f"alter table {table} rename column {own(name)} to {own(to)}"
         case WidenColumn(name, kind):
-            return f"alter table {table} alter column {quoted(name)} type {sql_type(kind)}"
+            return f"alter table {table} alter column {own(name)} type {sql_type(kind)}"
         case AddColumns(fields):
-            added = ", ".join(f"{quoted(field.name)} {sql_type(field.type)}" for field in fields)
+            added = ", ".join(f"{own(field.name)} {sql_type(field.type)}" for field in fields)
             return f"alter table {table} add columns ({added})"
     assert_never(step)
 

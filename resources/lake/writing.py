@@ -31,6 +31,7 @@ from pipeline.ports.mirror_writes import (
     Merge,
     MirrorTarget,
     MirrorWrite,
+    PartColumn,
     Recount,
     Replace,
     Rewrite,
@@ -230,30 +231,18 @@ def write_rows(
         staging.unstage(file)
 
 
-def rewrite(session: SparkSession, path: LakePath, step: Rewrite) -> None:
-    """All rows of the mirror once more, under other columns."""
-    rows = session.read.format("delta").load(str(path))
-    changed = rows.select(
-        *(
-            column_from(one, field.type).alias(field.name)
-            for one, field in zip(step.columns, step.schema, strict=True)
-        )
-    )
-    _Place(path, None, str).write(changed, shaped=True)
-
-
-def fill(session: SparkSession, path: LakePath, step: Fill) -> None:
-    """All rows of the mirror once more, with values in some columns. Delta's UPDATE, which writes
-    as many, takes a column `__condition__` for its own and leaves NULL in it."""
-    from pyspark.sql import functions as f
-
-    values = dict(step.values)
-    rows = session.read.format("delta").load(str(path))
-    chosen = [
-        (f.expr(literal(values[name])) if name in values else column(name)).alias(name)
-        for name in rows.columns
-    ]
-    _Place(path, None, str).write(rows.select(*chosen))
+def rewrite(session: SparkSession, path: LakePath, step: Rewrite | Fill, spell: Spelling) -> None:
+    """All rows of the mirror once more: under other columns, or with values in some. Delta's
+    UPDATE, which writes as many, takes a column `__condition__` for its own and leaves NULL in
+    it."""
+    rows = mirror_frame(session, path)
+    if isinstance(step, Rewrite):
+        pairs = zip(step.columns, step.schema, strict=True)
+        chosen = [column_from(one, field.type).alias(field.name) for one, field in pairs]
+    else:
+        values = {name: column_from(PartColumn(value=v), v.type) for name, v in step.values}
+        chosen = [values.get(name, column(name)).alias(name) for name in rows.columns]
+    _Place(path, None, spell).write(rows.select(*chosen), shaped=isinstance(step, Rewrite))
 
 
 def copy_rows(

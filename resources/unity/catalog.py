@@ -170,25 +170,13 @@ def _object(body: bytes) -> Mapping[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-_NAMES: Final = {
-    "tinyint": ("BYTE", "byte"),
-    "smallint": ("SHORT", "short"),
-    "int": ("INT", "integer"),
-    "bigint": ("LONG", "long"),
-    "float": ("FLOAT", "float"),
-    "double": ("DOUBLE", "double"),
-    "boolean": ("BOOLEAN", "boolean"),
-    "date": ("DATE", "date"),
-    "string": ("STRING", "string"),
-    "binary": ("BINARY", "binary"),
-    "timestamp": ("TIMESTAMP", "timestamp"),
-    "timestamp_ntz": ("TIMESTAMP_NTZ", "timestamp_ntz"),
-}
-"""Spark's SQL name of a type → the catalog's, and the one in Spark's JSON."""
+_JSON: Final = {"tinyint": "byte", "smallint": "short", "int": "integer", "bigint": "long"}
+"""Types that Spark's JSON calls otherwise than its SQL does; the catalog calls them as the JSON, in
+capitals, but for INT."""
 
-_TEXT: Final = ("STRING", "string")
-"""What no table of MySQL has, in a mirror that somebody else made, is shown as."""
-
+_SAME: Final = frozenset(
+    {"float", "double", "boolean", "date", "string", "binary", "timestamp", "timestamp_ntz"}
+)
 _DECIMAL: Final = re.compile(r"decimal\((\d+),(\d+)\)")
 _ARRAY: Final = re.compile(r"array<(.+)>")
 
@@ -215,11 +203,14 @@ def column(one: EntryColumn, position: int) -> dict[str, Any]:
 def _name(kind: str) -> str:
     if _DECIMAL.fullmatch(kind):
         return "DECIMAL"
-    return "ARRAY" if _ARRAY.fullmatch(kind) else _NAMES.get(kind, _TEXT)[0]
+    if _ARRAY.fullmatch(kind):
+        return "ARRAY"
+    return "INT" if kind == "int" else str(_json(kind)).upper()
 
 
 def _json(kind: str) -> Any:
+    """What no table of MySQL has, in a mirror that somebody else made, is shown as a string."""
     array = _ARRAY.fullmatch(kind)
     if array is not None:
         return {"type": "array", "elementType": _json(array[1]), "containsNull": True}
-    return kind if _DECIMAL.fullmatch(kind) else _NAMES.get(kind, _TEXT)[1]
+    return kind if _DECIMAL.fullmatch(kind) or kind in _SAME else _JSON.get(kind, "string")
