@@ -1,8 +1,4 @@
-"""What a catalog says, and is to say, of a mirror. Values only.
-
-Belongs here: names, entries, and how Lockstep knows its own again. Does not: what is to be done
-(`plan`), under which name a table is registered (`naming`).
-"""
+"""What a catalog says, and is to say, of a mirror. Values only."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""A catalog in which mirrors are registered.
-
-Belongs here: the port. Does not: what is registered, and when (`pipeline.catalog`,
-`pipeline.runs.registering`). No method reads or writes a table's files.
-"""
+"""A catalog in which mirrors are registered."""
 
 from __future__ import annotations
 
@@ -14,7 +10,8 @@ from pipeline.catalog.values import Entry, EntryName, Found
 
 class Catalog(Protocol):
     """Every method that asks the catalog raises `CatalogUnavailable` where it does not answer,
-    `CatalogRefused` where it says no, and `ConfigurationError` for what lockstep.toml can cure."""
+    `CatalogRefused` where it says no, and `ConfigurationError` for what lockstep.toml can cure. None
+    reads or writes a table's files."""
 
     @property
     def identity(self) -> str:

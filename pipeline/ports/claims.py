@@ -1,8 +1,4 @@
-"""Whose a source's folder in the lake is, and which structures its commits name.
-
-Belongs here: the port to the folder's own words. Does not: what they mean (`pipeline.claim`,
-`pipeline.recovery`).
-"""
+"""Whose a source's folder in the lake is, and which structures its commits name."""
 
 from __future__ import annotations
 

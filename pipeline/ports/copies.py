@@ -1,8 +1,4 @@
-"""Tables that are made aside, and whole before anybody sees them.
-
-Belongs here: the port that gives a table a place of its own. Does not: writing it
-(`ports.mirrors`).
-"""
+"""Tables that are made aside, and whole before anybody sees them."""
 
 from __future__ import annotations
 

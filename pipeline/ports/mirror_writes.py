@@ -1,8 +1,4 @@
-"""What is written to a mirror: rows in one commit, or a step that changes its columns.
-
-Belongs here: the values that say it. Does not: who decides them (`pipeline.changes`) or
-carries them out (`ports.mirrors`).
-"""
+"""What is written to a mirror: rows in one commit, or a step that changes its columns."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Mirrors: Delta tables that hold what the source holds.
-
-Belongs here: the port that writes and reads them. Does not: the values of a write
-(`ports.mirror_writes`).
-"""
+"""Mirrors: Delta tables that hold what the source holds."""
 
 from __future__ import annotations
 

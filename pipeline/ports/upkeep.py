@@ -1,8 +1,4 @@
-"""Files of mirrors: how many there are, and making them fewer.
-
-Belongs here: the port to a mirror's files, whatever rows are in them. Does not: writing rows
-(`ports.mirrors`), what is to be done (`pipeline.upkeep`).
-"""
+"""Files of mirrors: how many there are, and making them fewer."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""What a lake shows of a source, as values: its mirrors, and the batches that its commits tell of.
-
-Belongs here: the facts, and the plan that comes of them. Does not: reading them from commits
-(`read`), choosing (`decide`).
-"""
+"""What a lake shows of a source: its mirrors, and the batches that its commits tell of. Values."""
 
 from __future__ import annotations
 

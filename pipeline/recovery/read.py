@@ -1,8 +1,4 @@
-"""From the commits of a lake to facts. Pure; what cannot be read says nothing.
-
-Belongs here: which commit shows what. Does not: what a commit's words are made of
-(`pipeline.runs.commit_records`), whose commits count (`decide`).
-"""
+"""From the commits of a lake to facts. Pure; what cannot be read says nothing."""
 
 from __future__ import annotations
 

@@ -1,8 +1,5 @@
 """How long changes are kept in changelogs: up to which batch they go. Pure.
 
-Belongs here: what holds them, the decision, the words for whoever asks for changes that are gone.
-Does not: asking ledger and lake, or deleting (`pipeline.runs.upkeeping.changes`).
-
 Whole batches go, the oldest first, so that what is left begins at one place for all tables. A batch
 goes once it was acknowledged longer ago than `keep_changes`, and nobody needs it or one before it:
 

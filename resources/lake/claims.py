@@ -1,8 +1,5 @@
 """The claim in a source's folder: a small file that names the ledger it belongs to; and the
 structures that commits name, each in a file that is called by its content.
-
-Belongs here: reading and replacing them. Does not: what they mean (`pipeline.claim`,
-`pipeline.recovery`).
 """
 
 from __future__ import annotations

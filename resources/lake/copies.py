@@ -1,8 +1,5 @@
 """Tables that are made aside: `pipeline.ports.copies` on folders of this machine.
 
-Belongs here: a folder that goes with its process, and the table's way out of it. Does not: writing
-the table (`mirror`).
-
 A table is made beside the place where it is to be, so that it gets there by a rename.
 """
 

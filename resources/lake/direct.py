@@ -1,10 +1,5 @@
 """Commits without a query, by Delta's own transaction, which is held by hand in Java.
 
-Belongs here: the transaction; a file of few rows that it lists; a version that a mirror is set back
-to. Does not: which rows those are (`small`), which writes are made so
-(`pipeline.changes.strategy`), that a write happens once (`mirror`), which version, and what is said
-of it (`pipeline.recovery`).
-
 A query of Spark's costs half a second of processor time however few its rows, and several times
 that where it is the first of its kind; the commit alone a tenth of it (`python -m benchmarks
 small`). Protocol, conflicts, moments, checksums and checkpoints are Delta's business here as in any

@@ -1,8 +1,4 @@
-"""Folders of the lake as wholes: the tables and the files below one, moving one, removing one.
-
-Belongs here: what a folder of this machine and a prefix of a store each need for that. Does not:
-files (`storage`).
-"""
+"""Folders of the lake as wholes: the tables and the files below one, moving one, removing one."""
 
 from __future__ import annotations
 

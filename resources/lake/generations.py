@@ -1,9 +1,4 @@
-"""The generations of a changelog that are in a lake, and reading them as one relation.
-
-Belongs here: which folders are there, their columns, their rows by delta-rs or by Spark.
-Does not: how columns of several meet (`pipeline.changes.generations`), how many there may
-be, which the ledger knows.
-"""
+"""The generations of a changelog that are in a lake, and reading them as one relation."""
 
 from __future__ import annotations
 

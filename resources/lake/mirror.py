@@ -1,10 +1,4 @@
-"""Mirrors: Delta tables equal to the source's, written by Spark.
-
-Belongs here: carrying out one `MirrorWrite` exactly once; what a mirror's log tells, and its rows,
-without Spark but where only Spark reads the table. Does not: Spark's life (`session`), what a write
-commits (`writing`, `direct`), the steps that change columns (`altering`), reading the log
-(`delta_log`) and rows (`scan`), naming Java's errors (`java_errors`).
-"""
+"""Mirrors: Delta tables equal to the source's, written by Spark."""
 
 from __future__ import annotations
 

@@ -1,9 +1,5 @@
 """A write's files as Spark reads them, by schemas made here, with nothing inferred; and what folded
 changes lack of their rows.
-
-Belongs here: renaming and casting files of other structures to the mirror's columns, and joining
-folded changes with columns that were read from the source by key, or with rows that were there
-before. Does not: what becomes of the rows (`writing`), the fold (`pipeline.changes.coalescing`).
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
 """Paths of the lake: files of this machine, or objects of a store under the words of `pathlib`.
 
-Belongs here: which request each word becomes (`obstore`, which is the client that delta-rs has
-inside), what is read and written piece by piece, and the count of requests. Does not: what is
-durable (`storage`), which class of Java writes a table's log
-(`log_store`).
+Each word becomes a request of `obstore`, which is the client that delta-rs has inside, and is
+counted. What is durable is said in `storage`.
 
 A folder is a prefix of keys and nothing by itself: there is none to make, and an empty one is
 gone; the empty objects that Hadoop marks folders with are passed over, for no file of the lake is

@@ -1,8 +1,5 @@
 """Writing one segment: Parquet files that end at a size, and are durable when they are told of.
 
-Belongs here: the files, their thread, their checksums, and how columns are encoded. Does not: which
-files there are and reading them (`segments`).
-
 Encodings are chosen by looking at the first rows. A dictionary makes a column of few values small
 and fast, and one of many values slow: it is built, outgrown and thrown away (three times the
 seconds and the bytes for a table of numbers). Numbers that are no dictionary's business are written

@@ -1,9 +1,6 @@
 """Spark Connect's server on this machine, out of the same environment as runs (`lockstep spark
 serve`).
 
-Belongs here: what it is started with. Does not: speaking to it (`remote`), what Spark is told in
-any case (`settings`).
-
 The process becomes Java's: who started it stops it, by whatever signal, and there is no second one
 to look after. Its settings are in a file that this account alone may read.
 """

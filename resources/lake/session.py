@@ -1,8 +1,7 @@
 """Spark in a Java process of this machine: started in the background, waited for, and stopped.
 
-Belongs here: the life of one Spark. What runs in it is `mirror`; what it is configured with is
-`settings`; the Java process is `launch`. pyspark is imported by the background thread, never
-before.
+What runs in it is `mirror`; what it is configured with is `settings`; the Java process is `launch`.
+pyspark is imported by the background thread, never before.
 """
 
 from __future__ import annotations

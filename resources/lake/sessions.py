@@ -1,9 +1,5 @@
 """Spark sessions that are used again, each for tables of its size.
 
-Belongs here: which session a write gets, and settings that hold for a commit. Does not: how many
-rows are few (`changes.strategy`), Spark's life (`session`), its settings (`settings`), what is done
-with it (`mirror`).
-
 What pays for many rows is most of the work for a few (`python -m benchmarks small`): Spark makes
 Java of each plan and compiles it, once for each order of types; Delta marks rows of a file as
 deleted in a file of its own, in as many queries again as it takes to write the file anew. (That

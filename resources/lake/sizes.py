@@ -1,7 +1,4 @@
-"""How many rows and bytes a mirror and staged files have, without reading them.
-
-Belongs here: asking files and logs. Does not: what follows from it (`pipeline.changes.strategy`).
-"""
+"""How many rows and bytes a mirror and staged files have, without reading them."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""What a write of few rows leaves, put together in memory.
-
-Belongs here: which writes that can be said of, and their rows. Does not: how many rows
-are few (`pipeline.changes.strategy`), what becomes of rows (`pipeline.changes.apply`, `copies`),
-the commit (`direct`).
-"""
+"""What a write of few rows leaves, put together in memory."""
 
 from __future__ import annotations
 

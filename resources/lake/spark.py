@@ -1,8 +1,7 @@
 """What the lake asks of a Spark, wherever it runs.
 
-Belongs here: the interface of the two, a Java process of this machine (`session`) and a server that
-is reached by Spark Connect (`remote`). Does not: what is done in a session, which is the same code
-for both and goes by PySpark's public interface alone.
+It is a Java process of this machine (`session`) or a server that is reached by Spark Connect
+(`remote`). What is done in a session is the same code for both.
 """
 
 from __future__ import annotations

@@ -1,8 +1,5 @@
 """A catalog of Spark's, by its name: `pipeline.ports.catalog`.
 
-Belongs here: SQL that every Spark speaks, also over Spark Connect. Does not: configuring the
-catalog, which is for `[spark]`; what is to be registered.
-
 Delta keeps a table's properties, comment and columns in its log, which runs alone write to: an
 entry is a name and a place here, and has no marks. Nothing here commits to a table.
 """

@@ -1,8 +1,5 @@
 """Where the lake lies: a folder of this machine or a prefix of an object store.
 
-Belongs here: what is durable on each, and its errors by name. Does not: the requests of a store
-(`paths`), folders as wholes (`folders`), what is in the files.
-
 On a file system a file is durable once it was flushed (fsync) and its name once its folder was. In
 an object store both are one answer: the object is there, whole, once its upload was completed;
 then its length is asked for, and whoever publishes it reads it back by its checksum.

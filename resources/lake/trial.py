@@ -1,9 +1,6 @@
 """Whether a Spark, and an object store, keep what mirrors stand on, tried in the lake: with a small
 table, and with two small objects.
 
-Belongs here: the trials. Does not: telling of them (`lockstep check`), what a Spark of this machine
-is started with (`settings`), by which it is known.
-
 A Spark elsewhere may have a Delta without our log store, or an old one. What it writes is read
 here, and what it is asked to commit twice, or late, must not be in the table's log.
 """

@@ -1,8 +1,4 @@
-"""One version of a Delta table, opened to be read, or why it cannot be any more.
-
-Belongs here: that the table is the one that was written, and that its log and files are still
-there. Does not: which version shows what (`pipeline.runs.inspecting.version_sets`).
-"""
+"""One version of a Delta table, opened to be read, or why it cannot be any more."""
 
 from __future__ import annotations
 

@@ -1,8 +1,5 @@
 """Whether a Spark whose tasks run elsewhere sees the same disks as this process.
 
-Belongs here: a file of ours that it reads, and one of its that is read here. Does not: which Sparks
-are asked (`remote`, `session`), whether it commits as it should (`trial`).
-
 One task of each is tried: all machines of a cluster are taken to be alike. Without it, tasks that
 have another disk below the lake's path would write rows there, and the commit would name files that
 nobody finds.

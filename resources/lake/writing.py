@@ -1,8 +1,5 @@
 """What one `MirrorWrite` commits, in Spark.
 
-Belongs here: append, MERGE and overwrite, each one Delta commit, and the rows that they leave. Does
-not: that it happens once (`mirror`), nor which transaction it records, which its session is set to.
-
 In mirrors without a key, rows are told apart by all their values, and copies are counted. -0.0 and
 0.0 are one value to a comparison, so a MERGE removes both; they are counted apart, by their text,
 and put back bit for bit.

@@ -1,8 +1,5 @@
 """Which tables of a source may have to be registered anew, and what their entries say.
 
-Belongs here: the facts, from ledger, source and lake. Does not: the steps that follow
-(`pipeline.catalog.plan`), the catalog (`register`), which is asked nothing here.
-
 Comments are no part of structures, so no version of a structure tells that one changed: a table is
 looked at again when a statement of the log has its name in it.
 """

@@ -1,8 +1,5 @@
 """Changes kept as long as they are to be: what goes, and letting it go.
 
-Belongs here: the order of the steps, for all tables of a source together. Does not: up to which
-batch (`pipeline.upkeep.changes`), mirrors (`upkeep`).
-
 1. The ledger notes up to which batch changes go: from then on nobody is given them.
 2. The changelogs list them no more, one commit each, `_transactions` first: a ledger that is made
    from the lake goes on behind a batch that it lists, and then all tables list what lies behind.

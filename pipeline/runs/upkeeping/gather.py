@@ -1,8 +1,4 @@
-"""What is known of a source's mirrors before their upkeep.
-
-Belongs here: asking ledger and lake, and why a mirror is left alone. Does not: what is to be done
-(`pipeline.upkeep`), doing it (`upkeep`).
-"""
+"""What is known of a source's mirrors before their upkeep."""
 
 from __future__ import annotations
 

@@ -1,8 +1,5 @@
 """Upkeep of a source's mirrors, carried out.
 
-Belongs here: the order of the steps, giving way to runs, and which tables' logs are kept short.
-Does not: which steps (`gather`, `pipeline.upkeep`), Spark (`resources.lake.upkeep`).
-
 No run waits for upkeep: a mirror's files are written anew without the source's lock, and only while
 no run has it. The commit is bound to the version that it was planned on, so if a run writes to the
 mirror meanwhile, the run's commit stands and upkeep's is never made; the next upkeep tries again.
