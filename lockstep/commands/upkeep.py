@@ -54,8 +54,8 @@ def _done(
             tables = tuple(plan_upkeep(work, lake, policy, only))
             if only is not None:
                 return UpkeepReport(tables, 0.0)
-            due = plan_changes(work, policy.keep_changes, lake.keep)
-            return UpkeepReport(tables, 0.0, due.plan, thin_logs(work, lake, delete=False))
+            changes = plan_changes(work, policy.keep_changes, lake.keep)
+            return UpkeepReport(tables, 0.0, changes, thin_logs(work, lake, delete=False))
         return upkeep(work, lake, policy, holder("upkeep"), only)
 
 

@@ -1,7 +1,7 @@
 """Folded changes applied to the rows of a table, all in memory.
 
 Belongs here: what a merge comes to where both are few. Does not: the fold (`fold`), copies that
-are counted (`copies`), which tables are few (`strategy`), the commit.
+are counted (`resources.lake.small`), which tables are few (`strategy`), the commit.
 """
 
 from __future__ import annotations

@@ -10,8 +10,8 @@ from pipeline.catalog.values import Entry, EntryName, Found
 
 class Catalog(Protocol):
     """Every method that asks the catalog raises `CatalogUnavailable` where it does not answer,
-    `CatalogRefused` where it says no, and `ConfigurationError` for what lockstep.toml can cure. None
-    reads or writes a table's files."""
+    `CatalogRefused` where it says no, and `ConfigurationError` for what lockstep.toml can cure.
+    None reads or writes a table's files."""
 
     @property
     def identity(self) -> str:

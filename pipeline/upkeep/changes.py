@@ -113,7 +113,7 @@ class ChangesPlan:
     """`through`: up to which batch changes go now, None where none do; `held`: who keeps more of
     them, in a sentence; `left`: why nothing is deleted at all. `unlisted`, `deleted`: files that
     changelogs list no more, and files that go from the lake; `rows`: how many went from the
-    ledger."""
+    ledger. `unlist`, `delete`, `prune`: the notes whose files, or rows in the ledger, go."""
 
     through: int | None = None
     held: str | None = None
@@ -121,6 +121,14 @@ class ChangesPlan:
     unlisted: Pile = field(default_factory=Pile)
     deleted: Pile = field(default_factory=Pile)
     rows: int = 0
+    unlist: Sequence[Forgotten] = ()
+    delete: Sequence[Forgotten] = ()
+    prune: Sequence[Forgotten] = ()
+
+    @property
+    def idle(self) -> bool:
+        notes = self.unlist or self.delete or self.prune
+        return self.through is None and not notes
 
 
 def through_of(aged: int, before: int, holders: Sequence[Holder]) -> tuple[int | None, str | None]:

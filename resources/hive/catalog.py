@@ -18,7 +18,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
-from pipeline.catalog.values import CONTENT_MARK, SOURCE_MARK, Entry, EntryName, Found
+from pipeline.catalog.values import CONTENT_MARK, SOURCE_MARK, Entry, EntryColumn, EntryName, Found
 from pipeline.errors import CatalogRefused, CatalogUnavailable, LockstepError, SetupIncomplete
 
 if TYPE_CHECKING:
@@ -41,8 +41,6 @@ _DELTA: Final = {
     "spark.sql.partitionProvider": "catalog",
     "spark.sql.sources.schema": '{"type":"struct","fields":[]}',
 }
-_NAMES: Final = {"timestamp_ntz": "timestamp"}
-"""Types that Hive calls otherwise than Spark."""
 
 
 class HiveCatalog:
@@ -164,12 +162,7 @@ def _filled(table: Any, entry: Entry) -> Any:
     table.tableType, table.partitionKeys = "EXTERNAL_TABLE", []
     table.owner = table.owner or "lockstep"
     table.sd = ttypes.StorageDescriptor(
-        cols=[
-            ttypes.FieldSchema(
-                column.name.lower(), _type(column.type), column.comment[:_COMMENT_LENGTH]
-            )
-            for column in entry.columns
-        ],
+        cols=[_column(column) for column in entry.columns],
         location=entry.location,
         inputFormat=_INPUT,
         outputFormat=_OUTPUT,
@@ -184,7 +177,8 @@ def _filled(table: Any, entry: Entry) -> Any:
     return table
 
 
-def _type(kind: str) -> str:
-    for spark, hive in _NAMES.items():
-        kind = kind.replace(spark, hive)
-    return kind
+def _column(column: EntryColumn) -> Any:
+    from pymetastore.hive_metastore import ttypes
+
+    kind = column.type.replace("timestamp_ntz", "timestamp")  # Hive has one of the two
+    return ttypes.FieldSchema(column.name.lower(), kind, column.comment[:_COMMENT_LENGTH])

@@ -19,7 +19,6 @@ from resources.lake.delta_log import commits_back
 from resources.lake.folders import delta_tables, move_folder
 from resources.lake.paths import LakePath
 from resources.lake.storage import (
-    key_below,
     lake_errors,
     make_durable_folder,
     write_durably,
@@ -88,10 +87,8 @@ class FileClaims:
     def tables(self, source: str) -> list[str]:
         folder = self._lake / source
         with lake_errors(folder):
-            return [key_below(path, self._lake) for path in delta_tables(folder)]
-
-    def structures_key(self, structures: Sequence[TableSchema]) -> str:
-        return structures_key(structures_text(structures))
+            tables = map(str, delta_tables(folder))
+            return [table.removeprefix(f"{self._lake}/") for table in tables]
 
     def keep_structures(self, source: str, structures: Sequence[TableSchema]) -> str:
         text = structures_text(structures)

@@ -91,11 +91,11 @@ def _widened(table: DeltaTable) -> bool:
     return any(feature.startswith("typeWidening") for feature in features)
 
 
-def rows_at(path: LakePath, columns: Sequence[str], version: int) -> pa.Table:
-    """`columns` of all rows at a version, in no particular order."""
+def rows_at(path: LakePath, version: int, columns: Sequence[str] | None = None) -> pa.Table:
+    """`columns` of all rows at a version, or all that there are, in no particular order."""
     there = mirror_schema(path, version)
-    schema = pa.schema([there.field(name) for name in columns])
-    return pa.Table.from_batches(scanned(path, columns, version), schema)
+    schema = there if columns is None else pa.schema([there.field(name) for name in columns])
+    return pa.Table.from_batches(scanned(path, schema.names, version), schema)
 
 
 def staged_rows(folder: str, columns: Sequence[str], schema: pa.Schema) -> Iterator[pa.RecordBatch]:

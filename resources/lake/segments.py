@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -28,7 +28,6 @@ from resources.lake.spark import Spark
 from resources.lake.storage import (
     lake_errors,
     make_durable_folder,
-    move_file,
     parquet_content,
     sha256_of,
     sync_folder,
@@ -130,7 +129,8 @@ class ParquetSegments:
             make_durable_folder(into)
             for file in files:
                 with suppress(FileNotFoundError):
-                    move_file(below / written_as(file.path), into / file.path)
+                    path: Any = below / written_as(file.path)
+                    path.replace(into / file.path)
             sync_folder(into)
 
     def clear(self, folder: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from itertools import chain
@@ -12,7 +13,6 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable
 
 from pipeline.changes.apply import apply, completed, places
-from pipeline.changes.copies import counted
 from pipeline.changes.layout import DELETED_AT, changelog_names
 from pipeline.changes.mapping import cast_column, images_within
 from pipeline.changes.widening import TypeChange, type_change
@@ -79,12 +79,12 @@ def _shown(write: MirrorWrite) -> pa.Schema:
 
 def _there(path: LakePath, schema: pa.Schema, version: int) -> pa.Table:
     """The mirror's rows; none where there is none."""
-    return rows_at(path, schema.names, version) if version >= 0 else schema.empty_table()
+    return rows_at(path, version, schema.names) if version >= 0 else schema.empty_table()
 
 
 def _counted(read: Read, rows: pa.Table, parts: Sequence[StagedFiles]) -> pa.Table:
     come, go = (_images(read, parts, rows.schema, kinds) for kinds in (_COME, _GO))
-    return counted(rows, come, go)
+    return _without_gone(rows, come, go)
 
 
 def _merged(read: Read, rows: pa.Table, write: Merge) -> pa.Table:
@@ -134,7 +134,7 @@ def _left(path: LakePath, write: Replace, version: int) -> pa.Table:
     ):
         return schema.empty_table()
     names = [column.source for column in columns if column.source is not None]
-    rows = _columns(rows_at(path, names, version), columns, schema)
+    rows = _columns(rows_at(path, version, names), columns, schema)
     moment = pa.scalar(write.moment or datetime.now(UTC), DELETED_AT.type)
     marked = pc.fill_null(rows.column(DELETED_AT.name), moment)
     return rows.set_column(len(schema) - 1, DELETED_AT, marked)
@@ -206,3 +206,23 @@ def _column(rows: pa.Table, column: PartColumn, kind: pa.DataType) -> pa.Chunked
     if column.value is None or not column.value.is_valid:
         return pa.nulls(rows.num_rows, kind)
     return pa.repeat(column.value.cast(kind), rows.num_rows)
+
+
+def _without_gone(rows: pa.Table, come: pa.Table, go: pa.Table) -> pa.Table:
+    """`rows` and those that `come`, without a copy of each that goes (all of one schema), in no
+    particular order. Rows are told apart by the bits of all their values; what goes and was
+    never there is passed over."""
+    there = pa.concat_tables([rows, come])
+    going = Counter(_texts(go))
+    stays = []
+    for at, row in enumerate(_texts(there)):
+        if going[row]:
+            going[row] -= 1
+        else:
+            stays.append(at)
+    return there.take(pa.array(stays, pa.int64()))
+
+
+def _texts(rows: pa.Table) -> list[str]:
+    """Each row as text: 0.0 and -0.0 are two, and NULL is like NULL."""
+    return [repr(list(row.values())) for row in rows.to_pylist()]

@@ -208,17 +208,6 @@ def write_durably(path: LakePath, content: bytes) -> None:
     sync_folder(path.parent)
 
 
-def move_file(path: LakePath, target: LakePath) -> None:
-    """In place of one that is there; both are of one lake. FileNotFoundError where there is
-    none."""
-    path.replace(target)  # type: ignore[arg-type]
-
-
-def key_below(path: LakePath, folder: LakePath) -> str:
-    """Where a file is below a folder, with `/` between names."""
-    return str(path).removeprefix(f"{folder}/")
-
-
 def sha256_of(path: LakePath) -> str:
     """The checksum of a file's content, in hex."""
     with path.open() if isinstance(path, ObjectPath) else path.open("rb") as content:

@@ -10,10 +10,9 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from pipeline.errors import ConfigurationError, LakeUnavailable, VersionGone
-from resources.lake.columns import mirror_schema
 from resources.lake.delta_log import newest_version, read_commit
 from resources.lake.paths import LakePath
-from resources.lake.scan import needs_spark, scanned
+from resources.lake.scan import needs_spark, rows_at
 from resources.lake.storage import delta_table, first_line, missing_files
 
 if TYPE_CHECKING:
@@ -85,9 +84,8 @@ def version_rows(version: MirrorVersion) -> pa.Table:
             f"{version.path} has widened columns and rows marked as deleted: only Spark reads both",
             hint="use .spark(session)",
         )
-    schema = mirror_schema(version.path, version.version)
     try:
-        return pa.Table.from_batches(scanned(version.path, schema.names, version.version), schema)
+        return rows_at(version.path, version.version)
     except LakeUnavailable:
         opened(version)
         raise

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 from typing import Final
 
@@ -50,29 +50,13 @@ _SLICE: Final = 1000
 _LATER: Final = "a run has the source: the next upkeep does it"
 
 
-@dataclass(frozen=True, slots=True)
-class Due:
-    """`plan`: what is told; `unlist`, `delete`, `prune`: the notes whose files, or rows in the
-    ledger, go."""
-
-    plan: ChangesPlan
-    unlist: Sequence[Forgotten] = ()
-    delete: Sequence[Forgotten] = ()
-    prune: Sequence[Forgotten] = ()
-
-    @property
-    def idle(self) -> bool:
-        notes = self.unlist or self.delete or self.prune
-        return self.plan.through is None and not notes
-
-
-def plan_changes(work: Workplace, keep: timedelta | None, promised: timedelta) -> Due:
+def plan_changes(work: Workplace, keep: timedelta | None, promised: timedelta) -> ChangesPlan:
     """`keep`: how long changes are kept, None for good; `promised`: how long files stay that no
     changelog lists any more. Asks the ledger alone; writes nothing."""
     ledger, source = work.ledger, work.source.name
     notes = ledger.unfinished_notes(source)
     if keep is None and not notes:
-        return Due(ChangesPlan())
+        return ChangesPlan()
     now = ledger.clock()
     doubt = doubt_of(work.clock(), now, None, last_held(work), keep or promised)
     unlist, delete, prune = _unlisted_later(notes), [], [note for note in notes if note.deleted]
@@ -82,10 +66,17 @@ def plan_changes(work: Workplace, keep: timedelta | None, promised: timedelta) -
             for note in notes
             if not note.deleted and note.unlisted_at and note.unlisted_at < now - promised
         ]
-    plan = ChangesPlan(left=doubt, unlisted=_pile(work, unlist), deleted=_pile(work, delete))
+    plan = ChangesPlan(
+        left=doubt,
+        unlisted=_pile(work, unlist),
+        deleted=_pile(work, delete),
+        unlist=unlist,
+        delete=delete,
+        prune=[*prune, *delete],
+    )
     if doubt is None and keep is not None and not unlist:
-        plan = _further(work, plan, ledger.acknowledged_before(source, now - keep))
-    return Due(plan, unlist, delete, [*prune, *delete])
+        return _further(work, plan, ledger.acknowledged_before(source, now - keep))
+    return plan
 
 
 def _unlisted_later(notes: Iterable[Forgotten]) -> list[Forgotten]:
@@ -113,12 +104,11 @@ def _files(work: Workplace, note: Forgotten) -> list[ChangeFile]:
     return work.ledger.change_files(work.source.name, note.above, note.through)
 
 
-def let_go(work: Workplace, due: Due, holder: str) -> ChangesPlan:
+def let_go(work: Workplace, plan: ChangesPlan, holder: str) -> ChangesPlan:
     """Do it; what was done. `LakeUnavailable` where the lake does not answer."""
-    plan = due.plan
-    if due.idle:
+    if plan.idle:
         return plan
-    unlist = due.unlist
+    unlist = plan.unlist
     if plan.through is not None:
         noted = _under_lock(work, holder, forget=plan.through)
         if noted is not None:
@@ -128,14 +118,14 @@ def let_go(work: Workplace, due: Due, holder: str) -> ChangesPlan:
     for note in unlist:
         _unlisted(work, note)
         work.progress.note(f"changelogs list what was captured behind {note.place}")
-    for note in due.delete:
+    for note in plan.delete:
         _deleted(work, note)
         work.progress.note(f"files of changes up to {note.place} are deleted")
-    if unlist or due.delete:
-        left = _under_lock(work, holder, unlisted=unlist, deleted=due.delete)
+    if unlist or plan.delete:
+        left = _under_lock(work, holder, unlisted=unlist, deleted=plan.delete)
         if left is not None:
             return replace(plan, left=left)
-    return replace(plan, rows=sum(_pruned(work, holder, note) for note in due.prune))
+    return replace(plan, rows=sum(_pruned(work, holder, note) for note in plan.prune))
 
 
 def _pruned(work: Workplace, holder: str, note: Forgotten) -> int:
