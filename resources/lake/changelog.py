@@ -14,7 +14,7 @@ from time import time
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Schema, Transaction
-from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
+from deltalake.exceptions import CommitFailedError, DeltaError
 from deltalake.transaction import AddAction, RemoveAction, create_table_with_add_actions
 
 from pipeline.errors import CommitConflict, ForeignCommit, LakeUnavailable, TableError
@@ -28,7 +28,7 @@ from resources.lake.columns import refuse_other_columns
 from resources.lake.delta_log import commits_back, ends_at, look, newest_version
 from resources.lake.paths import LakePath
 from resources.lake.segments import damaged_files, refuse_damaged
-from resources.lake.storage import delta_options, delta_table, first_line, lake_errors
+from resources.lake.storage import delta_options, first_line, lake_errors, opened_table
 from resources.lake.store_answers import TAKEN
 
 
@@ -41,7 +41,7 @@ class DeltaChangelog:
     def recorded(self, folder: str, app_id: str) -> int | None:
         path = self._lake / folder
         with lake_errors(path):
-            table = _opened(path)
+            table = opened_table(path)
             newest: int | None = None if table is None else table.transaction_version(app_id)
         return newest
 
@@ -92,7 +92,7 @@ class DeltaChangelog:
         path = self._lake / folder
         for _ in PUBLISH.tries():
             with lake_errors(path):
-                table = _opened(path)
+                table = opened_table(path)
                 earlier = before(table)
             if earlier is not None:
                 return Published(earlier, skipped=True)
@@ -108,7 +108,7 @@ class DeltaChangelog:
     def listed(self, folder: str) -> dict[str, int] | None:
         path = self._lake / folder
         with lake_errors(path):
-            table = _opened(path)
+            table = opened_table(path)
             return None if table is None else _listed_files(table)
 
     def look(self, folder: str, above: int) -> LogAbove:
@@ -187,7 +187,7 @@ class DeltaChangelog:
     ) -> Restated:
         path = self._lake / folder
         with lake_errors(path):
-            table = _opened(path)
+            table = opened_table(path)
         if table is None:
             return Restated(None, lost=tuple(file.path for file in files))
         with lake_errors(path):
@@ -234,13 +234,6 @@ def _no_table(path: LakePath) -> LakeUnavailable:
         f"There is no changelog at {path}, and the ledger knows of one",
         hint="mount or restore the lake's folder, then repeat the command",
     )
-
-
-def _opened(path: LakePath) -> DeltaTable | None:
-    try:
-        return delta_table(path)
-    except TableNotFoundError:
-        return None
 
 
 def _published_before(

@@ -48,14 +48,18 @@ def newest_version(table: LakePath) -> int | None:
         if isinstance(table, ObjectPath):
             since = (table / "_delta_log").from_name(f"{version:020d}")
             found = max(_numbered(path.name for path in since), default=None)
-            return max(_versions(table), default=None) if found is None and version else found
-        if not commit_file(table, version).is_file():
-            return max(_versions(table), default=None)
-        for _ in range(_STEPS):
-            if not commit_file(table, version + 1).is_file():
-                return version
-            version += 1
-    return max(_versions(table), default=None)
+            if found is not None or not version:
+                return found
+        elif commit_file(table, version).is_file():
+            for _ in range(_STEPS):
+                if not commit_file(table, version + 1).is_file():
+                    return version
+                version += 1
+        try:
+            names = [entry.name for entry in (table / "_delta_log").iterdir()]
+        except FileNotFoundError:
+            return None
+    return max(_numbered(names), default=None)
 
 
 def ends_at(table: LakePath, version: int) -> bool:
@@ -94,9 +98,10 @@ def read_commit(table: LakePath, version: int, *kinds: str) -> LakeCommit | None
 def look(table: LakePath, above: int) -> LogAbove:
     """The log above a version (-1: from the beginning), and the commit of that version."""
     base = read_commit(table, above) if above >= 0 else None
-    commits = list(_commits(table, above + 1))
-    last = commits[-1].delta_version if commits else above
-    found = [_judgeable(table, commit) for commit in commits]
+    commits = []
+    while (commit := read_commit(table, above + 1 + len(commits))) is not None:
+        commits.append(_judgeable(table, commit))
+    last = above + len(commits)
     if not commits and base is None:
         # Nothing under these names: the log ends before, was cleaned up, or there is none.
         newest = newest_version(table)
@@ -105,7 +110,7 @@ def look(table: LakePath, above: int) -> LogAbove:
     behind = _checkpointed(table)
     missing = last + 1 if behind is not None and behind > last else None
     newest = last if missing is None else newest_version(table)
-    return LogAbove(newest, base, tuple(found), missing)
+    return LogAbove(newest, base, tuple(commits), missing)
 
 
 def commits_back(table: LakePath) -> Iterator[LakeCommit]:
@@ -172,19 +177,8 @@ def _checkpointed(table: LakePath) -> int | None:
     try:
         text = (table / "_delta_log" / "_last_checkpoint").read_text(encoding="utf-8")
         return int(json.loads(text)["version"])
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError, ValueError, KeyError, TypeError):
         return None
-    except (ValueError, KeyError, TypeError, NotADirectoryError):
-        return None
-
-
-def _versions(table: LakePath) -> list[int]:
-    with lake_errors(table):
-        try:
-            names = [entry.name for entry in (table / "_delta_log").iterdir()]
-        except FileNotFoundError:
-            return []
-    return _numbered(names)
 
 
 def _numbered(names: Iterable[str]) -> list[int]:
@@ -197,13 +191,6 @@ def _back(table: LakePath, newest: int | None, *kinds: str) -> Iterator[LakeComm
     while version >= 0 and (commit := read_commit(table, version, *kinds)) is not None:
         yield commit
         version -= 1
-
-
-def _commits(table: LakePath, first: int) -> Iterator[LakeCommit]:
-    version = first
-    while (commit := read_commit(table, version)) is not None:
-        yield commit
-        version += 1
 
 
 def _parsed(version: int, text: str, kinds: Iterable[str]) -> LakeCommit:

@@ -31,6 +31,7 @@ from pipeline.ports.mirror_writes import (
     MirrorWrite,
     Recount,
     Replace,
+    staged,
 )
 from pipeline.ports.mirrors import MirrorCommit, MirrorSize, Near
 from resources.lake.altering import carry_out, enable, recorded_steps, refuse_names, words
@@ -52,6 +53,7 @@ from resources.lake.storage import (
     file_named,
     lake_errors,
     mirror_errors,
+    opened_table,
     parquet_content,
     sync_folder,
 )
@@ -130,15 +132,14 @@ class SparkMirrors:
 
     def retention(self, mirror: str) -> Retention | None:
         with self._about(mirror) as path:
-            if newest_version(path) is None:
-                return None
-            return Retention.of(delta_table(path).metadata().configuration)
+            table = opened_table(path)
+            return None if table is None else Retention.of(table.metadata().configuration)
 
     def made_for(self, mirror: str) -> Readers | None:
         with self._about(mirror) as path:
-            if newest_version(path) is None:
+            table = opened_table(path)
+            if table is None:
                 return None
-            table = delta_table(path)
             if _FOR_SPARK & {*(table.protocol().reader_features or ())}:
                 return Readers.SPARK
             vectors = table.metadata().configuration.get(VECTORS)
@@ -249,7 +250,7 @@ class SparkMirrors:
     def _scale(self, path: LakePath, table: DeltaTable | None, write: MirrorWrite) -> Scale:
         return scale(
             Size(0, 0) if table is None else size_of(table),
-            size_in(file_named(self._files, name) for name in write.staged),
+            size_in(file_named(self._files, name) for name in staged(write)),
             without_query=self._in_memory and in_memory(path, write, table),
             limit=self._few,
         )

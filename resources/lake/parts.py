@@ -4,7 +4,7 @@ changes lack of their rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import reduce
 from typing import TYPE_CHECKING
@@ -34,26 +34,28 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 
+Names = Callable[[list[str]], list[str]]
+
+
+def _named(schema: pa.Schema, names: Names, columns: Iterable[str]) -> dict[str, str]:
+    every = dict(zip(schema.names, names(schema.names), strict=True))
+    return {column: every[column] for column in columns}
+
+
 def keep_marks(schema: pa.Schema, changes: FoldedChanges) -> dict[str, str]:
     """Columns whose value in the mirror may stay → the mark that says so."""
-    marks = dict(zip(schema.names, keep_names(schema.names), strict=True))
-    return {name: marks[name] for name in changes.kept}
+    return _named(schema, keep_names, changes.kept)
 
 
 def _lack_marks(schema: pa.Schema, changes: FoldedChanges) -> dict[str, str]:
     """Columns whose value may have to be looked up → the mark that says so."""
-    marks = dict(zip(schema.names, lack_names(schema.names), strict=True))
-    return {name: marks[name] for name in changes.lacking}
+    return _named(schema, lack_names, changes.lacking)
 
 
 def _origins(write: Merge | Replace, changes: FoldedChanges) -> dict[str, str]:
     """Columns of the key → the column that has it of the row to look values up in; none
     where none is looked up."""
-    if not changes.lacking:
-        return {}
-    columns = write.target.schema.names
-    names = dict(zip(columns, origin_names(columns), strict=True))
-    return {name: names[name] for name in write.key}
+    return _named(write.target.schema, origin_names, write.key if changes.lacking else ())
 
 
 def changes_of(

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from itertools import chain
 from typing import TypeAlias
 
 import pyarrow as pa
@@ -25,6 +24,7 @@ from pipeline.ports.mirror_writes import (
     Recount,
     Replace,
     StagedFiles,
+    parts_of,
 )
 from pipeline.schema.column_names import folded
 from resources.lake.columns import mirror_schema
@@ -42,8 +42,7 @@ _GO = ("delete", "update_preimage")
 def in_memory(path: LakePath, write: MirrorWrite, table: DeltaTable | None) -> bool:
     """Whether what the write leaves can be put together without Spark; `table`: the mirror at
     `path`, None where there is none yet."""
-    parts = _parts(write)
-    if not all(_castable(part.columns, write.target.schema) for part in parts):
+    if not all(_castable(part.columns, write.target.schema) for part in parts_of(write)):
         return False
     if table is None:
         return True
@@ -145,19 +144,6 @@ def _with_mark(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     if len(schema) == rows.num_columns:
         return rows
     return rows.append_column(DELETED_AT, pa.nulls(rows.num_rows, DELETED_AT.type))
-
-
-def _parts(write: MirrorWrite) -> Iterable[StagedFiles]:
-    """Files whose columns are not the mirror's yet."""
-    match write:
-        case Append(_, parts) | Count(_, parts):
-            return parts
-        case Recount(_, parts, snapshot):
-            return chain(parts, snapshot)
-        case Merge():
-            return () if write.completion is None else (write.completion,)
-        case Replace():
-            return write.snapshot
 
 
 def _castable(columns: Sequence[PartColumn], schema: pa.Schema) -> bool:

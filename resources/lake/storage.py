@@ -20,7 +20,7 @@ from typing import IO
 
 import pyarrow as pa
 from deltalake import DeltaTable
-from deltalake.exceptions import DeltaError
+from deltalake.exceptions import DeltaError, TableNotFoundError
 from obstore.exceptions import BaseError
 
 from pipeline.errors import LakeUnavailable, MirrorRefused
@@ -52,6 +52,7 @@ _EVERYBODYS = frozenset(
 """What storage or a machine lacks, whichever file it is found out at."""
 
 _OS_ERROR = re.compile(r"os error (\d+)")
+"""How delta-rs tells an errno."""
 
 
 @contextmanager
@@ -59,9 +60,7 @@ def lake_errors(path: LakePath) -> Iterator[None]:
     """Whatever storage or delta-rs raises inside becomes `LakeUnavailable` about `path`."""
     try:
         yield
-    except (BaseError, DeltaError) as error:
-        raise _refused(path, error) from error
-    except OSError as error:
+    except (BaseError, DeltaError, OSError) as error:
         raise _refused(path, error) from error
 
 
@@ -73,7 +72,7 @@ def mirror_errors(lake: LakePath, path: LakePath) -> Iterator[None]:
     try:
         yield
     except MirrorRefused as error:
-        require_lake(lake, error)
+        _require_lake(lake, error)
         raise
     except LakeUnavailable as error:
         if isinstance(error.__cause__, OSError | DeltaError):
@@ -88,37 +87,34 @@ def mirror_errors(lake: LakePath, path: LakePath) -> Iterator[None]:
 def _about_mirror(
     lake: LakePath, path: LakePath, error: Exception
 ) -> LakeUnavailable | MirrorRefused:
-    number = error.errno if isinstance(error, OSError) else _number_in(str(error))
+    told = _OS_ERROR.search(str(error))
+    number = int(told[1]) if told else None
+    if isinstance(error, OSError):
+        number = error.errno
     if number in _EVERYBODYS:
         return unavailable(path, number, os.strerror(number or 0))
     if isinstance(lake, ObjectPath) and refusal(str(error)) is not None:
         return _refused(path, error)
-    require_lake(lake, error)
-    said = type(error).__name__
+    _require_lake(lake, error)
     if isinstance(error, JSONDecodeError | UnicodeDecodeError):
         said = "its log is damaged"
-    elif isinstance(error, OSError):
+    elif isinstance(error, OSError | DeltaError):
         said = _said(error)
-    elif isinstance(error, DeltaError):
-        said = first_line(str(error))
+    else:
+        said = type(error).__name__  # Arrow's words may have a row's value
     return MirrorRefused(f"its mirror {path} cannot be used: {said}", hint="rewrite the mirror")
 
 
-def require_lake(lake: LakePath, error: Exception) -> None:
+def _require_lake(lake: LakePath, error: Exception) -> None:
     """`LakeUnavailable` where it is gone: `error`, about one of its tables, is about all then."""
     with lake_errors(lake):
         if not lake.is_dir():
             raise unavailable(lake, errno.ENOENT, "") from error
 
 
-def _said(error: OSError) -> str:
-    return error.strerror or first_line(str(error)) or type(error).__name__
-
-
-def _number_in(text: str) -> int | None:
-    """The errno that delta-rs tells."""
-    match = _OS_ERROR.search(text)
-    return int(match[1]) if match else None
+def _said(error: Exception) -> str:
+    told: str | None = error.strerror if isinstance(error, OSError) else None
+    return told or first_line(str(error)) or type(error).__name__
 
 
 def unavailable(path: LakePath, number: int | None, what: str) -> LakeUnavailable:
@@ -138,14 +134,21 @@ def _refused(path: LakePath, error: Exception) -> LakeUnavailable:
     if told is not None:
         state, cure = told
         return LakeUnavailable(f"The lake's storage at {path} {state}", hint=cure)
-    if isinstance(error, OSError):
-        return unavailable(path, error.errno, _said(error))
-    return unavailable(path, None, first_line(str(error)))
+    number = error.errno if isinstance(error, OSError) else None
+    return unavailable(path, number, _said(error))
 
 
 def delta_table(path: LakePath, version: int | None = None) -> DeltaTable:
     """The table there, as delta-rs opens it."""
     return DeltaTable(str(path), version=version, storage_options=delta_options(path))
+
+
+def opened_table(path: LakePath) -> DeltaTable | None:
+    """The same; None where there is none."""
+    try:
+        return delta_table(path)
+    except TableNotFoundError:
+        return None
 
 
 def delta_options(path: LakePath) -> dict[str, str] | None:
