@@ -34,7 +34,7 @@ from resources.lake.direct import restore
 from resources.lake.mirror import SparkMirrors
 from resources.lake.pin import head_of
 from resources.lake.session import SparkProcess
-from resources.lake.sessions import one_session
+from resources.lake.spark import one_session
 
 SIZES = (100, 1_000, 10_000, 100_000)
 CHANGES = 1_000

@@ -31,13 +31,12 @@ from pipeline.ports.mirror_writes import (
 )
 from pipeline.ports.mirrors import MirrorCommit
 from pipeline.schema.column_names import is_refused
-from resources.lake.checksums import files_listed, needs_no_list
 from resources.lake.columns import spelling
-from resources.lake.delta_log import said_since
+from resources.lake.delta_log import files_listed, needs_no_list, said_since
 from resources.lake.direct import UNLISTED
 from resources.lake.paths import LakePath
 from resources.lake.pin import Head
-from resources.lake.sessions import APP_ID, TXN_VERSION, USER_METADATA, stamped
+from resources.lake.spark import APP_ID, TXN_VERSION, USER_METADATA, stamped
 from resources.lake.statement import step_statement
 from resources.lake.storage import delta_table, lake_errors
 from resources.lake.writing import rewrite

@@ -16,11 +16,12 @@ from pipeline.errors import ForeignCommit
 from pipeline.lake_commit import structures_key, structures_of, structures_text
 from pipeline.schema.model import TableSchema
 from resources.lake.delta_log import commits_back
-from resources.lake.folders import delta_tables, move_folder
 from resources.lake.paths import LakePath
 from resources.lake.storage import (
+    delta_tables,
     lake_errors,
     make_durable_folder,
+    move_folder,
     write_durably,
 )
 

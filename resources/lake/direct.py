@@ -27,12 +27,12 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable, Field, Schema
 from deltalake.exceptions import DeltaError
 
-from resources.lake.checksums import checksum_of, file_key, files_listed, needs_no_list
+from resources.lake.delta_log import checksum_of, file_key, files_listed, needs_no_list
 from resources.lake.frame import spark_schema
 from resources.lake.java_classes import java_class, java_of, java_session, scala_object
 from resources.lake.paths import LakePath
 from resources.lake.pin import Head
-from resources.lake.sessions import USER_METADATA, stamped
+from resources.lake.spark import USER_METADATA, stamped
 from resources.lake.statement import quoted
 from resources.lake.storage import (
     delta_table,

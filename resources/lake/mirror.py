@@ -38,15 +38,13 @@ from resources.lake.altering import carry_out, enable, recorded_steps, refuse_na
 from resources.lake.columns import VECTORS, mirror_schema, refuse_other_columns, spelling
 from resources.lake.delta_log import commits_back, ends_at, look, newest_version, recorded, table_id
 from resources.lake.direct import commit_rows, restore
-from resources.lake.folders import remove_table
 from resources.lake.java_errors import spark_errors
 from resources.lake.paths import LakePath, ObjectPath
 from resources.lake.pin import Head, behind, head_of
 from resources.lake.scan import needs_spark, scanned, staged_rows
-from resources.lake.sessions import APP_ID, TXN_VERSION, USER_METADATA, one_session, stamped
 from resources.lake.sizes import shown_by, size_in, size_of
 from resources.lake.small import in_memory, rows_of_write
-from resources.lake.spark import Spark
+from resources.lake.spark import APP_ID, TXN_VERSION, USER_METADATA, Spark, one_session, stamped
 from resources.lake.staging import Staging
 from resources.lake.storage import (
     delta_table,
@@ -55,6 +53,7 @@ from resources.lake.storage import (
     mirror_errors,
     opened_table,
     parquet_content,
+    remove_table,
     sync_folder,
 )
 from resources.lake.versions import lacking

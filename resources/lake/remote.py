@@ -30,8 +30,8 @@ from resources.lake.log_store import SETTINGS
 from resources.lake.paths import LakePath, ObjectPath
 from resources.lake.s3a import store_settings
 from resources.lake.server import SparkServer
-from resources.lake.sessions import FOR_FEW
 from resources.lake.settings import EXTENSION, JOINED
+from resources.lake.spark import FOR_FEW
 from resources.lake.starting import Starting
 from resources.lake.visible import require_visible
 

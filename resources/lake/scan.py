@@ -17,8 +17,8 @@ from deltalake.exceptions import DeltaError
 from pipeline.changes.mapping import cast_column
 from pipeline.ports.mirrors import Near
 from pipeline.proof.sampling import ValueRange
-from resources.lake.checksums import checksum_of
 from resources.lake.columns import column_names, mirror_schema, schema_of
+from resources.lake.delta_log import checksum_of
 from resources.lake.paths import LakePath
 from resources.lake.storage import delta_table, lake_errors, parquet_content
 

@@ -18,9 +18,8 @@ from pathlib import Path
 from typing import Final, NoReturn
 
 from pipeline.errors import ConfigurationError, SetupIncomplete
-from resources.lake.archive import archive_path
 from resources.lake.jars import S3, class_path, jars_folder
-from resources.lake.java import java_or_refuse
+from resources.lake.java import archive_path, java_or_refuse
 from resources.lake.launch import settle_environment, spark_home
 from resources.lake.log_store import log_store_jar
 from resources.lake.paths import LakePath, ObjectPath

@@ -17,9 +17,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
-from resources.lake.archive import archive_path
 from resources.lake.jars import S3, class_path, jars_folder, locked_jars
-from resources.lake.java import java_or_refuse
+from resources.lake.java import archive_path, java_or_refuse
 from resources.lake.java_classes import hadoop_path, java_class, java_of
 from resources.lake.java_errors import leave_telling_to_us
 from resources.lake.launch import JAVA, not_started, settle_environment
@@ -38,7 +37,7 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class Started:
     """A running Spark: its first session, and what dies with it, such as the sessions that nobody
-    uses at the moment (`sessions`)."""
+    uses at the moment (`spark.one_session`)."""
 
     session: SparkSession
     idle: Mapping[bool, list[SparkSession]] = field(default_factory=lambda: {False: [], True: []})

@@ -13,7 +13,7 @@ from obstore.exceptions import BaseError
 
 from pipeline.changes.strategy import Size
 from pipeline.ports.mirrors import MirrorSize
-from resources.lake.checksums import checksum_of
+from resources.lake.delta_log import checksum_of
 from resources.lake.paths import LakePath
 from resources.lake.storage import parquet_content
 

@@ -12,8 +12,7 @@ from typing import Any, Final
 
 from pipeline.catalog.values import Entry, EntryName, Found
 from pipeline.errors import CatalogRefused, CatalogUnavailable
-from resources.lake.sessions import one_session
-from resources.lake.spark import Spark
+from resources.lake.spark import Spark, one_session
 from resources.lake.statement import quoted
 from resources.lake.storage import first_line
 

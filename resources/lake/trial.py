@@ -27,15 +27,13 @@ from pipeline.ports.mirror_writes import (
     StagedFiles,
 )
 from resources.lake.delta_log import newest_version
-from resources.lake.folders import remove_folder, remove_table
 from resources.lake.java_errors import spark_errors
 from resources.lake.mirror import SparkMirrors
 from resources.lake.paths import LakePath, ObjectPath
 from resources.lake.pin import Head, head_of
-from resources.lake.sessions import APP_ID, TXN_VERSION, stamped
-from resources.lake.spark import Spark
+from resources.lake.spark import APP_ID, TXN_VERSION, Spark, stamped
 from resources.lake.staging import Staging
-from resources.lake.storage import lake_errors
+from resources.lake.storage import lake_errors, remove_folder, remove_table
 from resources.lake.writing import commit
 
 _SCHEMA: Final = pa.schema([("id", pa.int64())])

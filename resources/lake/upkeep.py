@@ -23,15 +23,13 @@ from pipeline.keeping import Retention
 from pipeline.lake_commit import LakeCommit
 from pipeline.upkeep.decide import Checkpoint, MirrorFiles, Pile, StepKind, UpkeepStep, superfluous
 from resources.lake.delta_log import newest_version, read_commit
-from resources.lake.folders import files_below
 from resources.lake.java_errors import spark_errors
 from resources.lake.paths import LakePath, ObjectPath
 from resources.lake.pin import behind, head_of
-from resources.lake.sessions import USER_METADATA, one_session, stamped
 from resources.lake.sizes import deleted_rows, files_of
-from resources.lake.spark import Spark
+from resources.lake.spark import USER_METADATA, Spark, one_session, stamped
 from resources.lake.statement import quoted
-from resources.lake.storage import delta_table, lake_errors, mirror_errors
+from resources.lake.storage import delta_table, files_below, lake_errors, mirror_errors
 
 _DELTA: Final = "spark.databricks.delta"
 _HOUR: Final = timedelta(hours=1)

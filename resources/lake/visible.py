@@ -16,10 +16,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipeline.errors import ConfigurationError
-from resources.lake.folders import remove_folder
 from resources.lake.paths import LakePath
 from resources.lake.staging import Staging
-from resources.lake.storage import lake_errors, parquet_content
+from resources.lake.storage import lake_errors, parquet_content, remove_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -14,12 +14,11 @@ from pipeline.changes.evolution import LOCAL
 from pipeline.errors import MirrorRefused
 from pipeline.ports.mirror_writes import AddColumns, MirrorWrite, Replace, SetProperties
 from pipeline.ports.mirrors import Mirrors
-from resources.lake.checksums import files_listed
-from resources.lake.delta_log import actions, commit_file
+from resources.lake.delta_log import actions, commit_file, files_listed
 from resources.lake.pin import head_of
 from resources.lake.scan import needs_spark
 from resources.lake.session import SparkProcess
-from resources.lake.sessions import stamped
+from resources.lake.spark import stamped
 from tests.lake.both_ways import BothWays
 from tests.lake.conftest import Lake, lake_at
 from tests.lake.made import PEOPLE, a_target, a_write, content, delete, own_part, update

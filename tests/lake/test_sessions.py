@@ -14,8 +14,8 @@ from pyspark.sql import SparkSession
 
 from pipeline.changes.strategy import Size
 from resources.lake.session import SparkProcess
-from resources.lake.sessions import FOR_FEW, one_session, stamped
 from resources.lake.sizes import size_in, size_of
+from resources.lake.spark import FOR_FEW, one_session, stamped
 from tests.lake.conftest import Lake, disk_lake
 from tests.lake.made import a_write
 

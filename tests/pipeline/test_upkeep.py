@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pipeline.foreign_commits import Ahead, Expected, Foreign, Passed, judge
 from pipeline.lake_commit import FileAction, LakeCommit, LogAbove, WriteKind, restamped, stamp
-from pipeline.recovery.read import mirror_facts
+from pipeline.recovery.facts import mirror_facts
 from pipeline.table import TableName
 from pipeline.upkeep.decide import (
     CLOCKS_APART,

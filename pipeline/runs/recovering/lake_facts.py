@@ -1,6 +1,6 @@
 """What a lake shows of a source, gathered for a ledger that is to be made from it.
 
-Belongs here: asking the lake. Does not: what commits mean (`pipeline.recovery.read`), what follows
+Belongs here: asking the lake. Does not: what commits mean (`pipeline.recovery.facts`), what follows
 (`recover`).
 """
 
@@ -16,8 +16,16 @@ from pipeline.changes.source_tables import source_table_path
 from pipeline.claim import BatchSpan
 from pipeline.lake_commit import FileAction, LakeCommit
 from pipeline.listing import own_files
-from pipeline.recovery.facts import LakeFacts, MirrorFacts, Told
-from pipeline.recovery.read import forgotten_of, mirror_facts, newest_of_each, table_named, told_of
+from pipeline.recovery.facts import (
+    LakeFacts,
+    MirrorFacts,
+    Told,
+    forgotten_of,
+    mirror_facts,
+    newest_of_each,
+    table_named,
+    told_of,
+)
 from pipeline.runs.agreement.claim import said_by
 from pipeline.runs.context import Workplace
 from pipeline.segment import SourceTable, batch_of
