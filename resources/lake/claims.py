@@ -47,7 +47,12 @@ class FileClaims:
             try:
                 text = (folder / NAME).read_text(encoding="utf-8")
             except FileNotFoundError:
-                return Unclaimed(empty=not _holds_tables(folder))
+                ours = any(
+                    commit.ours
+                    for table in delta_tables(folder)
+                    for commit in islice(commits_back(table), _COMMITS)
+                )
+                return Unclaimed(empty=not ours)
         try:
             found = json.loads(text)
             captured = found["captured_at"]
@@ -113,12 +118,3 @@ class FileClaims:
             if here.exists():
                 move_folder(here, self._lake / kept)
         return kept
-
-
-def _holds_tables(folder: LakePath) -> bool:
-    """Whether there is a Delta table in it, at any depth, that a Lockstep wrote to."""
-    return any(
-        commit.ours
-        for table in delta_tables(folder)
-        for commit in islice(commits_back(table), _COMMITS)
-    )

@@ -63,7 +63,12 @@ def open_lake(
     """
     lake = lake_path.absolute() if isinstance(lake_path, Path) else lake_path
     passing = Path(staging).absolute()
-    spark = spark_of(spark_conf, lake, passing, on_warning=on_warning)
+    server = server_of(spark_conf)
+    spark: Spark
+    if server is None:
+        spark = SparkProcess(spark_conf, lake=lake, staging=passing, on_warning=on_warning)
+    else:
+        spark = RemoteSpark(server, spark_conf, lake=lake, staging=passing)
 
     def prove() -> str:
         require_kept(spark, lake, passing)
@@ -82,16 +87,6 @@ def open_lake(
         prove=prove,
         close=spark.stop,
     )
-
-
-def spark_of(
-    conf: Mapping[str, str], lake: LakePath, staging: Path, *, on_warning: Callable[[str], None]
-) -> Spark:
-    """A Java process of this machine, or the server that `[spark] remote` names."""
-    server = server_of(conf)
-    if server is not None:
-        return RemoteSpark(server, conf, lake=lake, staging=staging)
-    return SparkProcess(conf, lake=lake, staging=staging, on_warning=on_warning)
 
 
 def _requests_since_now(lake: LakePath, spark: Spark) -> Callable[[], Requests | None]:

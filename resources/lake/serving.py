@@ -84,7 +84,12 @@ def become_server(user: Mapping[str, str], lake: LakePath, scratch: Path) -> NoR
     settings = settings_in(scratch, own, jars, archive if archive.is_file() else None, lake, more)
     file = scratch / "spark.conf"
     file.touch(0o600)
-    file.write_text(_properties({**settings.all(), **_served(server)}), encoding="utf-8")
+    served = {
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.connect.grpc.binding.port": str(server.port),
+        "spark.connect.authenticate.token": server.token or "",
+    }
+    file.write_text(_properties({**settings.all(), **served}), encoding="utf-8")
     environment = dict(os.environ)
     settle_environment(environment, more)
     submit = spark_home() / "bin" / "spark-submit"
@@ -108,15 +113,6 @@ def _hold(lock: Path, server: SparkServer) -> None:
             f"A server for {server} is running already, or starting", hint="there is nothing to do"
         ) from error
     os.set_inheritable(descriptor, True)
-
-
-def _served(server: SparkServer) -> dict[str, str]:
-    assert server.token is not None
-    return {
-        "spark.connect.grpc.binding.address": "127.0.0.1",
-        "spark.connect.grpc.binding.port": str(server.port),
-        "spark.connect.authenticate.token": server.token,
-    }
 
 
 def _properties(settings: Mapping[str, str]) -> str:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
 from typing import TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable
 
-from pipeline.changes.apply import apply, completed, places
+from pipeline.changes.apply import apply, completed
 from pipeline.changes.layout import DELETED_AT, changelog_names
 from pipeline.changes.mapping import cast_column, images_within
 from pipeline.changes.widening import TypeChange, type_change
@@ -26,8 +25,6 @@ from pipeline.ports.mirror_writes import (
     StagedFiles,
     parts_of,
 )
-from pipeline.schema.column_names import folded
-from resources.lake.columns import mirror_schema
 from resources.lake.direct import takes_files
 from resources.lake.paths import LakePath
 from resources.lake.scan import needs_spark, rows_at
@@ -44,12 +41,12 @@ def in_memory(path: LakePath, write: MirrorWrite, table: DeltaTable | None) -> b
     `path`, None where there is none yet."""
     if not all(_castable(part.columns, write.target.schema) for part in parts_of(write)):
         return False
+    if isinstance(write, Replace) and write.target.soft and (table is not None or write.gone.files):
+        return False  # rows of before stay
     if table is None:
         return True
-    overwrites = isinstance(write, Append | Recount) or (
-        isinstance(write, Replace) and not write.target.soft
-    )
-    return takes_files(table) and (overwrites or not needs_spark(path, table))
+    reads = isinstance(write, Merge | Count)
+    return takes_files(table) and not (reads and needs_spark(path, table))
 
 
 def rows_of_write(path: LakePath, write: MirrorWrite, version: int, read: Read) -> pa.Table:
@@ -67,7 +64,7 @@ def rows_of_write(path: LakePath, write: MirrorWrite, version: int, read: Read) 
             case Merge():
                 return _merged(read, _there(path, schema, version), write)
             case Replace():
-                return _replaced(read, path, write, version)
+                return _replaced(read, write)
 
 
 def _shown(write: MirrorWrite) -> pa.Schema:
@@ -102,41 +99,13 @@ def _merged(read: Read, rows: pa.Table, write: Merge) -> pa.Table:
     return completed(rows, _rows(read, [part], schema), behind, write.key, write.completed)
 
 
-def _replaced(read: Read, path: LakePath, write: Replace, version: int) -> pa.Table:
-    schema, soft = _shown(write), write.target.soft
-    rows = _with_mark(_rows(read, write.snapshot, write.target.schema), schema)
+def _replaced(read: Read, write: Replace) -> pa.Table:
+    rows = _with_mark(_rows(read, write.snapshot, write.target.schema), _shown(write))
     changes = _changes(read, write.changes.files)
-    if changes is not None:
-        rows = apply(rows, changes, write.key, write.changes, soft=soft, anew=True)
-    if not soft:
+    if changes is None:
         return rows
-    gone = _left(path, write, version) if version >= 0 else schema.empty_table()
-    taken = _changes(read, write.gone.files)
-    if taken is not None:
-        gone = apply(gone, taken, write.key, write.gone, soft=True)
-    keys = [[table.column(name) for name in write.key] for table in (gone, rows)]
-    return pa.concat_tables([rows, gone.filter(pc.is_null(places(*keys)))])
-
-
-def _left(path: LakePath, write: Replace, version: int) -> pa.Table:
-    """A mirror's rows in the write's columns, marked as deleted, NULL in columns that cannot hold
-    what is there; none where they lack the key."""
-    schema = _shown(write)
-    have = {folded(field.name): field for field in mirror_schema(path, version)}
-    columns = []
-    for field in schema:
-        there = have.get(folded(field.name))
-        fits = there is not None and type_change(there.type, field.type) is not TypeChange.REREAD
-        columns.append(PartColumn(there.name, there.type) if there and fits else PartColumn())
-    if any(
-        schema.field(at).name in write.key and column.absent for at, column in enumerate(columns)
-    ):
-        return schema.empty_table()
-    names = [column.source for column in columns if column.source is not None]
-    rows = _columns(rows_at(path, version, names), columns, schema)
-    moment = pa.scalar(write.moment or datetime.now(UTC), DELETED_AT.type)
-    marked = pc.fill_null(rows.column(DELETED_AT.name), moment)
-    return rows.set_column(len(schema) - 1, DELETED_AT, marked)
+    soft = write.target.soft
+    return apply(rows, changes, write.key, write.changes, soft=soft, anew=True)
 
 
 def _with_mark(rows: pa.Table, schema: pa.Schema) -> pa.Table:

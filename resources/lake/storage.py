@@ -247,17 +247,14 @@ def delta_tables(folder: LakePath) -> Iterator[LakePath]:
         below: list[LakePath] = [*folder.iterdir()]
     except (FileNotFoundError, NotADirectoryError):
         return
-    if any(path.name == "_delta_log" and _has_files(path) for path in below):
-        yield folder
-        return
+    for path in below:
+        # A store keeps the mark of a folder that is empty, which Hadoop makes.
+        if path.name == "_delta_log" and (not isinstance(path, ObjectPath) or path.has_objects()):
+            yield folder
+            return
     for path in sorted(below, key=str):
         if isinstance(path, ObjectPath) or path.is_dir():
             yield from delta_tables(path)
-
-
-def _has_files(log: LakePath) -> bool:
-    """Whether more than the mark of a folder is left in a store, which Hadoop makes."""
-    return not isinstance(log, ObjectPath) or log.has_objects()
 
 
 def files_below(folder: LakePath) -> dict[str, os.stat_result | ObjectFacts]:
