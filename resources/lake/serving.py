@@ -18,13 +18,11 @@ from pathlib import Path
 from typing import Final, NoReturn
 
 from pipeline.errors import ConfigurationError, SetupIncomplete
-from resources.lake.jars import S3, class_path, jars_folder
-from resources.lake.java import archive_path, java_or_refuse
+from resources.lake.java import java_or_refuse
 from resources.lake.launch import settle_environment, spark_home
-from resources.lake.log_store import log_store_jar
-from resources.lake.paths import LakePath, ObjectPath
+from resources.lake.paths import LakePath
 from resources.lake.server import SparkServer, server_of
-from resources.lake.session import settings_in
+from resources.lake.session import jars_for, settings_in
 from resources.private import make_private
 
 MAIN: Final = "org.apache.spark.sql.connect.service.SparkConnectServer"
@@ -71,17 +69,14 @@ def become_server(user: Mapping[str, str], lake: LakePath, scratch: Path) -> NoR
     `JavaMissing`, `SetupIncomplete`, or `ConfigurationError` where there can be none.
     """
     server = server_to_start(user)
-    java = java_or_refuse(os.environ)
-    folder = jars_folder(sys.prefix)
-    jars = (*class_path(folder), log_store_jar())
-    more = class_path(folder, S3) if isinstance(lake, ObjectPath) else ()
-    archive = archive_path(folder, jars, java)
+    java_or_refuse(os.environ)
+    _, more = jars_for(lake)
     _hold(scratch.with_name(f"{scratch.name}.lock"), server)
     require_free(server)
     shutil.rmtree(scratch, ignore_errors=True)
     make_private(scratch)
     own = {key: value for key, value in user.items() if key.startswith("spark.")}
-    settings = settings_in(scratch, own, jars, archive if archive.is_file() else None, lake, more)
+    settings = settings_in(scratch, own, lake)
     file = scratch / "spark.conf"
     file.touch(0o600)
     served = {

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from pathlib import Path
 from types import MappingProxyType
@@ -77,7 +77,7 @@ class SparkProcess:
 
     def require_ready(self) -> None:
         java_or_refuse(os.environ)
-        self._class_path()
+        jars_for(self._lake)
 
     def prepare(self, log_bytes: int = 0) -> None:
         self._log_bytes = max(self._log_bytes, log_bytes)
@@ -111,37 +111,34 @@ class SparkProcess:
         self._start.end()
 
     def _launch(self) -> Started:
-        java = java_or_refuse(os.environ)
-        jars, last = self._class_path()
-        archive = archive_path(jars_folder(sys.prefix), jars, java) if self._archive else None
-        if archive is not None and not archive.is_file():
-            self._on_warning(
-                "Spark starts slower than it could: `lockstep setup` was not run for this Java"
-            )
-            archive = None
+        self.require_ready()
 
-        def settings(scratch: Path) -> SparkSettings:
-            lake, log_bytes = self._lake, self._log_bytes
-            return settings_in(scratch, self._user, jars, archive, lake, last, log_bytes)
+        def settings_for(scratch: Path) -> SparkSettings:
+            settings = settings_in(scratch, self._user, self._lake, self._log_bytes)
+            if not self._archive:
+                return replace(settings, archive=None)
+            if settings.archive is None:
+                self._on_warning(
+                    "Spark starts slower than it could: `lockstep setup` was not run for this Java"
+                )
+            return settings
 
-        started = Started(_connect(*JAVA.start(settings), self._lake))
+        started = Started(_connect(*JAVA.start(settings_for), self._lake))
         try:
-            self._require_visible(started.session)
+            if self._lake is not None and self._staging is not None and not is_local(self._user):
+                named = f'The Spark of "spark.master" = {self._user["spark.master"]}'
+                require_visible(started.session, self._lake, self._staging, named)
         except BaseException:
             _end(started)
             raise
         return started
 
-    def _require_visible(self, session: SparkSession) -> None:
-        if self._lake is not None and self._staging is not None and not is_local(self._user):
-            named = f'The Spark of "spark.master" = {self._user["spark.master"]}'
-            require_visible(session, self._lake, self._staging, named)
 
-    def _class_path(self) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
-        """The jars of each start, and those that this lake needs besides."""
-        folder = jars_folder(sys.prefix)
-        last = class_path(folder, S3) if isinstance(self._lake, ObjectPath) else ()
-        return (*class_path(folder), log_store_jar()), last
+def jars_for(lake: LakePath | None) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
+    """The jars of each start, and those that this lake needs besides."""
+    folder = jars_folder(sys.prefix)
+    last = class_path(folder, S3) if isinstance(lake, ObjectPath) else ()
+    return (*class_path(folder), log_store_jar()), last
 
 
 def settle_for(lake: LakePath | None) -> None:
@@ -153,27 +150,23 @@ def settle_for(lake: LakePath | None) -> None:
 
 
 def settings_in(
-    scratch: Path,
-    user: Mapping[str, str],
-    jars: Sequence[Path],
-    archive: Path | None,
-    lake: LakePath | None,
-    behind: Sequence[Path],
-    log_bytes: int = 0,
+    scratch: Path, user: Mapping[str, str], lake: LakePath | None, log_bytes: int = 0
 ) -> SparkSettings:
     """What a Spark is started with whose own files are in `scratch`."""
+    jars, last = jars_for(lake)
+    archive = archive_path(jars_folder(sys.prefix), jars, java_or_refuse(os.environ))
     log4j = scratch / "log4j2.properties"
     log4j.write_bytes(files("resources.lake").joinpath("log4j2.properties").read_bytes())
     return SparkSettings(
         user=user,
         class_path=jars,
-        archive=archive,
+        archive=archive if archive.is_file() else None,
         log4j=log4j,
         scratch=scratch,
         cores=os.cpu_count() or 1,
         memory=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
         store=store_settings(lake) if isinstance(lake, ObjectPath) else {},
-        behind=behind,
+        behind=last,
         log_bytes=log_bytes,
     )
 
