@@ -64,24 +64,16 @@ def entry_names(
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """An entry, and the version of the table's structure that its mirror shows."""
-
-    entry: Entry
-    shows: int
-
-
-@dataclass(frozen=True, slots=True)
 class Step:
     """`known`, what the ledger knows of an entry, becomes `wanted`: it is dropped where nothing is
     wanted, made where nothing is known, renamed where the names differ."""
 
     known: Registered | None
-    wanted: Wanted | None
+    wanted: Entry | None
 
 
 def plan(
-    wanted: Iterable[Wanted],
+    wanted: Iterable[Entry],
     registered: Mapping[TableName, Registered],
     gone: Collection[TableName],
 ) -> list[Step]:
@@ -89,8 +81,8 @@ def plan(
     source has no more."""
     drops, renames, puts = dict.fromkeys(gone), list[Step](), list[Step]()
     taking = {place(registered[table].location): table for table in gone}
-    for one in sorted(wanted, key=lambda one: one.entry.table):
-        entry, known = one.entry, registered.get(one.entry.table)
+    for entry in sorted(wanted, key=lambda entry: entry.table):
+        known = registered.get(entry.table)
         if known is None:
             former = taking.get(place(entry.location))
             if former is not None and registered[former].name != entry.name:
@@ -98,5 +90,5 @@ def plan(
                 del taking[place(entry.location)]
                 known = registered[former]
         renamed = known is not None and known.name != entry.name
-        (renames if renamed else puts).append(Step(known, one))
+        (renames if renamed else puts).append(Step(known, entry))
     return [*(Step(registered[table], None) for table in sorted(drops)), *renames, *puts]

@@ -40,7 +40,8 @@ class EntryColumn:
 @dataclass(frozen=True, slots=True)
 class Entry:
     """What the catalog is to say of a table's mirror. `location`: its URL as the catalog has it;
-    `columns`: none where the catalog keeps none."""
+    `columns`: none where the catalog keeps none. `shows`: the version of the table's structure that
+    the mirror shows, which the ledger alone is told."""
 
     source: str
     table: TableName
@@ -48,6 +49,7 @@ class Entry:
     location: str
     comment: str = ""
     columns: tuple[EntryColumn, ...] = ()
+    shows: int | None = None
 
     @property
     def content(self) -> str:

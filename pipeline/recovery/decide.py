@@ -167,7 +167,6 @@ def _exact(facts: LakeFacts, mirror: MirrorFacts, batch: int) -> ShownBatch | No
 
 
 def _touching(facts: LakeFacts, mirror: MirrorFacts) -> Iterator[int]:
-    """The batches with something of the table."""
     yield from mirror.published
     yield from mirror.begins
     for told in facts.told:

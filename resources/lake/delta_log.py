@@ -23,7 +23,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -75,7 +74,6 @@ def ends_at(table: LakePath, version: int) -> bool:
 
 
 def commit_file(table: LakePath, version: int) -> LakePath:
-    """Where a commit stands."""
     return table / "_delta_log" / f"{version:020d}.json"
 
 
@@ -91,13 +89,9 @@ def actions(commit: str, *kinds: str) -> Iterator[tuple[str, Any]]:
 def read_commit(table: LakePath, version: int, *kinds: str) -> LakeCommit | None:
     """Return a commit, with all it says or only what actions of some `kinds` say; None where the
     log has no file of it."""
-    file = commit_file(table, version)
-    with lake_errors(file):
-        try:
-            text = file.read_text(encoding="utf-8")
-        except FileNotFoundError:
-            return None
-    return _parsed(version, text, kinds)
+    with lake_errors(commit_file(table, version)):
+        commit = _commit(table, version)
+    return None if commit is None else _parsed(version, commit.decode(), kinds)
 
 
 def look(table: LakePath, above: int) -> LogAbove:
@@ -169,11 +163,9 @@ def recorded(table: LakePath, app_id: str, txn_version: int) -> LakeCommit | Non
 def table_id(table: LakePath) -> str:
     """Which Delta table that is (`metaData.id`), as its first commit says, since a file is read
     sooner than a table opened; where it was cleaned up, as the snapshot does."""
-    first = commit_file(table, 0)
-    with lake_errors(first), suppress(FileNotFoundError):
-        for _, metadata in actions(first.read_text(encoding="utf-8"), "metaData"):
-            return str(metadata["id"])
     with lake_errors(table):
+        for _, metadata in actions((_commit(table, 0) or b"").decode(), "metaData"):
+            return str(metadata["id"])
         return str(delta_table(table).metadata().id)
 
 
@@ -187,7 +179,6 @@ def _checkpointed(table: LakePath) -> int | None:
 
 
 def _numbered(names: Iterable[str]) -> list[int]:
-    """The versions of commits' files."""
     return [int(match[1]) for name in names if (match := _COMMIT.fullmatch(name))]
 
 

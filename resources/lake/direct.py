@@ -27,6 +27,7 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable, Field, Schema
 from deltalake.exceptions import DeltaError
 
+from resources.lake.columns import PHYSICAL_NAME
 from resources.lake.delta_log import checksum_of, file_key, files_listed, needs_no_list
 from resources.lake.frame import spark_schema
 from resources.lake.java_classes import java_class, java_of, java_session, scala_object
@@ -73,11 +74,9 @@ class _Transaction:
 
     @property
     def none(self) -> Any:
-        """Scala's `None`."""
         return scala_object(self.jvm, "scala.None")
 
     def seq(self, values: Iterable[Any]) -> Any:
-        """Scala's `Seq` of them."""
         listed = java_class(self.jvm, "java.util.ArrayList")()
         for value in values:
             listed.add(value)
@@ -85,7 +84,6 @@ class _Transaction:
         return converters.asScala(listed).toSeq()
 
     def commit(self, actions: Iterable[Any], operation: Any) -> None:
-        """All of them, or none."""
         self.begun.commit(self.seq(actions), operation)
 
 
@@ -137,9 +135,8 @@ _FEATURES: Final = frozenset(
 """What a table may ask of its writers for files to be brought to it: nothing of these is about
 rows as they are written, as long as no column has a rule (`_OF_COLUMNS`)."""
 
-_NAME: Final = "delta.columnMapping.physicalName"
 _ID: Final = "delta.columnMapping.id"
-_OF_COLUMNS: Final = frozenset({_NAME, _ID, "delta.typeChanges"})
+_OF_COLUMNS: Final = frozenset({PHYSICAL_NAME, _ID, "delta.typeChanges"})
 _WITH_FEATURES: Final = 7
 """The protocol's version for writers from which on features are named."""
 
@@ -253,9 +250,9 @@ def _as_stored(rows: pa.Table, fields: Sequence[Field]) -> pa.Table:
     stored = []
     for field in rows.schema:
         told = metadata[field.name]
-        if _NAME in told:
+        if PHYSICAL_NAME in told:
             number = {"PARQUET:field_id": str(told[_ID])}
-            field = field.with_name(told[_NAME]).with_metadata(number)
+            field = field.with_name(told[PHYSICAL_NAME]).with_metadata(number)
         stored.append(field)
     return pa.Table.from_arrays(rows.columns, schema=pa.schema(stored))
 

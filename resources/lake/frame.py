@@ -85,7 +85,6 @@ def _read(
 
 
 def spark_schema(schema: pa.Schema) -> StructType:
-    """The same columns in Spark's types."""
     from pyspark.sql.types import StructField, StructType
 
     return StructType([StructField(field.name, spark_type(field.type)) for field in schema])

@@ -201,7 +201,6 @@ class SparkMirrors:
             yield from staged_rows(folder, columns, mirror_schema(path, version))
 
     def _has_few(self, table: DeltaTable) -> bool:
-        """Whether a mirror has few rows."""
         return scale(size_of(table), Size(0, 0), limit=self._few).few
 
     def write(self, write: MirrorWrite, held: Held = unasked) -> MirrorCommit:
@@ -261,7 +260,6 @@ class SparkMirrors:
         self._staging.unstage(path)
 
     def _read(self, name: str) -> pa.Table:
-        """The rows of a file that a write names."""
         return pq.read_table(parquet_content(file_named(self._files, name)))
 
     def path(self, relative: str) -> str:

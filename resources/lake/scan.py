@@ -17,7 +17,7 @@ from deltalake.exceptions import DeltaError
 from pipeline.changes.mapping import cast_column
 from pipeline.ports.mirrors import Near
 from pipeline.proof.sampling import ValueRange
-from resources.lake.columns import column_names, mirror_schema, schema_of
+from resources.lake.columns import PHYSICAL_NAME, column_names, mirror_schema, schema_of
 from resources.lake.delta_log import checksum_of
 from resources.lake.paths import LakePath
 from resources.lake.storage import delta_table, lake_errors, parquet_content
@@ -108,16 +108,12 @@ def staged_rows(folder: str, columns: Sequence[str], schema: pa.Schema) -> Itera
                 yield batch.select(places).rename_columns(list(columns)).cast(wanted)
 
 
-_NAME = "delta.columnMapping.physicalName"
-"""In a column's metadata: what files call it."""
-
-
 def _in_files(path: LakePath, table: DeltaTable, wanted: pa.Schema) -> Iterator[pa.RecordBatch]:
     """The rows of `table`, at `path`, in the columns `wanted`, in no particular order. None of
     them may be marked as deleted."""
     metadata = {field.name: field.metadata for field in table.schema().fields}
     own = column_names(table)
-    stored = {name: metadata[own[name]].get(_NAME, own[name]) for name in own}
+    stored = {name: metadata[own[name]].get(PHYSICAL_NAME, own[name]) for name in own}
     for name in pa.table(table.get_add_actions()).column("path").to_pylist():
         with (
             lake_errors(path / name),

@@ -155,7 +155,6 @@ class ParquetSegments:
 
 
 def _together(file: pq.FileMetaData) -> Iterator[list[int]]:
-    """Row groups that are read at once."""
     groups: list[int] = []
     rows = size = 0
     for number in range(file.num_row_groups):

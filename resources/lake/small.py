@@ -68,13 +68,11 @@ def rows_of_write(path: LakePath, write: MirrorWrite, version: int, read: Read) 
 
 
 def _shown(write: MirrorWrite) -> pa.Schema:
-    """The mirror's columns behind the write."""
     schema = write.target.schema
     return schema.append(DELETED_AT) if write.target.soft else schema
 
 
 def _there(path: LakePath, schema: pa.Schema, version: int) -> pa.Table:
-    """The mirror's rows; none where there is none."""
     return rows_at(path, version, schema.names) if version >= 0 else schema.empty_table()
 
 
@@ -132,7 +130,6 @@ def _changes(read: Read, files: Sequence[str]) -> pa.Table | None:
 def _images(
     read: Read, parts: Sequence[StagedFiles], schema: pa.Schema, kinds: Sequence[str]
 ) -> pa.Table:
-    """The row images of these kinds."""
     found = [schema.empty_table()]
     for part in parts:
         for file in part.files:
@@ -143,7 +140,6 @@ def _images(
 
 
 def _rows(read: Read, parts: Sequence[StagedFiles], schema: pa.Schema) -> pa.Table:
-    """The rows of a snapshot or a completion."""
     files = [(part, file) for part in parts for file in part.files]
     found = [_columns(read(file), part.columns, schema) for part, file in files]
     return pa.concat_tables([schema.empty_table(), *found])

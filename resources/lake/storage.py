@@ -132,7 +132,6 @@ def first_line(text: str) -> str:
 
 
 def _refused(path: LakePath, error: Exception) -> LakeUnavailable:
-    """What storage, a store or delta-rs said."""
     told = refusal(f"{type(error).__name__} {error}") if isinstance(path, ObjectPath) else None
     if told is not None:
         state, cure = told
@@ -142,12 +141,11 @@ def _refused(path: LakePath, error: Exception) -> LakeUnavailable:
 
 
 def delta_table(path: LakePath, version: int | None = None) -> DeltaTable:
-    """The table there, as delta-rs opens it."""
     return DeltaTable(str(path), version=version, storage_options=delta_options(path))
 
 
 def opened_table(path: LakePath) -> DeltaTable | None:
-    """The same; None where there is none."""
+    """The table there; None where there is none."""
     try:
         return delta_table(path)
     except TableNotFoundError:
@@ -155,7 +153,6 @@ def opened_table(path: LakePath) -> DeltaTable | None:
 
 
 def delta_options(path: LakePath) -> dict[str, str] | None:
-    """What delta-rs is told of the store."""
     return path.options if isinstance(path, ObjectPath) else None
 
 
@@ -215,7 +212,6 @@ def write_durably(path: LakePath, content: bytes) -> None:
 
 
 def sha256_of(path: LakePath) -> str:
-    """The checksum of a file's content, in hex."""
     with path.open() if isinstance(path, ObjectPath) else path.open("rb") as content:
         return hashlib.file_digest(content, "sha256").hexdigest()
 
@@ -336,7 +332,6 @@ _LEAVING = "_delta_log.removed"
 
 
 def _empty(folder: int) -> None:
-    """Delete what is in an open folder."""
     for name in os.listdir(folder):
         if stat.S_ISDIR(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
             shutil.rmtree(name, dir_fd=folder)

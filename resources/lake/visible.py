@@ -55,7 +55,6 @@ def require_visible(session: SparkSession, lake: LakePath, staging: Path, named:
 
 
 def _found(probe: LakePath) -> list[int]:
-    """The rows below it."""
     with lake_errors(probe):
         files = [*probe.iterdir()] if probe.is_dir() else []
         tables = [

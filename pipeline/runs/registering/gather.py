@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from pipeline.catalog.plan import Left, Wanted, entry_name, entry_names
+from pipeline.catalog.plan import Left, entry_name, entry_names
 from pipeline.catalog.values import Entry, EntryColumn, EntryName, Registered, place
 from pipeline.errors import TableError
 from pipeline.ports.catalog import Catalog, Registry
@@ -34,7 +34,7 @@ class GatheredEntries:
     the ledger had of that before."""
 
     registered: Mapping[TableName, Registered]
-    wanted: tuple[Wanted, ...] = ()
+    wanted: tuple[Entry, ...] = ()
     gone: tuple[TableName, ...] = ()
     left: tuple[Left, ...] = ()
     statement: int = 0
@@ -61,7 +61,7 @@ def gather(work: Workplace, registry: Registry, *, every: bool = False) -> Gathe
         for table in names
         if every or table in differing or _named_in(table.name.lower(), words, texts)
     ]
-    wanted: tuple[Wanted, ...] = ()
+    wanted: tuple[Entry, ...] = ()
     if due:
         wanted, unread = _wanted(work, registry, due, names)
         left += unread
@@ -145,14 +145,13 @@ def _wanted(
     registry: Registry,
     states: Collection[TableState],
     names: Mapping[TableName, EntryName],
-) -> tuple[tuple[Wanted, ...], list[Left]]:
+) -> tuple[tuple[Entry, ...], list[Left]]:
     """Their entries; mirrors that cannot be read are left."""
     tables = frozenset(state.table for state in states)
     of_tables = work.server.table_comments(tables)
     of_columns = work.server.comments(tables) if registry.catalog.columns else {}
     found, left = [], []
     for state in states:
-        assert state.mirror_version is not None, "only tables with a mirror have an entry"
         try:
             columns = _columns(work, registry, state, of_columns.get(state.table, {}))
         except TableError as error:
@@ -165,15 +164,15 @@ def _wanted(
             location=registry.catalog.location(state.mirror),
             comment=of_tables.get(state.table, ""),
             columns=columns,
+            shows=state.mirror_version,
         )
-        found.append(Wanted(entry, state.mirror_version))
+        found.append(entry)
     return tuple(found), left
 
 
 def _columns(
     work: Workplace, registry: Registry, state: TableState, comments: Mapping[str, str]
 ) -> tuple[EntryColumn, ...]:
-    """As the mirror's newest version has them."""
     version = work.mirrors.version(state.mirror) if registry.catalog.columns else None
     if version is None:
         return ()

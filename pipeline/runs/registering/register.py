@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from time import perf_counter
 
-from pipeline.catalog.plan import Left, Step, Wanted, plan
+from pipeline.catalog.plan import Left, Step, plan
 from pipeline.catalog.values import Entry, EntryName, Found, Registered, at_one_of, marked
 from pipeline.decisions import Lease
 from pipeline.errors import CatalogRefused, LockstepError
@@ -150,17 +150,17 @@ class _Registering:
                 self._carry_out(step.known, step.wanted)
             except CatalogRefused as error:  # the others go on
                 self.refused = True
-                about = step.known if step.wanted is None else step.wanted.entry
+                about = step.wanted or step.known
                 assert about is not None, "a step has one or the other"
                 self.left.append(Left(about.table, about.name, error.message, error.hint))
 
-    def _carry_out(self, known: Registered | None, wanted: Wanted | None) -> None:
+    def _carry_out(self, known: Registered | None, wanted: Entry | None) -> None:
         if wanted is None:
             assert known is not None, "what is not wanted is known"
             self._drop(known)
-        elif known is not None and known.name != wanted.entry.name:
+        elif known is not None and known.name != wanted.name:
             self._rename(known, wanted)
-        elif known is not None and not self.every and known.content == wanted.entry.content:
+        elif known is not None and not self.every and known.content == wanted.content:
             self._made(wanted)
         else:
             self._put(wanted, known)
@@ -175,27 +175,25 @@ class _Registering:
             self.done.append(Done(Deed.DROPPED, known.table, known.name))
         self._note(known.table, None)
 
-    def _rename(self, known: Registered, wanted: Wanted) -> None:
+    def _rename(self, known: Registered, entry: Entry) -> None:
         """Where either name is not as it was left, the entry of the new one is made as any other,
         and the old one is let go. So it is with a table's own entry that has no marks: the ledger
         knows one name of a table, and a killed run would leave the other."""
-        entry = wanted.entry
         own = known.table == entry.table
         found = self._find(known.name)
         as_left = found is not None and self._ours(found, known)
         unmarked = own and not self.registry.catalog.marks
         if not as_left or unmarked or self._find(entry.name) is not None:
             self._drop(known)
-            self._put(wanted, None)
+            self._put(entry, None)
             return
         self._announce(known if own else entry, known.location)
         self._tell(entry, known.name, Deed.RENAMED)
         if not own:
             self._note(known.table, None)
-        self._made(wanted)
+        self._made(entry)
 
-    def _put(self, wanted: Wanted, known: Registered | None) -> None:
-        entry = wanted.entry
+    def _put(self, entry: Entry, known: Registered | None) -> None:
         found = self._find(entry.name)
         here = found is not None and at_one_of(found, (entry.location,))
         if found is not None and not self._ours(found, known, entry) and not (here and self.every):
@@ -212,7 +210,7 @@ class _Registering:
                 self._tell(entry, None, Deed.REGISTERED)
             else:
                 self._tell(entry, entry.name, Deed.CHANGED)
-        self._made(wanted)
+        self._made(entry)
 
     def _find(self, name: EntryName) -> Found | None:
         return None if name in self.freed else self.registry.catalog.find(name)
@@ -244,9 +242,8 @@ class _Registering:
         has to look."""
         self._note(entry.table, Registered(entry.table, entry.name, location))
 
-    def _made(self, wanted: Wanted) -> None:
-        entry = wanted.entry
-        made = Registered(entry.table, entry.name, entry.location, entry.content, wanted.shows)
+    def _made(self, entry: Entry) -> None:
+        made = Registered(entry.table, entry.name, entry.location, entry.content, entry.shows)
         self._note(entry.table, made)
 
     def _note(self, table: TableName, entry: Registered | None) -> None:

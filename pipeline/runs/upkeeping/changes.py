@@ -25,12 +25,12 @@ import pyarrow as pa
 
 from pipeline.changes.layout import application_id, changelog_path
 from pipeline.changes.source_tables import source_table_id, source_table_path
+from pipeline.decisions import Lease
 from pipeline.errors import LockstepError, SourceBusy, TableError
-from pipeline.retries import UPKEEP_TURN
 from pipeline.runs.agreement.changelog_files import agree
 from pipeline.runs.commit_records import forgotten_metadata
 from pipeline.runs.context import Workplace
-from pipeline.runs.upkeeping.gather import last_held
+from pipeline.runs.upkeeping.gather import last_held, under_lock
 from pipeline.segment import SegmentFile, SourceTable
 from pipeline.table import TableName
 from pipeline.upkeep.changes import (
@@ -110,7 +110,7 @@ def let_go(work: Workplace, plan: ChangesPlan, holder: str) -> ChangesPlan:
         return plan
     unlist = plan.unlist
     if plan.through is not None:
-        noted = _under_lock(work, holder, forget=plan.through)
+        noted = _noted(work, holder, forget=plan.through)
         if noted is not None:
             plan = replace(plan, through=None, left=noted, unlisted=Pile())
         else:
@@ -122,7 +122,7 @@ def let_go(work: Workplace, plan: ChangesPlan, holder: str) -> ChangesPlan:
         _deleted(work, note)
         work.progress.note(f"files of changes up to {note.place} are deleted")
     if unlist or plan.delete:
-        left = _under_lock(work, holder, unlisted=unlist, deleted=plan.delete)
+        left = _noted(work, holder, unlisted=unlist, deleted=plan.delete)
         if left is not None:
             return replace(plan, left=left)
     return replace(plan, rows=sum(_pruned(work, holder, note) for note in plan.prune))
@@ -147,7 +147,7 @@ def _pruned(work: Workplace, holder: str, note: Forgotten) -> int:
     return rows
 
 
-def _under_lock(
+def _noted(
     work: Workplace,
     holder: str,
     *,
@@ -158,25 +158,27 @@ def _under_lock(
     """Note it, once changelogs list the captured files; or, in a sentence, why not. Otherwise a
     file into which somebody else put changes of several batches would keep old ones listed."""
     ledger = work.ledger
-    for _ in UPKEEP_TURN.tries(work.pause):
-        try:
-            with ledger.lock(work.source.name, holder, None) as lease:
-                left = [one.left for one in agree(work, lease) if one.left is not None]
-                if left:
-                    return left[0]
-                if forget is not None:
-                    ledger.forget(lease, forget)
-                for note in unlisted:
-                    ledger.note_forgotten(lease, ForgottenStep.UNLISTED, note.through)
-                for note in deleted:
-                    ledger.note_forgotten(lease, ForgottenStep.DELETED, note.through)
-        except SourceBusy:
-            continue
-        except LockstepError as error:
-            # Somebody came to need them since it was planned.
-            return error.message
-        return None
-    return _LATER
+    left: list[str] = []
+
+    def note(lease: Lease) -> None:
+        left.extend(one.left for one in agree(work, lease) if one.left is not None)
+        if left:
+            return
+        if forget is not None:
+            ledger.forget(lease, forget)
+        for one in unlisted:
+            ledger.note_forgotten(lease, ForgottenStep.UNLISTED, one.through)
+        for one in deleted:
+            ledger.note_forgotten(lease, ForgottenStep.DELETED, one.through)
+
+    try:
+        noted = under_lock(work, holder, note)
+    except LockstepError as error:
+        # Somebody came to need them since it was planned.
+        return error.message
+    if not noted:
+        return _LATER
+    return left[0] if left else None
 
 
 def _unlisted(work: Workplace, note: Forgotten) -> None:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from pipeline.changes.layout import application_id
-from pipeline.errors import TableError
+from pipeline.decisions import Lease
+from pipeline.errors import SourceBusy, TableError
 from pipeline.foreign_commits import Passed
 from pipeline.lake_commit import WriteKind, restamped
 from pipeline.ports.upkeep import MirrorUpkeep
+from pipeline.retries import UPKEEP_TURN
 from pipeline.runs.agreement.lake_logs import judged
 from pipeline.runs.context import Workplace
 from pipeline.table import TableName
@@ -95,6 +98,15 @@ def last_held(work: Workplace) -> datetime | None:
     """When somebody had the source last."""
     lease = work.ledger.lease(work.source.name)
     return None if lease is None else lease.beat_at or lease.taken_at
+
+
+def under_lock(work: Workplace, holder: str, act: Callable[[Lease], None]) -> bool:
+    """Take the source's lock for `act`; False where a run has it, which is waited for a little."""
+    for _ in UPKEEP_TURN.tries(work.pause):
+        with suppress(SourceBusy), work.ledger.lock(work.source.name, holder, None) as lease:
+            act(lease)
+            return True
+    return False
 
 
 def plan_upkeep(

@@ -15,7 +15,8 @@ from time import perf_counter
 
 from pipeline.changes.layout import changelog_path
 from pipeline.changes.source_tables import source_table_path
-from pipeline.errors import CommitConflict, LakeUnavailable, LockstepError, SourceBusy, TableError
+from pipeline.decisions import Lease
+from pipeline.errors import CommitConflict, LakeUnavailable, LockstepError, TableError
 from pipeline.ports.upkeep import MirrorUpkeep
 from pipeline.retries import UPKEEP_TURN
 from pipeline.runs.context import Workplace
@@ -27,6 +28,7 @@ from pipeline.runs.upkeeping.gather import (
     UpkeepFacts,
     kept_of,
     plan_upkeep,
+    under_lock,
 )
 from pipeline.segment import SourceTable
 from pipeline.table import TableName
@@ -121,20 +123,13 @@ def _free(work: Workplace) -> bool:
 
 
 def _noted(work: Workplace, holder: str, made: Sequence[Kept]) -> bool:
-    """Under the lock: version sets name the commits from here on. False where a run has it."""
-    if not made:
-        return True
-    for _ in UPKEEP_TURN.tries(work.pause):
-        try:
-            with work.ledger.lock(work.source.name, holder, None) as lease:
-                for one in made:
-                    work.ledger.note_upkept(
-                        lease, one.mirror, shows=one.shows, delta_version=one.version
-                    )
-        except SourceBusy:
-            continue
-        return True
-    return False
+    """Version sets name the commits from here on. False where a run has the source."""
+
+    def note(lease: Lease) -> None:
+        for one in made:
+            work.ledger.note_upkept(lease, one.mirror, shows=one.shows, delta_version=one.version)
+
+    return not made or under_lock(work, holder, note)
 
 
 def _deletes(work: Workplace, lake: MirrorUpkeep, table: TableUpkeep) -> None:
