@@ -125,9 +125,10 @@ class _Place:
 
 
 def _merge(session: SparkSession, write: Merge, place: _Place, staging: Staging) -> None:
-    there = empty_rows(session, write.target.schema)
     if place.made is None:
         there = _between(mirror_frame(session, place.path), write)
+    else:
+        there = empty_rows(session, write.target.schema)
     with looked_up(session, changes_of(session, write), write, there, staging) as changes:
         if write.completion is not None:
             changes = completed(session, changes, write, write.completion)
