@@ -243,11 +243,10 @@ def delta_tables(folder: LakePath) -> Iterator[LakePath]:
         below: list[LakePath] = [*folder.iterdir()]
     except (FileNotFoundError, NotADirectoryError):
         return
-    for path in below:
-        # A store keeps the mark of a folder that is empty, which Hadoop makes.
-        if path.name == "_delta_log" and (not isinstance(path, ObjectPath) or path.has_objects()):
-            yield folder
-            return
+    # A store keeps the mark of a folder that is empty, which Hadoop makes: it is none.
+    if any(path.name == "_delta_log" and path.is_dir() for path in below):
+        yield folder
+        return
     for path in sorted(below, key=str):
         if isinstance(path, ObjectPath) or path.is_dir():
             yield from delta_tables(path)
