@@ -172,12 +172,12 @@ def parts_of(write: MirrorWrite) -> tuple[StagedFiles, ...]:
 
 def staged(write: MirrorWrite) -> tuple[str, ...]:
     """Every file that a write reads."""
-    folded: tuple[FoldedChanges, ...] = ()
+    read: list[FoldedChanges | StagedFiles] = [*parts_of(write)]
     if isinstance(write, Merge):
-        folded = (write.changes,)
+        read.append(write.changes)
     elif isinstance(write, Replace):
-        folded = (write.changes, write.gone)
-    return tuple(file for part in (*folded, *parts_of(write)) for file in part.files)
+        read += [write.changes, write.gone]
+    return tuple(file for part in read for file in part.files)
 
 
 @dataclass(frozen=True, slots=True)

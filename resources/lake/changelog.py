@@ -330,7 +330,7 @@ def commit_files(
             return 0
         _add_columns(table, schema, commit.custom_metadata or {})
         refuse_other_columns(table, schema, all_of_them=False)
-        actions = [*_remove_actions(removed), *adds]
+        actions: list[AddAction | RemoveAction] = [*_remove_actions(removed), *adds]
         return _commit(table, Schema.from_arrow(schema), actions, commit)
     except CommitFailedError:
         return None

@@ -97,7 +97,7 @@ def read_commit(table: LakePath, version: int, *kinds: str) -> LakeCommit | None
 def look(table: LakePath, above: int) -> LogAbove:
     """The log above a version (-1: from the beginning), and the commit of that version."""
     base = read_commit(table, above) if above >= 0 else None
-    commits = []
+    commits: list[LakeCommit] = []
     while (commit := read_commit(table, above + 1 + len(commits))) is not None:
         commits.append(_judgeable(table, commit))
     last = above + len(commits)

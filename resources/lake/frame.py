@@ -127,10 +127,10 @@ def read_generations(
     of `generations`."""
     if not generations:
         return pa.schema([(column.name, column.type) for column in columns]).empty_table()
-    return in_order(gathered([_read(generation) for generation in generations], columns))
+    return in_order(gathered([_published_rows(generation) for generation in generations], columns))
 
 
-def _read(generation: PublishedGeneration) -> pa.Table:
+def _published_rows(generation: PublishedGeneration) -> pa.Table:
     with lake_errors(generation.path):
         table = delta_table(generation.path, generation.delta_version)
         return table.to_pyarrow_table(columns=generation.schema.names).cast(generation.schema)

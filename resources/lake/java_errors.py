@@ -211,8 +211,8 @@ def _told(error: PySparkException) -> list[JavaError]:
     for line in causes:
         if line.startswith(_CAUSED):
             name, _, message = line.removeprefix(_CAUSED).partition(": ")
-            condition = _CONDITION.match(message)
-            chain.append(JavaError(name, message, condition[1] if condition else None))
+            told = _CONDITION.match(message)
+            chain.append(JavaError(name, message, told[1] if told else None))
     return chain
 
 

@@ -290,16 +290,7 @@ class SparkMirrors:
                     head = self._planned_on(mirror, held)
                     if ours(steps)[number - 1] is None:
                         said = words(step, number, told, app_id=app_id, txn_version=txn_version)
-                        with self._about(mirror), behind(table, head):
-                            carry_out(
-                                session,
-                                table,
-                                step,
-                                said,
-                                head,
-                                app_id=app_id,
-                                txn_version=txn_version,
-                            )
+                        self._step(session, mirror, step, said, app_id, txn_version, head)
             done = ours(steps)
         return tuple(_there(table, commit) for commit in done)
 
@@ -347,6 +338,19 @@ class SparkMirrors:
                 )
             else:
                 write_rows(session, path, rows, self._staging, anew=anew, shaped=shaped, made=made)
+
+    def _step(
+        self,
+        session: SparkSession,
+        mirror: str,
+        step: MirrorStep,
+        said: str,
+        app_id: str,
+        txn_version: int,
+        head: Head,
+    ) -> None:
+        with self._about(mirror) as table, behind(table, head):
+            carry_out(session, table, step, said, head, app_id=app_id, txn_version=txn_version)
 
     def _planned_on(self, mirror: str, held: Held) -> Head:
         """What the next commit is planned on: read before the holder is asked, so that whoever

@@ -125,13 +125,16 @@ class SparkProcess:
 
         started = Started(_connect(*JAVA.start(settings_for), self._lake))
         try:
-            if self._lake is not None and self._staging is not None and not is_local(self._user):
-                named = f'The Spark of "spark.master" = {self._user["spark.master"]}'
-                require_visible(started.session, self._lake, self._staging, named)
+            self._require_visible(started.session)
         except BaseException:
             _end(started)
             raise
         return started
+
+    def _require_visible(self, session: SparkSession) -> None:
+        if self._lake is not None and self._staging is not None and not is_local(self._user):
+            named = f'The Spark of "spark.master" = {self._user["spark.master"]}'
+            require_visible(session, self._lake, self._staging, named)
 
 
 def jars_for(lake: LakePath | None) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
