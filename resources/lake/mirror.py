@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
+from obstore.exceptions import BaseError
 
 from pipeline.changes.layout import DELETED_AT
 from pipeline.changes.strategy import FEW, Scale, Size, scale
@@ -148,7 +149,7 @@ class SparkMirrors:
         try:
             path = self._lake / mirror
             return shown_by(path, delta_table(path, version))
-        except (DeltaError, pa.ArrowException, OSError):
+        except (BaseError, DeltaError, pa.ArrowException, OSError):
             return None  # a figure for a page is no reason to stop a run
 
     def moved(self, looked: Mapping[str, int]) -> frozenset[str]:
