@@ -119,18 +119,17 @@ def _deleted(instance: dg.DagsterInstance, name: str, before: datetime) -> Itera
 
 
 def _lines(report: UpkeepReport) -> Iterator[str]:
-    for done in report.tables:
-        table = done.planned.table
-        if done.planned.why is not None:
-            yield f"{table}: left alone: {done.planned.why}"
-        yield from (f"{table}: {left}" for left in done.left)
+    for one in report.tables:
+        if one.why is not None:
+            yield f"{one.table}: left alone: {one.why}"
+        yield from (f"{one.table}: {left}" for left in one.left)
     changes = report.changes
     if changes.left is not None or changes.held is not None:
         yield f"changes: {changes.left or changes.held}"
 
 
 def _metadata(report: UpkeepReport) -> dict[str, int | float]:
-    steps = [step for done in report.tables for step in done.steps]
+    steps = [step for table in report.tables for step in table.done]
     return {
         "tables": len(report.tables),
         "commits": sum(step.delta_version is not None for step in steps),
@@ -140,6 +139,6 @@ def _metadata(report: UpkeepReport) -> dict[str, int | float]:
         "deleted_change_files": report.changes.deleted.files,
         "deleted_checkpoints": report.logs.files,
         "ledger_rows": report.changes.rows,
-        "left": sum(len(done.left) for done in report.tables),
+        "left": sum(len(table.left) for table in report.tables),
         "seconds": round(report.seconds, 3),
     }

@@ -23,9 +23,8 @@ from demo.mysql_search import find_mysql
 from demo.mysqld import RunningMySql, mysql_server
 from pipeline.position import Coordinates
 from resources.lake import log_store
-from resources.lake.archive import archive_path
 from resources.lake.jars import class_path, jars_folder
-from resources.lake.java import java_or_refuse
+from resources.lake.java import archive_path, java_or_refuse
 from resources.lake.settings import SparkSettings
 from resources.mysql.connection import ConnectionSettings
 from resources.mysql.server import MySqlServer

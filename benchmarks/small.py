@@ -1,5 +1,5 @@
-"""Merges into mirrors of few rows: as for many rows, and as for few; such mirrors set back, and
-without a column.
+"""Merges into mirrors of few rows: as for many rows, and as for few; such mirrors set
+back.
 
 Belongs here: where the one overtakes the other (`pipeline.changes.strategy.FEW`), and what is made
 without a query beside what is made with one. Does not: what a whole run costs (`runs`).
@@ -20,27 +20,21 @@ import pyarrow as pa
 from rich.console import Console
 from rich.table import Table
 
-from pipeline.changes.evolution import MAPPING
 from pipeline.changes.strategy import NOTHING, Size
 from pipeline.ports.mirror_writes import (
-    AddColumns,
     Append,
-    DropColumns,
     FoldedChanges,
     Merge,
-    MirrorStep,
     MirrorTarget,
     MirrorWrite,
     PartColumn,
-    SetProperties,
     StagedFiles,
 )
-from resources.lake.altering import carry_out
 from resources.lake.direct import restore
 from resources.lake.mirror import SparkMirrors
 from resources.lake.pin import head_of
 from resources.lake.session import SparkProcess
-from resources.lake.sessions import SparkSessions
+from resources.lake.spark import one_session
 
 SIZES = (100, 1_000, 10_000, 100_000)
 CHANGES = 1_000
@@ -63,8 +57,7 @@ _MOMENT = datetime(2026, 1, 1, tzinfo=UTC)
 
 def measure_small(console: Console) -> None:
     """Print a line for each size: seconds of the first merge into a table, of at most `CHANGES`
-    rows, one table at a time. Then seconds for one of them to show an earlier version, and to lose
-    a column."""
+    rows, one table at a time. Then seconds for one of them to show an earlier version."""
     lines = Table("rows of the mirror", "as many, s", "as few, s", "ratio")
     with tempfile.TemporaryDirectory(prefix="lockstep-bench-") as folder:
         spark = SparkProcess({}, on_warning=console.print)
@@ -75,19 +68,17 @@ def measure_small(console: Console) -> None:
                 lines.add_row(f"{size:,}", f"{many:.2f}", f"{few:.2f}", ratio)
             table = Path(folder) / "few" / f"of{SIZES[0]}-0"
             back, without = _set_back(table, spark)
-            dropped, unasked = _dropped(table, spark)
         finally:
             spark.stop()
     console.print(lines)
     console.print(f"set back: {back:.2f} s by RESTORE, {without:.2f} s without a query")
-    console.print(f"a column: {dropped:.2f} s by DROP COLUMN, {unasked:.2f} s without a query")
 
 
 def _set_back(table: Path, spark: SparkProcess) -> tuple[float, float]:
     """The medians of Delta's RESTORE, and of commits of ours, which are made first: the one behind
     a RESTORE takes a query all the same, for the list of files that Delta left out."""
     medians = []
-    with SparkSessions(spark).one(few=True) as session:
+    with one_session(spark, few=True) as session:
         for java in (True, False):
             seconds = []
             for number in range(PAIRS):
@@ -96,30 +87,6 @@ def _set_back(table: Path, spark: SparkProcess) -> tuple[float, float]:
                 seconds.append(perf_counter() - clock)
             medians.append(median(seconds[1:]))
     without, query = medians
-    return query, without
-
-
-def _dropped(table: Path, spark: SparkProcess) -> tuple[float, float]:
-    """The medians of Delta's DROP COLUMN, and of commits of ours."""
-    medians = []
-    column = pa.schema([("more", pa.int32())])
-    with SparkSessions(spark).one(few=True) as session:
-
-        def step(one: MirrorStep, *, java: bool) -> float:
-            clock, head = perf_counter(), head_of(table)
-            carry_out(
-                session, table, one, "", head, app_id="small", txn_version=1, few=True, java=java
-            )
-            return perf_counter() - clock
-
-        step(SetProperties((MAPPING,)), java=True)
-        for java in (False, True):
-            seconds = []
-            for _ in range(PAIRS):
-                step(AddColumns(column), java=True)
-                seconds.append(step(DropColumns(("more",)), java=java))
-            medians.append(median(seconds[1:]))
-    query, without = medians
     return query, without
 
 

@@ -31,8 +31,7 @@ from pipeline.ports.mirror_writes import (
     PartColumn,
     StagedFiles,
 )
-from pipeline.upkeep.decide import decide
-from pipeline.upkeep.facts import UpkeepPolicy
+from pipeline.upkeep.decide import UpkeepPolicy, decide
 from resources.lake.mirror import SparkMirrors
 from resources.lake.session import SparkProcess
 from resources.lake.upkeep import SparkUpkeep

@@ -17,7 +17,7 @@ from lockstep.grammar import table_name
 from pipeline.changes.generations import SharedColumn, together
 from pipeline.errors import NothingMatches
 from pipeline.table import TableName
-from resources.lake.generations import (
+from resources.lake.frame import (
     PublishedGeneration,
     generations_frame,
     published_generations,

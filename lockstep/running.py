@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from pipeline.decisions import Lease, LeaseView
     from pipeline.places import Place
     from pipeline.runs.context import Progress
-    from pipeline.runs.registering.outcome import CatalogReport
+    from pipeline.runs.registering.register import CatalogReport
     from pipeline.runs.reports import MergeReport, TableMerge, VerifyReport
     from pipeline.runs.run import RunRecord, Site
     from pipeline.source_plan import PartOrder

@@ -3,7 +3,7 @@
 Belongs here: the words that lockstep.toml has for such a policy, what they mean, and the default:
 what loses nothing; each once. Does not: what follows from them (`pipeline.schema.consequences`,
 `pipeline.start.rules`, `pipeline.changes`), reading the file (`resources.config`), what is decided
-about files and versions (`pipeline.upkeep.facts`, `pipeline.keeping`) or about proofs
+about files and versions (`pipeline.upkeep.decide`, `pipeline.keeping`) or about proofs
 (`pipeline.source_plan`).
 """
 

@@ -16,7 +16,7 @@ from assets.pages.records import partial_table, quarantine_table
 from pipeline.batch import Requests
 from pipeline.ports.source import ServerFacts
 from pipeline.position import Position
-from pipeline.runs.registering.outcome import CatalogReport
+from pipeline.runs.registering.register import CatalogReport
 from pipeline.runs.reports import AcknowledgeReport, CaptureReport, MergeReport
 from pipeline.segment import RowCounts
 from pipeline.shown import in_markdown

@@ -10,7 +10,7 @@ from lockstep import exits
 from lockstep.context import CommandContext, Outcome
 from lockstep.holder import holder
 from pipeline.json_values import to_json
-from pipeline.runs.registering.outcome import CatalogReport, Deed
+from pipeline.runs.registering.register import CatalogReport, Deed
 
 _WOULD: Final = {
     Deed.REGISTERED: "not registered",

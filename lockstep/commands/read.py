@@ -130,7 +130,7 @@ def _dbt_tables(
     keys: SourceNames,
 ) -> list[DbtTable]:
     from lockstep.dbt_sources import DbtTable, unique_keys
-    from pipeline.catalog.naming import DATABASE, entry_name
+    from pipeline.catalog.plan import DATABASE, entry_name
     from pipeline.policies import Deletes
     from pipeline.schema.types import sql_type
 

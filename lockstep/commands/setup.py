@@ -33,9 +33,8 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
 
 def _spark(arguments: argparse.Namespace, context: CommandContext) -> dict[str, Any]:
     """What a Spark of this machine needs."""
-    from resources.lake.archive import make_archive
     from resources.lake.jars import DELTA, S3, bring_jars, class_path, jars_folder
-    from resources.lake.java import java_or_refuse
+    from resources.lake.java import java_or_refuse, make_archive
     from resources.lake.log_store import log_store_jar
 
     try:

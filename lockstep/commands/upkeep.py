@@ -14,10 +14,11 @@ from pipeline.json_values import parts
 from pipeline.upkeep.decide import StepKind
 
 if TYPE_CHECKING:
-    from pipeline.runs.upkeeping.upkeep import StepDone, TableDone, UpkeepReport
+    from pipeline.runs.upkeeping.gather import StepDone, TableUpkeep
+    from pipeline.runs.upkeeping.upkeep import UpkeepReport
     from pipeline.table import TableName
     from pipeline.upkeep.changes import ChangesPlan
-    from pipeline.upkeep.facts import Pile
+    from pipeline.upkeep.decide import Pile
     from resources.adapters import Adapters
 
 
@@ -44,18 +45,17 @@ def _done(
 ) -> UpkeepReport:
     from pipeline.runs.upkeeping.changes import plan_changes
     from pipeline.runs.upkeeping.gather import plan_upkeep
-    from pipeline.runs.upkeeping.upkeep import TableDone, UpkeepReport, thin_logs, upkeep
+    from pipeline.runs.upkeeping.upkeep import UpkeepReport, thin_logs, upkeep
 
     policy = context.settings.upkeep(purge=arguments.purge)
     with context.watch(source) as progress:
         work, lake = adapters.workplace(source, progress), adapters.upkeep()
         if arguments.dry_run:
-            planned = plan_upkeep(work, lake, policy, only)
-            tables = tuple(TableDone(p, left=[*p.plan.left]) for p in planned)
+            tables = tuple(plan_upkeep(work, lake, policy, only))
             if only is not None:
                 return UpkeepReport(tables, 0.0)
-            due = plan_changes(work, policy.keep_changes, lake.keep)
-            return UpkeepReport(tables, 0.0, due.plan, thin_logs(work, lake, delete=False))
+            changes = plan_changes(work, policy.keep_changes, lake.keep)
+            return UpkeepReport(tables, 0.0, changes, thin_logs(work, lake, delete=False))
         return upkeep(work, lake, policy, holder("upkeep"), only)
 
 
@@ -92,16 +92,16 @@ def _changes_lines(changes: ChangesPlan, *, planned: bool) -> Iterator[str]:
         yield f"ledger: {changes.rows:,} rows about them deleted"
 
 
-def _table_lines(done: TableDone, *, planned: bool) -> Iterator[str]:
-    table = done.planned.table
-    if done.planned.why is not None:
-        yield f"{table}: left alone: {done.planned.why}"
+def _table_lines(upkeep: TableUpkeep, *, planned: bool) -> Iterator[str]:
+    table = upkeep.table
+    if upkeep.why is not None:
+        yield f"{table}: left alone: {upkeep.why}"
     if planned:
-        for step in done.planned.plan.steps:
+        for step in upkeep.planned:
             yield f"{table}: would {step.kind.value} {_pile(step.pile)}: {step.reason}"
-    for one in done.steps:
-        yield f"{table}: {_told(one)}"
-    for left in done.left:
+    for done in upkeep.done:
+        yield f"{table}: {_told(done)}"
+    for left in upkeep.left:
         yield f"{table}: {left}"
 
 
@@ -140,15 +140,15 @@ def _values(report: UpkeepReport, *, planned: bool) -> dict[str, Any]:
             "deleted_bytes": changes.deleted.bytes,
             "ledger_rows": changes.rows,
         },
-        "tables": {table.planned.table: _table_values(table) for table in report.tables},
+        "tables": {table.table: _table_values(table) for table in report.tables},
     }
 
 
-def _table_values(done: TableDone) -> dict[str, Any]:
-    planned, files = done.planned, done.planned.files
+def _table_values(upkeep: TableUpkeep) -> dict[str, Any]:
+    files = upkeep.files
     return {
-        "mirror": planned.mirror,
-        "left_alone": planned.why,
+        "mirror": upkeep.mirror,
+        "left_alone": upkeep.why,
         "files": None if files is None else len(files.sizes),
         "bytes": None if files is None else sum(files.sizes),
         "planned": [
@@ -157,17 +157,17 @@ def _table_values(done: TableDone) -> dict[str, Any]:
                 **parts(step.pile, "files", "bytes"),
                 "reason": step.reason,
             }
-            for step in planned.plan.steps
+            for step in upkeep.planned
         ],
         "done": [
             {
-                "step": step.step.kind,
-                "delta_version": step.delta_version,
-                "deleted_files": step.gone.files,
-                "deleted_bytes": step.gone.bytes,
-                "seconds": step.seconds,
+                "step": done.step.kind,
+                "delta_version": done.delta_version,
+                "deleted_files": done.gone.files,
+                "deleted_bytes": done.gone.bytes,
+                "seconds": done.seconds,
             }
-            for step in done.steps
+            for done in upkeep.done
         ],
-        "left": done.left,
+        "left": upkeep.left,
     }

@@ -1,8 +1,4 @@
-"""What a catalog says, and is to say, of a mirror. Values only.
-
-Belongs here: names, entries, and how Lockstep knows its own again. Does not: what is to be done
-(`plan`), under which name a table is registered (`naming`).
-"""
+"""What a catalog says, and is to say, of a mirror. Values only."""
 
 from __future__ import annotations
 
@@ -44,7 +40,8 @@ class EntryColumn:
 @dataclass(frozen=True, slots=True)
 class Entry:
     """What the catalog is to say of a table's mirror. `location`: its URL as the catalog has it;
-    `columns`: none where the catalog keeps none."""
+    `columns`: none where the catalog keeps none. `shows`: the version of the table's structure that
+    the mirror shows, which the ledger alone is told."""
 
     source: str
     table: TableName
@@ -52,6 +49,7 @@ class Entry:
     location: str
     comment: str = ""
     columns: tuple[EntryColumn, ...] = ()
+    shows: int | None = None
 
     @property
     def content(self) -> str:

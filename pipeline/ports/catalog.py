@@ -1,8 +1,4 @@
-"""A catalog in which mirrors are registered.
-
-Belongs here: the port. Does not: what is registered, and when (`pipeline.catalog`,
-`pipeline.runs.registering`). No method reads or writes a table's files.
-"""
+"""A catalog in which mirrors are registered."""
 
 from __future__ import annotations
 
@@ -14,7 +10,8 @@ from pipeline.catalog.values import Entry, EntryName, Found
 
 class Catalog(Protocol):
     """Every method that asks the catalog raises `CatalogUnavailable` where it does not answer,
-    `CatalogRefused` where it says no, and `ConfigurationError` for what lockstep.toml can cure."""
+    `CatalogRefused` where it says no, and `ConfigurationError` for what lockstep.toml can cure.
+    None reads or writes a table's files."""
 
     @property
     def identity(self) -> str:
@@ -39,15 +36,10 @@ class Catalog(Protocol):
 
     def find(self, name: EntryName) -> Found | None: ...
 
-    def create(self, entry: Entry) -> None:
-        """Make the entry, and its schema where there is none; no entry has the name."""
-
-    def change(self, entry: Entry) -> None:
-        """The entry of that name says from here on what `entry` does; where a catalog cannot, it
-        is dropped and made anew."""
-
-    def rename(self, name: EntryName, entry: Entry) -> None:
-        """The entry `name` becomes `entry`, likewise; no entry has its name."""
+    def put(self, entry: Entry, known: EntryName | None) -> None:
+        """Make the entry, and its schema where there is none. `known`: the entry that becomes it,
+        of that name or of another one; where a catalog changes none, it is dropped and made anew.
+        No other entry has the name."""
 
     def drop(self, name: EntryName) -> None:
         """The entry is gone, not the table's files; none there is no error."""

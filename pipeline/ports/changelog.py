@@ -1,7 +1,4 @@
-"""Publishing segments in a changelog.
-
-Belongs here: the port to changelog tables. Does not: mirrors (`ports.mirrors`).
-"""
+"""Publishing segments in a changelog."""
 
 from __future__ import annotations
 

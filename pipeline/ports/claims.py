@@ -1,8 +1,4 @@
-"""Whose a source's folder in the lake is, and which structures its commits name.
-
-Belongs here: the port to the folder's own words. Does not: what they mean (`pipeline.claim`,
-`pipeline.recovery`).
-"""
+"""Whose a source's folder in the lake is, and which structures its commits name."""
 
 from __future__ import annotations
 
@@ -29,11 +25,9 @@ class Claims(Protocol):
         """A folder of the lake is at `_before/<name>/<folder>` from here on, with all that is
         in it: that path, relative to the lake. None there is no error."""
 
-    def structures_key(self, structures: Sequence[TableSchema]) -> str:
-        """What commits call these structures: a digest of what they say."""
-
     def keep_structures(self, source: str, structures: Sequence[TableSchema]) -> str:
-        """Durable under that key, which is returned; what is there already stays."""
+        """Durable under the key by which commits call them (`lake_commit.structures_key`), which is
+        returned; what is there already stays."""
 
     def structures(self, source: str, key: str) -> list[TableSchema] | None:
         """What is kept under a key; None where that is not there, or cannot be read."""

@@ -1,8 +1,4 @@
-"""Tables that are made aside, and whole before anybody sees them.
-
-Belongs here: the port that gives a table a place of its own. Does not: writing it
-(`ports.mirrors`).
-"""
+"""Tables that are made aside, and whole before anybody sees them."""
 
 from __future__ import annotations
 
@@ -12,22 +8,13 @@ from typing import Protocol
 from pipeline.ports.mirrors import Mirrors
 
 
-class Copy(Protocol):
-    """One place aside."""
-
-    @property
-    def mirrors(self) -> Mirrors:
-        """Writes and reads tables there, by any name. `path` answers for the lake's own files, of
-        which the tables are made."""
-
-    def finish(self, name: str) -> None:
-        """The table of that name is where it was to go, at once and durably;
-        `ConfigurationError` where something came to be there meanwhile."""
-
-
 class Copies(Protocol):
-    """Places aside. Nothing stays of one that is not finished, however its process ends."""
+    """Places aside. Nothing stays of one whose context does not end well, however its process
+    ends."""
 
-    def begun(self, into: str | None) -> AbstractContextManager[Copy]:
-        """`into`: the absolute path of the table to come, in a folder that may be made; None for
-        one that goes with the context. `ConfigurationError` where something is there."""
+    def begun(self, name: str, into: str | None) -> AbstractContextManager[Mirrors]:
+        """What writes and reads tables there, by any name; `path` answers for the lake's own files,
+        of which the tables are made. `into`: an absolute path, in a folder that may be made, where
+        the table `name` is once the context ended, at once and durably; None for one that goes with
+        the context. `ConfigurationError` where something is there, or came to be there
+        meanwhile."""

@@ -1,12 +1,7 @@
-"""What is written to a mirror: rows in one commit, or a step that changes its columns.
-
-Belongs here: the values that say it. Does not: who decides them (`pipeline.changes`) or
-carries them out (`ports.mirrors`).
-"""
+"""What is written to a mirror: rows in one commit, or a step that changes its columns."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -98,11 +93,6 @@ class Append:
     target: MirrorTarget
     parts: tuple[StagedFiles, ...]
 
-    @property
-    def staged(self) -> tuple[str, ...]:
-        """Every file it reads."""
-        return _files(self.parts)
-
 
 @dataclass(frozen=True, slots=True)
 class Merge:
@@ -123,11 +113,6 @@ class Merge:
     completion: StagedFiles | None = None
 
     @property
-    def staged(self) -> tuple[str, ...]:
-        read = () if self.completion is None else (self.completion,)
-        return (*self.changes.files, *_files(read))
-
-    @property
     def completed(self) -> tuple[str, ...]:
         """The mirror's columns that the completion has beside the key."""
         if self.completion is None:
@@ -142,10 +127,6 @@ class Count:
 
     target: MirrorTarget
     parts: tuple[StagedFiles, ...]
-
-    @property
-    def staged(self) -> tuple[str, ...]:
-        return _files(self.parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,10 +143,6 @@ class Replace:
     moment: datetime | None = None
     gone: FoldedChanges = FoldedChanges()
 
-    @property
-    def staged(self) -> tuple[str, ...]:
-        return (*self.changes.files, *self.gone.files, *_files(self.snapshot))
-
 
 @dataclass(frozen=True, slots=True)
 class Recount:
@@ -175,17 +152,32 @@ class Recount:
     parts: tuple[StagedFiles, ...] = ()
     snapshot: tuple[StagedFiles, ...] = ()
 
-    @property
-    def staged(self) -> tuple[str, ...]:
-        return _files((*self.parts, *self.snapshot))
-
 
 MirrorWrite = Append | Merge | Count | Replace | Recount
 """One write to a mirror, in one commit (which of them, `changes.strategy` decides)."""
 
 
-def _files(parts: Iterable[StagedFiles]) -> tuple[str, ...]:
-    return tuple(file for part in parts for file in part.files)
+def parts_of(write: MirrorWrite) -> tuple[StagedFiles, ...]:
+    """The files of a write whose columns are not the mirror's yet."""
+    match write:
+        case Append(_, parts) | Count(_, parts):
+            return parts
+        case Recount(_, parts, snapshot):
+            return (*parts, *snapshot)
+        case Merge():
+            return () if write.completion is None else (write.completion,)
+        case Replace():
+            return write.snapshot
+
+
+def staged(write: MirrorWrite) -> tuple[str, ...]:
+    """Every file that a write reads."""
+    read: list[FoldedChanges | StagedFiles] = [*parts_of(write)]
+    if isinstance(write, Merge):
+        read.append(write.changes)
+    elif isinstance(write, Replace):
+        read += [write.changes, write.gone]
+    return tuple(file for part in read for file in part.files)
 
 
 @dataclass(frozen=True, slots=True)

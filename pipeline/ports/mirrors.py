@@ -1,14 +1,10 @@
-"""Mirrors: Delta tables that hold what the source holds.
-
-Belongs here: the port that writes and reads them. Does not: the values of a write
-(`ports.mirror_writes`).
-"""
+"""Mirrors: Delta tables that hold what the source holds."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, TypeAlias
 from uuid import UUID
 
 import pyarrow as pa
@@ -41,6 +37,10 @@ class MirrorSize:
     rows: int | None
     files: int
     size: int
+
+
+Near: TypeAlias = tuple[str, Sequence[ValueRange]]
+"""A column of whole numbers or text, and the spans in one of which its value lies."""
 
 
 class Mirrors(Protocol):
@@ -151,17 +151,8 @@ class Mirrors(Protocol):
     def look(self, mirror: str, above: int) -> LogAbove:
         """The mirror's log above a version: reads the commits since then, and the version's."""
 
-    def rows(self, mirror: str, columns: Sequence[str], version: int) -> Iterator[pa.RecordBatch]:
-        """All rows of the mirror at a version, deletion vectors honoured; no JVM, except
-        for a mirror with widened columns."""
-
-    def rows_near(
-        self,
-        mirror: str,
-        columns: Sequence[str],
-        version: int,
-        column: str,
-        spans: Sequence[ValueRange],
+    def rows(
+        self, mirror: str, columns: Sequence[str], version: int, near: Near | None = None
     ) -> Iterator[pa.RecordBatch]:
-        """At least those of the rows whose `column`, of whole numbers or text, lies in one of the
-        spans; others too where it is no less work to leave them out."""
+        """All rows of the mirror at a version, or at least those that are `near`, deletion vectors
+        honoured; no JVM, except for a mirror with widened columns."""

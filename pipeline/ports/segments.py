@@ -1,8 +1,4 @@
-"""Decoded rows in durable Parquet files, before any table shows them.
-
-Belongs here: writing, reading and deleting segments. Does not: making them part of a
-Delta table (`ports.changelog`, `ports.mirrors`).
-"""
+"""Decoded rows in durable Parquet files, before any table shows them."""
 
 from __future__ import annotations
 

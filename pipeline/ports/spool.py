@@ -1,8 +1,4 @@
-"""Row events that do not fit into memory, or have to wait.
-
-Belongs here: files of events between two reads of them. Does not: rows that are decoded
-(`ports.segments`).
-"""
+"""Row events that do not fit into memory, or have to wait."""
 
 from __future__ import annotations
 

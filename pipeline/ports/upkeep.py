@@ -1,8 +1,4 @@
-"""Files of mirrors: how many there are, and making them fewer.
-
-Belongs here: the port to a mirror's files, whatever rows are in them. Does not: writing rows
-(`ports.mirrors`), what is to be done (`pipeline.upkeep`).
-"""
+"""Files of mirrors: how many there are, and making them fewer."""
 
 from __future__ import annotations
 
@@ -10,8 +6,7 @@ from datetime import datetime, timedelta
 from typing import Protocol
 
 from pipeline.lake_commit import LakeCommit
-from pipeline.upkeep.decide import UpkeepStep
-from pipeline.upkeep.facts import MirrorFiles, Pile
+from pipeline.upkeep.decide import MirrorFiles, Pile, UpkeepStep
 
 
 class MirrorUpkeep(Protocol):

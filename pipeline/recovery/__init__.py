@@ -1,2 +1,1 @@
-"""What a lake tells without its ledger: `facts` and `read` say what it shows, `decide` where to
-go on."""
+"""What a lake tells without its ledger: `facts` says what it shows, `decide` where to go on."""

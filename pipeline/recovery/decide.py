@@ -30,27 +30,16 @@ are not listed there.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from pipeline.recovery.facts import Adopted, LakeFacts, MirrorFacts, RecoveryPlan, ShownBatch, Told
-from pipeline.table import TableName
 
 NEAR: Final = 8
 """So many batches are read again at most, so that a table need not be read from the source."""
 
 DROPPED: Final = "dropped"
 """How a table stands still that the source dropped."""
-
-
-@dataclass(frozen=True, slots=True)
-class _At:
-    """The tables as of one batch."""
-
-    told: Told
-    adopted: tuple[Adopted, ...]
-    reloads: tuple[tuple[TableName, str], ...]
-    left: tuple[MirrorFacts, ...]
 
 
 def decide(
@@ -63,21 +52,15 @@ def decide(
     facts, doubts = _trusted(facts)
     points = _points(facts)
     if behind is not None:
-        points = sorted((point for point in points if point.batch <= behind), key=_batch)[-1:]
+        near = [point.batch for point in points if point.batch <= behind]
+        points = [point for point in points if point.batch == max(near, default=None)]
     found = [_as_of(facts, point) for point in points]
     found.sort(key=lambda one: -one.told.batch)
     found[:NEAR] = sorted(found[:NEAR], key=lambda one: (len(one.reloads), -one.told.batch))
     best = next((one for one in found if reached(one.told)), None)
     if best is None:
         return None
-    return RecoveryPlan(
-        best.told,
-        best.adopted,
-        best.reloads,
-        best.left,
-        highest,
-        (*doubts, *_doubts(facts, best.told)),
-    )
+    return replace(best, batch=highest, doubts=(*doubts, *_doubts(facts, best.told)))
 
 
 def choices(facts: LakeFacts) -> range:
@@ -90,10 +73,6 @@ def choices(facts: LakeFacts) -> range:
 def highest_of(facts: LakeFacts) -> int:
     """Return the highest number of any batch that the lake tells of, void ones included."""
     return max(_numbers(facts), default=0)
-
-
-def _batch(told: Told) -> int:
-    return told.batch
 
 
 def _trusted(facts: LakeFacts) -> tuple[LakeFacts, list[str]]:
@@ -140,20 +119,18 @@ def _points(facts: LakeFacts) -> list[Told]:
     found: dict[int, Told] = {}
     for told in facts.told:
         known = found.get(told.batch)
-        if (told.whole or told.batch <= shown) and (known is None or _more(known, told)):
+        if (told.whole or told.batch <= shown) and (known is None or _tells(told) > _tells(known)):
             found[told.batch] = told
     return list(found.values())
 
 
-def _more(known: Told, told: Told) -> bool:
-    """Whether the second tells more than the first."""
-    return (told.whole, told.cursor.gtids is not None) > (
-        known.whole,
-        known.cursor.gtids is not None,
-    )
+def _tells(told: Told) -> tuple[bool, bool]:
+    """How much is told, to be compared."""
+    return told.whole, told.cursor.gtids is not None
 
 
-def _as_of(facts: LakeFacts, told: Told) -> _At:
+def _as_of(facts: LakeFacts, told: Told) -> RecoveryPlan:
+    """The tables as of one batch."""
     said = max(
         (one for one in facts.told if one.whole and one.batch <= told.batch),
         key=lambda one: one.batch,
@@ -178,7 +155,7 @@ def _as_of(facts: LakeFacts, told: Told) -> _At:
     for table, first in facts.unmirrored:
         if first <= told.batch:
             reloads.append((table, "it has no mirror in the lake"))
-    return _At(told, tuple(adopted), tuple(reloads), tuple(left))
+    return RecoveryPlan(told, tuple(adopted), tuple(reloads), tuple(left))
 
 
 def _exact(facts: LakeFacts, mirror: MirrorFacts, batch: int) -> ShownBatch | None:
@@ -190,7 +167,6 @@ def _exact(facts: LakeFacts, mirror: MirrorFacts, batch: int) -> ShownBatch | No
 
 
 def _touching(facts: LakeFacts, mirror: MirrorFacts) -> Iterator[int]:
-    """The batches with something of the table."""
     yield from mirror.published
     yield from mirror.begins
     for told in facts.told:

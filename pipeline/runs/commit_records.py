@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from pipeline.batch import Batch
-from pipeline.lake_commit import FORMAT, WriteKind, digest, stamp
+from pipeline.lake_commit import FORMAT, WriteKind, digest, stamp, structures_key, structures_text
 from pipeline.recovery.facts import Told
 from pipeline.runs.context import Workplace
 from pipeline.schema.history import Knowledge
@@ -44,7 +44,7 @@ def commit_metadata(
     said = _said(work, kind, table, (ordered[0].id, last.id), last)
     said["files"] = digest(file.sha256 for file in files)
     if structure is not None:
-        said["structure"] = work.claims.structures_key([structure])
+        said["structure"] = structures_key(structures_text([structure]))
     if table is SourceTable.TRANSACTIONS:
         said |= _standing(work, last)
     return stamp(said)

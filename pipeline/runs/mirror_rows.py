@@ -38,12 +38,8 @@ class Mirror:
         marks = [DELETED_AT.name] if deleted else []
         # No column at all would leave out how many rows there are.
         asked = [*names, *marks] or there.names[:1]
-        mirrors = self.work.mirrors
-        if column in names and spans:
-            found = mirrors.rows_near(self.path, asked, self.version, column, spans)
-        else:
-            found = mirrors.rows(self.path, asked, self.version)
-        for batch in found:
+        near = (column, spans) if column in names and spans else None
+        for batch in self.work.mirrors.rows(self.path, asked, self.version, near):
             if deleted:
                 batch = batch.filter(pc.is_null(batch.column(DELETED_AT.name)))
             columns = [

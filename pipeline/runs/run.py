@@ -23,8 +23,7 @@ from pipeline.runs.capture import capture
 from pipeline.runs.comparing.verify_outcome import prove_sample
 from pipeline.runs.context import Progress, Workplace
 from pipeline.runs.merge import merge
-from pipeline.runs.registering.outcome import CatalogReport
-from pipeline.runs.registering.register import register_after
+from pipeline.runs.registering.register import CatalogReport, register_after
 from pipeline.runs.replaying.waiting import lock_when_free
 from pipeline.runs.reports import AcknowledgeReport, CaptureReport, MergeReport, TableMerge
 from pipeline.snapshot.progress import LoadProgress

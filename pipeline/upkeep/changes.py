@@ -1,8 +1,5 @@
 """How long changes are kept in changelogs: up to which batch they go. Pure.
 
-Belongs here: what holds them, the decision, the words for whoever asks for changes that are gone.
-Does not: asking ledger and lake, or deleting (`pipeline.runs.upkeeping.changes`).
-
 Whole batches go, the oldest first, so that what is left begins at one place for all tables. A batch
 goes once it was acknowledged longer ago than `keep_changes`, and nobody needs it or one before it:
 
@@ -27,7 +24,7 @@ from pipeline.places import moment_text
 from pipeline.position import Position
 from pipeline.segment import SourceTable
 from pipeline.table import TableName
-from pipeline.upkeep.facts import Pile
+from pipeline.upkeep.decide import Pile
 
 KEY: Final = "`keep_changes`"
 
@@ -116,7 +113,7 @@ class ChangesPlan:
     """`through`: up to which batch changes go now, None where none do; `held`: who keeps more of
     them, in a sentence; `left`: why nothing is deleted at all. `unlisted`, `deleted`: files that
     changelogs list no more, and files that go from the lake; `rows`: how many went from the
-    ledger."""
+    ledger. `unlist`, `delete`, `prune`: the notes whose files, or rows in the ledger, go."""
 
     through: int | None = None
     held: str | None = None
@@ -124,6 +121,14 @@ class ChangesPlan:
     unlisted: Pile = field(default_factory=Pile)
     deleted: Pile = field(default_factory=Pile)
     rows: int = 0
+    unlist: Sequence[Forgotten] = ()
+    delete: Sequence[Forgotten] = ()
+    prune: Sequence[Forgotten] = ()
+
+    @property
+    def idle(self) -> bool:
+        notes = self.unlist or self.delete or self.prune
+        return self.through is None and not notes
 
 
 def through_of(aged: int, before: int, holders: Sequence[Holder]) -> tuple[int | None, str | None]:

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
-from pipeline.catalog.naming import DATABASE
+from pipeline.catalog.plan import DATABASE
 from resources.config.part import Section, Text
 from resources.config.secrets import is_reference
 from resources.config.values import is_loopback, secret_reference

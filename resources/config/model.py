@@ -12,7 +12,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
 
 from pipeline.keeping import KEEP
-from pipeline.upkeep.facts import UpkeepPolicy
+from pipeline.upkeep.decide import UpkeepPolicy
 from resources.config.catalog import CatalogSection
 from resources.config.dagster import DagsterSection
 from resources.config.lineage import LineageSection

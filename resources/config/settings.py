@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.errors import ConfigurationError
-from pipeline.upkeep.facts import UpkeepPolicy
+from pipeline.upkeep.decide import UpkeepPolicy
 from resources.config.catalog import CatalogSection
 from resources.config.dagster import DagsterSection, page_address
 from resources.config.lineage import LineageSection, followed

@@ -18,7 +18,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
-from pipeline.catalog.values import CONTENT_MARK, SOURCE_MARK, Entry, EntryName, Found
+from pipeline.catalog.values import CONTENT_MARK, SOURCE_MARK, Entry, EntryColumn, EntryName, Found
 from pipeline.errors import CatalogRefused, CatalogUnavailable, LockstepError, SetupIncomplete
 
 if TYPE_CHECKING:
@@ -41,8 +41,6 @@ _DELTA: Final = {
     "spark.sql.partitionProvider": "catalog",
     "spark.sql.sources.schema": '{"type":"struct","fields":[]}',
 }
-_NAMES: Final = {"timestamp_ntz": "timestamp"}
-"""Types that Hive calls otherwise than Spark."""
 
 
 class HiveCatalog:
@@ -81,35 +79,21 @@ class HiveCatalog:
             location or table.sd.location or None, told.get(SOURCE_MARK), told.get(CONTENT_MARK)
         )
 
-    def create(self, entry: Entry) -> None:
-        from pymetastore.hive_metastore import ttypes
-
-        with self._asked() as client:
-            try:
-                client.get_database(entry.name.schema)
-            except ttypes.NoSuchObjectException:
-                made = ttypes.Database(name=entry.name.schema, parameters={})
-                client.create_database(made)
-            client.create_table(_filled(ttypes.Table(), entry))
-
-    def change(self, entry: Entry) -> None:
-        self.rename(entry.name, entry)
-
-    def rename(self, name: EntryName, entry: Entry) -> None:
+    def put(self, entry: Entry, known: EntryName | None) -> None:
         """In place: what else others noted of the table stays."""
         from pymetastore.hive_metastore import ttypes
 
-        table = self._table(name)
-        if table is None:
-            self.create(entry)
-            return
+        schema = entry.name.schema
+        table = None if known is None else self._table(known)
         with self._asked() as client:
-            if name.schema != entry.name.schema:
-                try:
-                    client.get_database(entry.name.schema)
-                except ttypes.NoSuchObjectException:
-                    client.create_database(ttypes.Database(name=entry.name.schema, parameters={}))
-            client.alter_table(name.schema, name.table, _filled(table, entry))
+            try:
+                client.get_database(schema)
+            except ttypes.NoSuchObjectException:
+                client.create_database(ttypes.Database(name=schema, parameters={}))
+            if known is None or table is None:
+                client.create_table(_filled(ttypes.Table(), entry))
+            else:
+                client.alter_table(known.schema, known.table, _filled(table, entry))
 
     def drop(self, name: EntryName) -> None:
         from pymetastore.hive_metastore import ttypes
@@ -178,12 +162,7 @@ def _filled(table: Any, entry: Entry) -> Any:
     table.tableType, table.partitionKeys = "EXTERNAL_TABLE", []
     table.owner = table.owner or "lockstep"
     table.sd = ttypes.StorageDescriptor(
-        cols=[
-            ttypes.FieldSchema(
-                column.name.lower(), _type(column.type), column.comment[:_COMMENT_LENGTH]
-            )
-            for column in entry.columns
-        ],
+        cols=[_column(column) for column in entry.columns],
         location=entry.location,
         inputFormat=_INPUT,
         outputFormat=_OUTPUT,
@@ -198,7 +177,8 @@ def _filled(table: Any, entry: Entry) -> Any:
     return table
 
 
-def _type(kind: str) -> str:
-    for spark, hive in _NAMES.items():
-        kind = kind.replace(spark, hive)
-    return kind
+def _column(column: EntryColumn) -> Any:
+    from pymetastore.hive_metastore import ttypes
+
+    kind = column.type.replace("timestamp_ntz", "timestamp")  # Hive has one of the two
+    return ttypes.FieldSchema(column.name.lower(), kind, column.comment[:_COMMENT_LENGTH])

@@ -10,7 +10,6 @@ second try.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, assert_never
 
 import pyarrow as pa
@@ -32,17 +31,15 @@ from pipeline.ports.mirror_writes import (
 )
 from pipeline.ports.mirrors import MirrorCommit
 from pipeline.schema.column_names import is_refused
-from resources.lake.checksums import files_listed, needs_no_list
-from resources.lake.columns import Spelling, spelling
-from resources.lake.delta_log import said_since
-from resources.lake.direct import UNLISTED, commit_rows, drop_columns
+from resources.lake.columns import spelling
+from resources.lake.delta_log import files_listed, needs_no_list, said_since
+from resources.lake.direct import UNLISTED
 from resources.lake.paths import LakePath
 from resources.lake.pin import Head
-from resources.lake.sessions import APP_ID, TXN_VERSION, USER_METADATA, stamped
-from resources.lake.small import rows_of_step, step_in_memory
+from resources.lake.spark import APP_ID, TXN_VERSION, USER_METADATA, stamped
 from resources.lake.statement import step_statement
 from resources.lake.storage import delta_table, lake_errors
-from resources.lake.writing import fill, rewrite
+from resources.lake.writing import rewrite
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -100,13 +97,9 @@ def step_values(step: MirrorStep) -> list[Any]:
             return ["fill", [[name, str(value.type), str(value)] for name, value in values]]
         case Rewrite(schema, columns):
             pairs = zip(schema, columns, strict=True)
-            return ["rewrite", [[*_field(field), *_origin(column)] for field, column in pairs]]
+            return ["rewrite", [[field.name, str(field.type), *_origin(c)] for field, c in pairs]]
         case _:
             assert_never(step)
-
-
-def _field(field: pa.Field) -> list[str]:
-    return [field.name, str(field.type)]
 
 
 def _origin(column: PartColumn) -> list[str | None]:
@@ -148,35 +141,6 @@ def _names_given(step: MirrorStep) -> tuple[str, ...]:
             return ()
 
 
-def _spelled(step: MirrorStep, spell: Spelling) -> MirrorStep:
-    """The step under the names that the table has, or is to have, for its columns."""
-    match step:
-        case SetProperties():
-            return step
-        case DropColumns(names):
-            return DropColumns(tuple(map(spell, names)))
-        case RenameColumn(name, to):
-            return RenameColumn(spell(name), spell(to))
-        case WidenColumn(name, kind):
-            return WidenColumn(spell(name), kind)
-        case AddColumns(fields):
-            return AddColumns(_schema_spelled(fields, spell))
-        case Fill(values):
-            return Fill(tuple((spell(name), value) for name, value in values))
-        case Rewrite(schema, columns):
-            own = (
-                one if one.source is None else replace(one, source=spell(one.source))
-                for one in columns
-            )
-            return Rewrite(_schema_spelled(schema, spell), tuple(own))
-        case _:
-            assert_never(step)
-
-
-def _schema_spelled(schema: pa.Schema, spell: Spelling) -> pa.Schema:
-    return pa.schema([field.with_name(spell(field.name)) for field in schema])
-
-
 def carry_out(
     session: SparkSession,
     table: LakePath,
@@ -186,40 +150,19 @@ def carry_out(
     *,
     app_id: str,
     txn_version: int,
-    few: bool,
-    java: bool,
 ) -> None:
-    """Make a step's commit behind `head`, without a query where that can be. `few`: rows may be put
-    together here, in memory; `java`: Spark's Java can be spoken to."""
-    stamps, ours = {**head.pin(), USER_METADATA: said}, f"{app_id}/evolve"
+    """Make a step's commit behind `head`."""
     spell = spelling(delta_table(table).metadata().configuration)
-    own = _spelled(step, spell)
-    if not isinstance(step, Fill | Rewrite):
-        with stamped(session, stamps):
-            if isinstance(step, SetProperties):
+    recorded = {APP_ID: f"{app_id}/evolve", TXN_VERSION: str(txn_version)}
+    with stamped(session, {**head.pin(), USER_METADATA: said}):
+        match step:
+            case SetProperties():
                 _set_properties(session, table, step, head)
-            elif not (
-                java and isinstance(own, DropColumns) and drop_columns(session, table, own.names)
-            ):
-                session.sql(step_statement(str(table), own))
-        return
-    with stamped(session, {**stamps, APP_ID: ours, TXN_VERSION: str(txn_version)}):
-        if java and few and step_in_memory(table, step, delta_table(table)):
-            rows = rows_of_step(table, step, head.version)
-            rows = rows.rename_columns(list(map(spell, rows.column_names)))
-            commit_rows(
-                session,
-                table,
-                rows,
-                version=head.version,
-                recorded=(ours, txn_version),
-                anew=True,
-                shaped=isinstance(step, Rewrite),
-            )
-        elif isinstance(own, Rewrite):
-            rewrite(session, table, own)
-        elif isinstance(own, Fill):
-            fill(session, table, own)
+            case Rewrite() | Fill():
+                with stamped(session, recorded):
+                    rewrite(session, table, step, spell)
+            case _:
+                session.sql(step_statement(str(table), step, spell))
 
 
 def enable(session: SparkSession, table: LakePath, schema: pa.Schema, head: Head) -> bool:
@@ -250,4 +193,4 @@ def _set_properties(
     near by tells them, it is told not to."""
     spared = needs_no_list(table, head.version, files_listed(table, head.version))
     with stamped(session, UNLISTED if spared else {}):
-        session.sql(step_statement(str(table), step))
+        session.sql(step_statement(str(table), step, str))

@@ -9,12 +9,12 @@ the version that was read: whoever comes late finds that one taken, and reads ag
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from time import time
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Schema, Transaction
-from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
+from deltalake.exceptions import CommitFailedError, DeltaError
 from deltalake.transaction import AddAction, RemoveAction, create_table_with_add_actions
 
 from pipeline.errors import CommitConflict, ForeignCommit, LakeUnavailable, TableError
@@ -27,8 +27,8 @@ from pipeline.segment import SegmentFile
 from resources.lake.columns import refuse_other_columns
 from resources.lake.delta_log import commits_back, ends_at, look, newest_version
 from resources.lake.paths import LakePath
-from resources.lake.segment_checks import damaged_files, refuse_damaged
-from resources.lake.storage import delta_options, delta_table, first_line, lake_errors
+from resources.lake.segments import damaged_files, refuse_damaged
+from resources.lake.storage import delta_options, first_line, lake_errors, opened_table
 from resources.lake.store_answers import TAKEN
 
 
@@ -41,7 +41,7 @@ class DeltaChangelog:
     def recorded(self, folder: str, app_id: str) -> int | None:
         path = self._lake / folder
         with lake_errors(path):
-            table = _opened(path)
+            table = opened_table(path)
             newest: int | None = None if table is None else table.transaction_version(app_id)
         return newest
 
@@ -57,23 +57,49 @@ class DeltaChangelog:
         held: Held = unasked,
     ) -> Published:
         path = self._lake / folder
-        commit = _commit_words(app_id, batch, user_metadata)
-        for _ in PUBLISH.tries():
-            with lake_errors(path):
-                table = _opened(path)
-                newest = None if table is None else table.transaction_version(app_id)
-            if table is not None and newest is not None and newest >= batch:
-                at = _published_before(path, table, app_id, batch, files, user_metadata)
-                return Published(at, skipped=True)
-            if table is not None and newest is None and _lists(table, files):
+
+        def published(table: DeltaTable | None) -> int | None:
+            if table is None:
+                return None
+            newest = table.transaction_version(app_id)
+            if newest is None:
                 # A table that begins anew has another application; its batches are there.
-                return Published(table.version(), skipped=True)
-            held()
+                listed = _listed_files(table)
+                there = files and all(file.path in listed for file in files)
+                return table.version() if there else None
+            if newest < batch:
+                return None
+            return _published_before(path, table, app_id, batch, files, user_metadata)
+
+        commit = _commit_words(app_id, batch, user_metadata)
+
+        def made(table: DeltaTable | None) -> int | None:
             refuse_damaged(path, files)
             with lake_errors(path):
-                made = commit_files(path, table, schema, files, commit)
-            if made is not None:
-                return Published(made, skipped=False)
+                return commit_files(path, table, schema, {}, files, commit)
+
+        return self._published(folder, published, made, held)
+
+    def _published(
+        self,
+        folder: str,
+        before: Callable[[DeltaTable | None], int | None],
+        made: Callable[[DeltaTable | None], int | None],
+        held: Held,
+    ) -> Published:
+        """Make a commit once, behind the newest one. Both give its version: `before` that of an
+        earlier try, None where there was none, `made` None where another commit came first."""
+        path = self._lake / folder
+        for _ in PUBLISH.tries():
+            with lake_errors(path):
+                table = opened_table(path)
+                earlier = before(table)
+            if earlier is not None:
+                return Published(earlier, skipped=True)
+            held()
+            version = made(table)
+            if version is not None:
+                return Published(version, skipped=False)
         raise _conflict(path, folder, table)
 
     def ends_at(self, folder: str, version: int) -> bool:
@@ -82,7 +108,7 @@ class DeltaChangelog:
     def listed(self, folder: str) -> dict[str, int] | None:
         path = self._lake / folder
         with lake_errors(path):
-            table = _opened(path)
+            table = opened_table(path)
             return None if table is None else _listed_files(table)
 
     def look(self, folder: str, above: int) -> LogAbove:
@@ -102,21 +128,23 @@ class DeltaChangelog:
     ) -> Published:
         path = self._lake / folder
         commit = _commit_words(app_id, revision, words)
-        for _ in PUBLISH.tries():
-            with lake_errors(path):
-                table = _opened(path)
-                listed = {} if table is None else _listed_files(table)
+
+        def revised(table: DeltaTable | None) -> int | None:
             if table is None:
                 raise _no_table(path)
-            if is_revised(listed, gone, files):
-                return Published(table.version(), skipped=True)
-            held()
+            return table.version() if is_revised(_listed_files(table), gone, files) else None
+
+        def made(table: DeltaTable | None) -> int | None:
             refuse_damaged(path, files)
+            names = {file.path for file in files}
             with lake_errors(path):
-                made = _revise_files(path, table, schema, gone, files, commit)
-            if made is not None:
-                return Published(made, skipped=False)
-        raise _conflict(path, folder, table)
+                listed = {} if table is None else _listed_files(table)
+                going = [name for name in gone if name in listed and name not in names]
+                removed = {name: listed[name] for name in going}
+                added = [file for file in files if file.path not in listed]
+                return commit_files(path, table, schema, removed, added, commit)
+
+        return self._published(folder, revised, made, held)
 
     def restore(
         self,
@@ -130,23 +158,22 @@ class DeltaChangelog:
     ) -> int:
         path = self._lake / folder
         commit = _commit_words(app_id, number, words)
-        for _ in PUBLISH.tries():
-            with lake_errors(path):
-                table = _opened(path)
+
+        def made(table: DeltaTable | None) -> int | None:
             if table is None:
                 raise _no_table(path)
-            held()
             try:
                 table.restore(version, protocol_downgrade_allowed=True, commit_properties=commit)
             except CommitFailedError:
-                continue
+                return None
             except DeltaError as error:
                 raise TableError(
                     f"{folder} cannot show version {version} again: {first_line(str(error))}",
                     hint="only Lockstep may write changelogs",
                 ) from error
             return table.version()
-        raise _conflict(path, folder, table)
+
+        return self._published(folder, lambda _: None, made, held).delta_version
 
     def restate(
         self,
@@ -160,7 +187,7 @@ class DeltaChangelog:
     ) -> Restated:
         path = self._lake / folder
         with lake_errors(path):
-            table = _opened(path)
+            table = opened_table(path)
         if table is None:
             return Restated(None, lost=tuple(file.path for file in files))
         with lake_errors(path):
@@ -209,13 +236,6 @@ def _no_table(path: LakePath) -> LakeUnavailable:
     )
 
 
-def _opened(path: LakePath) -> DeltaTable | None:
-    try:
-        return delta_table(path)
-    except TableNotFoundError:
-        return None
-
-
 def _published_before(
     path: LakePath,
     table: DeltaTable,
@@ -255,12 +275,6 @@ def _another_batch(path: LakePath, batch: int, version: int) -> ForeignCommit:
     )
 
 
-def _lists(table: DeltaTable, files: Sequence[SegmentFile]) -> bool:
-    """Whether all of the files, and any, are in the table."""
-    listed = _listed_files(table)
-    return bool(files) and all(file.path in listed for file in files)
-
-
 _CONFIGURATION: dict[str, str | None] = {
     "delta.logRetentionDuration": "interval 30 days",
     "delta.deletedFileRetentionDuration": "interval 30 days",
@@ -293,11 +307,14 @@ def commit_files(
     path: LakePath,
     table: DeltaTable | None,
     schema: pa.Schema,
+    removed: Mapping[str, int],
     files: Sequence[SegmentFile],
     commit: CommitProperties,
 ) -> int | None:
-    """Add files in one commit, to a new table where there is none; return its version, None if
-    another commit came first."""
+    """Add `files` and take off those that are `removed`, with their sizes, in one commit, in a new
+    table where there is none; the table gets the columns of `schema` that it lacks. Return its
+    version, None if another commit came first. What goes is in the snapshot at hand, and what comes
+    is not: delta-rs checks neither."""
     adds = [_add_action(path, file) for file in files]
     try:
         if table is None:
@@ -311,7 +328,10 @@ def commit_files(
                 commit_properties=commit,
             )
             return 0
-        return _commit_under(table, schema, [*adds], commit)
+        _add_columns(table, schema, commit.custom_metadata or {})
+        refuse_other_columns(table, schema, all_of_them=False)
+        actions: list[AddAction | RemoveAction] = [*_remove_actions(removed), *adds]
+        return _commit(table, Schema.from_arrow(schema), actions, commit)
     except CommitFailedError:
         return None
     except DeltaError as error:
@@ -319,39 +339,6 @@ def commit_files(
         if table is None and (newest_version(path) is not None or _REFUSED in str(error)):
             return None
         raise
-
-
-def _revise_files(
-    path: LakePath,
-    table: DeltaTable,
-    schema: pa.Schema,
-    gone: Sequence[str],
-    files: Sequence[SegmentFile],
-    commit: CommitProperties,
-) -> int | None:
-    """Replace files in one commit; return its version, None if another commit came first. What goes
-    is in the snapshot at hand, and what comes is not: delta-rs checks neither."""
-    listed = _listed_files(table)
-    names = {file.path for file in files}
-    removed = {name: listed[name] for name in gone if name in listed and name not in names}
-    added = [_add_action(path, file) for file in files if file.path not in listed]
-    try:
-        return _commit_under(table, schema, [*_remove_actions(removed), *added], commit)
-    except CommitFailedError:
-        return None
-
-
-def _commit_under(
-    table: DeltaTable,
-    schema: pa.Schema,
-    actions: list[AddAction | RemoveAction],
-    commit: CommitProperties,
-) -> int:
-    """Make a commit of files with these columns, which the table gets if it lacks some; return its
-    version."""
-    _add_columns(table, schema, commit.custom_metadata or {})
-    refuse_other_columns(table, schema, all_of_them=False)
-    return _commit(table, Schema.from_arrow(schema), actions, commit)
 
 
 def _commit(

@@ -1,8 +1,5 @@
 """The claim in a source's folder: a small file that names the ledger it belongs to; and the
 structures that commits name, each in a file that is called by its content.
-
-Belongs here: reading and replacing them. Does not: what they mean (`pipeline.claim`,
-`pipeline.recovery`).
 """
 
 from __future__ import annotations
@@ -19,12 +16,12 @@ from pipeline.errors import ForeignCommit
 from pipeline.lake_commit import structures_key, structures_of, structures_text
 from pipeline.schema.model import TableSchema
 from resources.lake.delta_log import commits_back
-from resources.lake.folders import delta_tables, move_folder
 from resources.lake.paths import LakePath
 from resources.lake.storage import (
-    key_below,
+    delta_tables,
     lake_errors,
     make_durable_folder,
+    move_folder,
     write_durably,
 )
 
@@ -50,7 +47,12 @@ class FileClaims:
             try:
                 text = (folder / NAME).read_text(encoding="utf-8")
             except FileNotFoundError:
-                return Unclaimed(empty=not _holds_tables(folder))
+                ours = any(
+                    commit.ours
+                    for table in delta_tables(folder)
+                    for commit in islice(commits_back(table), _COMMITS)
+                )
+                return Unclaimed(empty=not ours)
         try:
             found = json.loads(text)
             captured = found["captured_at"]
@@ -91,10 +93,8 @@ class FileClaims:
     def tables(self, source: str) -> list[str]:
         folder = self._lake / source
         with lake_errors(folder):
-            return [key_below(path, self._lake) for path in delta_tables(folder)]
-
-    def structures_key(self, structures: Sequence[TableSchema]) -> str:
-        return structures_key(structures_text(structures))
+            tables = map(str, delta_tables(folder))
+            return [table.removeprefix(f"{self._lake}/") for table in tables]
 
     def keep_structures(self, source: str, structures: Sequence[TableSchema]) -> str:
         text = structures_text(structures)
@@ -118,12 +118,3 @@ class FileClaims:
             if here.exists():
                 move_folder(here, self._lake / kept)
         return kept
-
-
-def _holds_tables(folder: LakePath) -> bool:
-    """Whether there is a Delta table in it, at any depth, that a Lockstep wrote to."""
-    return any(
-        commit.ours
-        for table in delta_tables(folder)
-        for commit in islice(commits_back(table), _COMMITS)
-    )

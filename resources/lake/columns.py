@@ -24,6 +24,9 @@ VECTORS = "delta.enableDeletionVectors"
 """The property that every mirror has, and no changelog: it is "false" where a mirror was made for
 every reader."""
 
+PHYSICAL_NAME = "delta.columnMapping.physicalName"
+"""In a column's metadata: what files call it."""
+
 Spelling: TypeAlias = Callable[[str], str]
 
 _SPELLINGS: Mapping[str | None, tuple[Spelling, Spelling]] = MappingProxyType(

@@ -1,8 +1,5 @@
 """Tables that are made aside: `pipeline.ports.copies` on folders of this machine.
 
-Belongs here: a folder that goes with its process, and the table's way out of it. Does not: writing
-the table (`mirror`).
-
 A table is made beside the place where it is to be, so that it gets there by a rename.
 """
 
@@ -10,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -25,30 +21,6 @@ _ASIDE: Final = ".lockstep-rebuild"
 """Beside the place where tables are to be, while they are made."""
 
 
-class _Aside(SparkMirrors):
-    """Mirrors in a folder of their own, made of the lake's files."""
-
-    def __init__(self, folder: Path, lake: LakePath, *, staging: Path, spark: Spark) -> None:
-        super().__init__(folder, staging=staging, spark=spark)
-        self._files = lake
-
-
-@dataclass(frozen=True, slots=True)
-class FolderCopy:
-    """`pipeline.ports.Copy`."""
-
-    mirrors: SparkMirrors
-    folder: Path
-    into: Path | None
-
-    def finish(self, name: str) -> None:
-        assert self.into is not None, "it goes somewhere"
-        with lake_errors(self.into):
-            _require_free(self.into)
-            (self.folder / name).rename(self.into)
-            sync_folder(self.into.parent)
-
-
 class FolderCopies:
     """`pipeline.ports.Copies`. `staging`: where tables are made that go nowhere."""
 
@@ -58,7 +30,7 @@ class FolderCopies:
         self._spark = spark
 
     @contextmanager
-    def begun(self, into: str | None) -> Iterator[FolderCopy]:
+    def begun(self, name: str, into: str | None) -> Iterator[SparkMirrors]:
         place = None if into is None else Path(into)
         beside = self._staging if place is None else place.parent / _ASIDE
         if place is not None:
@@ -68,8 +40,14 @@ class FolderCopies:
         staging = Staging(beside)
         try:
             with staging.folder() as folder:
-                aside = _Aside(Path(folder), self._lake, staging=self._staging, spark=self._spark)
-                yield FolderCopy(aside, Path(folder), place)
+                yield SparkMirrors(
+                    Path(folder), files=self._lake, staging=self._staging, spark=self._spark
+                )
+                if place is not None:
+                    with lake_errors(place):
+                        _require_free(place)
+                        (Path(folder) / name).rename(place)
+                        sync_folder(place.parent)
         finally:
             staging.end()
             if place is not None:

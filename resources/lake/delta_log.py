@@ -1,9 +1,9 @@
 """A Delta table's log, read without Java: the one place that reads the actions of commit files.
 
 Format: Delta protocol, sections "Delta Log Entries", "Actions", "Transaction Identifiers" and
-"Commit Provenance Information". Belongs here: reading commits as values. Does not: what they mean
-(`pipeline.foreign_commits`), checksum files beside them (`checksums`), and whatever a snapshot
-tells, which delta-rs is asked for: schema, properties, files, protocol.
+"Commit Provenance Information", "Version Checksum File". What commits mean is
+`pipeline.foreign_commits`; for whatever a snapshot tells, delta-rs is asked: schema, properties,
+files, protocol.
 
 What delta-rs also tells is read here all the same where its answer is another or too dear. Its
 `history` numbers commits by counting down, so that one without a commitInfo, or a file that is
@@ -11,17 +11,21 @@ gone, gives all older ones a wrong version. Its `transaction_version` does not s
 recorded a transaction. To tell a version, it opens the table and lists all its files: 0.6 ms for a
 log of one commit, 6 to 16 ms for one of a thousand, where the names of files tell it in 0.1 ms; a
 run asks that several times of each table that it writes, and of a store in two requests.
+
+Checksum files beside commits say which files and properties the table has with each. Spark writes
+them and believes them, so that it need not put the log together again; a log that was cut or copied
+back by hand may have those of commits that are gone. OSError is not caught where they are read, but
+for files that are not there.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 from deltalake.exceptions import DeltaError
@@ -48,14 +52,18 @@ def newest_version(table: LakePath) -> int | None:
         if isinstance(table, ObjectPath):
             since = (table / "_delta_log").from_name(f"{version:020d}")
             found = max(_numbered(path.name for path in since), default=None)
-            return max(_versions(table), default=None) if found is None and version else found
-        if not commit_file(table, version).is_file():
-            return max(_versions(table), default=None)
-        for _ in range(_STEPS):
-            if not commit_file(table, version + 1).is_file():
-                return version
-            version += 1
-    return max(_versions(table), default=None)
+            if found is not None or not version:
+                return found
+        elif commit_file(table, version).is_file():
+            for _ in range(_STEPS):
+                if not commit_file(table, version + 1).is_file():
+                    return version
+                version += 1
+        try:
+            names = [entry.name for entry in (table / "_delta_log").iterdir()]
+        except FileNotFoundError:
+            return None
+    return max(_numbered(names), default=None)
 
 
 def ends_at(table: LakePath, version: int) -> bool:
@@ -66,7 +74,6 @@ def ends_at(table: LakePath, version: int) -> bool:
 
 
 def commit_file(table: LakePath, version: int) -> LakePath:
-    """Where a commit stands."""
     return table / "_delta_log" / f"{version:020d}.json"
 
 
@@ -82,21 +89,18 @@ def actions(commit: str, *kinds: str) -> Iterator[tuple[str, Any]]:
 def read_commit(table: LakePath, version: int, *kinds: str) -> LakeCommit | None:
     """Return a commit, with all it says or only what actions of some `kinds` say; None where the
     log has no file of it."""
-    file = commit_file(table, version)
-    with lake_errors(file):
-        try:
-            text = file.read_text(encoding="utf-8")
-        except FileNotFoundError:
-            return None
-    return _parsed(version, text, kinds)
+    with lake_errors(commit_file(table, version)):
+        commit = _commit(table, version)
+    return None if commit is None else _parsed(version, commit.decode(), kinds)
 
 
 def look(table: LakePath, above: int) -> LogAbove:
     """The log above a version (-1: from the beginning), and the commit of that version."""
     base = read_commit(table, above) if above >= 0 else None
-    commits = list(_commits(table, above + 1))
-    last = commits[-1].delta_version if commits else above
-    found = [_judgeable(table, commit) for commit in commits]
+    commits: list[LakeCommit] = []
+    while (commit := read_commit(table, above + 1 + len(commits))) is not None:
+        commits.append(_judgeable(table, commit))
+    last = above + len(commits)
     if not commits and base is None:
         # Nothing under these names: the log ends before, was cleaned up, or there is none.
         newest = newest_version(table)
@@ -105,7 +109,7 @@ def look(table: LakePath, above: int) -> LogAbove:
     behind = _checkpointed(table)
     missing = last + 1 if behind is not None and behind > last else None
     newest = last if missing is None else newest_version(table)
-    return LogAbove(newest, base, tuple(found), missing)
+    return LogAbove(newest, base, tuple(commits), missing)
 
 
 def commits_back(table: LakePath) -> Iterator[LakeCommit]:
@@ -159,11 +163,9 @@ def recorded(table: LakePath, app_id: str, txn_version: int) -> LakeCommit | Non
 def table_id(table: LakePath) -> str:
     """Which Delta table that is (`metaData.id`), as its first commit says, since a file is read
     sooner than a table opened; where it was cleaned up, as the snapshot does."""
-    first = commit_file(table, 0)
-    with lake_errors(first), suppress(FileNotFoundError):
-        for _, metadata in actions(first.read_text(encoding="utf-8"), "metaData"):
-            return str(metadata["id"])
     with lake_errors(table):
+        for _, metadata in actions((_commit(table, 0) or b"").decode(), "metaData"):
+            return str(metadata["id"])
         return str(delta_table(table).metadata().id)
 
 
@@ -172,23 +174,11 @@ def _checkpointed(table: LakePath) -> int | None:
     try:
         text = (table / "_delta_log" / "_last_checkpoint").read_text(encoding="utf-8")
         return int(json.loads(text)["version"])
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError, ValueError, KeyError, TypeError):
         return None
-    except (ValueError, KeyError, TypeError, NotADirectoryError):
-        return None
-
-
-def _versions(table: LakePath) -> list[int]:
-    with lake_errors(table):
-        try:
-            names = [entry.name for entry in (table / "_delta_log").iterdir()]
-        except FileNotFoundError:
-            return []
-    return _numbered(names)
 
 
 def _numbered(names: Iterable[str]) -> list[int]:
-    """The versions of commits' files."""
     return [int(match[1]) for name in names if (match := _COMMIT.fullmatch(name))]
 
 
@@ -197,13 +187,6 @@ def _back(table: LakePath, newest: int | None, *kinds: str) -> Iterator[LakeComm
     while version >= 0 and (commit := read_commit(table, version, *kinds)) is not None:
         yield commit
         version -= 1
-
-
-def _commits(table: LakePath, first: int) -> Iterator[LakeCommit]:
-    version = first
-    while (commit := read_commit(table, version)) is not None:
-        yield commit
-        version += 1
 
 
 def _parsed(version: int, text: str, kinds: Iterable[str]) -> LakeCommit:
@@ -296,3 +279,88 @@ def _altered(table: LakePath, version: int) -> MetadataChange:
     except (DeltaError, LakeUnavailable, OSError):
         return MetadataChange(None)
     return MetadataChange(columns, tuple(sorted(names)))
+
+
+FAR: Final = 50
+"""So many commits are read for the list of files that Delta left out of its checksum files."""
+
+
+def drop_stray_checksum(file: LakePath, commit: bytes) -> None:
+    """Delete the checksum file beside a commit's file unless the same transaction wrote it as the
+    commit. Without one, Spark reads the log."""
+    told, name = _beside(file), _transaction(commit)
+    if told is not None and (name is None or told.get("txnId") != name):
+        file.with_suffix(".crc").unlink(missing_ok=True)
+
+
+def checksum_of(table: LakePath, version: int) -> Mapping[str, Any]:
+    """What the checksum file of a version says, by its names in Delta's protocol; nothing where
+    there is none that belongs to the commit."""
+    commit = _commit(table, version)
+    return {} if commit is None else _told_beside(commit_file(table, version), commit)
+
+
+def needs_no_list(
+    table: LakePath, version: int, listed: Sequence[Mapping[str, Any]] | None
+) -> bool:
+    """Whether the commit behind a version may be made without a list of the table's files, for
+    which Delta would run a query: the version's checksum file has none, and the log near by tells
+    the files all the same (`listed`, of `files_listed`)."""
+    return listed is not None and "allFiles" not in checksum_of(table, version)
+
+
+def files_listed(table: LakePath, version: int) -> list[Mapping[str, Any]] | None:
+    """The files of a table with a version, as Delta's protocol says it ("Action Reconciliation"):
+    those of the newest checksum file that lists them, and what commits say since. None where that
+    is not near."""
+    found: list[Mapping[str, Any]] = []
+    known: set[tuple[str, str]] = set()
+    for at in range(version, max(version - FAR, -1), -1):
+        commit = _commit(table, at)
+        if commit is None:
+            return None
+        listed = _told_beside(commit_file(table, at), commit).get("allFiles")
+        if listed is not None:
+            return found + [file for file in listed if file_key(file) not in known]
+        changes = list(actions(commit.decode(), "add", "remove"))
+        found += [file for kind, file in changes if kind == "add" and file_key(file) not in known]
+        if at == 0:
+            return found
+        known |= {file_key(file) for _, file in changes}
+    return None
+
+
+def file_key(file: Mapping[str, Any]) -> tuple[str, str]:
+    """What tells a file of a log from others: it may be there again with other rows deleted."""
+    return file["path"], json.dumps(file.get("deletionVector"), sort_keys=True)
+
+
+def _commit(table: LakePath, version: int) -> bytes | None:
+    try:
+        return commit_file(table, version).read_bytes()
+    except FileNotFoundError:
+        return None
+
+
+def _told_beside(file: LakePath, commit: bytes) -> dict[str, Any]:
+    name, told = _transaction(commit), _beside(file) or {}
+    return told if name is not None and told.get("txnId") == name else {}
+
+
+def _transaction(commit: bytes) -> str | None:
+    """The name that Delta gave the transaction, `commitInfo.txnId`."""
+    for _, info in actions(commit.decode(), "commitInfo"):
+        name = info.get("txnId")
+        return name if isinstance(name, str) else None
+    return None
+
+
+def _beside(file: LakePath) -> dict[str, Any] | None:
+    """What the file beside a commit's says, whoever wrote it; None where there is none."""
+    try:
+        found = json.loads(file.with_suffix(".crc").read_bytes())
+    except FileNotFoundError:
+        return None
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}

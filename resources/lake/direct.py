@@ -1,10 +1,5 @@
 """Commits without a query, by Delta's own transaction, which is held by hand in Java.
 
-Belongs here: the transaction; a file of few rows that it lists; a version that a mirror is set back
-to; columns that are dropped. Does not: which rows those are (`small`), which writes are made so
-(`pipeline.changes.strategy`), that a write or a step happens once (`mirror`, `altering`), which
-version, and what is said of it (`pipeline.recovery`).
-
 A query of Spark's costs half a second of processor time however few its rows, and several times
 that where it is the first of its kind; the commit alone a tenth of it (`python -m benchmarks
 small`). Protocol, conflicts, moments, checksums and checkpoints are Delta's business here as in any
@@ -15,12 +10,6 @@ Delta's RESTORE asks for both versions' files, compares them and counts what it 
 queries, seconds of processor time for a table of one row. Where the log near by lists the files of
 both, they are compared here. What RESTORE does beyond that, for identity columns, row ids, domains
 and protocols, stays its own.
-
-Delta's DROP COLUMN changes the schema, and the list of columns that have statistics if there is one
-(delta-io/delta, `AlterTableDropColumnsDeltaCommand`). But first it asks whether the table is
-clustered by the column, and puts the state of the whole table together to know: more than a second
-of processor time for a table of two rows. Where protocol, properties and columns of a table leave
-no room for anything that could depend on a column, its new schema is committed at once.
 """
 
 from __future__ import annotations
@@ -31,20 +20,20 @@ import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import DeltaTable, Field, Schema
 from deltalake.exceptions import DeltaError
 
-from pipeline.changes.evolution import MAPPING
-from resources.lake.checksums import file_key, files_listed, lists_files, needs_no_list
+from resources.lake.columns import PHYSICAL_NAME
+from resources.lake.delta_log import checksum_of, file_key, files_listed, needs_no_list
 from resources.lake.frame import spark_schema
 from resources.lake.java_classes import java_class, java_of, java_session, scala_object
 from resources.lake.paths import LakePath
 from resources.lake.pin import Head
-from resources.lake.sessions import USER_METADATA, stamped
+from resources.lake.spark import USER_METADATA, stamped
 from resources.lake.statement import quoted
 from resources.lake.storage import (
     delta_table,
@@ -78,12 +67,6 @@ class _Transaction:
         actions = scala_object(self.jvm, "org.apache.spark.sql.delta.actions.Action")
         return actions.fromJson(json.dumps(told))
 
-    @property
-    def metadata(self) -> Mapping[str, Any]:
-        """The table's before the commit, as the protocol spells it (`metaData`)."""
-        told: Mapping[str, Any] = json.loads(self.snapshot.metadata().json())["metaData"]
-        return told
-
     def operation(self, name: str, *arguments: Any) -> Any:
         """What the table's history calls the commit."""
         kind = java_class(self.jvm, f"org.apache.spark.sql.delta.DeltaOperations${name}")
@@ -91,11 +74,9 @@ class _Transaction:
 
     @property
     def none(self) -> Any:
-        """Scala's `None`."""
         return scala_object(self.jvm, "scala.None")
 
     def seq(self, values: Iterable[Any]) -> Any:
-        """Scala's `Seq` of them."""
         listed = java_class(self.jvm, "java.util.ArrayList")()
         for value in values:
             listed.add(value)
@@ -103,7 +84,6 @@ class _Transaction:
         return converters.asScala(listed).toSeq()
 
     def commit(self, actions: Iterable[Any], operation: Any) -> None:
-        """All of them, or none."""
         self.begun.commit(self.seq(actions), operation)
 
 
@@ -155,9 +135,8 @@ _FEATURES: Final = frozenset(
 """What a table may ask of its writers for files to be brought to it: nothing of these is about
 rows as they are written, as long as no column has a rule (`_OF_COLUMNS`)."""
 
-_NAME: Final = "delta.columnMapping.physicalName"
 _ID: Final = "delta.columnMapping.id"
-_OF_COLUMNS: Final = frozenset({_NAME, _ID, "delta.typeChanges"})
+_OF_COLUMNS: Final = frozenset({PHYSICAL_NAME, _ID, "delta.typeChanges"})
 _WITH_FEATURES: Final = 7
 """The protocol's version for writers from which on features are named."""
 
@@ -200,7 +179,8 @@ def commit_rows(
             held.log.createLogDirectoriesIfNotExists()
             begun.updateMetadataForNewTable(held.action(_metadata(rows.schema, made)))
         elif shaped and not _has_columns(begun, rows.schema):
-            told = {**held.metadata, "schemaString": spark_schema(rows.schema).json()}
+            before = json.loads(held.snapshot.metadata().json())["metaData"]
+            told = {**before, "schemaString": spark_schema(rows.schema).json()}
             begun.updateMetadataForTableOverwrite(held.action({"metaData": told}))
         file = _written(path, _as_stored(rows, _fields(begun))) if rows.num_rows else None
         actions = []
@@ -266,15 +246,15 @@ def _has_columns(begun: Any, schema: pa.Schema) -> bool:
 
 def _as_stored(rows: pa.Table, fields: Sequence[Field]) -> pa.Table:
     """Under the names and numbers that the table's files know columns by."""
-    told = {field.name: field.metadata for field in fields}
-    stored = [_stored(field, told[field.name]) for field in rows.schema]
+    metadata = {field.name: field.metadata for field in fields}
+    stored = []
+    for field in rows.schema:
+        told = metadata[field.name]
+        if PHYSICAL_NAME in told:
+            number = {"PARQUET:field_id": str(told[_ID])}
+            field = field.with_name(told[PHYSICAL_NAME]).with_metadata(number)
+        stored.append(field)
     return pa.Table.from_arrays(rows.columns, schema=pa.schema(stored))
-
-
-def _stored(field: pa.Field, told: Mapping[str, Any]) -> pa.Field:
-    if _NAME not in told:
-        return field
-    return field.with_name(told[_NAME]).with_metadata({"PARQUET:field_id": str(told[_ID])})
 
 
 def _written(path: LakePath, rows: pa.Table) -> LakePath:
@@ -299,12 +279,8 @@ _MOST_FILES: Final = 1_000
 """So many files are told to Delta one by one; of more it asks itself."""
 
 
-@dataclass(frozen=True, slots=True)
-class _FileChange:
-    """What of a table's files a commit changes, each as the protocol spells an `add`."""
-
-    come: Sequence[Mapping[str, Any]]
-    go: Sequence[Mapping[str, Any]]
+_Adds: TypeAlias = list[Mapping[str, Any]]
+"""Files, each as the protocol spells an `add`."""
 
 
 def restore(
@@ -317,11 +293,12 @@ def restore(
         if change is None:
             session.sql(f"RESTORE TABLE delta.{quoted(str(table))} TO VERSION AS OF {version}")
         else:
-            _commit_change(session, table, version, head, change)
+            _commit_change(session, table, version, head, *change)
 
 
-def _change(table: LakePath, version: int, head: Head) -> _FileChange | None:
-    """None where Delta is to find out by itself, and to say what stands in the way."""
+def _change(table: LakePath, version: int, head: Head) -> tuple[_Adds, _Adds] | None:
+    """The files that come and those that go. None where Delta is to find out by itself, and to say
+    what stands in the way."""
     try:
         if not _differ_in_files(delta_table(table, version), delta_table(table, head.version)):
             return None
@@ -332,7 +309,7 @@ def _change(table: LakePath, version: int, head: Head) -> _FileChange | None:
         gone = missing_files(table, [str(file["path"]) for file in come])
     except (DeltaError, OSError):
         return None
-    return None if gone or len(come) + len(go) > _MOST_FILES else _FileChange(come, go)
+    return None if gone or len(come) + len(go) > _MOST_FILES else (come, go)
 
 
 def _differ_in_files(then: DeltaTable, there: DeltaTable) -> bool:
@@ -346,62 +323,24 @@ def _differ_in_files(then: DeltaTable, there: DeltaTable) -> bool:
     )
 
 
-def _beyond(
-    files: Sequence[Mapping[str, Any]], others: Sequence[Mapping[str, Any]]
-) -> list[Mapping[str, Any]]:
+def _beyond(files: _Adds, others: _Adds) -> _Adds:
     known = {file_key(file) for file in others}
     return [file for file in files if file_key(file) not in known]
 
 
 def _commit_change(
-    session: SparkSession, table: LakePath, version: int, head: Head, change: _FileChange
+    session: SparkSession, table: LakePath, version: int, head: Head, come: _Adds, go: _Adds
 ) -> None:
-    with _transaction(session, table, told=not lists_files(table, head.version)) as held:
+    with _transaction(
+        session, table, told="allFiles" not in checksum_of(table, head.version)
+    ) as held:
         then = held.log.getSnapshotAt(version, held.none, held.none, False)
         held.begun.updateMetadata(then.metadata(), False)
         moment = _now()
-        come = [held.action({"add": {**file, "dataChange": True}}) for file in change.come]
-        go = [held.action({"add": file}).removeWithTimestamp(moment, True) for file in change.go]
+        adds = [held.action({"add": {**file, "dataChange": True}}) for file in come]
+        removes = [held.action({"add": file}).removeWithTimestamp(moment, True) for file in go]
         number = java_class(held.jvm, "java.util.OptionalLong").of(version)
         options = java_class(held.jvm, "scala.jdk.javaapi.OptionConverters")
-        held.commit([*come, *go], held.operation("Restore", options.toScala(number), held.none))
-
-
-_STATISTICS: Final = "delta.dataSkippingStatsColumns"
-"""Names columns."""
-
-
-def drop_columns(session: SparkSession, table: LakePath, names: Sequence[str]) -> bool:
-    """Commit the table without the columns. False, and nothing is done, where that is for Delta to
-    judge."""
-    with lake_errors(table):
-        plain = _are_plain(delta_table(table), names)
-    if not plain:
-        return False
-    # Delta lists no files where the schema is another: there is nothing to spare.
-    with _transaction(session, table, told=False) as held:
-        before = held.metadata
-        after = {**before, "schemaString": _without(before["schemaString"], names)}
-        held.begun.updateMetadata(held.action({"metaData": after}), False)
-        dropped = held.seq([held.seq([name]) for name in names])
-        held.commit([], held.operation("DropColumns", dropped))
-    return True
-
-
-def _are_plain(table: DeltaTable, names: Sequence[str]) -> bool:
-    """Whether nothing can depend on the columns, and they are some of the table's, not all."""
-    properties = table.metadata().configuration
-    there = {field.name for field in table.schema().fields}
-    mode, by_name = MAPPING
-    return (
-        takes_files(table)
-        and properties.get(mode) == by_name
-        and _STATISTICS not in properties
-        and {*names} < there
-    )
-
-
-def _without(schema: str, names: Sequence[str]) -> str:
-    told: dict[str, Any] = json.loads(schema)
-    kept = [field for field in told["fields"] if field["name"] not in names]
-    return json.dumps({**told, "fields": kept})
+        held.commit(
+            [*adds, *removes], held.operation("Restore", options.toScala(number), held.none)
+        )

@@ -1,21 +1,28 @@
-"""A changelog's files as a Spark DataFrame, in whatever session a reader has.
+"""A changelog as one relation: its files for whatever Spark session a reader has, its generations
+by delta-rs or by Spark.
 
-Spark is given the files and their columns, so nothing is listed, inferred or taken for a
-partition, and no Delta extension is needed. Which files is not decided here.
+Spark is given files and their columns, so nothing is listed, inferred or taken for a partition, and
+no Delta extension is needed. Which files is not decided here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from pipeline.changes.delivered import DeliveredPart, DeliveredTable
-from pipeline.changes.generations import SharedColumn
+from pipeline.changes.generations import SharedColumn, gathered, in_order
+from pipeline.changes.layout import changelog_path
+from pipeline.table import TableName
+from resources.lake.columns import mirror_schema
+from resources.lake.delta_log import newest_version
 from resources.lake.paths import LakePath
 from resources.lake.statement import quoted
+from resources.lake.storage import delta_table, lake_errors
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -33,7 +40,8 @@ def changes_frame(session: SparkSession, lake: LakePath, table: DeliveredTable) 
         if _fits(table, number):
             plain.append(part)
         else:
-            frames.append(_converted(session, lake, table, number))
+            rows = _read(session, lake, [part], part.schema)
+            frames.append(shared(rows, table.columns, number))
     if plain or not frames:
         frames.insert(0, _read(session, lake, plain, table.schema))
     return together(frames)
@@ -52,13 +60,6 @@ def _fits(table: DeliveredTable, number: int) -> bool:
         for column in table.columns
         for source in [column.sources[number]]
     )
-
-
-def _converted(
-    session: SparkSession, lake: LakePath, table: DeliveredTable, number: int
-) -> DataFrame:
-    part = table.parts[number]
-    return shared(_read(session, lake, [part], part.schema), table.columns, number)
 
 
 def shared(rows: DataFrame, columns: Sequence[SharedColumn], number: int) -> DataFrame:
@@ -84,7 +85,6 @@ def _read(
 
 
 def spark_schema(schema: pa.Schema) -> StructType:
-    """The same columns in Spark's types."""
     from pyspark.sql.types import StructField, StructType
 
     return StructType([StructField(field.name, spark_type(field.type)) for field in schema])
@@ -94,3 +94,56 @@ def spark_type(kind: pa.DataType) -> DataType:
     from pyspark.sql.pandas.types import from_arrow_type
 
     return from_arrow_type(kind, prefer_timestamp_ntz=True)
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedGeneration:
+    """A generation with a Delta table: its number, absolute folder, columns and version."""
+
+    number: int
+    path: LakePath
+    schema: pa.Schema
+    delta_version: int
+
+
+def published_generations(
+    lake: LakePath, source: str, table: TableName, newest: int
+) -> tuple[PublishedGeneration, ...]:
+    """Those up to `newest` that have rows, oldest first."""
+    found = []
+    for number in range(1, newest + 1):
+        path = lake / changelog_path(source, table, number)
+        version = newest_version(path)
+        if version is not None:
+            schema = mirror_schema(path, version)
+            found.append(PublishedGeneration(number, path, schema, version))
+    return tuple(found)
+
+
+def read_generations(
+    generations: Sequence[PublishedGeneration], columns: Sequence[SharedColumn]
+) -> pa.Table:
+    """All changes in the order of `_sequence`, under `columns`, which have a source for each
+    of `generations`."""
+    if not generations:
+        return pa.schema([(column.name, column.type) for column in columns]).empty_table()
+    return in_order(gathered([_published_rows(generation) for generation in generations], columns))
+
+
+def _published_rows(generation: PublishedGeneration) -> pa.Table:
+    with lake_errors(generation.path):
+        table = delta_table(generation.path, generation.delta_version)
+        return table.to_pyarrow_table(columns=generation.schema.names).cast(generation.schema)
+
+
+def generations_frame(
+    session: SparkSession,
+    generations: Sequence[PublishedGeneration],
+    columns: Sequence[SharedColumn],
+) -> DataFrame:
+    """The same as a DataFrame of a session that knows Delta, in no particular order."""
+    frames: list[DataFrame] = []
+    for number, generation in enumerate(generations):
+        reader = session.read.format("delta").option("versionAsOf", generation.delta_version)
+        frames.append(shared(reader.load(str(generation.path)), columns, number))
+    return together(frames)

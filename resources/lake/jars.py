@@ -29,8 +29,6 @@ SETUP: Final = {DELTA: "`lockstep setup`", S3: "`lockstep setup --with s3`"}
 
 @dataclass(frozen=True, slots=True)
 class Jar:
-    """One line of jars.lock."""
-
     organisation: str
     artifact: str
     version: str

@@ -1,8 +1,7 @@
 """Spark's Java, spoken to by py4j, where Spark is a Java process of this machine.
 
-Belongs here: how Java, a session of it and its classes are asked for. Does not: what is done with
-them, nor the process that has them (`launch`). PySpark's two private names for it are used here
-alone; docs/decisions/private-interfaces.md says why.
+PySpark's two private names for it are used here alone; docs/decisions/private-interfaces.md says
+why.
 """
 
 from __future__ import annotations

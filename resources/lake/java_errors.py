@@ -13,7 +13,7 @@ import logging
 import os
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -75,8 +75,6 @@ _STOPPED = (
     "ClosedByInterruptException",
     "InterruptedException",
     "TimeoutException",
-)
-_INCOMPLETE = (
     "ClassNotFoundException",
     "NoClassDefFoundError",
     "NoSuchMethodError",
@@ -86,8 +84,6 @@ _INCOMPLETE = (
 
 _FILES = ("DELTA_", "FAILED_READ_FILE")
 """Conditions that are about a mirror's files, whatever is below them."""
-
-_ANALYSIS = "AnalysisException"
 
 _TABLES = (
     "java.lang.",
@@ -103,8 +99,6 @@ _TABLES = (
     "io.delta.",
 )
 """Packages whose errors come of one table's plan, rows or files."""
-
-_ANEW = "rewrite the mirror"
 
 _MEMORY = 'give Spark more memory ("spark.driver.memory" under [spark]), then run again'
 
@@ -134,18 +128,19 @@ def named(path: LakePath, chain: Sequence[JavaError]) -> LockstepError | TableEr
                 return unavailable(path, number, words)
         if error.name.endswith("OutOfMemoryError"):
             return LakeUnavailable(f"Spark ran out of memory writing {path}", hint=_MEMORY)
-    told = chain[-1] if chain else JavaError("an unknown error", "")
-    said = told.condition or first_line(told.message) or told.name
+    last = chain[-1] if chain else JavaError("an unknown error", "")
+    said = last.condition or first_line(last.message) or last.name
     files = any((error.condition or "").startswith(_FILES) for error in chain)
-    tables = files or told.name.startswith(_TABLES)
+    tables = files or last.name.startswith(_TABLES)
     if not tables or any(_of_the_machine(error) for error in chain):
         return LakeUnavailable(f"Spark could not write {path}: {said}", hint="run again")
-    return MirrorRefused(f"Spark refused its mirror: {_of_the_table(chain)}", hint=_ANEW)
+    told = _of_the_table(chain)
+    return MirrorRefused(f"Spark refused its mirror: {told}", hint="rewrite the mirror")
 
 
 def _of_the_machine(error: JavaError) -> bool:
     return (
-        error.name.endswith((*_STOPPED, *_INCOMPLETE))
+        error.name.endswith(_STOPPED)
         or (error.condition or "").startswith(_MACHINES)
         or any(words in error.message for words in _MACHINE)
     )
@@ -154,7 +149,7 @@ def _of_the_machine(error: JavaError) -> bool:
 def _of_the_table(chain: Sequence[JavaError]) -> str:
     """In Spark's words, without a row's value."""
     for error in chain:
-        if error.name.endswith(_ANALYSIS):
+        if error.name.endswith("AnalysisException"):
             return first_line(error.message) or error.name
     named_ = [error.condition for error in chain if error.condition is not None]
     return ": ".join(dict.fromkeys([*named_, chain[-1].name.rpartition(".")[2]]))
@@ -216,38 +211,28 @@ def _told(error: PySparkException) -> list[JavaError]:
     for line in causes:
         if line.startswith(_CAUSED):
             name, _, message = line.removeprefix(_CAUSED).partition(": ")
-            chain.append(JavaError(name, message, _condition_in(message)))
+            told = _CONDITION.match(message)
+            chain.append(JavaError(name, message, told[1] if told else None))
     return chain
 
 
 _CAUSED = "Caused by: "
 _CONDITION = re.compile(r"\[([A-Z][A-Z0-9_.]+)\] ")
-
-
-def _condition_in(message: str) -> str | None:
-    """Spark puts it in front of its sentence."""
-    match = _CONDITION.match(message)
-    return match[1] if match else None
+"""Spark puts it in front of its sentence."""
 
 
 def _chain(outermost: JavaObject | None) -> list[JavaError]:
+    from py4j.protocol import Py4JError
+
     chain: list[JavaError] = []
     cause = outermost
     while cause is not None and len(chain) < 20:
         condition = None
         name = str(cause.getClass().getName())
-        if hasattr(cause, "getCondition") and name.startswith(("org.apache.spark", "io.delta")):
-            condition = _condition(cause)
+        if name.startswith(("org.apache.spark", "io.delta")):
+            # Not every Spark exception has conditions, and Java objects here claim any method.
+            with suppress(Py4JError):
+                condition = str(cause.getCondition())
         chain.append(JavaError(name, str(cause.getMessage() or ""), condition))
         cause = cause.getCause()
     return chain
-
-
-def _condition(cause: JavaObject) -> str | None:
-    from py4j.protocol import Py4JError
-
-    try:
-        return str(cause.getCondition())
-    except Py4JError:
-        # Not every Spark exception has conditions, and Java objects here claim any method.
-        return None

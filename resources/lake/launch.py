@@ -1,9 +1,5 @@
 """The Java process that Spark runs in, which pyspark starts with Spark's own `spark-submit`.
 
-Belongs here: its one start in this process, its end, the environment that it is started from, and
-the folder that it has meanwhile for its log and what it spills. Does not: what Spark is configured
-with (`settings`), the Spark in it (`session`), a server's folder, which has a place of its own
-(`serving`).
 
 pyspark keeps one Java for each Python process and has no public way to replace it, so this one
 lives as long as the Python process: a Spark that is stopped leaves it to the next one. It does not

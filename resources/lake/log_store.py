@@ -1,8 +1,6 @@
 """The log stores, which are Java, in a jar that is part of the package.
 
-Belongs here: where the jar is, and that Delta uses what is in it. Does not: making it
-(`tests/lake/build_log_store.py`), what it does (`PinnedLogStore.java`), nor at which version a
-commit is to be made (`pin`).
+It is made by `tests/lake/build_log_store.py`; at which version a commit is to be made is `pin`.
 """
 
 from __future__ import annotations

@@ -1,10 +1,4 @@
-"""Mirrors: Delta tables equal to the source's, written by Spark.
-
-Belongs here: carrying out one `MirrorWrite` exactly once; what a mirror's log tells, and its rows,
-without Spark but where only Spark reads the table. Does not: Spark's life (`session`), what a write
-commits (`writing`, `direct`), the steps that change columns (`altering`), reading the log
-(`delta_log`) and rows (`scan`), naming Java's errors (`java_errors`).
-"""
+"""Mirrors: Delta tables equal to the source's, written by Spark."""
 
 from __future__ import annotations
 
@@ -22,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
+from obstore.exceptions import BaseError
 
 from pipeline.changes.layout import DELETED_AT
 from pipeline.changes.strategy import FEW, Scale, Size, scale
@@ -37,29 +32,29 @@ from pipeline.ports.mirror_writes import (
     MirrorWrite,
     Recount,
     Replace,
+    staged,
 )
-from pipeline.ports.mirrors import MirrorCommit, MirrorSize
-from pipeline.proof.sampling import ValueRange
+from pipeline.ports.mirrors import MirrorCommit, MirrorSize, Near
 from resources.lake.altering import carry_out, enable, recorded_steps, refuse_names, words
 from resources.lake.columns import VECTORS, mirror_schema, refuse_other_columns, spelling
 from resources.lake.delta_log import commits_back, ends_at, look, newest_version, recorded, table_id
 from resources.lake.direct import commit_rows, restore
-from resources.lake.folders import remove_table
 from resources.lake.java_errors import spark_errors
 from resources.lake.paths import LakePath, ObjectPath
 from resources.lake.pin import Head, behind, head_of
-from resources.lake.scan import Nearness, needs_spark, scanned, staged_rows
-from resources.lake.sessions import APP_ID, TXN_VERSION, USER_METADATA, SparkSessions, stamped
+from resources.lake.scan import needs_spark, scanned, staged_rows
 from resources.lake.sizes import shown_by, size_in, size_of
 from resources.lake.small import in_memory, rows_of_write
-from resources.lake.spark import Spark
+from resources.lake.spark import APP_ID, TXN_VERSION, USER_METADATA, Spark, one_session, stamped
 from resources.lake.staging import Staging
 from resources.lake.storage import (
     delta_table,
     file_named,
     lake_errors,
     mirror_errors,
+    opened_table,
     parquet_content,
+    remove_table,
     sync_folder,
 )
 from resources.lake.versions import lacking
@@ -84,7 +79,8 @@ _ASKED_AT_ONCE = 16
 class SparkMirrors:
     """`pipeline.ports.Mirrors` in the lake.
 
-    `staging` is a folder for folded changes; it need not survive the machine. `few`: up to which
+    `staging` is a folder for folded changes; it need not survive the machine. `files`: the lake of
+    the files that writes name, where mirrors are made in another place. `few`: up to which
     size rows are few (`changes.strategy`), and `in_memory` whether those are put together here,
     where they can be, rather than by a query. `keep`: how long each version of a mirror that is
     created here stays readable.
@@ -96,15 +92,15 @@ class SparkMirrors:
         *,
         staging: Path,
         spark: Spark,
+        files: LakePath | None = None,
         few: Size = FEW,
         in_memory: bool = True,
         keep: timedelta = KEEP,
     ) -> None:
         self._lake = lake
         self._staging = Staging(staging)
-        self._sessions = SparkSessions(spark)
         self._few = few
-        self._files = lake
+        self._files = files or lake
         self._spark = spark
         self._in_memory = in_memory
         self._keep = keep
@@ -136,15 +132,14 @@ class SparkMirrors:
 
     def retention(self, mirror: str) -> Retention | None:
         with self._about(mirror) as path:
-            if newest_version(path) is None:
-                return None
-            return Retention.of(delta_table(path).metadata().configuration)
+            table = opened_table(path)
+            return None if table is None else Retention.of(table.metadata().configuration)
 
     def made_for(self, mirror: str) -> Readers | None:
         with self._about(mirror) as path:
-            if newest_version(path) is None:
+            table = opened_table(path)
+            if table is None:
                 return None
-            table = delta_table(path)
             if _FOR_SPARK & {*(table.protocol().reader_features or ())}:
                 return Readers.SPARK
             vectors = table.metadata().configuration.get(VECTORS)
@@ -152,9 +147,10 @@ class SparkMirrors:
 
     def size(self, mirror: str, version: int) -> MirrorSize | None:
         try:
-            return shown_by(delta_table(self._lake / mirror, version))
-        except (DeltaError, OSError):  # a figure for a page is no reason to stop a run
-            return None
+            path = self._lake / mirror
+            return shown_by(path, delta_table(path, version))
+        except (BaseError, DeltaError, pa.ArrowException, OSError):
+            return None  # a figure for a page is no reason to stop a run
 
     def moved(self, looked: Mapping[str, int]) -> frozenset[str]:
         ends: Iterable[bool]
@@ -185,21 +181,8 @@ class SparkMirrors:
         with self._about(mirror) as path:
             return mirror_schema(path, version)
 
-    def rows(self, mirror: str, columns: Sequence[str], version: int) -> Iterator[pa.RecordBatch]:
-        return self._rows(mirror, columns, version)
-
-    def rows_near(
-        self,
-        mirror: str,
-        columns: Sequence[str],
-        version: int,
-        column: str,
-        spans: Sequence[ValueRange],
-    ) -> Iterator[pa.RecordBatch]:
-        return self._rows(mirror, columns, version, Nearness(column, spans))
-
-    def _rows(
-        self, mirror: str, columns: Sequence[str], version: int, near: Nearness | None = None
+    def rows(
+        self, mirror: str, columns: Sequence[str], version: int, near: Near | None = None
     ) -> Iterator[pa.RecordBatch]:
         with self._about(mirror) as path:
             if needs_spark(path, delta_table(path, version)):
@@ -213,13 +196,12 @@ class SparkMirrors:
         """By way of staged files: delta-rs reads no table whose columns were widened."""
         path = self._lake / mirror
         few = self._has_few(delta_table(path, version))
-        with self._sessions.one(few=few) as session, self._staging.folder() as folder:
+        with one_session(self._spark, few=few) as session, self._staging.folder() as folder:
             with spark_errors(path):
                 copy_rows(session, path, columns, version, folder)
             yield from staged_rows(folder, columns, mirror_schema(path, version))
 
     def _has_few(self, table: DeltaTable) -> bool:
-        """Whether a mirror has few rows."""
         return scale(size_of(table), Size(0, 0), limit=self._few).few
 
     def write(self, write: MirrorWrite, held: Held = unasked) -> MirrorCommit:
@@ -234,7 +216,7 @@ class SparkMirrors:
                 shown = [DELETED_AT] if target.soft else []
                 refuse_other_columns(table, pa.schema([*target.schema, *shown]), all_of_them=True)
             chosen = self._scale(path, table, write)
-        with self._sessions.one(few=chosen.few) as session:
+        with one_session(self._spark, few=chosen.few) as session:
             try:
                 if head.exists and isinstance(write, Replace | Recount):
                     told = restamped(target.user_metadata, WriteKind.ALTER)
@@ -267,7 +249,7 @@ class SparkMirrors:
     def _scale(self, path: LakePath, table: DeltaTable | None, write: MirrorWrite) -> Scale:
         return scale(
             Size(0, 0) if table is None else size_of(table),
-            size_in(file_named(self._files, name) for name in write.staged),
+            size_in(file_named(self._files, name) for name in staged(write)),
             without_query=self._in_memory and in_memory(path, write, table),
             limit=self._few,
         )
@@ -279,7 +261,6 @@ class SparkMirrors:
         self._staging.unstage(path)
 
     def _read(self, name: str) -> pa.Table:
-        """The rows of a file that a write names."""
         return pq.read_table(parquet_content(file_named(self._files, name)))
 
     def path(self, relative: str) -> str:
@@ -305,18 +286,18 @@ class SparkMirrors:
                 there = delta_table(table)
                 few = self._has_few(there)
             refuse_names(there, steps)
-            with self._sessions.one(few=few) as session:
+            with one_session(self._spark, few=few) as session:
                 for number, step in enumerate(steps, start=1):
                     head = self._planned_on(mirror, held)
                     if ours(steps)[number - 1] is None:
                         said = words(step, number, told, app_id=app_id, txn_version=txn_version)
-                        self._step(session, mirror, step, said, app_id, txn_version, head, few)
+                        self._step(session, mirror, step, said, app_id, txn_version, head)
             done = ours(steps)
         return tuple(_there(table, commit) for commit in done)
 
     def restore(self, mirror: str, version: int, said: str, held: Held = unasked) -> int:
         head = self._planned_on(mirror, held)
-        with self._about(mirror) as path, self._sessions.one(few=True) as session:
+        with self._about(mirror) as path, one_session(self._spark, few=True) as session:
             with behind(path, head):
                 restore(session, path, version, said, head, java=self._spark.java)
             return head.version + 1
@@ -368,20 +349,9 @@ class SparkMirrors:
         app_id: str,
         txn_version: int,
         head: Head,
-        few: bool,
     ) -> None:
         with self._about(mirror) as table, behind(table, head):
-            carry_out(
-                session,
-                table,
-                step,
-                said,
-                head,
-                app_id=app_id,
-                txn_version=txn_version,
-                few=few and self._in_memory,
-                java=self._spark.java,
-            )
+            carry_out(session, table, step, said, head, app_id=app_id, txn_version=txn_version)
 
     def _planned_on(self, mirror: str, held: Held) -> Head:
         """What the next commit is planned on: read before the holder is asked, so that whoever

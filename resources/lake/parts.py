@@ -1,14 +1,10 @@
 """A write's files as Spark reads them, by schemas made here, with nothing inferred; and what folded
 changes lack of their rows.
-
-Belongs here: renaming and casting files of other structures to the mirror's columns, and joining
-folded changes with columns that were read from the source by key, or with rows that were there
-before. Does not: what becomes of the rows (`writing`), the fold (`pipeline.changes.coalescing`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import reduce
 from typing import TYPE_CHECKING
@@ -26,37 +22,40 @@ from pipeline.changes.layout import (
 from pipeline.errors import TableError
 from pipeline.ports.mirror_writes import FoldedChanges, Merge, PartColumn, Replace, StagedFiles
 from pipeline.row_images import CHANGE_TYPES
+from pipeline.schema.types import sql_type
 from resources.lake.columns import column_names
 from resources.lake.frame import spark_schema
 from resources.lake.paths import LakePath
 from resources.lake.staging import Staging
-from resources.lake.statement import COMPLETE, literal, quoted, sql_type
+from resources.lake.statement import COMPLETE, literal, quoted
 from resources.lake.storage import delta_table
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 
+Names = Callable[[list[str]], list[str]]
+
+
+def _named(schema: pa.Schema, names: Names, columns: Iterable[str]) -> dict[str, str]:
+    every = dict(zip(schema.names, names(schema.names), strict=True))
+    return {column: every[column] for column in columns}
+
+
 def keep_marks(schema: pa.Schema, changes: FoldedChanges) -> dict[str, str]:
     """Columns whose value in the mirror may stay → the mark that says so."""
-    marks = dict(zip(schema.names, keep_names(schema.names), strict=True))
-    return {name: marks[name] for name in changes.kept}
+    return _named(schema, keep_names, changes.kept)
 
 
 def _lack_marks(schema: pa.Schema, changes: FoldedChanges) -> dict[str, str]:
     """Columns whose value may have to be looked up → the mark that says so."""
-    marks = dict(zip(schema.names, lack_names(schema.names), strict=True))
-    return {name: marks[name] for name in changes.lacking}
+    return _named(schema, lack_names, changes.lacking)
 
 
 def _origins(write: Merge | Replace, changes: FoldedChanges) -> dict[str, str]:
     """Columns of the key → the column that has it of the row to look values up in; none
     where none is looked up."""
-    if not changes.lacking:
-        return {}
-    columns = write.target.schema.names
-    names = dict(zip(columns, origin_names(columns), strict=True))
-    return {name: names[name] for name in write.key}
+    return _named(write.target.schema, origin_names, write.key if changes.lacking else ())
 
 
 def changes_of(
@@ -95,22 +94,19 @@ def images_of(session: SparkSession, parts: Sequence[StagedFiles], schema: pa.Sc
             frame = frame.where(f.col("_sequence") <= part.through)
         images = frame.where(f.col("_change_type").isin([kind.value for kind in CHANGE_TYPES]))
         frames.append(images.select(f.col("_change_type"), *_columns(part, schema, names)))
-    if not frames:
-        return empty_rows(session, pa.schema([MARKS.field("_change_type"), *_spelled(schema)]))
-    return reduce(lambda one, other: one.union(other), frames)
+    none = pa.schema([MARKS.field("_change_type"), *_spelled(schema)])
+    return reduce(lambda one, other: one.union(other), frames or [empty_rows(session, none)])
 
 
-def rows_of(
-    session: SparkSession, parts: Sequence[StagedFiles], schema: pa.Schema
-) -> DataFrame | None:
+def rows_of(session: SparkSession, parts: Sequence[StagedFiles], schema: pa.Schema) -> DataFrame:
     """The rows of a snapshot or of a completion under the mirror's own names, NULL where they do
-    not know a column; None without files."""
+    not know a column."""
     frames = [
         _read_part(session, part, ()).select(_columns(part, schema, schema.names))
         for part in parts
         if part.files
     ]
-    return reduce(lambda one, other: one.union(other), frames) if frames else None
+    return reduce(lambda one, other: one.union(other), frames or [empty_rows(session, schema)])
 
 
 def empty_rows(session: SparkSession, schema: pa.Schema) -> DataFrame:
@@ -143,7 +139,6 @@ def read_files(session: SparkSession, files: Sequence[str], schema: pa.Schema) -
 def mirror_frame(session: SparkSession, path: LakePath, version: int | None = None) -> DataFrame:
     """A mirror's rows, with the names that the source has for its columns; `version`: None for the
     newest."""
-
     reader = session.read.format("delta")
     reader = reader if version is None else reader.option("versionAsOf", version)
     own = column_names(delta_table(path, version))
@@ -200,8 +195,7 @@ def completed(
     schema = write.target.schema
     spelled = dict(zip(schema.names, changelog_names(schema.names), strict=True))
     told = write.completed
-    rows = rows_of(session, [part], schema) or empty_rows(session, schema)
-    read, row, place = boxed(rows, (*write.key, *told))
+    read, row, place = boxed(rows_of(session, [part], schema), (*write.key, *told))
     condition = f.lit(True)
     values = {"_change_type": f.coalesce(f.col("_change_type"), f.lit(COMPLETE))}
     for name in write.key:
@@ -227,11 +221,11 @@ def looked_up(
     session: SparkSession,
     changes: DataFrame,
     write: Merge | Replace,
-    rows: DataFrame | None,
+    rows: DataFrame,
     staging: Staging,
 ) -> Iterator[DataFrame]:
     """Folded changes with every value there; they last as long as the context. `rows`: the
-    mirror's columns under their own names, None where there are none.
+    mirror's columns under their own names.
 
     `TableError` for a change whose row is not there: no value is ever made up. What a delete
     leaves out of a row that is not in a snapshot is not asked for.
@@ -240,8 +234,7 @@ def looked_up(
         yield changes
         return
     with staging.folder() as folder:
-        there = empty_rows(session, write.target.schema) if rows is None else rows
-        joined = _joined(changes, write, there)
+        joined = _joined(changes, write, rows)
         joined.write.mode("overwrite").option("compression", "snappy").parquet(folder)
         found = session.read.schema(joined.schema).parquet(folder)
         lost = found.where(f"not {_BOX}")

@@ -1,9 +1,7 @@
 """Paths of the lake: files of this machine, or objects of a store under the words of `pathlib`.
 
-Belongs here: which request each word becomes (`obstore`, which is the client that delta-rs has
-inside), what is read and written piece by piece, and the count of requests. Does not: what is
-durable (`storage`), which client else asks (`requests`), which class of Java writes a table's log
-(`log_store`).
+Each word becomes a request of `obstore`, which is the client that delta-rs has inside, and is
+counted. What is durable is said in `storage`.
 
 A folder is a prefix of keys and nothing by itself: there is none to make, and an empty one is
 gone; the empty objects that Hadoop marks folders with are passed over, for no file of the lake is
@@ -18,7 +16,7 @@ from __future__ import annotations
 import io
 import re
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -27,7 +25,7 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
-    from obstore import ListResult, ObjectMeta
+    from obstore import ObjectMeta
     from obstore.store import ObjectStore
 
 
@@ -300,24 +298,16 @@ class ObjectPath:
             self.bucket.count.add_pages(len(keys))
             obstore.delete(self.bucket.store, keys)
 
-    def has_objects(self) -> bool:
-        """Whether an object is directly below."""
-        return any(map(_is_file, self._directly()["objects"]))
-
     def iterdir(self) -> Iterator[ObjectPath]:
         """What is directly below, folders first."""
-        told = self._directly()
-        for prefix in told["common_prefixes"]:
-            yield ObjectPath(self.bucket, prefix.rstrip("/"))
-        for found in filter(_is_file, told["objects"]):
-            yield ObjectPath(self.bucket, found["path"])
-
-    def _directly(self) -> ListResult[Sequence[ObjectMeta]]:
         import obstore
 
         told = obstore.list_with_delimiter(self.bucket.store, self.key or None)
         self.bucket.count.add_pages(len(told["objects"]) + len(told["common_prefixes"]))
-        return told
+        for prefix in told["common_prefixes"]:
+            yield ObjectPath(self.bucket, prefix.rstrip("/"))
+        for found in filter(_is_file, told["objects"]):
+            yield ObjectPath(self.bucket, found["path"])
 
     def glob(self, pattern: str) -> Iterator[ObjectPath]:
         """Objects below whose key fits; each `*` stands for one name or a part of it."""

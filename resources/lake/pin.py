@@ -17,8 +17,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from pipeline.errors import LakeUnavailable, TableError
-from resources.lake.checksums import drop_stray_checksum
-from resources.lake.delta_log import commit_file, newest_version
+from resources.lake.delta_log import commit_file, drop_stray_checksum, newest_version
 from resources.lake.java_errors import conflict, spark_errors
 from resources.lake.paths import LakePath
 from resources.lake.storage import lake_errors

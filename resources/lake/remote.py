@@ -1,9 +1,5 @@
 """A Spark elsewhere: sessions of a server that is reached by Spark Connect.
 
-Belongs here: who asks which server, whether it is made for this by what it says of itself, what
-each of its sessions is set to, and what it says where it gives none. Does not: proving what it does
-(`trial`), what it says of a statement (`java_errors`), starting one (`serving`).
-
 Needs no Java here. Each session is one of its own at the server: Connect copies none. A statement
 whose client died goes on there; its commit is bound to the version that it was planned for, like
 any other (`pin`), so that it is the one that the next run looks for, or none. So that it is not
@@ -34,8 +30,8 @@ from resources.lake.log_store import SETTINGS
 from resources.lake.paths import LakePath, ObjectPath
 from resources.lake.s3a import store_settings
 from resources.lake.server import SparkServer
-from resources.lake.sessions import FOR_FEW
 from resources.lake.settings import EXTENSION, JOINED
+from resources.lake.spark import FOR_FEW
 from resources.lake.starting import Starting
 from resources.lake.visible import require_visible
 

@@ -14,9 +14,8 @@ from resources.lake.changelog import DeltaChangelog
 from resources.lake.claims import FileClaims
 from resources.lake.copies import FolderCopies
 from resources.lake.mirror import SparkMirrors
-from resources.lake.paths import LakePath
+from resources.lake.paths import LakePath, ObjectPath
 from resources.lake.remote import RemoteSpark
-from resources.lake.requests import requests_since_now
 from resources.lake.segments import ParquetSegments
 from resources.lake.server import server_of
 from resources.lake.session import SparkProcess
@@ -29,7 +28,7 @@ from resources.lake.upkeep import SparkUpkeep
 
 @dataclass(frozen=True, slots=True)
 class LakeRoom:
-    """An open lake; `requests_since_now` begins to count those to its store (`requests`), `prove`
+    """An open lake; `requests_since_now` begins to count those to its store, `prove`
     tries its Spark with a small table and says which one it is (`trial`), `catalog` is one of
     Spark's by its name, `close` ends it if it was started."""
 
@@ -64,7 +63,12 @@ def open_lake(
     """
     lake = lake_path.absolute() if isinstance(lake_path, Path) else lake_path
     passing = Path(staging).absolute()
-    spark = spark_of(spark_conf, lake, passing, on_warning=on_warning)
+    server = server_of(spark_conf)
+    spark: Spark
+    if server is None:
+        spark = SparkProcess(spark_conf, lake=lake, staging=passing, on_warning=on_warning)
+    else:
+        spark = RemoteSpark(server, spark_conf, lake=lake, staging=passing)
 
     def prove() -> str:
         require_kept(spark, lake, passing)
@@ -78,18 +82,26 @@ def open_lake(
         claims=FileClaims(lake),
         copies=FolderCopies(lake, staging=passing, spark=spark),
         upkeep=SparkUpkeep(lake, spark=spark, keep=keep),
-        requests_since_now=lambda: requests_since_now(lake, spark),
+        requests_since_now=lambda: _requests_since_now(lake, spark),
         catalog=partial(SparkCatalog, spark),
         prove=prove,
         close=spark.stop,
     )
 
 
-def spark_of(
-    conf: Mapping[str, str], lake: LakePath, staging: Path, *, on_warning: Callable[[str], None]
-) -> Spark:
-    """A Java process of this machine, or the server that `[spark] remote` names."""
-    server = server_of(conf)
-    if server is not None:
-        return RemoteSpark(server, conf, lake=lake, staging=staging)
-    return SparkProcess(conf, lake=lake, staging=staging, on_warning=on_warning)
+def _requests_since_now(lake: LakePath, spark: Spark) -> Callable[[], Requests | None]:
+    """Asked later, what this process has asked of the lake's store from now on, by our client and
+    by Spark's; None for a lake in a folder. delta-rs, the third client, tells nobody how often it
+    asks. Each of the three names itself to the store (`AGENT`, `DELTA_AGENT`, Hadoop's own), so
+    that the store's log of accesses can tell them apart. What a client asks a second time, because
+    the store was busy or did not answer, Spark's counts and ours does not."""
+    if not isinstance(lake, ObjectPath):
+        return lambda: None
+    count, own, java = lake.bucket.count, lake.bucket.count.made, spark.requests()
+
+    def asked() -> Requests:
+        now = spark.requests()
+        told = None if now is None or java is None else max(now - java, 0)
+        return Requests(count.made - own, told)
+
+    return asked

@@ -1,8 +1,5 @@
 """What Spark is told of an object store: Hadoop's settings for the options that the lake has.
 
-Belongs here: the names of one client's options in the words of another. Does not: the options
-themselves (`resources.config`), whether the store answers.
-
 S3 alone was tried. For `gs://` and `abfss://` Hadoop's connectors are not part of what is set up;
 who brings them in `[spark]` (`spark.jars`) also brings their settings.
 """

@@ -7,7 +7,6 @@ may have other names there (column mapping) or narrower types (type widening), o
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,31 +15,23 @@ from deltalake import DeltaTable, QueryBuilder
 from deltalake.exceptions import DeltaError
 
 from pipeline.changes.mapping import cast_column
+from pipeline.ports.mirrors import Near
 from pipeline.proof.sampling import ValueRange
-from resources.lake.checksums import has_no_vectors
-from resources.lake.columns import column_names, mirror_schema, schema_of
+from resources.lake.columns import PHYSICAL_NAME, column_names, mirror_schema, schema_of
+from resources.lake.delta_log import checksum_of
 from resources.lake.paths import LakePath
 from resources.lake.storage import delta_table, lake_errors, parquet_content
 
 
-@dataclass(frozen=True, slots=True)
-class Nearness:
-    """That a column of whole numbers or text lies in one of the spans; of numbers that 64 bits do
-    not hold, all of them."""
-
-    column: str
-    spans: Sequence[ValueRange]
-
-
 def scanned(
-    path: LakePath, columns: Sequence[str], version: int, near: Nearness | None = None
+    path: LakePath, columns: Sequence[str], version: int, near: Near | None = None
 ) -> Iterator[pa.RecordBatch]:
     """`columns` of all rows at a version, or of those that are `near`, in no particular order."""
     with lake_errors(path):
         table = delta_table(path, version)
         own = column_names(table)
         names = ", ".join(_quoted(own[name]) for name in columns)
-        condition = "" if near is None else f" where {_within(own[near.column], near.spans)}"
+        condition = "" if near is None else f" where {_within(own[near[0]], near[1])}"
         schema = schema_of(table)
         wanted = pa.schema([schema.field(name) for name in columns])
         if _widened(table):
@@ -62,7 +53,7 @@ _MOST = (1 << 63) - 1
 
 
 def _within(column: str, spans: Sequence[ValueRange]) -> str:
-    """The condition of a `Nearness`."""
+    """That the column lies in one of the spans; of numbers that 64 bits do not hold, all do."""
     name = _quoted(column)
     parts = []
     single = []
@@ -90,8 +81,9 @@ def needs_spark(path: LakePath, table: DeltaTable) -> bool:
     """Whether nobody but Spark reads its rows: some column was widened, now or earlier, and rows
     may be marked as deleted."""
     features = table.protocol().reader_features or []
-    marked = "deletionVectors" in features and not has_no_vectors(path, table.version())
-    return marked and _widened(table)
+    if "deletionVectors" not in features or not _widened(table):
+        return False
+    return checksum_of(path, table.version()).get("numDeletionVectorsOpt") != 0
 
 
 def _widened(table: DeltaTable) -> bool:
@@ -99,11 +91,11 @@ def _widened(table: DeltaTable) -> bool:
     return any(feature.startswith("typeWidening") for feature in features)
 
 
-def rows_at(path: LakePath, columns: Sequence[str], version: int) -> pa.Table:
-    """`columns` of all rows at a version, in no particular order."""
+def rows_at(path: LakePath, version: int, columns: Sequence[str] | None = None) -> pa.Table:
+    """`columns` of all rows at a version, or all that there are, in no particular order."""
     there = mirror_schema(path, version)
-    schema = pa.schema([there.field(name) for name in columns])
-    return pa.Table.from_batches(scanned(path, columns, version), schema)
+    schema = there if columns is None else pa.schema([there.field(name) for name in columns])
+    return pa.Table.from_batches(scanned(path, schema.names, version), schema)
 
 
 def staged_rows(folder: str, columns: Sequence[str], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
@@ -116,16 +108,12 @@ def staged_rows(folder: str, columns: Sequence[str], schema: pa.Schema) -> Itera
                 yield batch.select(places).rename_columns(list(columns)).cast(wanted)
 
 
-_NAME = "delta.columnMapping.physicalName"
-"""In a column's metadata: what files call it."""
-
-
 def _in_files(path: LakePath, table: DeltaTable, wanted: pa.Schema) -> Iterator[pa.RecordBatch]:
     """The rows of `table`, at `path`, in the columns `wanted`, in no particular order. None of
     them may be marked as deleted."""
     metadata = {field.name: field.metadata for field in table.schema().fields}
     own = column_names(table)
-    stored = {name: metadata[own[name]].get(_NAME, own[name]) for name in own}
+    stored = {name: metadata[own[name]].get(PHYSICAL_NAME, own[name]) for name in own}
     for name in pa.table(table.get_add_actions()).column("path").to_pylist():
         with (
             lake_errors(path / name),

@@ -1,36 +1,50 @@
 """Segments: Parquet files that are durable before the ledger hears of them.
 
 Written by pyarrow, no Java. Microsecond timestamps, no INT96, no unsigned integers, zstd:
-what Spark, delta-rs and DuckDB read alike. Which changes go into a segment is decided in
-`pipeline.runs.capturing.segment_builder`; adding the files to a Delta table is `changelog`.
+what Spark, delta-rs and DuckDB read alike. Whether files are what the ledger recorded is said here,
+too. Which changes go into a segment is decided in `pipeline.runs.capturing.segment_builder`; adding
+the files to a Delta table is `changelog`.
 """
 
 from __future__ import annotations
 
+import hashlib
 import re
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from pipeline.errors import SegmentsLost
 from pipeline.revision import written_as
-from pipeline.segment import GROUP_ROWS, UPDATED, SegmentFile, SourceTable
-from resources.lake.folders import remove_folder
+from pipeline.segment import ENDINGS, GROUP_ROWS, UPDATED, SegmentFile, SourceTable
 from resources.lake.java_classes import hadoop_path
 from resources.lake.paths import LakePath, ObjectPath
-from resources.lake.segment_checks import damaged_files
-from resources.lake.segment_writer import FILE_BYTES, ParquetSegmentWriter, SegmentNames
 from resources.lake.spark import Spark
 from resources.lake.storage import (
     lake_errors,
+    make_durable,
     make_durable_folder,
-    move_file,
+    new_file,
     parquet_content,
+    remove_folder,
+    sha256_of,
     sync_folder,
 )
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+FILE_BYTES = 512 * 1024**2
+"""A file is closed once it has grown to this size."""
+AHEAD = 2
+"""Writes that may wait for the thread that writes."""
 PIECE_ROWS = 4 * GROUP_ROWS
 PIECE_BYTES = 32 << 20
 """What is read at once, before compression, unless a single row group is more."""
@@ -61,19 +75,19 @@ class ParquetSegments:
         schema: pa.Schema,
         updated: bool = False,
     ) -> ParquetSegmentWriter:
-        names = SegmentNames(f"batch-{batch:012d}-v{schema_version}", UPDATED if updated else "")
-        return ParquetSegmentWriter(
-            self._lake / folder, names, schema, self._file_bytes, self._pool
-        )
+        stem = f"batch-{batch:012d}-v{schema_version}"
+        return self._writer(folder, stem, UPDATED if updated else "", schema)
 
     def open_chunk(
         self, folder: str, *, load: int, chunk: int, schema: pa.Schema
     ) -> ParquetSegmentWriter:
         stem = f"load-{load:012d}-{chunk:06d}"
         self._unlink(folder, f"{stem}-*.parquet")
-        return ParquetSegmentWriter(
-            self._lake / folder, SegmentNames(stem, ""), schema, self._file_bytes, self._pool
-        )
+        return self._writer(folder, stem, "", schema)
+
+    def _writer(self, folder: str, stem: str, mark: str, schema: pa.Schema) -> ParquetSegmentWriter:
+        path = self._lake / folder
+        return ParquetSegmentWriter(path, stem, mark, schema, self._file_bytes, self._pool)
 
     def damaged(self, folder: str, files: Iterable[SegmentFile]) -> list[str]:
         return damaged_files(self._lake / folder, files)
@@ -104,8 +118,8 @@ class ParquetSegments:
         return removed
 
     def give_up_uploads(self, source: str) -> None:
-        if isinstance(self._lake, ObjectPath) and self._spark is not None:
-            _give_up_uploads(self._spark, self._lake / source)
+        if isinstance(self._lake, ObjectPath) and self._spark is not None and self._spark.java:
+            _give_up_uploads(self._spark.session(), self._lake / source)
 
     def discard_load(self, folder: str, load: int) -> int:
         return self._unlink(folder, f"load-{load:012d}-*.parquet")
@@ -124,7 +138,8 @@ class ParquetSegments:
             make_durable_folder(into)
             for file in files:
                 with suppress(FileNotFoundError):
-                    move_file(below / written_as(file.path), into / file.path)
+                    path: Any = below / written_as(file.path)
+                    path.replace(into / file.path)
             sync_folder(into)
 
     def clear(self, folder: str) -> None:
@@ -140,7 +155,6 @@ class ParquetSegments:
 
 
 def _together(file: pq.FileMetaData) -> Iterator[list[int]]:
-    """Row groups that are read at once."""
     groups: list[int] = []
     rows = size = 0
     for number in range(file.num_row_groups):
@@ -162,17 +176,249 @@ def _unpacked(path: LakePath) -> int:
         return sum(file.metadata.row_group(group).total_byte_size for group in groups)
 
 
-def _give_up_uploads(spark: Spark, below: ObjectPath) -> None:
+def _give_up_uploads(session: SparkSession, below: ObjectPath) -> None:
     """Give up the uploads in parts, of all objects below a prefix, that nobody finished. Whoever is
     killed inside of one leaves its parts, which are in no listing and on every bill. The store's
     Python client has no request for that, Hadoop's has. A store that does not let itself be asked
     for them keeps them, and so does one that only a Spark elsewhere could ask. Nobody may be
     writing there."""
-    if not spark.java:
-        return
     from py4j.protocol import Py4JJavaError
 
     with suppress(Py4JJavaError):
-        path, store = hadoop_path(spark.session(), f"{below}/")
+        path, store = hadoop_path(session, f"{below}/")
         uploader = store.createMultipartUploader(path).build()
         uploader.abortUploadsUnderPath(path).get()
+
+
+def damaged_files(folder: LakePath, files: Iterable[SegmentFile]) -> list[str]:
+    """What is wrong with files that should be in `folder`, a sentence each. Of a file whose
+    checksum nobody knows, the size counts."""
+    found = []
+    for file in files:
+        path = folder / file.path
+        with lake_errors(path):
+            wrong = _wrong(path, file)
+        if wrong is not None:
+            found.append(f"{path} {wrong}")
+    return found
+
+
+def refuse_damaged(folder: LakePath, files: Iterable[SegmentFile]) -> None:
+    """`SegmentsLost` if a file is missing or is not what the ledger recorded."""
+    wrong = damaged_files(folder, files)
+    if wrong:
+        raise SegmentsLost(
+            wrong[0],
+            hint="restore the file from a copy of the lake, or run again: a batch of which nothing "
+            "is merged is captured again",
+        )
+
+
+def _wrong(path: LakePath, file: SegmentFile) -> str | None:
+    try:
+        size = path.stat().st_size
+    except FileNotFoundError:
+        return "is missing"
+    if size != file.size:
+        return f"has {size} bytes instead of {file.size}"
+    if file.sha256 and sha256_of(path) != file.sha256:
+        return "has another checksum than when it was written"
+    return None
+
+
+class ParquetSegmentWriter:
+    """`pipeline.ports.SegmentWriter`: files that roll over, written by another thread. Their names
+    are a `stem`, their number, and a `mark` of what they have.
+
+    Encoding takes as long as decoding and holds no lock of Python's, so the two run side by
+    side. At most `AHEAD` writes wait; whatever went wrong is raised by the next call.
+    """
+
+    def __init__(
+        self,
+        folder: LakePath,
+        stem: str,
+        mark: str,
+        schema: pa.Schema,
+        file_bytes: int,
+        pool: ThreadPoolExecutor,
+    ) -> None:
+        self._folder = folder
+        self._stem, self._mark = stem, mark
+        self._schema = schema
+        self._file_bytes = file_bytes
+        self._pool = pool
+        self._coming: deque[Future[None]] = deque()
+        self._current: _OpenFile | None = None
+        self._finished: list[SegmentFile] = []
+
+    def write(self, changes: pa.Table) -> None:
+        if not changes.num_rows:
+            return
+        self._wait(AHEAD)
+        self._coming.append(self._pool.submit(self._write, changes))
+
+    def cut(self) -> int:
+        self._wait(0)
+        if self._current is not None:
+            self._finish(self._current)
+        return len(self._finished)
+
+    def drop(self, files: int) -> None:
+        # What is dropped may be what failed to be written.
+        wait(self._coming)
+        self._coming.clear()
+        gone, self._finished = self._finished[files:], self._finished[:files]
+        with lake_errors(self._folder):
+            if self._current is not None:
+                self._current.abandon()
+                self._current = None
+            for file in gone:
+                (self._folder / file.path).unlink()
+
+    def close(self) -> tuple[SegmentFile, ...]:
+        if self.cut():
+            with lake_errors(self._folder):
+                sync_folder(self._folder)
+        return tuple(self._finished)
+
+    def _wait(self, most: int) -> None:
+        """Until no more writes than that are under way."""
+        while len(self._coming) > most:
+            self._coming.popleft().result()
+
+    def _write(self, table: pa.Table) -> None:
+        with lake_errors(self._folder):
+            if self._current is not None and self._current.width != len(table.schema):
+                self._finish(self._current)
+            current = self._current or self._begin(table)
+            self._current = current
+            current.write(table)
+        if current.size >= self._file_bytes:
+            self._finish(current)
+
+    def _begin(self, first: pa.Table) -> _OpenFile:
+        make_durable_folder(self._folder)
+        more = len(first.schema) - len(self._schema)
+        name = f"{self._stem}-{len(self._finished):05d}{self._mark}{ENDINGS[more]}"
+        schema = first.schema if more else self._schema
+        return _OpenFile(self._folder / name, schema, *_encodings(first))
+
+    def _finish(self, current: _OpenFile) -> None:
+        with lake_errors(current.path):
+            self._finished.append(current.finish())
+        self._current = None
+
+
+class _OpenFile:
+    """One Parquet file being written, hashed on its way to disk."""
+
+    def __init__(
+        self, path: LakePath, schema: pa.Schema, dictionary: list[str], delta: list[str]
+    ) -> None:
+        self.path = path
+        self.width = len(schema)
+        self._images = 0
+        self._sink = _HashingSink(path)
+        self._writer = pq.ParquetWriter(
+            self._sink,
+            schema,
+            compression="zstd",
+            coerce_timestamps="us",
+            store_decimal_as_integer=True,
+            use_dictionary=dictionary,
+            column_encoding=dict.fromkeys(delta, "DELTA_BINARY_PACKED"),
+        )
+
+    @property
+    def size(self) -> int:
+        return self._sink.size
+
+    def write(self, table: pa.Table) -> None:
+        self._writer.write_table(table, row_group_size=GROUP_ROWS)
+        self._images += table.num_rows
+
+    def abandon(self) -> None:
+        """Close and delete: what was written is not wanted, and its end, which a full disk would
+        not take, is not written."""
+        self._sink.forget()
+        with suppress(OSError, pa.ArrowException):
+            self._writer.close()
+        self.path.unlink()
+
+    def finish(self) -> SegmentFile:
+        self._writer.close()
+        size, sha256 = self._sink.seal()
+        return SegmentFile(self.path.name, self._images, size, sha256)
+
+
+class _HashingSink:
+    """A file that knows its size and SHA-256 without being read again."""
+
+    def __init__(self, path: LakePath) -> None:
+        self._path = path
+        self._file = new_file(path)
+        self._closed = False
+        self._hash = hashlib.sha256()
+        self._forgotten = False
+        self.size = 0
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: bytes | bytearray | memoryview) -> int:
+        view = memoryview(data).cast("B")
+        self._hash.update(view)
+        done = len(view) if self._forgotten else 0
+        while done < len(view):
+            done += self._file.write(view[done:]) or 0
+        self.size += len(view)
+        return len(view)
+
+    def tell(self) -> int:
+        return self.size
+
+    def flush(self) -> None:
+        """Nothing waits in here: every write went to the operating system."""
+
+    @property
+    def closed(self) -> bool:
+        return self._closed
+
+    def close(self) -> None:
+        self._closed = True
+        self._file.close()
+
+    def forget(self) -> None:
+        """Close; what is written from now on goes nowhere."""
+        self._forgotten = True
+        self._file.close()
+
+    def seal(self) -> tuple[int, str]:
+        """Make the content durable and close; (size, SHA-256 in hex)."""
+        self._closed = True
+        make_durable(self._path, self._file, self.size)
+        return self.size, self._hash.hexdigest()
+
+
+_SAMPLE_ROWS = 8192
+_FEW = 16
+"""A dictionary is worth its while where so many rows share a value, on average."""
+
+
+def _encodings(rows: pa.Table) -> tuple[list[str], list[str]]:
+    """Columns with a dictionary, and columns written as differences, of a file that begins with
+    these rows. A dictionary makes a column of few values small and fast, and one of many values
+    slow: it is built, outgrown and thrown away (three times the seconds and the bytes for a table
+    of numbers). Numbers that are no dictionary's business are written as differences
+    (DELTA_BINARY_PACKED), which Spark, delta-rs and DuckDB read."""
+    dictionary, delta = [], []
+    sample = rows.slice(0, _SAMPLE_ROWS)
+    for column in sample.schema:
+        values, kind = sample.column(column.name), column.type
+        hashable = not (pa.types.is_nested(kind) or pa.types.is_boolean(kind))
+        if hashable and pc.count_distinct(values, mode="all").as_py() * _FEW <= len(values):
+            dictionary.append(column.name)
+        elif pa.types.is_integer(kind) or pa.types.is_temporal(kind):
+            delta.append(column.name)
+    return dictionary, delta

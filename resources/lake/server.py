@@ -1,7 +1,4 @@
-"""Where a Spark elsewhere is: what `[spark] remote` and `token` say. Pure.
-
-Belongs here: reading them, and what is refused. Does not: connecting (`remote`).
-"""
+"""Where a Spark elsewhere is: what `[spark] remote` and `token` say. Pure."""
 
 from __future__ import annotations
 

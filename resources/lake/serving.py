@@ -1,9 +1,6 @@
 """Spark Connect's server on this machine, out of the same environment as runs (`lockstep spark
 serve`).
 
-Belongs here: what it is started with. Does not: speaking to it (`remote`), what Spark is told in
-any case (`settings`).
-
 The process becomes Java's: who started it stops it, by whatever signal, and there is no second one
 to look after. Its settings are in a file that this account alone may read.
 """
@@ -21,14 +18,11 @@ from pathlib import Path
 from typing import Final, NoReturn
 
 from pipeline.errors import ConfigurationError, SetupIncomplete
-from resources.lake.archive import archive_path
-from resources.lake.jars import S3, class_path, jars_folder
 from resources.lake.java import java_or_refuse
 from resources.lake.launch import settle_environment, spark_home
-from resources.lake.log_store import log_store_jar
-from resources.lake.paths import LakePath, ObjectPath
+from resources.lake.paths import LakePath
 from resources.lake.server import SparkServer, server_of
-from resources.lake.session import settings_in
+from resources.lake.session import jars_for, settings_in
 from resources.private import make_private
 
 MAIN: Final = "org.apache.spark.sql.connect.service.SparkConnectServer"
@@ -75,20 +69,22 @@ def become_server(user: Mapping[str, str], lake: LakePath, scratch: Path) -> NoR
     `JavaMissing`, `SetupIncomplete`, or `ConfigurationError` where there can be none.
     """
     server = server_to_start(user)
-    java = java_or_refuse(os.environ)
-    folder = jars_folder(sys.prefix)
-    jars = (*class_path(folder), log_store_jar())
-    more = class_path(folder, S3) if isinstance(lake, ObjectPath) else ()
-    archive = archive_path(folder, jars, java)
+    java_or_refuse(os.environ)
+    _, more = jars_for(lake)
     _hold(scratch.with_name(f"{scratch.name}.lock"), server)
     require_free(server)
     shutil.rmtree(scratch, ignore_errors=True)
     make_private(scratch)
     own = {key: value for key, value in user.items() if key.startswith("spark.")}
-    settings = settings_in(scratch, own, jars, archive if archive.is_file() else None, lake, more)
+    settings = settings_in(scratch, own, lake)
     file = scratch / "spark.conf"
     file.touch(0o600)
-    file.write_text(_properties({**settings.all(), **_served(server)}), encoding="utf-8")
+    served = {
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.connect.grpc.binding.port": str(server.port),
+        "spark.connect.authenticate.token": server.token or "",
+    }
+    file.write_text(_properties({**settings.all(), **served}), encoding="utf-8")
     environment = dict(os.environ)
     settle_environment(environment, more)
     submit = spark_home() / "bin" / "spark-submit"
@@ -112,15 +108,6 @@ def _hold(lock: Path, server: SparkServer) -> None:
             f"A server for {server} is running already, or starting", hint="there is nothing to do"
         ) from error
     os.set_inheritable(descriptor, True)
-
-
-def _served(server: SparkServer) -> dict[str, str]:
-    assert server.token is not None
-    return {
-        "spark.connect.grpc.binding.address": "127.0.0.1",
-        "spark.connect.grpc.binding.port": str(server.port),
-        "spark.connect.authenticate.token": server.token,
-    }
 
 
 def _properties(settings: Mapping[str, str]) -> str:

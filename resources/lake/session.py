@@ -1,31 +1,29 @@
 """Spark in a Java process of this machine: started in the background, waited for, and stopped.
 
-Belongs here: the life of one Spark. What runs in it is `mirror`; what it is configured with is
-`settings`; the Java process is `launch`. pyspark is imported by the background thread, never
-before.
+What runs in it is `mirror`; what it is configured with is `settings`; the Java process is `launch`.
+pyspark is imported by the background thread, never before.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
-from resources.lake.archive import archive_path
 from resources.lake.jars import S3, class_path, jars_folder, locked_jars
-from resources.lake.java import java_or_refuse
+from resources.lake.java import archive_path, java_or_refuse
+from resources.lake.java_classes import hadoop_path, java_class, java_of
 from resources.lake.java_errors import leave_telling_to_us
 from resources.lake.launch import JAVA, not_started, settle_environment
 from resources.lake.log_store import log_store_jar, require_log_store
 from resources.lake.paths import LakePath, ObjectPath
-from resources.lake.requests import requests_of_java
 from resources.lake.s3a import store_settings
 from resources.lake.settings import SparkSettings, is_local
 from resources.lake.starting import Starting
@@ -39,7 +37,7 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class Started:
     """A running Spark: its first session, and what dies with it, such as the sessions that nobody
-    uses at the moment (`sessions`)."""
+    uses at the moment (`spark.one_session`)."""
 
     session: SparkSession
     idle: Mapping[bool, list[SparkSession]] = field(default_factory=lambda: {False: [], True: []})
@@ -79,7 +77,7 @@ class SparkProcess:
 
     def require_ready(self) -> None:
         java_or_refuse(os.environ)
-        self._class_path()
+        jars_for(self._lake)
 
     def prepare(self, log_bytes: int = 0) -> None:
         self._log_bytes = max(self._log_bytes, log_bytes)
@@ -105,7 +103,7 @@ class SparkProcess:
         if not is_local(self._user) or not isinstance(self._lake, ObjectPath):
             return None
         started = self._start.started()
-        return 0 if started is None else requests_of_java(started.session, self._lake)
+        return 0 if started is None else _requests_of_java(started.session, self._lake)
 
     def stop(self) -> None:
         """End Spark; nothing if it never started. A start that nobody waited for is not waited for
@@ -113,20 +111,19 @@ class SparkProcess:
         self._start.end()
 
     def _launch(self) -> Started:
-        java = java_or_refuse(os.environ)
-        jars, last = self._class_path()
-        archive = archive_path(jars_folder(sys.prefix), jars, java) if self._archive else None
-        if archive is not None and not archive.is_file():
-            self._on_warning(
-                "Spark starts slower than it could: `lockstep setup` was not run for this Java"
-            )
-            archive = None
+        self.require_ready()
 
-        def settings(scratch: Path) -> SparkSettings:
-            lake, log_bytes = self._lake, self._log_bytes
-            return settings_in(scratch, self._user, jars, archive, lake, last, log_bytes)
+        def settings_for(scratch: Path) -> SparkSettings:
+            settings = settings_in(scratch, self._user, self._lake, self._log_bytes)
+            if not self._archive:
+                return replace(settings, archive=None)
+            if settings.archive is None:
+                self._on_warning(
+                    "Spark starts slower than it could: `lockstep setup` was not run for this Java"
+                )
+            return settings
 
-        started = Started(_connect(*JAVA.start(settings), self._lake))
+        started = Started(_connect(*JAVA.start(settings_for), self._lake))
         try:
             self._require_visible(started.session)
         except BaseException:
@@ -139,11 +136,12 @@ class SparkProcess:
             named = f'The Spark of "spark.master" = {self._user["spark.master"]}'
             require_visible(session, self._lake, self._staging, named)
 
-    def _class_path(self) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
-        """The jars of each start, and those that this lake needs besides."""
-        folder = jars_folder(sys.prefix)
-        last = class_path(folder, S3) if isinstance(self._lake, ObjectPath) else ()
-        return (*class_path(folder), log_store_jar()), last
+
+def jars_for(lake: LakePath | None) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
+    """The jars of each start, and those that this lake needs besides."""
+    folder = jars_folder(sys.prefix)
+    last = class_path(folder, S3) if isinstance(lake, ObjectPath) else ()
+    return (*class_path(folder), log_store_jar()), last
 
 
 def settle_for(lake: LakePath | None) -> None:
@@ -155,27 +153,23 @@ def settle_for(lake: LakePath | None) -> None:
 
 
 def settings_in(
-    scratch: Path,
-    user: Mapping[str, str],
-    jars: Sequence[Path],
-    archive: Path | None,
-    lake: LakePath | None,
-    behind: Sequence[Path],
-    log_bytes: int = 0,
+    scratch: Path, user: Mapping[str, str], lake: LakePath | None, log_bytes: int = 0
 ) -> SparkSettings:
     """What a Spark is started with whose own files are in `scratch`."""
+    jars, last = jars_for(lake)
+    archive = archive_path(jars_folder(sys.prefix), jars, java_or_refuse(os.environ))
     log4j = scratch / "log4j2.properties"
     log4j.write_bytes(files("resources.lake").joinpath("log4j2.properties").read_bytes())
     return SparkSettings(
         user=user,
         class_path=jars,
-        archive=archive,
+        archive=archive if archive.is_file() else None,
         log4j=log4j,
         scratch=scratch,
         cores=os.cpu_count() or 1,
         memory=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
         store=store_settings(lake) if isinstance(lake, ObjectPath) else {},
-        behind=behind,
+        behind=last,
         log_bytes=log_bytes,
     )
 
@@ -202,3 +196,24 @@ def _end(started: Started) -> None:
     # A Java process that is gone already cannot be told to stop.
     with suppress(Py4JError, OSError):
         started.session.stop()
+
+
+_COUNTER: Final = "store_io_request"
+"""What S3A calls a request to the store, repeated ones included."""
+
+
+def _requests_of_java(session: SparkSession, lake: ObjectPath) -> int | None:
+    """By the Java of this machine, since it started; None where its client does not count, or it
+    is gone: what needs it finds that out."""
+    from py4j.protocol import Py4JError
+
+    try:
+        _, client = hadoop_path(session, f"{lake}/")
+        statistics = java_class(
+            java_of(session), "org.apache.hadoop.fs.statistics.IOStatisticsSupport"
+        )
+        told = statistics.retrieveIOStatistics(client)
+        counted = None if told is None else told.counters().get(_COUNTER)
+    except (Py4JError, OSError):
+        return None
+    return None if counted is None else int(counted)

@@ -79,8 +79,10 @@ class SparkSettings:
         return {key: value for key, value in self.all().items() if key.startswith(_LAUNCH)}
 
     def _defaults(self) -> dict[str, str]:
+        jars = (*self.class_path, *self.behind)
         return {
-            **(_ONE_PROCESS if is_local(self.user) else self._executors()),
+            # Executors fetch the jars of the driver, which listens where they reach it.
+            **(_ONE_PROCESS if is_local(self.user) else {"spark.jars": _uris(jars)}),
             "spark.app.name": "lockstep",
             "spark.master": "local[*]",
             "spark.ui.enabled": "false",
@@ -110,11 +112,6 @@ class SparkSettings:
             "spark.databricks.delta.merge.materializeSource": "none",
         }
 
-    def _executors(self) -> dict[str, str]:
-        """They fetch the jars of the driver, which listens where they reach it."""
-        jars = (*self.class_path, *self.behind)
-        return {"spark.jars": ",".join(path.as_uri() for path in jars)}
-
     def _java_options(self) -> str:
         # Most runs end before Java's second compiler has paid for itself. Without it, start
         # and the first two writes take 8.4 s of processor time instead of 17. A user who adds
@@ -139,6 +136,10 @@ class SparkSettings:
             # Java from saying so.
             options += [f'"-XX:SharedArchiveFile={self.archive}"', "-Xlog:disable"]
         return " ".join(options)
+
+
+def _uris(paths: Sequence[Path]) -> str:
+    return ",".join(path.as_uri() for path in paths)
 
 
 def driver_memory(machine: int) -> int:

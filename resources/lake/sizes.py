@@ -1,7 +1,4 @@
-"""How many rows and bytes a mirror and staged files have, without reading them.
-
-Belongs here: asking files and logs. Does not: what follows from it (`pipeline.changes.strategy`).
-"""
+"""How many rows and bytes a mirror and staged files have, without reading them."""
 
 from __future__ import annotations
 
@@ -16,6 +13,7 @@ from obstore.exceptions import BaseError
 
 from pipeline.changes.strategy import Size
 from pipeline.ports.mirrors import MirrorSize
+from resources.lake.delta_log import checksum_of
 from resources.lake.paths import LakePath
 from resources.lake.storage import parquet_content
 
@@ -35,35 +33,45 @@ def size_in(files: Iterable[LakePath]) -> Size | None:
     return found
 
 
+def files_of(table: DeltaTable) -> tuple[int | None, list[int]]:
+    """Rows of a table's files, deleted ones among them, None where the log does not tell; and the
+    bytes of each file."""
+    actions = pa.table(table.get_add_actions(flatten=True))
+    if not actions.num_rows:
+        return 0, []
+    counts = actions["num_records"].to_pylist() if "num_records" in actions.column_names else [None]
+    return None if None in counts else sum(counts), actions["size_bytes"].to_pylist()
+
+
 def size_of(table: DeltaTable) -> Size | None:
     """Of a table's files, deleted rows among it; None where they do not tell."""
     try:
-        actions = pa.table(table.get_add_actions(flatten=True))
+        rows, sizes = files_of(table)
     except (DeltaError, pa.ArrowException):
         return None
-    if "num_records" not in actions.column_names:
-        return Size(0, 0) if actions.num_rows == 0 else None
-    rows: list[int | None] = actions["num_records"].to_pylist()
-    counts = [count for count in rows if count is not None]
-    if len(counts) < len(rows):
-        return None
-    return Size(sum(counts), sum(actions["size_bytes"].to_pylist()))
+    return None if rows is None else Size(rows, sum(sizes))
 
 
-def shown_by(table: DeltaTable) -> MirrorSize | None:
+def shown_by(path: LakePath, table: DeltaTable) -> MirrorSize | None:
     """What a reader of the table's version sees."""
-    found = size_of(table)
-    if found is None:
+    rows, sizes = files_of(table)
+    if rows is None:
         return None
-    gone: int | None = 0
-    if "deletionVectors" in (table.protocol().reader_features or ()):
-        gone = _deleted(table) if found.rows <= _COUNTED else None
-    files = len(table.file_uris())
-    return MirrorSize(None if gone is None else found.rows - gone, files, found.bytes)
+    deleted = deleted_rows(path, table, rows)
+    return MirrorSize(None if deleted is None else rows - deleted, len(sizes), sum(sizes))
 
 
-def _deleted(table: DeltaTable) -> int | None:
-    """Rows that files hold and deletion vectors leave out; None where they cannot be read."""
+def deleted_rows(path: LakePath, table: DeltaTable, rows: int | None) -> int | None:
+    """How many of the `rows` of the files at `path` are marked as deleted; None where the checksum
+    file beside the version does not count them, and the deletion vectors cannot be read, as those
+    of a widened table, or would take long. OSError is not caught."""
+    if rows == 0 or "deletionVectors" not in (table.protocol().reader_features or ()):
+        return 0
+    told = checksum_of(path, table.version()).get("numDeletedRecordsOpt")
+    if isinstance(told, int):
+        return told
+    if rows is None or rows > _COUNTED:
+        return None
     try:
         masks = pa.table(table.deletion_vectors()).column("selection_vector")
         return sum(pc.sum(pc.invert(mask.values)).as_py() or 0 for mask in masks)

@@ -1,41 +1,30 @@
-"""What a write of few rows leaves, put together in memory.
-
-Belongs here: which writes and steps that can be said of, and their rows. Does not: how many rows
-are few (`pipeline.changes.strategy`), what becomes of rows (`pipeline.changes.apply`, `copies`),
-the commit (`direct`).
-"""
+"""What a write of few rows leaves, put together in memory."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from datetime import UTC, datetime
-from itertools import chain
+from collections import Counter
+from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable
 
-from pipeline.changes.apply import apply, completed, places
-from pipeline.changes.copies import counted
+from pipeline.changes.apply import apply, completed
 from pipeline.changes.layout import DELETED_AT, changelog_names
 from pipeline.changes.mapping import cast_column, images_within
 from pipeline.changes.widening import TypeChange, type_change
 from pipeline.ports.mirror_writes import (
     Append,
     Count,
-    Fill,
     Merge,
-    MirrorStep,
     MirrorWrite,
     PartColumn,
     Recount,
     Replace,
-    Rewrite,
     StagedFiles,
+    parts_of,
 )
-from pipeline.schema.column_names import folded
-from resources.lake.columns import mirror_schema
 from resources.lake.direct import takes_files
 from resources.lake.paths import LakePath
 from resources.lake.scan import needs_spark, rows_at
@@ -50,27 +39,14 @@ _GO = ("delete", "update_preimage")
 def in_memory(path: LakePath, write: MirrorWrite, table: DeltaTable | None) -> bool:
     """Whether what the write leaves can be put together without Spark; `table`: the mirror at
     `path`, None where there is none yet."""
-    parts = _parts(write)
-    if not all(_castable(part.columns, write.target.schema) for part in parts):
+    if not all(_castable(part.columns, write.target.schema) for part in parts_of(write)):
         return False
+    if isinstance(write, Replace) and write.target.soft and (table is not None or write.gone.files):
+        return False  # rows of before stay
     if table is None:
         return True
-    overwrites = isinstance(write, Append | Recount) or (
-        isinstance(write, Replace) and not write.target.soft
-    )
-    return takes_files(table) and (overwrites or not needs_spark(path, table))
-
-
-def step_in_memory(path: LakePath, step: MirrorStep, table: DeltaTable) -> bool:
-    """The same of a step that changes a mirror's columns."""
-    match step:
-        case Fill():
-            plain = True
-        case Rewrite(schema, columns):
-            plain = _castable(columns, schema)
-        case _:
-            plain = False
-    return plain and takes_files(table) and not needs_spark(path, table)
+    reads = isinstance(write, Merge | Count)
+    return takes_files(table) and not (reads and needs_spark(path, table))
 
 
 def rows_of_write(path: LakePath, write: MirrorWrite, version: int, read: Read) -> pa.Table:
@@ -88,38 +64,21 @@ def rows_of_write(path: LakePath, write: MirrorWrite, version: int, read: Read) 
             case Merge():
                 return _merged(read, _there(path, schema, version), write)
             case Replace():
-                return _replaced(read, path, write, version)
-
-
-def rows_of_step(path: LakePath, step: Fill | Rewrite, version: int) -> pa.Table:
-    """All rows behind a step."""
-    with lake_errors(path):
-        there = rows_at(path, mirror_schema(path, version).names, version)
-        match step:
-            case Fill(values):
-                for name, value in values:
-                    at = there.schema.get_field_index(name)
-                    column = _column(there, PartColumn(value=value), there.schema.field(name).type)
-                    there = there.set_column(at, there.schema.field(name), column)
-                return there
-            case Rewrite(schema, columns):
-                return _columns(there, columns, schema)
+                return _replaced(read, write)
 
 
 def _shown(write: MirrorWrite) -> pa.Schema:
-    """The mirror's columns behind the write."""
     schema = write.target.schema
     return schema.append(DELETED_AT) if write.target.soft else schema
 
 
 def _there(path: LakePath, schema: pa.Schema, version: int) -> pa.Table:
-    """The mirror's rows; none where there is none."""
-    return rows_at(path, schema.names, version) if version >= 0 else schema.empty_table()
+    return rows_at(path, version, schema.names) if version >= 0 else schema.empty_table()
 
 
 def _counted(read: Read, rows: pa.Table, parts: Sequence[StagedFiles]) -> pa.Table:
     come, go = (_images(read, parts, rows.schema, kinds) for kinds in (_COME, _GO))
-    return counted(rows, come, go)
+    return _without_gone(rows, come, go)
 
 
 def _merged(read: Read, rows: pa.Table, write: Merge) -> pa.Table:
@@ -138,41 +97,13 @@ def _merged(read: Read, rows: pa.Table, write: Merge) -> pa.Table:
     return completed(rows, _rows(read, [part], schema), behind, write.key, write.completed)
 
 
-def _replaced(read: Read, path: LakePath, write: Replace, version: int) -> pa.Table:
-    schema, soft = _shown(write), write.target.soft
-    rows = _with_mark(_rows(read, write.snapshot, write.target.schema), schema)
+def _replaced(read: Read, write: Replace) -> pa.Table:
+    rows = _with_mark(_rows(read, write.snapshot, write.target.schema), _shown(write))
     changes = _changes(read, write.changes.files)
-    if changes is not None:
-        rows = apply(rows, changes, write.key, write.changes, soft=soft, anew=True)
-    if not soft:
+    if changes is None:
         return rows
-    gone = _left(path, write, version) if version >= 0 else schema.empty_table()
-    taken = _changes(read, write.gone.files)
-    if taken is not None:
-        gone = apply(gone, taken, write.key, write.gone, soft=True)
-    keys = [[table.column(name) for name in write.key] for table in (gone, rows)]
-    return pa.concat_tables([rows, gone.filter(pc.is_null(places(*keys)))])
-
-
-def _left(path: LakePath, write: Replace, version: int) -> pa.Table:
-    """A mirror's rows in the write's columns, marked as deleted, NULL in columns that cannot hold
-    what is there; none where they lack the key."""
-    schema = _shown(write)
-    have = {folded(field.name): field for field in mirror_schema(path, version)}
-    columns = []
-    for field in schema:
-        there = have.get(folded(field.name))
-        fits = there is not None and type_change(there.type, field.type) is not TypeChange.REREAD
-        columns.append(PartColumn(there.name, there.type) if there and fits else PartColumn())
-    if any(
-        schema.field(at).name in write.key and column.absent for at, column in enumerate(columns)
-    ):
-        return schema.empty_table()
-    names = [column.source for column in columns if column.source is not None]
-    rows = _columns(rows_at(path, names, version), columns, schema)
-    moment = pa.scalar(write.moment or datetime.now(UTC), DELETED_AT.type)
-    marked = pc.fill_null(rows.column(DELETED_AT.name), moment)
-    return rows.set_column(len(schema) - 1, DELETED_AT, marked)
+    soft = write.target.soft
+    return apply(rows, changes, write.key, write.changes, soft=soft, anew=True)
 
 
 def _with_mark(rows: pa.Table, schema: pa.Schema) -> pa.Table:
@@ -180,19 +111,6 @@ def _with_mark(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     if len(schema) == rows.num_columns:
         return rows
     return rows.append_column(DELETED_AT, pa.nulls(rows.num_rows, DELETED_AT.type))
-
-
-def _parts(write: MirrorWrite) -> Iterable[StagedFiles]:
-    """Files whose columns are not the mirror's yet."""
-    match write:
-        case Append(_, parts) | Count(_, parts):
-            return parts
-        case Recount(_, parts, snapshot):
-            return chain(parts, snapshot)
-        case Merge():
-            return () if write.completion is None else (write.completion,)
-        case Replace():
-            return write.snapshot
 
 
 def _castable(columns: Sequence[PartColumn], schema: pa.Schema) -> bool:
@@ -212,7 +130,6 @@ def _changes(read: Read, files: Sequence[str]) -> pa.Table | None:
 def _images(
     read: Read, parts: Sequence[StagedFiles], schema: pa.Schema, kinds: Sequence[str]
 ) -> pa.Table:
-    """The row images of these kinds."""
     found = [schema.empty_table()]
     for part in parts:
         for file in part.files:
@@ -223,7 +140,6 @@ def _images(
 
 
 def _rows(read: Read, parts: Sequence[StagedFiles], schema: pa.Schema) -> pa.Table:
-    """The rows of a snapshot or a completion."""
     files = [(part, file) for part in parts for file in part.files]
     found = [_columns(read(file), part.columns, schema) for part, file in files]
     return pa.concat_tables([schema.empty_table(), *found])
@@ -241,3 +157,23 @@ def _column(rows: pa.Table, column: PartColumn, kind: pa.DataType) -> pa.Chunked
     if column.value is None or not column.value.is_valid:
         return pa.nulls(rows.num_rows, kind)
     return pa.repeat(column.value.cast(kind), rows.num_rows)
+
+
+def _without_gone(rows: pa.Table, come: pa.Table, go: pa.Table) -> pa.Table:
+    """`rows` and those that `come`, without a copy of each that goes (all of one schema), in no
+    particular order. Rows are told apart by the bits of all their values; what goes and was
+    never there is passed over."""
+    there = pa.concat_tables([rows, come])
+    going = Counter(_texts(go))
+    stays = []
+    for at, row in enumerate(_texts(there)):
+        if going[row]:
+            going[row] -= 1
+        else:
+            stays.append(at)
+    return there.take(pa.array(stays, pa.int64()))
+
+
+def _texts(rows: pa.Table) -> list[str]:
+    """Each row as text: 0.0 and -0.0 are two, and NULL is like NULL."""
+    return [repr(list(row.values())) for row in rows.to_pylist()]

@@ -1,8 +1,5 @@
 """A catalog of Spark's, by its name: `pipeline.ports.catalog`.
 
-Belongs here: SQL that every Spark speaks, also over Spark Connect. Does not: configuring the
-catalog, which is for `[spark]`; what is to be registered.
-
 Delta keeps a table's properties, comment and columns in its log, which runs alone write to: an
 entry is a name and a place here, and has no marks. Nothing here commits to a table.
 """
@@ -15,8 +12,7 @@ from typing import Any, Final
 
 from pipeline.catalog.values import Entry, EntryName, Found
 from pipeline.errors import CatalogRefused, CatalogUnavailable
-from resources.lake.sessions import SparkSessions
-from resources.lake.spark import Spark
+from resources.lake.spark import Spark, one_session
 from resources.lake.statement import quoted
 from resources.lake.storage import first_line
 
@@ -57,20 +53,14 @@ class SparkCatalog:
         delta = str(told.get("Provider", "")).lower() == "delta"
         return Found(told.get("Location") if delta else None)
 
-    def create(self, entry: Entry) -> None:
+    def put(self, entry: Entry, known: EntryName | None) -> None:
+        """A catalog of Spark's cannot be relied on to rename."""
+        if known is not None:
+            self.drop(known)
         schema = f"{quoted(self._catalog)}.{quoted(entry.name.schema)}"
         self._sql(f"create schema if not exists {schema}")
         place = entry.location.replace("\\", "\\\\").replace("'", "\\'")
         self._sql(f"create table {self._full(entry.name)} using delta location '{place}'")
-
-    def change(self, entry: Entry) -> None:
-        self.drop(entry.name)
-        self.create(entry)
-
-    def rename(self, name: EntryName, entry: Entry) -> None:
-        """A catalog of Spark's cannot be relied on to rename."""
-        self.drop(name)
-        self.create(entry)
 
     def drop(self, name: EntryName) -> None:
         self._sql(f"drop table if exists {self._full(name)}")
@@ -89,7 +79,7 @@ class SparkCatalog:
         from py4j.protocol import Py4JError
         from pyspark.errors import PySparkException
 
-        with SparkSessions(self._spark).one() as session:
+        with one_session(self._spark) as session:
             try:
                 return session.sql(statement).collect()
             except PySparkException as error:

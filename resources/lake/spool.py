@@ -1,7 +1,6 @@
 """The spool on disk: where row events wait that fit no memory, or whose end is not yet read.
 
-Belongs here: where the files lie, when they are durable, when they are gone. Does not:
-what is in them, which is `pipeline.binlog.transactions.spill`.
+What is in them is `pipeline.binlog.transactions.spill`.
 
 Two kinds of files. A scratch file has no name, so the operating system takes it back with
 the process, however that ends. A prepared file is

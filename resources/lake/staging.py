@@ -1,8 +1,5 @@
 """Staged files: what Spark reads of ours, and what it reads more than once.
 
-Belongs here: where they lie, and that they go, however their process ends; the same of any folder
-that is one process's. Does not: what is in them.
-
 Each process has a folder of its own below the staging folder, and a lock beside it for as long as
 it lives. Whoever stages first removes the folders whose lock nobody holds.
 """

@@ -1,7 +1,4 @@
-"""A start in the background, waited for where it is needed first.
-
-Belongs here: that there is one, and who waits. Does not: what starts (`session`, `remote`).
-"""
+"""A start in the background, waited for where it is needed first."""
 
 from __future__ import annotations
 

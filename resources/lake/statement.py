@@ -6,7 +6,7 @@ come from the source's log, so none is ever put into a statement unquoted.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from types import MappingProxyType
 from typing import assert_never
@@ -17,13 +17,11 @@ from pipeline.changes.layout import DELETED_AT
 from pipeline.ports.mirror_writes import (
     AddColumns,
     DropColumns,
-    Fill,
-    MirrorStep,
     RenameColumn,
-    Rewrite,
     SetProperties,
     WidenColumn,
 )
+from pipeline.schema.types import sql_type
 
 COMPLETE = "complete"
 """What a row of a MERGE's source is that no image speaks of: columns of a row that is there."""
@@ -114,52 +112,32 @@ def count_statement(
     )
 
 
-def step_statement(mirror: str, step: MirrorStep) -> str:
-    """The ALTER of a step; `mirror` is the table's absolute path."""
+def step_statement(
+    mirror: str,
+    step: SetProperties | DropColumns | RenameColumn | WidenColumn | AddColumns,
+    spell: Callable[[str], str],
+) -> str:
+    """The ALTER of a step; `mirror` is the table's absolute path, which spells its columns by
+    `spell`."""
     table = f"delta.{quoted(mirror)}"
+
+    def own(name: str) -> str:
+        return quoted(spell(name))
+
     match step:
         case SetProperties(properties):
             told = ", ".join(f"'{name}' = '{value}'" for name, value in properties)
             return f"alter table {table} set tblproperties ({told})"
         case DropColumns(names):
-            return f"alter table {table} drop columns ({', '.join(map(quoted, names))})"
+            return f"alter table {table} drop columns ({', '.join(map(own, names))})"
         case RenameColumn(name, to):
-            return f"alter table {table} rename column {quoted(name)} to {quoted(to)}"
+            return f"alter table {table} rename column {own(name)} to {own(to)}"
         case WidenColumn(name, kind):
-            return f"alter table {table} alter column {quoted(name)} type {sql_type(kind)}"
+            return f"alter table {table} alter column {own(name)} type {sql_type(kind)}"
         case AddColumns(fields):
-            added = ", ".join(f"{quoted(field.name)} {sql_type(field.type)}" for field in fields)
+            added = ", ".join(f"{own(field.name)} {sql_type(field.type)}" for field in fields)
             return f"alter table {table} add columns ({added})"
-        case Fill() | Rewrite():
-            raise ValueError("rows that are written anew are no statement")
     assert_never(step)
-
-
-_TYPES: Mapping[pa.DataType, str] = MappingProxyType(
-    {
-        pa.bool_(): "boolean",
-        pa.int8(): "tinyint",
-        pa.int16(): "smallint",
-        pa.int32(): "int",
-        pa.int64(): "bigint",
-        pa.float32(): "float",
-        pa.float64(): "double",
-        pa.string(): "string",
-        pa.binary(): "binary",
-        pa.date32(): "date",
-        pa.timestamp("us"): "timestamp_ntz",
-        pa.timestamp("us", tz="UTC"): "timestamp",
-    }
-)
-
-
-def sql_type(kind: pa.DataType) -> str:
-    """Spark's name for a type of `schema.types`."""
-    if pa.types.is_decimal(kind):
-        return f"decimal({kind.precision},{kind.scale})"
-    if pa.types.is_list(kind):
-        return f"array<{sql_type(kind.value_type)}>"
-    return _TYPES[kind]
 
 
 def literal(value: pa.Scalar) -> str:

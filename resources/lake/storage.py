@@ -1,8 +1,5 @@
 """Where the lake lies: a folder of this machine or a prefix of an object store.
 
-Belongs here: what is durable on each, and its errors by name. Does not: the requests of a store
-(`paths`), folders as wholes (`folders`), what is in the files.
-
 On a file system a file is durable once it was flushed (fsync) and its name once its folder was. In
 an object store both are one answer: the object is there, whole, once its upload was completed;
 then its length is asked for, and whoever publishes it reads it back by its checksum.
@@ -14,8 +11,10 @@ import errno
 import hashlib
 import os
 import re
+import shutil
+import stat
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from json import JSONDecodeError
 from pathlib import Path
 from threading import get_ident
@@ -23,11 +22,12 @@ from typing import IO
 
 import pyarrow as pa
 from deltalake import DeltaTable
-from deltalake.exceptions import DeltaError
+from deltalake.exceptions import DeltaError, TableNotFoundError
 from obstore.exceptions import BaseError
 
 from pipeline.errors import LakeUnavailable, MirrorRefused
-from resources.lake.paths import ByteSink, LakePath, ObjectPath, is_url
+from pipeline.ports.held import Held
+from resources.lake.paths import ByteSink, LakePath, ObjectFacts, ObjectPath, is_url
 from resources.lake.store_answers import refusal
 
 _CURES = {
@@ -55,6 +55,7 @@ _EVERYBODYS = frozenset(
 """What storage or a machine lacks, whichever file it is found out at."""
 
 _OS_ERROR = re.compile(r"os error (\d+)")
+"""How delta-rs tells an errno."""
 
 
 @contextmanager
@@ -62,9 +63,7 @@ def lake_errors(path: LakePath) -> Iterator[None]:
     """Whatever storage or delta-rs raises inside becomes `LakeUnavailable` about `path`."""
     try:
         yield
-    except (BaseError, DeltaError) as error:
-        raise _refused(path, error) from error
-    except OSError as error:
+    except (BaseError, DeltaError, OSError) as error:
         raise _refused(path, error) from error
 
 
@@ -76,7 +75,7 @@ def mirror_errors(lake: LakePath, path: LakePath) -> Iterator[None]:
     try:
         yield
     except MirrorRefused as error:
-        require_lake(lake, error)
+        _require_lake(lake, error)
         raise
     except LakeUnavailable as error:
         if isinstance(error.__cause__, OSError | DeltaError):
@@ -91,37 +90,34 @@ def mirror_errors(lake: LakePath, path: LakePath) -> Iterator[None]:
 def _about_mirror(
     lake: LakePath, path: LakePath, error: Exception
 ) -> LakeUnavailable | MirrorRefused:
-    number = error.errno if isinstance(error, OSError) else _number_in(str(error))
+    told = _OS_ERROR.search(str(error))
+    number = int(told[1]) if told else None
+    if isinstance(error, OSError):
+        number = error.errno
     if number in _EVERYBODYS:
         return unavailable(path, number, os.strerror(number or 0))
     if isinstance(lake, ObjectPath) and refusal(str(error)) is not None:
         return _refused(path, error)
-    require_lake(lake, error)
-    said = type(error).__name__
+    _require_lake(lake, error)
     if isinstance(error, JSONDecodeError | UnicodeDecodeError):
         said = "its log is damaged"
-    elif isinstance(error, OSError):
+    elif isinstance(error, OSError | DeltaError):
         said = _said(error)
-    elif isinstance(error, DeltaError):
-        said = first_line(str(error))
+    else:
+        said = type(error).__name__  # Arrow's words may have a row's value
     return MirrorRefused(f"its mirror {path} cannot be used: {said}", hint="rewrite the mirror")
 
 
-def require_lake(lake: LakePath, error: Exception) -> None:
+def _require_lake(lake: LakePath, error: Exception) -> None:
     """`LakeUnavailable` where it is gone: `error`, about one of its tables, is about all then."""
     with lake_errors(lake):
         if not lake.is_dir():
             raise unavailable(lake, errno.ENOENT, "") from error
 
 
-def _said(error: OSError) -> str:
-    return error.strerror or first_line(str(error)) or type(error).__name__
-
-
-def _number_in(text: str) -> int | None:
-    """The errno that delta-rs tells."""
-    match = _OS_ERROR.search(text)
-    return int(match[1]) if match else None
+def _said(error: Exception) -> str:
+    told: str | None = error.strerror if isinstance(error, OSError) else None
+    return told or first_line(str(error)) or type(error).__name__
 
 
 def unavailable(path: LakePath, number: int | None, what: str) -> LakeUnavailable:
@@ -136,23 +132,27 @@ def first_line(text: str) -> str:
 
 
 def _refused(path: LakePath, error: Exception) -> LakeUnavailable:
-    """What storage, a store or delta-rs said."""
     told = refusal(f"{type(error).__name__} {error}") if isinstance(path, ObjectPath) else None
     if told is not None:
         state, cure = told
         return LakeUnavailable(f"The lake's storage at {path} {state}", hint=cure)
-    if isinstance(error, OSError):
-        return unavailable(path, error.errno, _said(error))
-    return unavailable(path, None, first_line(str(error)))
+    number = error.errno if isinstance(error, OSError) else None
+    return unavailable(path, number, _said(error))
 
 
 def delta_table(path: LakePath, version: int | None = None) -> DeltaTable:
-    """The table there, as delta-rs opens it."""
     return DeltaTable(str(path), version=version, storage_options=delta_options(path))
 
 
+def opened_table(path: LakePath) -> DeltaTable | None:
+    """The table there; None where there is none."""
+    try:
+        return delta_table(path)
+    except TableNotFoundError:
+        return None
+
+
 def delta_options(path: LakePath) -> dict[str, str] | None:
-    """What delta-rs is told of the store."""
     return path.options if isinstance(path, ObjectPath) else None
 
 
@@ -211,19 +211,7 @@ def write_durably(path: LakePath, content: bytes) -> None:
     sync_folder(path.parent)
 
 
-def move_file(path: LakePath, target: LakePath) -> None:
-    """In place of one that is there; both are of one lake. FileNotFoundError where there is
-    none."""
-    path.replace(target)  # type: ignore[arg-type]
-
-
-def key_below(path: LakePath, folder: LakePath) -> str:
-    """Where a file is below a folder, with `/` between names."""
-    return str(path).removeprefix(f"{folder}/")
-
-
 def sha256_of(path: LakePath) -> str:
-    """The checksum of a file's content, in hex."""
     with path.open() if isinstance(path, ObjectPath) else path.open("rb") as content:
         return hashlib.file_digest(content, "sha256").hexdigest()
 
@@ -247,3 +235,104 @@ def sync_folder(folder: LakePath) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def delta_tables(folder: LakePath) -> Iterator[LakePath]:
+    """The Delta tables below a folder, at any depth; there is none inside of another."""
+    try:
+        below: list[LakePath] = [*folder.iterdir()]
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    # A store keeps the mark of a folder that is empty, which Hadoop makes: it is none.
+    if any(path.name == "_delta_log" and path.is_dir() for path in below):
+        yield folder
+        return
+    for path in sorted(below, key=str):
+        if isinstance(path, ObjectPath) or path.is_dir():
+            yield from delta_tables(path)
+
+
+def files_below(folder: LakePath) -> dict[str, os.stat_result | ObjectFacts]:
+    """Names below a folder, at any depth, and what is known of those files. Left out is what is
+    hidden from Delta: files and folders whose name begins with `_` or `.`, the log among them."""
+    if isinstance(folder, ObjectPath):
+        return {
+            name: facts
+            for name, facts in folder.facts_below()
+            if not any(part.startswith(_HIDDEN) for part in name.split("/"))
+        }
+    found: dict[str, os.stat_result | ObjectFacts] = {}
+    for place, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if not name.startswith(_HIDDEN)]
+        for path in (Path(place) / name for name in names if not name.startswith(_HIDDEN)):
+            found[path.relative_to(folder).as_posix()] = path.stat()
+    return found
+
+
+_HIDDEN = ("_", ".")
+
+
+def remove_folder(folder: LakePath) -> None:
+    """With all that is in it; none there is no error."""
+    if isinstance(folder, ObjectPath):
+        folder.rmtree()
+        return
+    with suppress(FileNotFoundError):
+        shutil.rmtree(folder)
+
+
+def move_folder(folder: LakePath, target: LakePath) -> None:
+    """With all that is in it, durably. In a store that is a copy of each object, then its
+    deletion: repeating it after an end in between moves the rest."""
+    if isinstance(folder, ObjectPath) and isinstance(target, ObjectPath):
+        for path in folder.rglob():
+            path.replace(target / path.relative_to(folder))
+        return
+    if isinstance(folder, Path) and isinstance(target, Path):
+        make_durable_folder(target.parent)
+        folder.rename(target)
+        sync_folder(folder.parent)
+        sync_folder(target.parent)
+
+
+def remove_table(folder: LakePath, held: Held) -> None:
+    """A Delta table is gone as a whole, then its files and its folder; none there is no error.
+
+    The folder is opened, then `held` is asked, and what goes is what was opened: a table that
+    somebody makes in its place meanwhile stays.
+    """
+    if isinstance(folder, ObjectPath):
+        held()
+        folder.remove_table()
+        return
+    try:
+        opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    except FileNotFoundError:
+        return
+    try:
+        held()
+        with suppress(FileNotFoundError):
+            os.rename("_delta_log", _LEAVING, src_dir_fd=opened, dst_dir_fd=opened)
+            os.fsync(opened)
+        with suppress(FileNotFoundError):
+            _empty(opened)
+    finally:
+        os.close(opened)
+    with suppress(FileNotFoundError):
+        try:
+            folder.rmdir()
+        except OSError as error:
+            if error.errno != errno.ENOTEMPTY:
+                raise
+    sync_folder(folder.parent)
+
+
+_LEAVING = "_delta_log.removed"
+
+
+def _empty(folder: int) -> None:
+    for name in os.listdir(folder):
+        if stat.S_ISDIR(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
+            shutil.rmtree(name, dir_fd=folder)
+        else:
+            os.unlink(name, dir_fd=folder)

@@ -1,8 +1,4 @@
-"""What an object store refuses, by the codes of its answers: its state, and the cure.
-
-Belongs here: the codes, as Amazon S3 spells them and those after its kind do, in whatever words a
-client wraps them. Does not: raising (`storage`, `java_errors`).
-"""
+"""What an object store refuses, by the codes of its answers: its state, and the cure."""
 
 from __future__ import annotations
 

@@ -1,9 +1,6 @@
 """Whether a Spark, and an object store, keep what mirrors stand on, tried in the lake: with a small
 table, and with two small objects.
 
-Belongs here: the trials. Does not: telling of them (`lockstep check`), what a Spark of this machine
-is started with (`settings`), by which it is known.
-
 A Spark elsewhere may have a Delta without our log store, or an old one. What it writes is read
 here, and what it is asked to commit twice, or late, must not be in the table's log.
 """
@@ -30,15 +27,13 @@ from pipeline.ports.mirror_writes import (
     StagedFiles,
 )
 from resources.lake.delta_log import newest_version
-from resources.lake.folders import remove_folder, remove_table
 from resources.lake.java_errors import spark_errors
 from resources.lake.mirror import SparkMirrors
 from resources.lake.paths import LakePath, ObjectPath
 from resources.lake.pin import Head, head_of
-from resources.lake.sessions import APP_ID, TXN_VERSION, stamped
-from resources.lake.spark import Spark
+from resources.lake.spark import APP_ID, TXN_VERSION, Spark, stamped
 from resources.lake.staging import Staging
-from resources.lake.storage import lake_errors
+from resources.lake.storage import lake_errors, remove_folder, remove_table
 from resources.lake.writing import commit
 
 _SCHEMA: Final = pa.schema([("id", pa.int64())])
@@ -52,10 +47,10 @@ def require_kept(spark: Spark, lake: LakePath, staging: Path) -> None:
     spark.session()
     aside = lake / f"_lockstep-trial-{uuid4()}"
     staged = Staging(staging)
-    trial = _Trial(spark, aside, staging, staged)
+    mirrors = SparkMirrors(aside, staging=staging, spark=spark, few=NOTHING)
     try:
-        trial.writes_and_merges()
-        trial.commits_once()
+        _require_rows(mirrors, staged)
+        _require_commits_once(spark, mirrors, aside / "t", staged)
     except TableError as error:
         raise ConfigurationError(
             f"{spark.named()} could not write a table: {error.reason}", hint=_PAGE
@@ -69,65 +64,51 @@ def require_kept(spark: Spark, lake: LakePath, staging: Path) -> None:
         staged.end()
 
 
-class _Trial:
-    def __init__(self, spark: Spark, aside: LakePath, staging: Path, staged: Staging) -> None:
-        self._spark = spark
-        self._table = aside / "t"
-        self._staged = staged
-        self._mirrors = SparkMirrors(aside, staging=staging, spark=spark, few=NOTHING)
+def _require_rows(mirrors: SparkMirrors, staged: Staging) -> None:
+    """What was staged is in the table, and nothing else."""
+    mirrors.write(_write(staged, 1))
+    mirrors.write(_write(staged, 2))
+    found = [row for batch in mirrors.rows("t", ["id"], 1) for row in batch["id"].to_pylist()]
+    if sorted(found) != [1, 2]:
+        raise ConfigurationError("Spark wrote other rows than it was given", hint=_PAGE)
 
-    def writes_and_merges(self) -> None:
-        """What was staged is in the table, and nothing else."""
-        self._mirrors.write(self._write(1))
-        self._mirrors.write(self._write(2))
-        found = [row for batch in self._mirrors.rows("t", ["id"], 1) for row in batch["id"]]
-        if sorted(one.as_py() for one in found) != [1, 2]:
-            raise ConfigurationError("Spark wrote other rows than it was given", hint=_PAGE)
 
-    def commits_once(self) -> None:
-        """A transaction that is there is not made again; a plan of yesterday is refused."""
-        head = head_of(self._table)
-        for number, planned_on, what in (
-            (2, head, "makes the same commit twice"),
-            (
-                3,
-                Head(head.version - 1, head.digest),
-                "commits at another version than it was told to",
-            ),
-            (4, Head(head.version, "0" * 64), "commits after another commit than it was told to"),
-        ):
-            self._try(self._write(number), planned_on)
-            if newest_version(self._table) != head.version:
-                raise ConfigurationError(
-                    f"Spark {what}: a late run could do harm",
-                    hint=f"start it with Lockstep's log store, of this version; {_PAGE}",
-                )
-        # It could have, each time.
-        self._mirrors.write(self._write(5))
-
-    def _try(self, write: MirrorWrite, head: Head) -> None:
-        """Past everything that would notice here that there is nothing to do."""
-        stamps = {
-            **head.pin(),
-            APP_ID: write.target.app_id,
-            TXN_VERSION: str(write.target.txn_version),
-        }
-        session = self._spark.session()
+def _require_commits_once(
+    spark: Spark, mirrors: SparkMirrors, table: LakePath, staged: Staging
+) -> None:
+    """A transaction that is there is not made again; a plan of yesterday is refused."""
+    head = head_of(table)
+    earlier, other = Head(head.version - 1, head.digest), Head(head.version, "0" * 64)
+    for number, planned_on, what in (
+        (2, head, "makes the same commit twice"),
+        (3, earlier, "commits at another version than it was told to"),
+        (4, other, "commits after another commit than it was told to"),
+    ):
+        # Past everything that would notice here that there is nothing to do.
+        write = _write(staged, number)
+        recorded = {APP_ID: write.target.app_id, TXN_VERSION: str(write.target.txn_version)}
+        session = spark.session()
         with (
             suppress(LockstepError, TableError),
-            spark_errors(self._table),
-            stamped(session, stamps),
+            spark_errors(table),
+            stamped(session, {**planned_on.pin(), **recorded}),
         ):
-            commit(session, write, self._table, self._staged, None, str)
+            commit(session, write, table, staged, None, str)
+        if newest_version(table) != head.version:
+            raise ConfigurationError(
+                f"Spark {what}: a late run could do harm",
+                hint=f"start it with Lockstep's log store, of this version; {_PAGE}",
+            )
+    # It could have, each time.
+    mirrors.write(_write(staged, 5))
 
-    def _write(self, number: int) -> MirrorWrite:
-        change = pa.table({"_change_type": ["insert"], "id": [number]})
-        with lake_errors(self._table):
-            files = (self._staged.stage("trial", change),)
-        target = MirrorTarget("t", _SCHEMA, "lockstep-trial", number, "")
-        if number == 1:
-            return Append(target, (StagedFiles(files, (PartColumn("id", pa.int64()),)),))
-        return Merge(target, ("id",), FoldedChanges(files))
+
+def _write(staged: Staging, number: int) -> MirrorWrite:
+    files = (staged.stage("trial", pa.table({"_change_type": ["insert"], "id": [number]})),)
+    target = MirrorTarget("t", _SCHEMA, "lockstep-trial", number, "")
+    if number == 1:
+        return Append(target, (StagedFiles(files, (PartColumn("id", pa.int64()),)),))
+    return Merge(target, ("id",), FoldedChanges(files))
 
 
 def require_conditional_writes(lake: ObjectPath) -> None:

@@ -1,7 +1,6 @@
 """Mirrors' files made fewer: `pipeline.ports.upkeep` by Spark, and what is known without it.
 
-Belongs here: a table's files and rows as its log tells them, OPTIMIZE, REORG and VACUUM, and
-deleting checkpoints. Does not: when to do which, and which checkpoints (`pipeline.upkeep`).
+When to do which, and which checkpoints go, is decided in `pipeline.upkeep`.
 
 The commits are Delta's own, in Java: delta-rs' OPTIMIZE refuses tables with deletion vectors. They
 are bound to the version they were planned on like any other (`pin`), so that whoever writes to the
@@ -17,26 +16,20 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 from urllib.parse import unquote
 
-import pyarrow as pa
 from deltalake import DeltaTable
 
 from pipeline.errors import CommitConflict
 from pipeline.keeping import Retention
 from pipeline.lake_commit import LakeCommit
-from pipeline.upkeep.checkpoints import Checkpoint, superfluous
-from pipeline.upkeep.decide import StepKind, UpkeepStep
-from pipeline.upkeep.facts import MirrorFiles, Pile
-from resources.lake.checksums import deleted_rows
+from pipeline.upkeep.decide import Checkpoint, MirrorFiles, Pile, StepKind, UpkeepStep, superfluous
 from resources.lake.delta_log import newest_version, read_commit
-from resources.lake.folders import files_below
 from resources.lake.java_errors import spark_errors
 from resources.lake.paths import LakePath, ObjectPath
 from resources.lake.pin import behind, head_of
-from resources.lake.sessions import USER_METADATA, SparkSessions, stamped
-from resources.lake.sizes import shown_by
-from resources.lake.spark import Spark
+from resources.lake.sizes import deleted_rows, files_of
+from resources.lake.spark import USER_METADATA, Spark, one_session, stamped
 from resources.lake.statement import quoted
-from resources.lake.storage import delta_table, lake_errors, mirror_errors
+from resources.lake.storage import delta_table, files_below, lake_errors, mirror_errors
 
 _DELTA: Final = "spark.databricks.delta"
 _HOUR: Final = timedelta(hours=1)
@@ -55,7 +48,7 @@ class SparkUpkeep:
 
     def __init__(self, lake: LakePath, *, spark: Spark, keep: timedelta) -> None:
         self._lake = lake
-        self._sessions = SparkSessions(spark)
+        self._spark = spark
         self._keep = keep
 
     @property
@@ -66,14 +59,13 @@ class SparkUpkeep:
         path = self._lake / mirror
         with mirror_errors(self._lake, path):
             table = delta_table(path)
-            actions = pa.table(table.get_add_actions(flatten=True))
-            sizes = tuple(actions["size_bytes"].to_pylist()) if actions.num_rows else ()
-            rows, deleted = _rows(path, table, actions)
+            rows, sizes = files_of(table)
+            deleted = deleted_rows(path, table, rows)
             retention = Retention.of(table.metadata().configuration)
             holds = retention is not None and retention.holds(self._keep)
             pile = _unneeded(path, table, self._keep) if holds else Pile()
             free = None if isinstance(path, ObjectPath) else shutil.disk_usage(path).free
-        return MirrorFiles(sizes, rows, deleted, pile, None if holds else _UNTOLD, free)
+        return MirrorFiles(tuple(sizes), rows, deleted, pile, None if holds else _UNTOLD, free)
 
     def commit(self, mirror: str, version: int) -> LakeCommit | None:
         path = self._lake / mirror
@@ -84,15 +76,26 @@ class SparkUpkeep:
         path = self._lake / mirror
         head = head_of(path)
         if head.version != above:
-            raise _late(mirror)
-        stamps = {**head.pin(), USER_METADATA: said, **_settings(step)}
+            raise CommitConflict(
+                f"Somebody committed to {mirror} before its upkeep did",
+                hint="the next upkeep tries again",
+            )
+        statement = f"REORG TABLE delta.{quoted(str(path))} APPLY (PURGE)"
+        stamps = {**head.pin(), USER_METADATA: said}
+        if step.kind is StepKind.COMPACT:
+            statement = f"OPTIMIZE delta.{quoted(str(path))}"
+            stamps |= {
+                f"{_DELTA}.optimize.minFileSize": str(step.target // 2),
+                f"{_DELTA}.optimize.maxFileSize": str(step.target),
+                f"{_DELTA}.optimize.maxDeletedRowsRatio": str(step.deleted_share),
+            }
         with (
-            self._sessions.one(few=step.pile.bytes <= _FEW_BYTES) as session,
+            one_session(self._spark, few=step.pile.bytes <= _FEW_BYTES) as session,
             mirror_errors(self._lake, path),
             behind(path, head),
             stamped(session, stamps),
         ):
-            session.sql(_statement(step, path)).collect()
+            session.sql(statement).collect()
         made = newest_version(path)
         return None if made == above else above + 1
 
@@ -108,7 +111,7 @@ class SparkUpkeep:
         }
         hours = f"{self._keep / _HOUR:.6f}"
         with (
-            self._sessions.one(few=len(before) <= _FEW_FILES) as session,
+            one_session(self._spark, few=len(before) <= _FEW_FILES) as session,
             mirror_errors(self._lake, path),
             spark_errors(path),
             stamped(session, stamps),
@@ -116,29 +119,6 @@ class SparkUpkeep:
             session.sql(f"VACUUM delta.{quoted(str(path))} RETAIN {hours} HOURS").collect()
         after = files_below(path)
         return Pile.of([facts.st_size for name, facts in before.items() if name not in after])
-
-
-def _settings(step: UpkeepStep) -> dict[str, str]:
-    if step.kind is not StepKind.COMPACT:
-        return {}
-    return {
-        f"{_DELTA}.optimize.minFileSize": str(step.target // 2),
-        f"{_DELTA}.optimize.maxFileSize": str(step.target),
-        f"{_DELTA}.optimize.maxDeletedRowsRatio": str(step.deleted_share),
-    }
-
-
-def _statement(step: UpkeepStep, path: LakePath) -> str:
-    table = f"delta.{quoted(str(path))}"
-    if step.kind is StepKind.COMPACT:
-        return f"OPTIMIZE {table}"
-    return f"REORG TABLE {table} APPLY (PURGE)"
-
-
-def _late(mirror: str) -> CommitConflict:
-    return CommitConflict(
-        f"Somebody committed to {mirror} before its upkeep did", hint="the next upkeep tries again"
-    )
 
 
 def thinned(path: LakePath, now: datetime, *, delete: bool) -> Pile:
@@ -168,21 +148,3 @@ def _unneeded(path: LakePath, table: DeltaTable, keep: timedelta) -> Pile:
     there = files_below(path)
     gone = {unquote(name) for name in names if name.endswith(".parquet")} & there.keys()
     return Pile.of([there[name].st_size for name in gone])
-
-
-def _rows(path: LakePath, table: DeltaTable, actions: pa.Table) -> tuple[int | None, int | None]:
-    """Rows in the files, and how many of those are deleted."""
-    if not actions.num_rows:
-        return 0, 0
-    counts = actions["num_records"].to_pylist() if "num_records" in actions.column_names else [None]
-    rows = None if None in counts else sum(counts)
-    if "deletionVectors" not in (table.protocol().reader_features or ()):
-        return rows, 0
-    deleted = deleted_rows(path, table.version())
-    if deleted is not None:
-        return rows, deleted
-    with lake_errors(path):
-        shown = shown_by(table)
-    if rows is None or shown is None or shown.rows is None:
-        return rows, None
-    return rows, rows - shown.rows

@@ -1,8 +1,4 @@
-"""One version of a Delta table, opened to be read, or why it cannot be any more.
-
-Belongs here: that the table is the one that was written, and that its log and files are still
-there. Does not: which version shows what (`pipeline.runs.inspecting.version_sets`).
-"""
+"""One version of a Delta table, opened to be read, or why it cannot be any more."""
 
 from __future__ import annotations
 
@@ -14,11 +10,10 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from pipeline.errors import ConfigurationError, LakeUnavailable, VersionGone
-from resources.lake.columns import mirror_schema
 from resources.lake.delta_log import newest_version, read_commit
 from resources.lake.paths import LakePath
-from resources.lake.scan import needs_spark, scanned
-from resources.lake.storage import delta_table, first_line, lake_errors, missing_files
+from resources.lake.scan import needs_spark, rows_at
+from resources.lake.storage import delta_table, first_line, missing_files
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -46,14 +41,14 @@ class MirrorVersion:
 
 def opened(version: MirrorVersion) -> DeltaTable:
     """`VersionGone` unless it is that version of that table, and all of it is there."""
-    try:
-        table = delta_table(version.path, version.version)
-        why = _wrong(version.path, table, version.table_id, version.batch)
-    except (DeltaError, OSError) as error:
-        raise _gone(version, first_line(str(error)) or "its log is gone") from error
+    path, number = version.path, version.version
+    why = lacking(path, number, table_id=version.table_id, batch=version.batch)
     if why is not None:
-        raise _gone(version, why)
-    return table
+        raise VersionGone(
+            f"Version {number} of {path} cannot be read any more: {why}",
+            hint=f"{_earliest(version)}{_HINT}",
+        )
+    return delta_table(path, number)
 
 
 def lacking(
@@ -62,32 +57,21 @@ def lacking(
     """Why a version of the table there cannot be read; None where all of it is there, and it is
     of that table and shows nothing behind that batch, if so asked."""
     try:
-        return _wrong(path, delta_table(path, version), table_id, batch)
+        table = delta_table(path, version)
+        if table_id is not None and str(table.metadata().id) != table_id:
+            return "another table was made in its folder since"
+        if batch is not None and _shows(path, version) > batch:
+            return "the lake was set back, and the version was made a second time"
+        lost = missing_files(path, pa.table(table.get_add_actions()).column("path").to_pylist())
     except (DeltaError, OSError) as error:
         return first_line(str(error)) or "its log is gone"
-
-
-def _wrong(
-    path: LakePath, table: DeltaTable, table_id: str | None, batch: int | None
-) -> str | None:
-    if table_id is not None and str(table.metadata().id) != table_id:
-        return "another table was made in its folder since"
-    if batch is not None and _shows(path, table.version()) > batch:
-        return "the lake was set back, and the version was made a second time"
-    return _lost(path, table)
-
-
-def _lost(path: LakePath, table: DeltaTable) -> str | None:
-    files = pa.table(table.get_add_actions()).column("path").to_pylist()
-    lost = missing_files(path, files)
     return f"{lost} of its files were deleted, as VACUUM does" if lost else None
 
 
 def _shows(path: LakePath, version: int) -> int:
     """The last batch that the commit says it shows; 0 where it is gone: the version is that of a
     checkpoint."""
-    with lake_errors(path):
-        commit = read_commit(path, version)
+    commit = read_commit(path, version)
     said = None if commit is None else commit.said
     return 0 if said is None else max(said.get("batches", [0]))
 
@@ -100,9 +84,8 @@ def version_rows(version: MirrorVersion) -> pa.Table:
             f"{version.path} has widened columns and rows marked as deleted: only Spark reads both",
             hint="use .spark(session)",
         )
-    schema = mirror_schema(version.path, version.version)
     try:
-        return pa.Table.from_batches(scanned(version.path, schema.names, version.version), schema)
+        return rows_at(version.path, version.version)
     except LakeUnavailable:
         opened(version)
         raise
@@ -115,13 +98,6 @@ def version_frame(session: SparkSession, version: MirrorVersion) -> DataFrame:
     session.conf.set(BY_AGE, "false")
     return (
         session.read.format("delta").option("versionAsOf", version.version).load(str(version.path))
-    )
-
-
-def _gone(version: MirrorVersion, why: str) -> VersionGone:
-    return VersionGone(
-        f"Version {version.version} of {version.path} cannot be read any more: {why}",
-        hint=f"{_earliest(version)}{_HINT}",
     )
 
 

@@ -1,8 +1,5 @@
 """Whether a Spark whose tasks run elsewhere sees the same disks as this process.
 
-Belongs here: a file of ours that it reads, and one of its that is read here. Does not: which Sparks
-are asked (`remote`, `session`), whether it commits as it should (`trial`).
-
 One task of each is tried: all machines of a cluster are taken to be alike. Without it, tasks that
 have another disk below the lake's path would write rows there, and the commit would name files that
 nobody finds.
@@ -19,10 +16,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipeline.errors import ConfigurationError
-from resources.lake.folders import remove_folder
 from resources.lake.paths import LakePath
 from resources.lake.staging import Staging
-from resources.lake.storage import lake_errors, parquet_content
+from resources.lake.storage import lake_errors, parquet_content, remove_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -59,7 +55,6 @@ def require_visible(session: SparkSession, lake: LakePath, staging: Path, named:
 
 
 def _found(probe: LakePath) -> list[int]:
-    """The rows below it."""
     with lake_errors(probe):
         files = [*probe.iterdir()] if probe.is_dir() else []
         tables = [

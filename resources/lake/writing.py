@@ -1,8 +1,5 @@
 """What one `MirrorWrite` commits, in Spark.
 
-Belongs here: append, MERGE and overwrite, each one Delta commit, and the rows that they leave. Does
-not: that it happens once (`mirror`), nor which transaction it records, which its session is set to.
-
 In mirrors without a key, rows are told apart by all their values, and copies are counted. -0.0 and
 0.0 are one value to a comparison, so a MERGE removes both; they are counted apart, by their text,
 and put back bit for bit.
@@ -27,15 +24,18 @@ from pipeline.ports.mirror_writes import (
     Append,
     Count,
     Fill,
+    FoldedChanges,
     Merge,
     MirrorTarget,
     MirrorWrite,
+    PartColumn,
     Recount,
     Replace,
     Rewrite,
     StagedFiles,
 )
 from pipeline.schema.column_names import folded, is_refused, merges
+from pipeline.schema.types import sql_type
 from pipeline.segment import ChangeType
 from resources.lake.columns import VECTORS, Spelling, mirror_schema
 from resources.lake.delta_log import newest_version
@@ -61,7 +61,6 @@ from resources.lake.statement import (
     literal,
     merge_statement,
     quoted,
-    sql_type,
 )
 
 if TYPE_CHECKING:
@@ -94,16 +93,16 @@ def commit(
     match write:
         case Append(target, parts):
             images = images_of(session, parts, target.schema)
-            place.append(_present_rows(images, target))
+            place.write(_present_rows(images, target), anew=False)
         case Merge():
             _merge(session, write, place, staging)
         case Count(target, parts):
             _count(session, target, parts, place, staging)
         case Replace():
             with _replaced(session, write, path if made is None else None, staging) as rows:
-                place.overwrite(rows)
+                place.write(rows, shaped=True)
         case Recount(target, parts, snapshot):
-            place.overwrite(_recounted(session, target.schema, parts, snapshot))
+            place.write(_recounted(session, target.schema, parts, snapshot), shaped=True)
         case _:
             assert_never(write)
 
@@ -116,38 +115,31 @@ class _Place:
     made: Mapping[str, str] | None
     spell: Spelling
 
-    def append(self, rows: DataFrame) -> None:
-        """Into a mirror that is not there too: it is created by the same commit."""
-        writer = self._spelled(rows).write.format("delta").mode("append")
+    def write(self, rows: DataFrame, *, anew: bool = True, shaped: bool = False) -> None:
+        """Add the rows, or have no others from now on (`anew`), with their columns, where they are
+        `shaped`, as the mirror's. One that is not there is created by the same commit."""
+        writer = rows.toDF(*map(self.spell, rows.columns)).write.format("delta")
+        writer = writer.mode("overwrite" if anew else "append")
+        writer = writer.option("overwriteSchema", "true") if shaped else writer
         writer.options(**(self.made or {})).save(str(self.path))
-
-    def overwrite(self, rows: DataFrame) -> None:
-        writer = self._spelled(rows).write.format("delta").mode("overwrite")
-        writer = writer.option("overwriteSchema", "true")
-        writer.options(**(self.made or {})).save(str(self.path))
-
-    def refill(self, rows: DataFrame) -> None:
-        """All rows that there are from now on, in the columns that the mirror has."""
-        self._spelled(rows).write.format("delta").mode("overwrite").save(str(self.path))
-
-    def _spelled(self, rows: DataFrame) -> DataFrame:
-        return rows.toDF(*map(self.spell, rows.columns))
 
 
 def _merge(session: SparkSession, write: Merge, place: _Place, staging: Staging) -> None:
-    there = None
-    if not place.made:
+    if place.made is None:
         there = _between(mirror_frame(session, place.path), write)
+    else:
+        there = empty_rows(session, write.target.schema)
     with looked_up(session, changes_of(session, write), write, there, staging) as changes:
         if write.completion is not None:
             changes = completed(session, changes, write, write.completion)
         if place.made is None and merges(write.target.schema.names):
             _merge_into(session, changes, write, place)
         elif place.made is None:
-            place.refill(_merged(mirror_frame(session, place.path), changes, write))
+            mirror = mirror_frame(session, place.path)
+            place.write(_merged(mirror, changes, write, write.changes, write.completed))
         else:
             changes = changes.where(f"_change_type <> '{COMPLETE}'")
-            place.append(_present_rows(changes, write.target))
+            place.write(_present_rows(changes, write.target), anew=False)
 
 
 def _between(rows: DataFrame, write: Merge) -> DataFrame:
@@ -183,14 +175,14 @@ def _count(
     columns = changelog_names(names)
     net = _net_changes(images_of(session, parts, target.schema), columns)
     if place.made is not None:
-        place.append(_named_rows(_repeated(net, columns), names))
+        place.write(_named_rows(_repeated(net, columns), names), anew=False)
         return
     mirror = mirror_frame(session, place.path)
     there = mirror.select(
         *(column(name).alias(spelled) for name, spelled in zip(names, columns, strict=True))
     )
     if not merges(names):
-        place.refill(_named_rows(_with_changes(there, net, columns), names))
+        place.write(_named_rows(_with_changes(there, net, columns), names))
         return
     with staging.folder() as counted, staging.folder() as folder:
         # Counted once: the plan behind it is asked for five times.
@@ -229,43 +221,26 @@ def write_rows(
     """The one commit of rows that were put together without Spark, where only a query can make it
     (`direct.commit_rows` elsewhere, which says what `anew`, `shaped` and `made` are)."""
     file = staging.stage("few", rows)
-    place = _Place(path, made, str)
     try:
         frame = read_files(session, (file,), rows.schema)
-        if shaped:
-            place.overwrite(frame)
-        elif anew and made is None:
-            place.refill(frame)
-        else:
-            place.append(frame)
+        anew = shaped or (anew and made is None)
+        _Place(path, made, str).write(frame, anew=anew, shaped=shaped)
     finally:
         staging.unstage(file)
 
 
-def rewrite(session: SparkSession, path: LakePath, step: Rewrite) -> None:
-    """All rows of the mirror once more, under other columns."""
-    rows = session.read.format("delta").load(str(path))
-    changed = rows.select(
-        *(
-            column_from(one, field.type).alias(field.name)
-            for one, field in zip(step.columns, step.schema, strict=True)
-        )
-    )
-    _Place(path, None, str).overwrite(changed)
-
-
-def fill(session: SparkSession, path: LakePath, step: Fill) -> None:
-    """All rows of the mirror once more, with values in some columns. Delta's UPDATE, which writes
-    as many, takes a column `__condition__` for its own and leaves NULL in it."""
-    from pyspark.sql import functions as f
-
-    values = dict(step.values)
-    rows = session.read.format("delta").load(str(path))
-    chosen = [
-        (f.expr(literal(values[name])) if name in values else column(name)).alias(name)
-        for name in rows.columns
-    ]
-    _Place(path, None, str).refill(rows.select(*chosen))
+def rewrite(session: SparkSession, path: LakePath, step: Rewrite | Fill, spell: Spelling) -> None:
+    """All rows of the mirror once more: under other columns, or with values in some. Delta's
+    UPDATE, which writes as many, takes a column `__condition__` for its own and leaves NULL in
+    it."""
+    rows = mirror_frame(session, path)
+    if isinstance(step, Rewrite):
+        pairs = zip(step.columns, step.schema, strict=True)
+        chosen = [column_from(one, field.type).alias(field.name) for one, field in pairs]
+    else:
+        values = {name: column_from(PartColumn(value=v), v.type) for name, v in step.values}
+        chosen = [values.get(name, column(name)).alias(name) for name in rows.columns]
+    _Place(path, None, spell).write(rows.select(*chosen), shaped=isinstance(step, Rewrite))
 
 
 def copy_rows(
@@ -299,9 +274,15 @@ def _named_rows(changes: DataFrame, names: list[str], *more: Column) -> DataFram
     return changes.select(*(column(spelled).alias(name) for name, spelled in pairs), *more)
 
 
-def _merged(mirror: DataFrame, changes: DataFrame, write: Merge) -> DataFrame:
-    """The mirror's rows behind the changes of a write, as `statement.merge_statement` says it, by a
-    join: for columns that Delta's MERGE takes for its own."""
+def _merged(
+    mirror: DataFrame,
+    changes: DataFrame,
+    write: Merge | Replace,
+    told: FoldedChanges,
+    completed: Sequence[str] = (),
+) -> DataFrame:
+    """The mirror's rows behind the changes, as `statement.merge_statement` says it, by a join: for
+    rows that no statement changes, and columns that Delta's MERGE takes for its own."""
     from pyspark.sql import functions as f
 
     target = write.target
@@ -315,11 +296,11 @@ def _merged(mirror: DataFrame, changes: DataFrame, write: Merge) -> DataFrame:
     kind = f.col("_change_type")
     gone, completes = kind == "delete", kind == COMPLETE
     stays = kind.isNull() | (~(completes & row.isNull()) & (f.lit(target.soft) | ~gone))
-    keeps = keep_marks(target.schema, write.changes)
+    keeps = keep_marks(target.schema, told)
     columns = []
     for name in names:
         kept = kind.isNull()
-        if name not in write.completed:
+        if name not in completed:
             kept |= completes
         if name in keeps:
             kept |= row.isNotNull() & f.col(keeps[name])
@@ -341,52 +322,30 @@ def _replaced(
     target = write.target
     snapshot = rows_of(session, write.snapshot, target.schema)
     if not write.changes.files:
-        rows = empty_rows(session, target.schema) if snapshot is None else snapshot
-        yield _with_gone(session, write, before, _with_mark(rows, target))
+        yield _with_gone(session, write, before, _with_mark(snapshot, target))
         return
     changes = changes_of(session, write)
     with looked_up(session, changes, write, snapshot, staging) as whole:
-        rows = _present_rows(whole, target)
-        if snapshot is not None:
-            touched = _named_rows(changes, target.schema.names).select(*map(column, write.key))
-            kept = _without(snapshot, touched, write.key)
-            rows = _with_mark(kept, target).unionByName(rows)
+        touched = _named_rows(changes, target.schema.names).select(*map(column, write.key))
+        kept = _with_mark(_without(snapshot, touched, write.key), target)
+        rows = kept.unionByName(_present_rows(whole, target))
         yield _with_gone(session, write, before, rows)
 
 
 def _with_gone(
     session: SparkSession, write: Replace, before: LakePath | None, rows: DataFrame
 ) -> DataFrame:
-    if not write.target.soft:
+    """With the mirror's rows of before that stay, marked as deleted."""
+    target = write.target
+    if not target.soft or (before is None and not write.gone.files):
         return rows
-    there = None if before is None else _left(session, write, before)
-    gone = _with_taken(session, write, there)
-    return rows if gone is None else rows.unionByName(_without(gone, rows, write.key))
-
-
-def _with_taken(session: SparkSession, write: Replace, left: DataFrame | None) -> DataFrame | None:
-    """The mirror's rows, with what images say of those that went since; None for none."""
-    from pyspark.sql import functions as f
-
-    if not write.gone.files:
-        return left
-    names = write.target.schema.names
-    taken = changes_of(session, write, write.gone)
-    if left is None:
-        return _present_rows(taken, write.target)
-    keeps = keep_marks(write.target.schema, write.gone)
-    spelled = dict(zip(names, changelog_names(names), strict=True))
-    if keeps:
-        there, _, own = boxed(left, names)
-        condition = f.lit(True)
-        for name in write.key:
-            condition &= column(spelled[name]) == own[name]
-        taken = taken.join(there, condition, "left")
-        for name, mark in keeps.items():
-            value = f.when(f.col(mark), own[name]).otherwise(column(spelled[name]))
-            taken = taken.withColumn(spelled[name], value)
-    rows = _present_rows(taken, write.target)
-    return _without(left, rows, write.key).unionByName(rows)
+    if before is None:
+        gone = _with_mark(empty_rows(session, target.schema), target)
+    else:
+        gone = _left(session, write, before)
+    if write.gone.files:
+        gone = _merged(gone, changes_of(session, write, write.gone), write, write.gone)
+    return rows.unionByName(_without(gone, rows, write.key))
 
 
 def _recounted(
@@ -398,12 +357,11 @@ def _recounted(
     """The snapshot's rows, each as often as it is there and the row images leave it."""
     names = schema.names
     columns = changelog_names(names)
-    there = rows_of(session, snapshot, schema)
+    rows = rows_of(session, snapshot, schema)
     if not parts:
-        return empty_rows(session, schema) if there is None else there
-    if there is not None:
-        pairs = zip(names, columns, strict=True)
-        there = there.select(*(column(name).alias(spelled) for name, spelled in pairs))
+        return rows
+    pairs = zip(names, columns, strict=True)
+    there = rows.select(*(column(name).alias(spelled) for name, spelled in pairs))
     net = _net_changes(images_of(session, parts, schema), columns)
     return _named_rows(_with_changes(there, net, columns), names)
 
@@ -495,12 +453,10 @@ def _merge_source(net: DataFrame, mirror: DataFrame, columns: Sequence[str]) -> 
     )
 
 
-def _with_changes(rows: DataFrame | None, net: DataFrame, columns: Sequence[str]) -> DataFrame:
+def _with_changes(rows: DataFrame, net: DataFrame, columns: Sequence[str]) -> DataFrame:
     """Rows (of the same names), each as often as the changes leave it."""
     from pyspark.sql import functions as f
 
-    if rows is None:
-        return _repeated(net, columns)
     there = rows.select(*map(column, columns), f.lit(1).cast("bigint").alias(_COUNT))
     return _repeated(
         _counted(there.union(net.select(*map(column, there.columns))), columns), columns

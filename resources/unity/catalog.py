@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Any, Final
-from urllib.parse import SplitResult, quote, urlencode, urlsplit
+from urllib.parse import SplitResult, quote, urlsplit
 
 from pipeline.catalog.values import CONTENT_MARK, SOURCE_MARK, Entry, EntryColumn, EntryName, Found
 from pipeline.errors import CatalogRefused, CatalogUnavailable, ConfigurationError
@@ -62,12 +62,16 @@ class UnityCatalog:
             found.get("storage_location") or None, told.get(SOURCE_MARK), told.get(CONTENT_MARK)
         )
 
-    def create(self, entry: Entry) -> None:
-        self._require_schema(entry.name.schema)
+    def put(self, entry: Entry, known: EntryName | None) -> None:
+        if known is not None:
+            self.drop(known)
+        schema = entry.name.schema
+        if self._rest.get(f"/schemas/{quote(f'{self._catalog}.{schema}', safe='')}") is None:
+            self._rest.post("/schemas", {"name": schema, "catalog_name": self._catalog})
         told = {
             "name": entry.name.table,
             "catalog_name": self._catalog,
-            "schema_name": entry.name.schema,
+            "schema_name": schema,
             "table_type": "EXTERNAL",
             "data_source_format": "DELTA",
             "columns": [column(one, number) for number, one in enumerate(entry.columns)],
@@ -77,20 +81,8 @@ class UnityCatalog:
         }
         self._rest.post("/tables", told)
 
-    def change(self, entry: Entry) -> None:
-        self.rename(entry.name, entry)
-
-    def rename(self, name: EntryName, entry: Entry) -> None:
-        self.drop(name)
-        self.create(entry)
-
     def drop(self, name: EntryName) -> None:
         self._rest.delete(f"/tables/{self._full(name)}")
-
-    def _require_schema(self, schema: str) -> None:
-        named = f"{quote(self._catalog, safe='')}.{quote(schema, safe='')}"
-        if self._rest.get(f"/schemas/{named}") is None:
-            self._rest.post("/schemas", {"name": schema, "catalog_name": self._catalog})
 
     def _full(self, name: EntryName) -> str:
         return quote(f"{self._catalog}.{name}", safe="")
@@ -113,10 +105,9 @@ class Rest:
     def __str__(self) -> str:
         return self.address.netloc
 
-    def get(self, path: str, **asked: str) -> Mapping[str, Any] | None:
+    def get(self, path: str) -> Mapping[str, Any] | None:
         """The object; None where there is none."""
-        query = f"?{urlencode(asked)}" if asked else ""
-        return self._answer("GET", f"{path}{query}", None)
+        return self._answer("GET", path, None)
 
     def post(self, path: str, told: Mapping[str, Any]) -> None:
         if self._answer("POST", path, told) is None:
@@ -179,25 +170,13 @@ def _object(body: bytes) -> Mapping[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-_NAMES: Final = {
-    "tinyint": ("BYTE", "byte"),
-    "smallint": ("SHORT", "short"),
-    "int": ("INT", "integer"),
-    "bigint": ("LONG", "long"),
-    "float": ("FLOAT", "float"),
-    "double": ("DOUBLE", "double"),
-    "boolean": ("BOOLEAN", "boolean"),
-    "date": ("DATE", "date"),
-    "string": ("STRING", "string"),
-    "binary": ("BINARY", "binary"),
-    "timestamp": ("TIMESTAMP", "timestamp"),
-    "timestamp_ntz": ("TIMESTAMP_NTZ", "timestamp_ntz"),
-}
-"""Spark's SQL name of a type → the catalog's, and the one in Spark's JSON."""
+_JSON: Final = {"tinyint": "byte", "smallint": "short", "int": "integer", "bigint": "long"}
+"""Types that Spark's JSON calls otherwise than its SQL does; the catalog calls them as the JSON, in
+capitals, but for INT."""
 
-_TEXT: Final = ("STRING", "string")
-"""What no table of MySQL has, in a mirror that somebody else made, is shown as."""
-
+_SAME: Final = frozenset(
+    {"float", "double", "boolean", "date", "string", "binary", "timestamp", "timestamp_ntz"}
+)
 _DECIMAL: Final = re.compile(r"decimal\((\d+),(\d+)\)")
 _ARRAY: Final = re.compile(r"array<(.+)>")
 
@@ -224,11 +203,14 @@ def column(one: EntryColumn, position: int) -> dict[str, Any]:
 def _name(kind: str) -> str:
     if _DECIMAL.fullmatch(kind):
         return "DECIMAL"
-    return "ARRAY" if _ARRAY.fullmatch(kind) else _NAMES.get(kind, _TEXT)[0]
+    if _ARRAY.fullmatch(kind):
+        return "ARRAY"
+    return "INT" if kind == "int" else str(_json(kind)).upper()
 
 
 def _json(kind: str) -> Any:
+    """What no table of MySQL has, in a mirror that somebody else made, is shown as a string."""
     array = _ARRAY.fullmatch(kind)
     if array is not None:
         return {"type": "array", "elementType": _json(array[1]), "containsNull": True}
-    return kind if _DECIMAL.fullmatch(kind) else _NAMES.get(kind, _TEXT)[1]
+    return kind if _DECIMAL.fullmatch(kind) or kind in _SAME else _JSON.get(kind, "string")

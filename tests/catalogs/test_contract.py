@@ -88,22 +88,22 @@ def test_an_entry_is_made_changed_renamed_and_dropped(catalog: Catalog, tmp_path
     wrong = replace(made, name=EntryName(made.name.schema, "b d"))
     assert (catalog.refuses(made.name), catalog.refuses(wrong.name) is None) == (None, False)
     with pytest.raises(CatalogRefused, match="refuses"):
-        catalog.create(wrong)
+        catalog.put(wrong, None)
     folder = tmp_path / "shop" / made.name.schema / "Orders"
     files = sorted(folder.rglob("*"))
     assert catalog.find(made.name) is None
-    catalog.create(made)
+    catalog.put(made, None)
     require_found(catalog, made)
 
     told = (replace(COLUMNS[0], comment="the key's 'text' \\ ü"), *COLUMNS[1:3])
     changed = replace(made, comment="It's new: ü\nand long", columns=told)
     if not catalog.columns:
         changed = replace(changed, columns=())
-    catalog.change(changed)
+    catalog.put(changed, changed.name)
     require_found(catalog, changed)
 
     renamed = replace(changed, name=EntryName(f"{made.name.schema}_b", "bestellungen"))
-    catalog.rename(changed.name, renamed)
+    catalog.put(renamed, changed.name)
     assert catalog.find(changed.name) is None
     require_found(catalog, renamed)
 
@@ -131,7 +131,7 @@ def test_spark_finds_a_mirror_by_its_name_in_the_metastore(
     every row."""
     catalog = HiveCatalog(metastore, lambda mirror: (tmp_path / mirror).as_uri())
     told = entry(catalog, tmp_path)
-    catalog.create(told)
+    catalog.put(told, None)
 
     def require_found(rows: int) -> None:
         (shown,) = by_name(f"describe table extended {told.name}")
@@ -148,7 +148,7 @@ def test_spark_finds_a_mirror_by_its_name_in_the_metastore(
     require_found(3)
     write_deltalake(tmp_path / "shop" / told.name.schema / "Orders", ROWS, mode="append")
     columns = (replace(COLUMNS[0], comment="the key"), *COLUMNS[1:])
-    catalog.change(replace(told, comment="All", columns=columns))
+    catalog.put(replace(told, comment="All", columns=columns), told.name)
     require_found(6)
     kept = catalog._table(told.name)
     assert kept.parameters["comment"] == "All"
@@ -178,7 +178,7 @@ def test_a_unity_catalog_has_columns_and_comments(unity: str, tmp_path: Path) ->
     catalog = UnityCatalog(unity, name, "", lambda mirror: (tmp_path / mirror).as_uri())
     columns = tuple(replace(one, comment=f"of {one.name}") for one in COLUMNS)
     told = entry(catalog, tmp_path, columns=columns)
-    catalog.create(told)
+    catalog.put(told, None)
     found = rest.get(f"/tables/{name}.{told.name}")
     assert found is not None and found["comment"] == told.comment
     shown = [(one["name"], one["type_text"], one["comment"]) for one in found["columns"]]

@@ -76,12 +76,12 @@ def test_what_is_unread_stays_and_what_is_old_goes(shop: Shop, ledger_dsn: str) 
     with Adapters(load_settings(shop.config), on_warning=print) as adapters:
         work = replace(adapters.workplace(SOURCE, Unwatched()), clock=lambda: datetime.now(UTC))
         due = plan_changes(work, KEEP, timedelta(days=30))
-        assert due.plan.through == batches[READ - 1]
-        assert due.plan.held is not None
-        assert "the consumer billing" in due.plan.held
+        assert due.through == batches[READ - 1]
+        assert due.held is not None
+        assert "the consumer billing" in due.held
         versions = DeltaTable(orders).version(), DeltaTable(notes).version()
         done = let_go(work, due, "test")
-        assert (done.unlisted, done.deleted.files) == (due.plan.unlisted, 0)
+        assert (done.unlisted, done.deleted.files) == (due.unlisted, 0)
         assert done.unlisted.files == READ + READ + READ // 2
         assert (DeltaTable(orders).version(), DeltaTable(notes).version()) == tuple(
             version + 1 for version in versions

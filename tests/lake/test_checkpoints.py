@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
-from pipeline.upkeep.facts import Pile
+from pipeline.upkeep.decide import Pile
 from resources.lake.upkeep import thinned
 
 COMMITS, EVERY = 24, 3

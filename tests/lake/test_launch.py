@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 
 from resources.adapters import Adapters
-from resources.lake.archive import archive_path
 from resources.lake.jars import S3, class_path, jars_folder
-from resources.lake.java import java_or_refuse
+from resources.lake.java import archive_path, java_or_refuse
 from resources.lake.launch import settle_environment, spark_home
 from resources.lake.log_store import log_store_jar
 from resources.lake.session import SparkProcess

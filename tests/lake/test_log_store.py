@@ -36,7 +36,7 @@ from resources.lake.jars import jars_folder
 from resources.lake.mirror import SparkMirrors
 from resources.lake.pin import Head, head_of
 from resources.lake.session import SparkProcess
-from resources.lake.sessions import stamped
+from resources.lake.spark import stamped
 from tests.lake import build_log_store
 from tests.lake.conftest import Lake
 from tests.lake.made import PEOPLE, a_write, content, update

@@ -15,7 +15,7 @@ from deltalake import DeltaTable
 from pipeline.changes.layout import changelog_names
 from pipeline.errors import ForeignCommit, LakeUnavailable, MirrorRefused, TableError
 from pipeline.keeping import KEEP, Retention
-from pipeline.ports.mirror_writes import Append, FoldedChanges, Merge
+from pipeline.ports.mirror_writes import Append, FoldedChanges, Merge, staged
 from pipeline.ports.mirrors import MirrorCommit
 from tests.lake.conftest import ALIKE, Lake
 from tests.lake.made import (
@@ -131,8 +131,8 @@ def test_odd_names_are_kept(written_lake: Lake) -> None:
     there = [row(1, "x"), row(1, "y"), row(9, "x"), row(9, "z")]
     first = a_write(before, 1, "append", there, schema=spelled)
     assert isinstance(first, Append)
-    staged = (own_part(first.staged, kept),)
-    before.write(Append(replace(first.target, schema=kept), staged))
+    parts = (own_part(staged(first), kept),)
+    before.write(Append(replace(first.target, schema=kept), parts))
     second = a_write(
         mirrors,
         2,
@@ -238,7 +238,7 @@ def test_columns_that_the_mirror_lacks_quarantine_the_table(disk: Lake) -> None:
 def test_no_stack_trace_reaches_a_person(disk: Lake) -> None:
     """An error's words are one line, and it says what to do."""
     write = a_write(disk.mirrors, 1, "append", [{"id": 1}])
-    Path(write.staged[0]).write_bytes(b"PAR1 this is no Parquet file PAR1")
+    Path(staged(write)[0]).write_bytes(b"PAR1 this is no Parquet file PAR1")
     with pytest.raises(MirrorRefused) as caught:
         disk.mirrors.write(write)
     assert "\n" not in caught.value.reason

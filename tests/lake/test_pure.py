@@ -16,9 +16,8 @@ from pipeline.errors import (
     MirrorRefused,
     SetupIncomplete,
 )
-from resources.lake.archive import archive_path
 from resources.lake.jars import class_path, locked_jars, unsound
-from resources.lake.java import Java
+from resources.lake.java import Java, archive_path
 from resources.lake.java_errors import JavaError, named
 from resources.lake.remote import refusal
 from resources.lake.settings import (

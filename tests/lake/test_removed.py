@@ -8,7 +8,7 @@ import pytest
 
 from pipeline.errors import LakeUnavailable, LeaseLost
 from pipeline.ports.held import unasked
-from resources.lake.folders import remove_table
+from resources.lake.storage import remove_table
 from tests.lake.conftest import Lake
 from tests.lake.made import PEOPLE, a_write, content
 

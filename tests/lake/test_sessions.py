@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
+from pyspark.sql import SparkSession
 
 from pipeline.changes.strategy import Size
 from resources.lake.session import SparkProcess
-from resources.lake.sessions import FOR_FEW, SparkSessions, stamped
 from resources.lake.sizes import size_in, size_of
+from resources.lake.spark import FOR_FEW, one_session, stamped
 from tests.lake.conftest import Lake, disk_lake
 from tests.lake.made import a_write
 
@@ -21,16 +24,16 @@ _BROADCAST = "spark.sql.autoBroadcastJoinThreshold"
 
 def test_sessions_are_used_again_each_for_its_size(spark: SparkProcess) -> None:
     """Two at a time are two; one that saw an error is not given again."""
-    sessions = SparkSessions(spark)
-    with sessions.one() as many, sessions.one(few=True) as few, sessions.one() as other:
+    taken = partial(one_session, spark)
+    with taken() as many, taken(few=True) as few, taken() as other:
         assert many is not other
         assert few.conf.get(_BROADCAST) == FOR_FEW[_BROADCAST] != many.conf.get(_BROADCAST)
-    with sessions.one(few=True) as again:
+    with taken(few=True) as again:
         assert again is few
-    with pytest.raises(ZeroDivisionError), sessions.one(few=True) as again:
+    with pytest.raises(ZeroDivisionError), taken(few=True) as again:
         assert again is few
         raise ZeroDivisionError
-    with sessions.one(few=True) as new:
+    with taken(few=True) as new:
         assert new is not few
 
 
@@ -39,7 +42,7 @@ def test_the_user_has_the_last_word(spark: SparkProcess, monkeypatch: pytest.Mon
     monkeypatch.setattr(spark, "_user", {_BROADCAST: "1"})
     idle = spark.idle(few=True)
     idle.clear()
-    with SparkSessions(spark).one(few=True) as session:
+    with one_session(spark, few=True) as session:
         assert session.conf.get(_BROADCAST) == spark.session().conf.get(_BROADCAST)
     idle.clear()
 
@@ -75,13 +78,12 @@ def test_a_write_goes_by_both(
 ) -> None:
     """Few rows into a mirror of many are not few."""
     asked: list[bool] = []
-    one = SparkSessions.one
 
-    def told(self: SparkSessions, *, few: bool = False) -> object:
+    def told(spark: SparkProcess, *, few: bool = False) -> AbstractContextManager[SparkSession]:
         asked.append(few)
-        return one(self, few=few)
+        return one_session(spark, few=few)
 
-    monkeypatch.setattr(SparkSessions, "one", told)
+    monkeypatch.setattr("resources.lake.mirror.one_session", told)
     mirrors = disk_lake(tmp_path, spark, Size(3, 1 << 20)).mirrors
     mirrors.write(a_write(mirrors, 1, "append", [{"id": 1}, {"id": 2}]))
     mirrors.write(a_write(mirrors, 2, "append", [{"id": 3}]))

@@ -13,8 +13,7 @@ from pipeline.errors import CommitConflict
 from pipeline.foreign_commits import foreign
 from pipeline.lake_commit import stamp
 from pipeline.ports.mirror_writes import SetProperties
-from pipeline.upkeep.decide import StepKind, decide
-from pipeline.upkeep.facts import Pile, UpkeepPolicy
+from pipeline.upkeep.decide import Pile, StepKind, UpkeepPolicy, decide
 from resources.lake.session import SparkProcess
 from resources.lake.upkeep import SparkUpkeep
 from tests.fix_objects import ObjectStore

@@ -17,8 +17,7 @@ from pipeline.errors import CatalogRefused, CatalogUnavailable
 from pipeline.ports.catalog import Registry
 from pipeline.position import Coordinates, LogFile
 from pipeline.runs.context import Unwatched, Workplace
-from pipeline.runs.registering.outcome import CatalogReport, Deed
-from pipeline.runs.registering.register import differences, register
+from pipeline.runs.registering.register import CatalogReport, Deed, differences, register
 from pipeline.schema.history import SchemaStatement
 from pipeline.table import TableName
 from pipeline.table_state import TableCondition, TableState
@@ -117,7 +116,7 @@ class Source:
             case "theirs", (name,) if self.entry_name(name) not in self.catalog.entries:
                 name_there = self.entry_name(name)
                 theirs = Entry("", TableName("x", "x"), name_there, "file:///theirs")
-                self.catalog.put(theirs)
+                self.catalog.add(theirs)
 
     def run(self, **how: bool) -> CatalogReport:
         with self.ledger.lock(SOURCE, "test", None) as lease:
@@ -257,8 +256,8 @@ def test_a_person_takes_over_what_points_at_a_mirror(marks: bool) -> None:
     source.happen("create", "b")
     folder = source.catalog.location(source.tables["a"][0])
     by_hand = Entry("", TableName("x", "x"), EntryName("shop", "a"), folder)
-    source.catalog.put(by_hand)
-    source.catalog.put(replace(by_hand, name=EntryName("shop", "b"), location="s3a://x/b"))
+    source.catalog.add(by_hand)
+    source.catalog.add(replace(by_hand, name=EntryName("shop", "b"), location="s3a://x/b"))
     assert [one.name.table for one in source.run().left] == ["a", "b"]
     report = source.run(every=True)
     assert [(one.deed, one.name.table) for one in report.done] == [(Deed.CHANGED, "a")]

@@ -15,8 +15,14 @@ from pipeline.claim import BatchSpan, Claim
 from pipeline.lake_commit import LakeCommit, stamp
 from pipeline.position import Coordinates, LogFile, Witness
 from pipeline.recovery.decide import NEAR, decide
-from pipeline.recovery.facts import CursorSaid, LakeFacts, MirrorFacts, ShownBatch, Told
-from pipeline.recovery.read import mirror_facts
+from pipeline.recovery.facts import (
+    CursorSaid,
+    LakeFacts,
+    MirrorFacts,
+    ShownBatch,
+    Told,
+    mirror_facts,
+)
 from pipeline.table import TableName
 
 TABLES = tuple(TableName("shop", name) for name in "abc")

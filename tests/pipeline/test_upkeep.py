@@ -10,11 +10,23 @@ from hypothesis import strategies as st
 
 from pipeline.foreign_commits import Ahead, Expected, Foreign, Passed, judge
 from pipeline.lake_commit import FileAction, LakeCommit, LogAbove, WriteKind, restamped, stamp
-from pipeline.recovery.read import mirror_facts
+from pipeline.recovery.facts import mirror_facts
 from pipeline.table import TableName
-from pipeline.upkeep.checkpoints import DAY, VERSIONS, Checkpoint, superfluous
-from pipeline.upkeep.decide import StepKind, UpkeepStep, decide, doubt_of, target_bytes
-from pipeline.upkeep.facts import CLOCKS_APART, Clocks, MirrorFiles, Pile, UpkeepPolicy
+from pipeline.upkeep.decide import (
+    CLOCKS_APART,
+    DAY,
+    VERSIONS,
+    Checkpoint,
+    MirrorFiles,
+    Pile,
+    StepKind,
+    UpkeepPolicy,
+    UpkeepStep,
+    decide,
+    doubt_of,
+    superfluous,
+    target_bytes,
+)
 
 NOW = datetime(2026, 11, 1, tzinfo=UTC)
 KEEP = timedelta(days=1)
@@ -109,7 +121,7 @@ def test_nothing_is_deleted_by_a_clock_in_doubt(
     """Not by one that another contradicts, nor where nobody had the source since the promise
     began: a clock that jumped ahead makes all files old at once."""
     moment = None if held is None else NOW - held
-    doubt = doubt_of(Clocks(NOW, NOW + ledger, NOW + newest, moment), KEEP)
+    doubt = doubt_of(NOW, NOW + ledger, NOW + newest, moment, KEEP)
     agree = abs(ledger) <= CLOCKS_APART and newest <= CLOCKS_APART
     assert (doubt is None) == (agree and held is not None and held <= KEEP)
 

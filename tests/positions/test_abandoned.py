@@ -14,8 +14,7 @@ from pipeline.errors import (
 )
 from pipeline.runs.capture import capture
 from pipeline.runs.context import Workplace
-from resources.lake.segment_writer import ParquetSegmentWriter
-from resources.lake.segments import ParquetSegments
+from resources.lake.segments import ParquetSegments, ParquetSegmentWriter
 from resources.lake.spool import FileSpool
 from tests.fix_mysql import MySqlStand
 from tests.positions.follower import SOURCE

@@ -39,6 +39,11 @@ class MemoryCatalog:
         entry, marks = self.entries[name]
         return Found(entry.location, marks.get(SOURCE_MARK), marks.get(CONTENT_MARK))
 
+    def put(self, entry: Entry, known: EntryName | None) -> None:
+        if known is not None:
+            self.drop(known)
+        self.create(entry)
+
     def create(self, entry: Entry) -> None:
         self._ask()
         if self.refuses(entry.name) is not None:
@@ -47,20 +52,11 @@ class MemoryCatalog:
             raise ValueError(f"{entry.name} is there")
         self.entries[entry.name] = (entry, entry.marks if self.marks else {})
 
-    def change(self, entry: Entry) -> None:
-        self.drop(entry.name)
-        self.create(entry)
-
-    def rename(self, name: EntryName, entry: Entry) -> None:
-        self._ask()
-        self.entries[entry.name] = self.entries.pop(name)
-        self.change(entry)
-
     def drop(self, name: EntryName) -> None:
         self._ask()
         self.entries.pop(name, None)
 
-    def put(self, entry: Entry) -> None:
+    def add(self, entry: Entry) -> None:
         """Somebody else's."""
         self.entries[entry.name] = (replace(entry), {})
 

@@ -31,9 +31,6 @@ class MemoryClaims:
     def tables(self, source: str) -> list[str]:
         return [name for name in self._lake.tables if name.startswith(f"{source}/")]
 
-    def structures_key(self, structures: Sequence[TableSchema]) -> str:
-        return structures_key(structures_text(structures))
-
     def keep_structures(self, source: str, structures: Sequence[TableSchema]) -> str:
         text = structures_text(structures)
         self._lake.structures[structures_key(text)] = text

@@ -16,29 +16,20 @@ from tests.twins.mirrors import MemoryMirrors
 
 
 @dataclass(frozen=True, slots=True)
-class MemoryCopy:
-    """A lake of its own, whose files are the other one's."""
-
-    lake: MemoryLake
-    aside: MemoryLake
-    into: str | None
-    mirrors: MemoryMirrors
-
-    def finish(self, name: str) -> None:
-        if self.into is None or self.into in self.lake.tables:
-            raise ConfigurationError(f"{self.into} is there already", hint="name another place")
-        self.lake.tables[self.into] = self.aside.tables.pop(name)
-
-
-@dataclass(frozen=True, slots=True)
 class MemoryCopies:
-    """`pipeline.ports.Copies`."""
+    """`pipeline.ports.Copies`: a lake of its own, whose files are the other one's."""
 
     lake: MemoryLake
 
     @contextmanager
-    def begun(self, into: str | None) -> Iterator[MemoryCopy]:
-        if into is not None and into in self.lake.tables:
-            raise ConfigurationError(f"{into} is there already", hint="name another place")
+    def begun(self, name: str, into: str | None) -> Iterator[MemoryMirrors]:
+        self._require_free(into)
         aside = MemoryLake(files=self.lake.files)
-        yield MemoryCopy(self.lake, aside, into, MemoryMirrors(aside))
+        yield MemoryMirrors(aside)
+        self._require_free(into)
+        if into is not None:
+            self.lake.tables[into] = aside.tables.pop(name)
+
+    def _require_free(self, into: str | None) -> None:
+        if into in self.lake.tables:
+            raise ConfigurationError(f"{into} is there already", hint="name another place")

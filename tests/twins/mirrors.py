@@ -25,8 +25,7 @@ from pipeline.lake_commit import (
 from pipeline.policies import Readers
 from pipeline.ports.held import Held, unasked
 from pipeline.ports.mirror_writes import MirrorStep, MirrorTarget, MirrorWrite, Recount, Replace
-from pipeline.ports.mirrors import MirrorCommit, MirrorSize
-from pipeline.proof.sampling import ValueRange
+from pipeline.ports.mirrors import MirrorCommit, MirrorSize, Near
 from tests.twins.lake import MemoryCommit, MemoryLake
 from tests.twins.mirror_writes import evolved, written
 
@@ -188,19 +187,11 @@ class MemoryMirrors:
         held()
         self._lake.tables.pop(mirror, None)
 
-    def rows(self, mirror: str, columns: Sequence[str], version: int) -> Iterator[pa.RecordBatch]:
+    def rows(
+        self, mirror: str, columns: Sequence[str], version: int, near: Near | None = None
+    ) -> Iterator[pa.RecordBatch]:
         table: pa.Table = self._lake.tables[mirror][version].rows
         yield from table.select(list(columns)).to_batches()
-
-    def rows_near(
-        self,
-        mirror: str,
-        columns: Sequence[str],
-        version: int,
-        column: str,
-        spans: Sequence[ValueRange],
-    ) -> Iterator[pa.RecordBatch]:
-        yield from self.rows(mirror, columns, version)
 
 
 def _refuse_other_columns(before: pa.Table, target: MirrorTarget) -> None:

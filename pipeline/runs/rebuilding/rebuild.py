@@ -25,7 +25,7 @@ from pipeline.intent import Intent
 from pipeline.lake_commit import WriteKind, stamp
 from pipeline.places import Place
 from pipeline.policies import Deletes, Readers
-from pipeline.ports.copies import Copies, Copy
+from pipeline.ports.copies import Copies
 from pipeline.ports.held import unasked
 from pipeline.ports.mirror_writes import (
     FoldedChanges,
@@ -93,10 +93,9 @@ def rebuild_as_of(
     does not have it any more, or not yet."""
     clock = perf_counter()
     origin = origin_at(work, table, cut_at(work, place))
-    with copies.begun(into) as copy:
-        version = build(work, copy, origin)
-        size = copy.mirrors.size(NAME, version)
-        copy.finish(NAME)
+    with copies.begun(NAME, into) as aside:
+        version = build(work, aside, origin)
+        size = aside.size(NAME, version)
     rows = None if size is None else size.rows
     return RebuildReport(origin, into, None, rows, perf_counter() - clock)
 
@@ -112,10 +111,10 @@ def rebuild_live(work: Workplace, lease: Lease, copies: Copies, table: TableName
     require_merged(work)
     live = _live(work, table)
     origin = live.origin(work)
-    with copies.begun(None) as copy:
-        made = build(work, copy, origin)
-        version = live.brought(work, lease, origin, copy.mirrors, made)
-        size = copy.mirrors.size(NAME, made)
+    with copies.begun(NAME, None) as aside:
+        made = build(work, aside, origin)
+        version = live.brought(work, lease, origin, aside, made)
+        size = aside.size(NAME, made)
     rows = None if size is None else size.rows
     report = RebuildReport(origin, None, version, rows, perf_counter() - clock)
     work.ledger.decide(lease, _decision(report))
@@ -217,11 +216,11 @@ class StagedRows:
         return Replace(target, key, snapshot, FoldedChanges(self.marked))
 
 
-def build(work: Workplace, copy: Copy, origin: RebuildOrigin) -> int:
-    """Make it, under `NAME` in the copy's place; its Delta version. `PastRefused` where a file
+def build(work: Workplace, mirrors: Mirrors, origin: RebuildOrigin) -> int:
+    """Make it, as `NAME` among these mirrors; its Delta version. `PastRefused` where a file
     that it is made of is damaged."""
     lake = replace(work.source.lake, readers=Readers.ANY)
-    aside = replace(work, mirrors=copy.mirrors, source=replace(work.source, lake=lake))
+    aside = replace(work, mirrors=mirrors, source=replace(work.source, lake=lake))
     _require_whole(work, origin)
     try:
         with for_one_table("make it again"):
@@ -234,7 +233,7 @@ def build(work: Workplace, copy: Copy, origin: RebuildOrigin) -> int:
             f"{origin.table} cannot be made as of {origin.cut}: {error.reason}",
             hint=error.hint or f"`lockstep versions` tells of {origin.table}",
         ) from error
-    version = copy.mirrors.version(NAME)
+    version = mirrors.version(NAME)
     assert version is not None, "it was written"
     return version
 

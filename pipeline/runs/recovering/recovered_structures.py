@@ -31,8 +31,18 @@ from pipeline.lake_commit import FileAction, LakeCommit
 from pipeline.listing import own_files
 from pipeline.ports.source import ServerFacts
 from pipeline.position import Coordinates, Position, Witness
-from pipeline.recovery.facts import Adopted, LakeFacts, MirrorFacts, RecoveryPlan, Told
-from pipeline.recovery.read import forgotten_of, mirror_facts, newest_of_each, table_named, told_of
+from pipeline.recovery.facts import (
+    Adopted,
+    LakeFacts,
+    MirrorFacts,
+    RecoveryPlan,
+    Told,
+    forgotten_of,
+    mirror_facts,
+    newest_of_each,
+    table_named,
+    told_of,
+)
 from pipeline.runs.agreement.claim import said_by
 from pipeline.runs.begin import RunStart, read_again_at
 from pipeline.runs.capturing.initial_schemas import quiet_baseline, touched_between

@@ -1,8 +1,5 @@
 """Which tables of a source may have to be registered anew, and what their entries say.
 
-Belongs here: the facts, from ledger, source and lake. Does not: the steps that follow
-(`pipeline.catalog.plan`), the catalog (`register`), which is asked nothing here.
-
 Comments are no part of structures, so no version of a structure tells that one changed: a table is
 looked at again when a statement of the log has its name in it.
 """
@@ -14,8 +11,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from pipeline.catalog.naming import Left, entry_name, entry_names
-from pipeline.catalog.plan import Wanted
+from pipeline.catalog.plan import Left, entry_name, entry_names
 from pipeline.catalog.values import Entry, EntryColumn, EntryName, Registered, place
 from pipeline.errors import TableError
 from pipeline.ports.catalog import Catalog, Registry
@@ -38,7 +34,7 @@ class GatheredEntries:
     the ledger had of that before."""
 
     registered: Mapping[TableName, Registered]
-    wanted: tuple[Wanted, ...] = ()
+    wanted: tuple[Entry, ...] = ()
     gone: tuple[TableName, ...] = ()
     left: tuple[Left, ...] = ()
     statement: int = 0
@@ -48,29 +44,26 @@ class GatheredEntries:
 def gather(work: Workplace, registry: Registry, *, every: bool = False) -> GatheredEntries:
     """`every`: all tables, not only those whose registration may have changed. The source is asked
     for comments of the tables that are looked at, and for nothing where there are none."""
-    ledger, source, catalog = work.ledger, work.source.name, registry.catalog
-    registered = ledger.registrations(source, catalog.identity)
-    seen = ledger.registered_up_to(source, catalog.identity)
+    ledger, source = work.ledger, work.source.name
+    seen = ledger.registered_up_to(source, registry.catalog.identity)
     statement, texts = _statements(work, seen)
     words = frozenset(word for text in texts for word in _WORD.findall(text))
     states = ledger.table_states(source)
-    there = {table: state for table, state in states.items() if _there(state)}
-    names, left = _named(registry, source, there, registered)
-    dropped = {t for t, state in states.items() if state.condition is TableCondition.DROPPED}
-    unnamed = there.keys() - names.keys()
-    gone = [
-        table for table in registered if table in dropped or table in unnamed or table not in states
-    ]
-    due = [
+    registered, names, left, differing = _compared(ledger, source, registry, states)
+    stays = {
         table
-        for table, name in names.items()
-        if every
-        or _differs(registered.get(table), there[table], name, catalog)
-        or _named_in(table.name.lower(), words, texts)
+        for table, state in states.items()
+        if table in names or (state.condition is not TableCondition.DROPPED and not _there(state))
+    }
+    gone = [table for table in registered if table not in stays]
+    due = [
+        states[table]
+        for table in names
+        if every or table in differing or _named_in(table.name.lower(), words, texts)
     ]
-    wanted: tuple[Wanted, ...] = ()
+    wanted: tuple[Entry, ...] = ()
     if due:
-        wanted, unread = _wanted(work, registry, [there[table] for table in due], names)
+        wanted, unread = _wanted(work, registry, due, names)
         left += unread
     return GatheredEntries(registered, wanted, tuple(gone), tuple(left), statement, seen)
 
@@ -88,28 +81,31 @@ class CatalogStanding:
 
 def stand(ledger: Ledger, source: str, registry: Registry) -> CatalogStanding:
     """Asks neither source nor catalog."""
-    registered = ledger.registrations(source, registry.catalog.identity)
     states = ledger.table_states(source)
-    there = {table: state for table, state in states.items() if _there(state)}
-    names, left = _named(registry, source, there, registered)
-    waiting = [
-        table
-        for table, name in names.items()
-        if _differs(registered.get(table), there[table], name, registry.catalog)
-    ]
+    registered, _, left, differing = _compared(ledger, source, registry, states)
     made = sum(1 for entry in registered.values() if entry.content is not None)
     unnamed = tuple(entry.table for entry in left)
-    return CatalogStanding(registry.catalog.identity, made, tuple(sorted(waiting)), unnamed)
+    return CatalogStanding(registry.catalog.identity, made, tuple(sorted(differing)), unnamed)
 
 
-def _named(
-    registry: Registry,
-    source: str,
-    there: Collection[TableName],
-    registered: Mapping[TableName, Registered],
-) -> tuple[dict[TableName, EntryName], list[Left]]:
+def _compared(
+    ledger: Ledger, source: str, registry: Registry, states: Mapping[TableName, TableState]
+) -> tuple[
+    Mapping[TableName, Registered], dict[TableName, EntryName], list[Left], frozenset[TableName]
+]:
+    """The entries that the ledger knows of; the names of all tables that have a mirror, and those
+    that can have none; the tables whose entry is not known to be as it should be."""
+    catalog = registry.catalog
+    registered = ledger.registrations(source, catalog.identity)
+    there = [table for table, state in states.items() if _there(state)]
     named = partial(entry_name, registry.schema, source)
-    return entry_names(there, named, registry.catalog.refuses, registered)
+    names, left = entry_names(there, named, catalog.refuses, registered)
+    differing = frozenset(
+        table
+        for table, name in names.items()
+        if _differs(registered.get(table), states[table], name, catalog)
+    )
+    return registered, names, left, differing
 
 
 def _statements(work: Workplace, seen: int) -> tuple[int, list[str]]:
@@ -149,14 +145,13 @@ def _wanted(
     registry: Registry,
     states: Collection[TableState],
     names: Mapping[TableName, EntryName],
-) -> tuple[tuple[Wanted, ...], list[Left]]:
+) -> tuple[tuple[Entry, ...], list[Left]]:
     """Their entries; mirrors that cannot be read are left."""
     tables = frozenset(state.table for state in states)
     of_tables = work.server.table_comments(tables)
     of_columns = work.server.comments(tables) if registry.catalog.columns else {}
     found, left = [], []
     for state in states:
-        assert state.mirror_version is not None, "only tables with a mirror have an entry"
         try:
             columns = _columns(work, registry, state, of_columns.get(state.table, {}))
         except TableError as error:
@@ -169,15 +164,15 @@ def _wanted(
             location=registry.catalog.location(state.mirror),
             comment=of_tables.get(state.table, ""),
             columns=columns,
+            shows=state.mirror_version,
         )
-        found.append(Wanted(entry, state.mirror_version))
+        found.append(entry)
     return tuple(found), left
 
 
 def _columns(
     work: Workplace, registry: Registry, state: TableState, comments: Mapping[str, str]
 ) -> tuple[EntryColumn, ...]:
-    """As the mirror's newest version has them."""
     version = work.mirrors.version(state.mirror) if registry.catalog.columns else None
     if version is None:
         return ()

@@ -1,8 +1,5 @@
 """Changes kept as long as they are to be: what goes, and letting it go.
 
-Belongs here: the order of the steps, for all tables of a source together. Does not: up to which
-batch (`pipeline.upkeep.changes`), mirrors (`upkeep`).
-
 1. The ledger notes up to which batch changes go: from then on nobody is given them.
 2. The changelogs list them no more, one commit each, `_transactions` first: a ledger that is made
    from the lake goes on behind a batch that it lists, and then all tables list what lies behind.
@@ -18,9 +15,9 @@ while the ledger notes something; a run that publishes meanwhile commits behind 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 from typing import Final
 
@@ -28,11 +25,12 @@ import pyarrow as pa
 
 from pipeline.changes.layout import application_id, changelog_path
 from pipeline.changes.source_tables import source_table_id, source_table_path
+from pipeline.decisions import Lease
 from pipeline.errors import LockstepError, SourceBusy, TableError
-from pipeline.retries import UPKEEP_TURN
 from pipeline.runs.agreement.changelog_files import agree
 from pipeline.runs.commit_records import forgotten_metadata
 from pipeline.runs.context import Workplace
+from pipeline.runs.upkeeping.gather import last_held, under_lock
 from pipeline.segment import SegmentFile, SourceTable
 from pipeline.table import TableName
 from pipeline.upkeep.changes import (
@@ -43,8 +41,7 @@ from pipeline.upkeep.changes import (
     Pruned,
     through_of,
 )
-from pipeline.upkeep.decide import doubt_of
-from pipeline.upkeep.facts import Clocks, Pile
+from pipeline.upkeep.decide import Pile, doubt_of
 
 _NOTHING: Final = pa.schema([])
 Where = tuple[TableName | SourceTable, int]
@@ -53,55 +50,38 @@ _SLICE: Final = 1000
 _LATER: Final = "a run has the source: the next upkeep does it"
 
 
-@dataclass(frozen=True, slots=True)
-class Due:
-    """`plan`: what is told; `unlist`, `delete`, `prune`: the notes whose files, or rows in the
-    ledger, go."""
-
-    plan: ChangesPlan
-    unlist: tuple[Forgotten, ...] = ()
-    delete: tuple[Forgotten, ...] = ()
-    prune: tuple[Forgotten, ...] = ()
-
-    @property
-    def idle(self) -> bool:
-        notes = self.unlist or self.delete or self.prune
-        return self.plan.through is None and not notes
-
-
-def plan_changes(work: Workplace, keep: timedelta | None, promised: timedelta) -> Due:
+def plan_changes(work: Workplace, keep: timedelta | None, promised: timedelta) -> ChangesPlan:
     """`keep`: how long changes are kept, None for good; `promised`: how long files stay that no
     changelog lists any more. Asks the ledger alone; writes nothing."""
     ledger, source = work.ledger, work.source.name
     notes = ledger.unfinished_notes(source)
     if keep is None and not notes:
-        return Due(ChangesPlan())
-    now, lease = ledger.clock(), ledger.lease(source)
-    held = None if lease is None else lease.beat_at or lease.taken_at
-    doubt = doubt_of(Clocks(work.clock(), now, None, held), keep or promised)
-    unlist = tuple(forgotten for forgotten in notes if forgotten.unlisted_at is None)
-    old = now - promised
-    there = tuple(
-        forgotten
-        for forgotten in notes
-        if forgotten.unlisted_at is not None and not forgotten.deleted
+        return ChangesPlan()
+    now = ledger.clock()
+    doubt = doubt_of(work.clock(), now, None, last_held(work), keep or promised)
+    unlist, delete, prune = _unlisted_later(notes), [], [note for note in notes if note.deleted]
+    if doubt is None:
+        delete = [
+            note
+            for note in notes
+            if not note.deleted and note.unlisted_at and note.unlisted_at < now - promised
+        ]
+    plan = ChangesPlan(
+        left=doubt,
+        unlisted=_pile(work, unlist),
+        deleted=_pile(work, delete),
+        unlist=unlist,
+        delete=delete,
+        prune=[*prune, *delete],
     )
-    delete = tuple(
-        forgotten
-        for forgotten in there
-        if forgotten.unlisted_at is not None and forgotten.unlisted_at < old
-    )
-    prune = (
-        *(forgotten for forgotten in notes if forgotten.deleted),
-        *(delete if doubt is None else ()),
-    )
-    gone = [*_sizes(work, delete)] if doubt is None else []
-    plan = ChangesPlan(left=doubt, unlisted=Pile.of([*_sizes(work, unlist)]), deleted=Pile.of(gone))
-    if doubt is not None:
-        return Due(plan, unlist, (), prune)
-    if keep is not None and not unlist:
-        plan = _further(work, plan, ledger.acknowledged_before(source, now - keep))
-    return Due(plan, unlist, delete, prune)
+    if doubt is None and keep is not None and not unlist:
+        return _further(work, plan, ledger.acknowledged_before(source, now - keep))
+    return plan
+
+
+def _unlisted_later(notes: Iterable[Forgotten]) -> list[Forgotten]:
+    """Those whose files changelogs still list."""
+    return [note for note in notes if note.unlisted_at is None]
 
 
 def _further(work: Workplace, plan: ChangesPlan, aged: int) -> ChangesPlan:
@@ -116,39 +96,36 @@ def _further(work: Workplace, plan: ChangesPlan, aged: int) -> ChangesPlan:
     return replace(plan, through=through, held=held, unlisted=pile)
 
 
-def _sizes(work: Workplace, notes: Iterable[Forgotten]) -> Iterator[int]:
-    for note in notes:
-        found = work.ledger.change_files(work.source.name, note.above, note.through)
-        yield from (file.size for file in found)
+def _pile(work: Workplace, notes: Iterable[Forgotten]) -> Pile:
+    return Pile.of([file.size for note in notes for file in _files(work, note)])
 
 
-def let_go(work: Workplace, due: Due, holder: str) -> ChangesPlan:
+def _files(work: Workplace, note: Forgotten) -> list[ChangeFile]:
+    return work.ledger.change_files(work.source.name, note.above, note.through)
+
+
+def let_go(work: Workplace, plan: ChangesPlan, holder: str) -> ChangesPlan:
     """Do it; what was done. `LakeUnavailable` where the lake does not answer."""
-    plan = due.plan
-    if due.idle:
+    if plan.idle:
         return plan
-    unlist = due.unlist
+    unlist = plan.unlist
     if plan.through is not None:
-        noted = _under_lock(work, holder, forget=plan.through)
+        noted = _noted(work, holder, forget=plan.through)
         if noted is not None:
             plan = replace(plan, through=None, left=noted, unlisted=Pile())
         else:
-            unlist = tuple(
-                forgotten
-                for forgotten in work.ledger.unfinished_notes(work.source.name)
-                if forgotten.unlisted_at is None
-            )
+            unlist = _unlisted_later(work.ledger.unfinished_notes(work.source.name))
     for note in unlist:
         _unlisted(work, note)
         work.progress.note(f"changelogs list what was captured behind {note.place}")
-    for note in due.delete:
+    for note in plan.delete:
         _deleted(work, note)
         work.progress.note(f"files of changes up to {note.place} are deleted")
-    if unlist or due.delete:
-        left = _under_lock(work, holder, unlisted=unlist, deleted=due.delete)
+    if unlist or plan.delete:
+        left = _noted(work, holder, unlisted=unlist, deleted=plan.delete)
         if left is not None:
             return replace(plan, left=left)
-    return replace(plan, rows=sum(_pruned(work, holder, note) for note in due.prune))
+    return replace(plan, rows=sum(_pruned(work, holder, note) for note in plan.prune))
 
 
 def _pruned(work: Workplace, holder: str, note: Forgotten) -> int:
@@ -170,7 +147,7 @@ def _pruned(work: Workplace, holder: str, note: Forgotten) -> int:
     return rows
 
 
-def _under_lock(
+def _noted(
     work: Workplace,
     holder: str,
     *,
@@ -181,27 +158,27 @@ def _under_lock(
     """Note it, once changelogs list the captured files; or, in a sentence, why not. Otherwise a
     file into which somebody else put changes of several batches would keep old ones listed."""
     ledger = work.ledger
-    for wait in UPKEEP_TURN.tries(work.pause):
-        try:
-            with ledger.lock(work.source.name, holder, None) as lease:
-                left = [one.left for one in agree(work, lease) if one.left is not None]
-                if left:
-                    return left[0]
-                if forget is not None:
-                    ledger.forget(lease, forget)
-                for note in unlisted:
-                    ledger.note_forgotten(lease, ForgottenStep.UNLISTED, note.through)
-                for note in deleted:
-                    ledger.note_forgotten(lease, ForgottenStep.DELETED, note.through)
-        except SourceBusy:
-            if wait is None:
-                break
-        except LockstepError as error:
-            # Somebody came to need them since it was planned.
-            return error.message
-        else:
-            return None
-    return _LATER
+    left: list[str] = []
+
+    def note(lease: Lease) -> None:
+        left.extend(one.left for one in agree(work, lease) if one.left is not None)
+        if left:
+            return
+        if forget is not None:
+            ledger.forget(lease, forget)
+        for one in unlisted:
+            ledger.note_forgotten(lease, ForgottenStep.UNLISTED, one.through)
+        for one in deleted:
+            ledger.note_forgotten(lease, ForgottenStep.DELETED, one.through)
+
+    try:
+        noted = under_lock(work, holder, note)
+    except LockstepError as error:
+        # Somebody came to need them since it was planned.
+        return error.message
+    if not noted:
+        return _LATER
+    return left[0] if left else None
 
 
 def _unlisted(work: Workplace, note: Forgotten) -> None:
@@ -242,7 +219,7 @@ def _deleted(work: Workplace, note: Forgotten) -> None:
 def _by_folder(work: Workplace, note: Forgotten) -> list[tuple[Where, list[ChangeFile]]]:
     """The source's own tables first, `_transactions` before all others."""
     found: dict[Where, list[ChangeFile]] = {}
-    for file in work.ledger.change_files(work.source.name, note.above, note.through):
+    for file in _files(work, note):
         found.setdefault((file.table, file.generation), []).append(file)
     return sorted(found.items(), key=lambda one: one[0][0] is not SourceTable.TRANSACTIONS)
 

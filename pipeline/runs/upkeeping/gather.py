@@ -1,27 +1,31 @@
-"""What is known of a source's mirrors before their upkeep.
-
-Belongs here: asking ledger and lake, and why a mirror is left alone. Does not: what is to be done
-(`pipeline.upkeep`), doing it (`upkeep`).
-"""
+"""What is known of a source's mirrors before their upkeep."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from pipeline.changes.layout import application_id
-from pipeline.errors import TableError
+from pipeline.decisions import Lease
+from pipeline.errors import SourceBusy, TableError
 from pipeline.foreign_commits import Passed
-from pipeline.intent import SettledWrite
 from pipeline.lake_commit import WriteKind, restamped
 from pipeline.ports.upkeep import MirrorUpkeep
+from pipeline.retries import UPKEEP_TURN
 from pipeline.runs.agreement.lake_logs import judged
 from pipeline.runs.context import Workplace
 from pipeline.table import TableName
 from pipeline.table_state import TableCondition, TableState
-from pipeline.upkeep.decide import UpkeepPlan, decide, doubt_of
-from pipeline.upkeep.facts import Clocks, MirrorFiles, UpkeepPolicy
+from pipeline.upkeep.decide import (
+    MirrorFiles,
+    Pile,
+    UpkeepPolicy,
+    UpkeepStep,
+    decide,
+    doubt_of,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,16 +43,28 @@ class Kept:
 
 
 @dataclass(frozen=True, slots=True)
+class StepDone:
+    """A step that was carried out: the Delta version it made, or what it deleted."""
+
+    step: UpkeepStep
+    seconds: float
+    delta_version: int | None = None
+    gone: Pile = field(default_factory=Pile)
+
+
+@dataclass(slots=True)
 class TableUpkeep:
-    """A table's mirror, its files, and what is to be done. `kept` None: it is left alone, `why`
-    says for what reason."""
+    """A table's mirror, its files, the steps that are planned and those that were done; `left`:
+    what is not done, with the reason. `kept` None: it is left alone, `why` says for what reason."""
 
     table: TableName
     mirror: str
-    plan: UpkeepPlan
+    why: str | None = None
+    planned: tuple[UpkeepStep, ...] = ()
+    left: list[str] = field(default_factory=list)
     files: MirrorFiles | None = None
     kept: Kept | None = None
-    why: str | None = None
+    done: list[StepDone] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,15 +84,29 @@ class UpkeepFacts:
     def read(cls, work: Workplace) -> UpkeepFacts:
         ledger, source = work.ledger, work.source.name
         intended = (intent.table for intent in ledger.open_intents(source))
-        lease = ledger.lease(source)
         return cls(
             ledger.table_states(source),
             frozenset((*ledger.pending(source), *intended)),
             ledger.looked(source),
             ledger.upkept(source),
-            None if lease is None else lease.beat_at or lease.taken_at,
+            last_held(work),
             ledger.clock(),
         )
+
+
+def last_held(work: Workplace) -> datetime | None:
+    """When somebody had the source last."""
+    lease = work.ledger.lease(work.source.name)
+    return None if lease is None else lease.beat_at or lease.taken_at
+
+
+def under_lock(work: Workplace, holder: str, act: Callable[[Lease], None]) -> bool:
+    """Take the source's lock for `act`; False where a run has it, which is waited for a little."""
+    for _ in UPKEEP_TURN.tries(work.pause):
+        with suppress(SourceBusy), work.ledger.lock(work.source.name, holder, None) as lease:
+            act(lease)
+            return True
+    return False
 
 
 def plan_upkeep(
@@ -92,7 +122,7 @@ def plan_upkeep(
     return [
         _planned(work, lake, policy, books, mirrored[table])
         if table in mirrored
-        else TableUpkeep(table, "", UpkeepPlan(), why="it has no mirror in the lake")
+        else TableUpkeep(table, "", "it has no mirror in the lake")
         for table in sorted(wanted)
     ]
 
@@ -100,25 +130,25 @@ def plan_upkeep(
 def _planned(
     work: Workplace, lake: MirrorUpkeep, policy: UpkeepPolicy, books: UpkeepFacts, state: TableState
 ) -> TableUpkeep:
-    """What concerns one table alone is told of it."""
     try:
         kept = kept_of(work, lake, books, state)
         if isinstance(kept, str):
-            return TableUpkeep(state.table, state.mirror, UpkeepPlan(), why=kept)
+            return TableUpkeep(state.table, state.mirror, kept)
         files = lake.files(state.mirror)
         newest = lake.commit(kept.mirror, kept.version)
         moment = None if newest is None else newest.committed_at
-        clocks = Clocks(work.clock(), books.clock, moment, books.held)
-        plan = decide(files, policy, doubt_of(clocks, lake.keep))
-        return TableUpkeep(state.table, state.mirror, plan, files, kept)
+        doubt = doubt_of(work.clock(), books.clock, moment, books.held, lake.keep)
+        plan = decide(files, policy, doubt)
+        return TableUpkeep(state.table, state.mirror, None, plan.steps, [*plan.left], files, kept)
     except TableError as error:
-        return TableUpkeep(state.table, state.mirror, UpkeepPlan(), why=error.reason)
+        return TableUpkeep(state.table, state.mirror, error.reason)
 
 
 def kept_of(
     work: Workplace, lake: MirrorUpkeep, books: UpkeepFacts, state: TableState
 ) -> Kept | str:
     """The mirror as it stands; or, in a sentence, why upkeep leaves it alone."""
+    mirror = state.mirror
     if state.condition is not TableCondition.ACTIVE:
         return f"the table is {state.condition.value}"
     if state.table in books.busy:
@@ -127,16 +157,10 @@ def kept_of(
     settled = work.ledger.newest_writes(work.source.name, app_id).settled
     if settled is None or settled.delta_version < (state.adopted or 0):
         return "nothing was written to it since it was taken over"
-    relation = judged(work, state, books.looked.get(state.mirror))
+    relation = judged(work, state, books.looked.get(mirror))
     if not isinstance(relation, Passed) or relation.newest is None:
         return "its log has a commit that is not Lockstep's; the next run reports it"
-    return _kept(lake, books, state, settled, relation.newest)
-
-
-def _kept(
-    lake: MirrorUpkeep, books: UpkeepFacts, state: TableState, settled: SettledWrite, newest: int
-) -> Kept | str:
-    mirror, shows = state.mirror, settled.delta_version
+    newest, shows = relation.newest, settled.delta_version
     head = lake.commit(mirror, newest)
     repeated = head is not None and head.repeats == shows
     commit = head if repeated else lake.commit(mirror, shows)

@@ -1,9 +1,5 @@
 """Upkeep of a source's mirrors, carried out.
 
-Belongs here: the order of the steps, giving way to runs, and which tables' logs are kept short.
-Does not: which steps (`gather`, `pipeline.upkeep`), what goes from a log
-(`pipeline.upkeep.checkpoints`), Spark (`resources.lake.upkeep`).
-
 No run waits for upkeep: a mirror's files are written anew without the source's lock, and only while
 no run has it. The commit is bound to the version that it was planned on, so if a run writes to the
 mirror meanwhile, the run's commit stands and upkeep's is never made; the next upkeep tries again.
@@ -19,36 +15,25 @@ from time import perf_counter
 
 from pipeline.changes.layout import changelog_path
 from pipeline.changes.source_tables import source_table_path
-from pipeline.errors import CommitConflict, LakeUnavailable, LockstepError, SourceBusy, TableError
+from pipeline.decisions import Lease
+from pipeline.errors import CommitConflict, LakeUnavailable, LockstepError, TableError
 from pipeline.ports.upkeep import MirrorUpkeep
 from pipeline.retries import UPKEEP_TURN
 from pipeline.runs.context import Workplace
 from pipeline.runs.upkeeping.changes import let_go, plan_changes
-from pipeline.runs.upkeeping.gather import Kept, TableUpkeep, UpkeepFacts, kept_of, plan_upkeep
+from pipeline.runs.upkeeping.gather import (
+    Kept,
+    StepDone,
+    TableUpkeep,
+    UpkeepFacts,
+    kept_of,
+    plan_upkeep,
+    under_lock,
+)
 from pipeline.segment import SourceTable
 from pipeline.table import TableName
 from pipeline.upkeep.changes import ChangesPlan
-from pipeline.upkeep.decide import StepKind, UpkeepStep
-from pipeline.upkeep.facts import Pile, UpkeepPolicy
-
-
-@dataclass(frozen=True, slots=True)
-class StepDone:
-    """A step that was carried out: the Delta version it made, or what it deleted."""
-
-    step: UpkeepStep
-    seconds: float
-    delta_version: int | None = None
-    gone: Pile = field(default_factory=Pile)
-
-
-@dataclass(slots=True)
-class TableDone:
-    """A table's upkeep: what was planned, done and left, with the reason."""
-
-    planned: TableUpkeep
-    steps: list[StepDone] = field(default_factory=list)
-    left: list[str] = field(default_factory=list)
+from pipeline.upkeep.decide import Pile, StepKind, UpkeepPolicy
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +41,7 @@ class UpkeepReport:
     """Of all tables that were looked at. `changes`: what became of old ones; `logs`:
     checkpoints that were deleted. Nothing of either where only some tables were asked for."""
 
-    tables: tuple[TableDone, ...]
+    tables: tuple[TableUpkeep, ...]
     seconds: float
     changes: ChangesPlan = field(default_factory=ChangesPlan)
     logs: Pile = field(default_factory=Pile)
@@ -72,21 +57,20 @@ def upkeep(
     """Whatever concerns one table is told of it, and the others go on. `holder`: who takes the
     source's lock. Where there is nothing to do, Java is not started."""
     begun = perf_counter()
-    planned = plan_upkeep(work, lake, policy, only)
-    tables = [TableDone(one, left=[*one.plan.left]) for one in planned]
-    made = {one.mirror: one.kept for one in planned if one.kept and one.kept.unnoted}
-    if any(one.plan.steps for one in planned):
+    tables = plan_upkeep(work, lake, policy, only)
+    made = {one.mirror: one.kept for one in tables if one.kept and one.kept.unnoted}
+    if any(one.planned for one in tables):
         work.mirrors.prepare()
-    for done in tables:
-        kept = _commits(work, lake, done)
+    for table in tables:
+        kept = _commits(work, lake, table)
         if kept is not None:
             made[kept.mirror] = kept
     noted = _noted(work, holder, list(made.values()))
-    for done in tables:
-        if done.planned.mirror in made and not noted:
-            done.left.append("a run has the source: the next upkeep notes what was made")
+    for table in tables:
+        if table.mirror in made and not noted:
+            table.left.append("a run has the source: the next upkeep notes what was made")
         else:
-            _deletes(work, lake, done)
+            _deletes(work, lake, table)
     changes, logs = ChangesPlan(), Pile()
     if only is None:
         logs = thin_logs(work, lake, delete=True)
@@ -94,92 +78,74 @@ def upkeep(
     return UpkeepReport(tuple(tables), perf_counter() - begun, changes, logs)
 
 
-def _commits(work: Workplace, lake: MirrorUpkeep, done: TableDone) -> Kept | None:
+def _commits(work: Workplace, lake: MirrorUpkeep, table: TableUpkeep) -> Kept | None:
     """The steps that commit; the newest commit, None where there was none."""
     made: Kept | None = None
-    for step in done.planned.plan.steps:
+    for step in table.planned:
         if not step.kind.commits:
             continue
-        if not _free(work):
-            done.left.append(f"{step.kind.value}: a run has the source; the next upkeep does it")
-            continue
-        clock = perf_counter()
+        clock, version = perf_counter(), None
+        kept: Kept | str = "a run has the source; the next upkeep does it"
         try:
-            kept = _still(work, lake, done.planned, made)
-            if isinstance(kept, str):
-                done.left.append(f"{step.kind.value}: {kept}")
-                continue
-            version = lake.carry_out(kept.mirror, step, kept.said, kept.version)
+            if _free(work):
+                kept = made or _still(work, lake, table)
+            if isinstance(kept, Kept):
+                version = lake.carry_out(kept.mirror, step, kept.said, kept.version)
         except CommitConflict:
-            done.left.append(f"{step.kind.value}: a run wrote to it first; the next upkeep does it")
-            continue
+            kept = "a run wrote to it first; the next upkeep does it"
         except TableError as error:
-            done.left.append(f"{step.kind.value}: {error.reason}")
-            continue
-        if version is not None:
+            kept = error.reason
+        if isinstance(kept, str):
+            table.left.append(f"{step.kind.value}: {kept}")
+        elif version is not None:
             made = replace(kept, version=version)
-            done.steps.append(StepDone(step, perf_counter() - clock, version))
+            table.done.append(StepDone(step, perf_counter() - clock, version))
             work.progress.note(f"{kept.table}: {step.kind.value}, {step.reason}")
     return made
 
 
-def _still(
-    work: Workplace, lake: MirrorUpkeep, planned: TableUpkeep, made: Kept | None
-) -> Kept | str:
+def _still(work: Workplace, lake: MirrorUpkeep, table: TableUpkeep) -> Kept | str:
     """The mirror as it stands now, for what was planned may be minutes old."""
-    if made is not None:
-        return made
     books = UpkeepFacts.read(work)
-    state = books.states[planned.table]
-    if state.mirror != planned.mirror:
+    state = books.states[table.table]
+    if state.mirror != table.mirror:
         return "it got another mirror meanwhile"
     return kept_of(work, lake, books, state)
 
 
 def _free(work: Workplace) -> bool:
     """Whether no run has the source; it is waited for a little."""
-    for wait in UPKEEP_TURN.tries(work.pause):
+    for _ in UPKEEP_TURN.tries(work.pause):
         lease = work.ledger.lease(work.source.name)
         if lease is None or not lease.live:
             return True
-        if wait is None:
-            break
     return False
 
 
 def _noted(work: Workplace, holder: str, made: Sequence[Kept]) -> bool:
-    """Under the lock: version sets name the commits from here on. False where a run has it."""
-    if not made:
-        return True
-    for wait in UPKEEP_TURN.tries(work.pause):
-        try:
-            with work.ledger.lock(work.source.name, holder, None) as lease:
-                for one in made:
-                    work.ledger.note_upkept(
-                        lease, one.mirror, shows=one.shows, delta_version=one.version
-                    )
-        except SourceBusy:
-            if wait is None:
-                break
-        else:
-            return True
-    return False
+    """Version sets name the commits from here on. False where a run has the source."""
+
+    def note(lease: Lease) -> None:
+        for one in made:
+            work.ledger.note_upkept(lease, one.mirror, shows=one.shows, delta_version=one.version)
+
+    return not made or under_lock(work, holder, note)
 
 
-def _deletes(work: Workplace, lake: MirrorUpkeep, done: TableDone) -> None:
-    for step in done.planned.plan.steps:
+def _deletes(work: Workplace, lake: MirrorUpkeep, table: TableUpkeep) -> None:
+    for step in table.planned:
         if step.kind is not StepKind.VACUUM:
             continue
         clock = perf_counter()
         try:
-            gone = lake.vacuum(done.planned.mirror)
+            gone = lake.vacuum(table.mirror)
         except LakeUnavailable:
             raise
         except (LockstepError, TableError) as error:
-            done.left.append(f"{step.kind.value}: {error}")
+            table.left.append(f"{step.kind.value}: {error}")
             continue
-        done.steps.append(StepDone(step, perf_counter() - clock, gone=gone))
-        work.progress.note(f"{done.planned.table}: {step.kind.value}, {step.reason}")
+        table.done.append(StepDone(step, perf_counter() - clock, gone=gone))
+        work.progress.note(f"{table.table}: {step.kind.value}, {step.reason}")
 
 
 def thin_logs(work: Workplace, lake: MirrorUpkeep, *, delete: bool) -> Pile:
