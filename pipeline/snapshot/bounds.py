@@ -1,58 +1,29 @@
 """Where a chunk begins and ends: values of a key, and the condition that they make.
 
-Belongs here: what is asked for, the values as SQL, the condition. Does not: which columns are a
-chunk's key and the forms of types (`keys`), sending any of it (`resources.mysql.chunks`).
-
 A bound holds its values as literals that compare, in a session in UTC, as the very values they
 were asked from. Zero and partial dates are numbers, which no sql_mode refuses. It is kept as text
 between runs, and what is read back is held against the forms that literals have: nothing else ever
 becomes part of a statement.
+
+Rows are asked for by their keys, too (`point_condition`). A row that is there must be found: so
+each type is proven on each server with its extremes. What is found beside it does no harm; whoever
+asks compares the keys that come back.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+import pyarrow as pa
+
 from pipeline.errors import TableError
 from pipeline.schema.model import ColumnSchema, TableSchema
-from pipeline.snapshot.keys import FORMS, Form, chunk_key
+from pipeline.snapshot.keys import FORMS, chunk_key
 
-_ASKED: Final = {
-    Form.EXACT: "cast({} as char)",
-    Form.FLOATING: "{} * 1e0",
-    Form.BITS: "cast({} + 0 as char)",
-    Form.YEAR: "cast({} as char)",
-    Form.DATE: "cast({} as char)",
-    Form.MOMENT: "cast({} as char)",
-    Form.TIME: "cast({} as char)",
-    Form.TEXT: "hex({})",
-    Form.BYTES: "hex({})",
-    Form.NAMED: "cast({} as char)",
-}
-_DAY: Final = r"\d{4}-\d\d-\d\d"
-_MINUTES: Final = r"\d\d:\d\d(\.\d{1,6})?"
-_BYTES: Final = r"x'([0-9A-F]{2})*'"
-_WRITTEN: Final = {
-    Form.EXACT: r"-?\d{1,65}(\.\d{1,38})?",
-    Form.FLOATING: r"-?\d(\.\d{1,17})?e-?\d{1,3}",
-    Form.BITS: r"\d{1,20}",
-    Form.YEAR: r"\d{4}",
-    Form.DATE: rf"date'{_DAY}'|\d{{8}}",
-    Form.MOMENT: rf"timestamp'{_DAY} \d\d:{_MINUTES}'|\d{{14}}(\.\d{{1,6}})?",
-    Form.TIME: rf"time'-?\d{{2,3}}:{_MINUTES}'",
-    Form.TEXT: rf"_[a-z0-9]{{1,32}} {_BYTES}",
-    Form.BYTES: _BYTES,
-    Form.NAMED: r"'[0-9a-f:.-]{2,45}'",
-}
-"""What a literal of each form looks like, all of it."""
-
-_SAID: Final = {"utf8mb3": "utf8mb4"}
-"""Servers warn of the name, and older ones have another; its bytes mean the same."""
-
-_ANY: Final = re.compile("|".join(f"(?:{form})" for form in _WRITTEN.values()), re.ASCII)
+_ANY: Final = re.compile("|".join({f"(?:{form.literal})" for form in FORMS.values()}), re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +69,6 @@ class Range:
 
     @property
     def whole(self) -> bool:
-        """Whether it is all of the table."""
         return self.after is None and self.through is None
 
     @property
@@ -110,7 +80,7 @@ class Range:
 
 def asked(schema: TableSchema) -> tuple[str, ...]:
     """What a SELECT asks for to get a bound of the table's chunk key, one expression a column."""
-    return tuple(_ASKED[FORMS[c.type]].format(quoted(c.name)) for c in _columns(schema))
+    return tuple(FORMS[c.type].asked.format(quoted(c.name)) for c in _columns(schema))
 
 
 def bound_of(schema: TableSchema, answers: Sequence[object]) -> Bound:
@@ -140,7 +110,6 @@ def where(rows: Range) -> str:
 
 
 def order(columns: Sequence[str]) -> str:
-    """The columns as an ORDER BY names them."""
     return ", ".join(map(quoted, columns))
 
 
@@ -162,15 +131,10 @@ def _beyond(columns: Sequence[str], literals: Sequence[str], sign: str, last: st
     return f"({column} {sign} {literal} or ({column} = {literal} and {inner}))"
 
 
-def _is_partial(moment: str) -> bool:
-    """Return whether a month or a day is zero."""
-    return "-00" in moment.partition(" ")[0]
-
-
 def _literal(column: ColumnSchema, answer: object) -> str:
     form = FORMS[column.type]
-    literal = _written(form, column, str(answer))
-    if re.fullmatch(_WRITTEN[form], literal, re.ASCII) is None:
+    literal = form.told(column, str(answer))
+    if re.fullmatch(form.literal, literal, re.ASCII) is None:
         raise TableError(
             f"key column {column.name!r} prints values that no statement can compare with",
             hint="change its type (a YEAR(2) to YEAR), or exclude the table",
@@ -178,39 +142,37 @@ def _literal(column: ColumnSchema, answer: object) -> str:
     return literal
 
 
-def _written(form: Form, column: ColumnSchema, answer: str) -> str:
-    match form:
-        case Form.FLOATING:
-            return _scientific(float(answer))
-        case Form.DATE | Form.MOMENT if _is_partial(answer):
-            return re.sub(r"[-: ]", "", answer)
-        case Form.DATE:
-            return f"date'{answer}'"
-        case Form.MOMENT:
-            return f"timestamp'{answer}'"
-        case Form.TIME:
-            return f"time'{answer}'"
-        case Form.TEXT:
-            return f"_{_SAID.get(column.charset or '', column.charset)} x'{answer}'"
-        case Form.BYTES:
-            return f"x'{answer}'"
-        case Form.NAMED:
-            return f"'{answer}'"
-        case Form.EXACT:
-            return _without_zeros(answer)
-        case Form.BITS | Form.YEAR:
-            return answer
+# -- rows by their keys: of values of the lake, none of which a server told ---------------
 
 
-def _without_zeros(digits: str) -> str:
-    """ZEROFILL puts them in front, up to 255."""
-    sign = "-" if digits.startswith("-") else ""
-    number = digits.removeprefix("-").lstrip("0")
-    return f"{sign}{number if number and number[0] != '.' else f'0{number}'}"
+def unaskable(schema: TableSchema, key: Sequence[str]) -> str | None:
+    """The first column of the key by whose values no row can be asked for; None: by all."""
+    return next((name for name in key if _shown(schema, name) is None), None)
 
 
-def _scientific(value: float) -> str:
-    """A DOUBLE has an exponent; without one it would be a DECIMAL. Sixteen digits behind the
-    first tell every double."""
-    digits, _, exponent = f"{value:.16e}".partition("e")
-    return f"{digits.rstrip('0').rstrip('.')}e{int(exponent)}"
+def point_condition(schema: TableSchema, keys: pa.RecordBatch) -> str:
+    """Complete SQL for the rows that have one of these keys, at least one; `keys` has the key's
+    columns, of which `unaskable` finds none, as `schema.types` types them, without NULLs."""
+    names = [quoted(name) for name in keys.schema.names]
+    rows = zip(
+        *(_shown_literals(schema, name, keys.column(name)) for name in keys.schema.names),
+        strict=True,
+    )
+    if len(names) == 1:
+        return f"{names[0]} in ({', '.join(literal for (literal,) in rows)})"
+    # A row constructor is looked up in an index only where all sides have the same types.
+    both = (" and ".join(f"{n} = {v}" for n, v in zip(names, row, strict=True)) for row in rows)
+    return " or ".join(f"({one})" for one in both)
+
+
+def _shown_literals(schema: TableSchema, name: str, values: pa.Array) -> list[str]:
+    shown = _shown(schema, name)
+    if shown is None:
+        raise ValueError(f"{schema.name} has no rows to ask for by {name}")
+    return [shown(value) for value in values.to_pylist()]
+
+
+def _shown(schema: TableSchema, name: str) -> Callable[[Any], str] | None:
+    column = schema.column(name)
+    form = None if column is None else FORMS.get(column.type)
+    return None if form is None else form.shown

@@ -1,8 +1,5 @@
 """A condition that a person gives for some rows of a table: what may be sent, and what it bounds.
 
-Belongs here: reading its text as the server would, and the limits that it sets to columns. Does
-not: asking the server, which alone knows which rows it holds for (`resources.mysql.chunks`).
-
 The text stands in parentheses behind WHERE, in a transaction that writes nothing. What could end
 the parentheses or lock rows is refused before it is sent.
 """
@@ -10,7 +7,7 @@ the parentheses or lock rows is refused before it is sent.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -23,12 +20,7 @@ HINT: Final = (
     "give what stands behind WHERE, on the table's own columns: "
     "`lockstep snapshot shop.orders --where 'id between 1 and 1000'`"
 )
-_WORDS: Final = {
-    "SELECT": "another query",
-    "WITH": "another query",
-    "TABLE": "another query",
-    "VALUES": "another query",
-}
+_QUERIES: Final = frozenset({"SELECT", "WITH", "TABLE", "VALUES"})
 _UNBOUNDED: Final = frozenset({"OR", "XOR", "CASE"})
 _MIRRORED: Final = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _MOMENT: Final = re.compile(r"\d{4}-\d\d-\d\d(?: \d\d:\d\d:\d\d(?:\.\d{1,6})?)?")
@@ -79,8 +71,8 @@ def _require_plain(text: str, found: Sequence[Token]) -> None:
         raise _refused("it has a comment")
     depth = 0
     for token in found:
-        if token.keyword in _WORDS:
-            raise _refused(f"it has {_WORDS[token.keyword]} in it ({token.keyword})")
+        if token.keyword in _QUERIES:
+            raise _refused(f"it has another query in it ({token.keyword})")
         if token.kind == "variable" or (token.text == ":=" and token.kind == "symbol"):
             raise _refused("it has a variable")
         if token.kind != "symbol":
@@ -101,129 +93,127 @@ def _refused(why: str) -> ConditionRefused:
 # -- what it bounds ------------------------------------------------------------------------------
 
 
+_Item = Token | int | datetime
+"""A token, or the value of one that is a literal."""
+
+
 def _limits(found: Sequence[Token]) -> Iterator[Limit]:
     """Of parts that AND joins, those that compare one column with literals. What is not
     understood bounds nothing, and neither does any part of what could be an alternative."""
-    if any(token.keyword in _UNBOUNDED or _is(token, "||") for token in _outside(found)):
+    parts = list(_parts(_items(found)))
+    if any(_is_unbounded(item) for part in parts for item in _outside(part)):
         return
+    for part in parts:
+        limit = _limit_of(part)
+        if limit is not None:
+            yield limit
+        elif any(_keyword(item) == "BETWEEN" for item in _outside(part)):
+            return  # its AND joins no parts
+
+
+def _items(found: Sequence[Token]) -> Iterator[_Item]:
+    """Numbers with the sign in front of them: after an operand it joins nothing that is
+    understood."""
     at = 0
     while at < len(found):
-        told = _compared(found, at)
-        if told is not None and _ends(found, told[1]):
-            yield told[0]
-            at = told[1]
-        while at < len(found) and not _joins(found[at]):
-            if found[at].keyword == "BETWEEN":
-                return  # its AND joins no parts
-            at = _behind(found, at)
+        negative = _is(found[at], "-") and at + 1 < len(found) and found[at + 1].kind == "number"
+        at += negative
+        value = _literal(found[at], negative=negative)
+        if value is None and negative:
+            yield found[at - 1]
+        yield found[at] if value is None else value
         at += 1
 
 
-def _outside(found: Sequence[Token]) -> Iterator[Token]:
-    """Those that stand in no parentheses."""
-    at = 0
-    while at < len(found):
-        yield found[at]
-        at = _behind(found, at)
-
-
-def _behind(found: Sequence[Token], at: int) -> int:
-    """Behind a token, or behind all that stands in the parentheses that it opens."""
-    depth = 0
-    while True:
-        depth += _is(found[at], "(") - _is(found[at], ")")
-        at += 1
-        if not depth:
-            return at
-
-
-def _compared(found: Sequence[Token], at: int) -> tuple[Limit, int] | None:
-    """A comparison that begins there, and where it ends."""
-    if (told := _literal(found, at)) is not None:
-        value, after = told
-        sign = _sign(found, after)
-        if sign is None or after + 1 >= len(found) or not found[after + 1].is_name:
-            return None
-        return _limit(found[after + 1].text, _MIRRORED[sign], value), after + 2
-    if not found[at].is_name or at + 1 >= len(found):
-        return None
-    column, after = found[at].text, at + 1
-    if (sign := _sign(found, after)) is not None:
-        told = _literal(found, after + 1)
-        return None if told is None else (_limit(column, sign, told[0]), told[1])
-    if found[after].keyword == "BETWEEN":
-        return _between(found, column, after + 1)
-    if found[after].keyword == "IN" and _is_at(found, after + 1, "("):
-        return _among(found, column, after + 2)
-    return None
-
-
-def _between(found: Sequence[Token], column: str, at: int) -> tuple[Limit, int] | None:
-    low = _literal(found, at)
-    if low is None or low[1] >= len(found) or found[low[1]].keyword != "AND":
-        return None
-    high = _literal(found, low[1] + 1)
-    return None if high is None else (Limit(column, low[0], high[0]), high[1])
-
-
-def _among(found: Sequence[Token], column: str, at: int) -> tuple[Limit, int] | None:
-    values: list[Literal] = []
-    while (told := _literal(found, at)) is not None:
-        values.append(told[0])
-        at = told[1] + 1
-        if _is_at(found, told[1], ")"):
-            if len({type(value) for value in values}) > 1:
-                return None
-            return Limit(column, min(values), max(values)), at
-        if not _is_at(found, told[1], ","):
-            return None
-    return None
-
-
-def _limit(column: str, sign: str, value: Literal) -> Limit:
-    return Limit(
-        column,
-        None if sign in ("<", "<=") else value,
-        None if sign in (">", ">=") else value,
-    )
-
-
-def _literal(found: Sequence[Token], at: int) -> tuple[Literal, int] | None:
-    """A whole number, or a date as ISO 8601 writes it, and where it ends."""
-    negative = _is_at(found, at, "-")
-    at += negative
-    if at >= len(found):
-        return None
-    token = found[at]
+def _literal(token: Token, *, negative: bool) -> Literal | None:
+    """A whole number, or a date as ISO 8601 writes it."""
     if token.kind == "number" and token.text.isascii() and token.text.isdecimal():
-        return (-int(token.text) if negative else int(token.text)), at + 1
-    if negative or token.kind != "string" or token.charset is not None:
-        return None
-    if _MOMENT.fullmatch(token.text) is None:
+        return -int(token.text) if negative else int(token.text)
+    if token.kind != "string" or token.charset is not None or not _MOMENT.fullmatch(token.text):
         return None
     try:
-        return datetime.fromisoformat(token.text), at + 1
+        return datetime.fromisoformat(token.text)
     except ValueError:
         return None
 
 
-def _sign(found: Sequence[Token], at: int) -> str | None:
-    if at < len(found) and found[at].kind == "symbol" and found[at].text in _MIRRORED:
-        return found[at].text
+def _parts(items: Iterable[_Item]) -> Iterator[list[_Item]]:
+    """What AND joins outside of parentheses, but for the AND of a BETWEEN."""
+    part: list[_Item] = []
+    depth, between = 0, False
+    for item in items:
+        depth += _is(item, "(") - _is(item, ")")
+        joins = not depth and (_keyword(item) == "AND" or _is(item, "&&"))
+        if joins and not between:
+            yield part
+            part = []
+            continue
+        if not depth:
+            between = not joins if between else _keyword(item) == "BETWEEN"
+        part.append(item)
+    yield part
+
+
+def _outside(part: Sequence[_Item]) -> Iterator[_Item]:
+    depth = 0
+    for item in part:
+        depth += _is(item, "(") - _is(item, ")")
+        if not depth:
+            yield item
+
+
+def _limit_of(part: Sequence[_Item]) -> Limit | None:
+    match part:
+        case [
+            Token(is_name=True) as name,
+            Token(kind="symbol") as sign,
+            int() | datetime() as value,
+        ]:
+            return _compared(name.text, sign.text, value)
+        case [
+            int() | datetime() as value,
+            Token(kind="symbol") as sign,
+            Token(is_name=True) as name,
+        ]:
+            return _compared(name.text, _MIRRORED.get(sign.text, ""), value)
+        case [
+            Token(is_name=True) as name,
+            Token(keyword="BETWEEN"),
+            int() | datetime() as low,
+            Token(keyword="AND"),
+            int() | datetime() as high,
+        ]:
+            return Limit(name.text, low, high)
+        case [
+            Token(is_name=True) as name,
+            Token(keyword="IN"),
+            Token(kind="symbol", text="("),
+            *listed,
+            Token(kind="symbol", text=")"),
+        ]:
+            values = [item for item in listed[::2] if isinstance(item, int | datetime)]
+            whole = 2 * len(values) == len(listed) + 1 and all(
+                _is(one, ",") for one in listed[1::2]
+            )
+            if whole and len({type(value) for value in values}) == 1:
+                return Limit(name.text, min(values), max(values))
     return None
 
 
-def _ends(found: Sequence[Token], at: int) -> bool:
-    return at >= len(found) or _joins(found[at])
+def _compared(column: str, sign: str, value: Literal) -> Limit | None:
+    if sign not in _MIRRORED:
+        return None
+    low, high = sign not in ("<", "<="), sign not in (">", ">=")
+    return Limit(column, value if low else None, value if high else None)
 
 
-def _joins(token: Token) -> bool:
-    return token.keyword == "AND" or _is(token, "&&")
+def _is_unbounded(item: _Item) -> bool:
+    return _keyword(item) in _UNBOUNDED or _is(item, "||")
 
 
-def _is(token: Token, symbol: str) -> bool:
-    return token.kind == "symbol" and token.text == symbol
+def _keyword(item: _Item) -> str:
+    return item.keyword if isinstance(item, Token) else ""
 
 
-def _is_at(found: Sequence[Token], at: int, symbol: str) -> bool:
-    return at < len(found) and _is(found[at], symbol)
+def _is(item: _Item, symbol: str) -> bool:
+    return isinstance(item, Token) and item.kind == "symbol" and item.text == symbol

@@ -1,8 +1,5 @@
 """When a read of a table is left, because others wait for the table or it takes too long.
 
-Belongs here: the decision and its sentence. Does not: who waits (`resources.mysql.watcher`),
-ending the read (`resources.mysql.watcher`).
-
 Who reads a table holds its metadata lock until the read's end. Whoever alters it then waits, and
 everybody who comes later waits behind, also to read.
 """
@@ -43,7 +40,6 @@ def leaves(rule: Patience, seconds: float, *, waited_for: bool) -> str | None:
 
 
 def cure(rule: Patience, *, waited_for: bool) -> str:
-    """What to do about it."""
     if waited_for or rule.most is None:
         return "the next run reads it again"
     return (

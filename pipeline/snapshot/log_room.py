@@ -1,8 +1,4 @@
-"""How long tables may be read before the log is read on, so that the server still has all of it.
-
-Belongs here: what follows from a server's settings and from how much is to be read. Does not: a log
-that is purged all the same while tables are read (`pipeline.runs.loading`).
-"""
+"""How long tables may be read before the log is read on, so that the server still has all of it."""
 
 from __future__ import annotations
 

@@ -1,8 +1,5 @@
 """How many rows the next chunk has, and whether it is read now or later.
 
-Belongs here: both decisions, from what was measured. Does not: measuring (`resources.mysql`),
-waiting (whoever reads the chunks).
-
 A chunk is one statement in one short transaction. It is to take about as long as `Pace.seconds`,
 so that it holds up nobody for long, and so that what is lost with it is read again soon.
 """
@@ -48,11 +45,6 @@ class ChunkRead:
     rows: int
     bytes: int
     seconds: float
-
-
-def first_size(pace: Pace, row_bytes: float | None = None) -> int:
-    """Rows of the first chunk; `row_bytes`: of one row, as estimated."""
-    return _fitting(pace, pace.first, row_bytes)
 
 
 def next_size(pace: Pace, read: ChunkRead) -> int:
@@ -111,7 +103,6 @@ class Throttle:
 
 
 def throttle(load: SourceLoad, limits: LoadLimits) -> Throttle:
-    """Whether the next chunk is read now."""
     reasons = "; ".join(_too_much(load, limits))
     return Throttle(limits.pause, reasons) if reasons else Throttle()
 

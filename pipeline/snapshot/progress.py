@@ -1,8 +1,4 @@
-"""How far the reading of a table has come, in numbers and in a sentence.
-
-Belongs here: what follows from rows, an estimate and a measured time. Does not: estimating
-(`resources.mysql.chunks`), adding up chunks (whoever reads them).
-"""
+"""How far the reading of a table has come, in numbers and in a sentence."""
 
 from __future__ import annotations
 

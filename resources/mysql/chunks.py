@@ -22,11 +22,19 @@ from pipeline.ports.source import ConditionSnapshot, TableSnapshot
 from pipeline.schema.model import TableSchema
 from pipeline.schema.rows import row_structure
 from pipeline.server_errors import Meaning, meaning_of, names_of, told
-from pipeline.snapshot.bounds import Bound, Range, asked, bound_of, order, quoted, where
+from pipeline.snapshot.bounds import (
+    Bound,
+    Range,
+    asked,
+    bound_of,
+    order,
+    point_condition,
+    quoted,
+    where,
+)
 from pipeline.snapshot.condition import HINT, Condition
 from pipeline.snapshot.giving_way import PIECE_SECONDS, patience
 from pipeline.snapshot.keys import chunk_index, chunk_key, only_on_mysql
-from pipeline.snapshot.points import point_condition
 from pipeline.table import TableName, TableStructure
 from resources.mysql.answers import ReadingCursor
 from resources.mysql.connection import ConnectionSettings, connect, number_of, text_of

@@ -7,9 +7,9 @@ import pyarrow as pa
 import pytest
 
 from pipeline.schema.row_keys import merge_key
+from pipeline.snapshot.bounds import unaskable
 from pipeline.snapshot.condition import read_condition
 from pipeline.snapshot.keys import FORMS
-from pipeline.snapshot.points import unaskable
 from tests.mysql.chunk_key_cases import (
     ALL,
     BYTES,

@@ -17,7 +17,6 @@ from pipeline.snapshot.pace import (
     Pace,
     SourceLoad,
     Throttle,
-    first_size,
     next_size,
     throttle,
 )
@@ -73,18 +72,12 @@ def test_a_size_is_bounded(asked: int, rows: int, seconds: float, width: int) ->
 @pytest.mark.parametrize("speed", [800.0, 20_000.0, 400_000.0])
 def test_the_size_comes_to_the_target(speed: float) -> None:
     """Of a source of any speed, from the first size on, and stays there."""
-    size, sizes = first_size(PACE), []
+    size, sizes = PACE.first, []
     for _ in range(20):
         size = next_size(PACE, read(size, size / speed))
         sizes.append(size)
     wanted = min(max(speed * PACE.seconds, PACE.least), PACE.most)
     assert sizes[-5:] == [pytest.approx(wanted, rel=0.01)] * 5
-
-
-@pytest.mark.parametrize(("width", "expected"), [(None, 10_000), (100, 10_000), (1 << 20, 256)])
-def test_the_first_size_goes_by_the_rows(width: int | None, expected: int) -> None:
-    """As wide as they are estimated."""
-    assert first_size(PACE, width) == expected
 
 
 @pytest.mark.parametrize("change", [{"seconds": 0}, {"least": 0}, {"first": 10}, {"most_bytes": 0}])

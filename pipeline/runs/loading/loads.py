@@ -32,7 +32,7 @@ from pipeline.shown import listed
 from pipeline.snapshot.bounds import Range
 from pipeline.snapshot.keys import chunk_key
 from pipeline.snapshot.log_room import LogRoom, keep_longer, kept_for
-from pipeline.snapshot.pace import ChunkRead, first_size, next_size, throttle
+from pipeline.snapshot.pace import ChunkRead, next_size, throttle
 from pipeline.start.question import StartRule
 from pipeline.table import TableName
 from pipeline.table_state import GOING, STOPPED, TableCondition, TableState
@@ -371,7 +371,7 @@ class ChunkReader:
         self._work, self._lease, self._start, self._until = work, lease, start, until
         self._piece_seconds = piece_seconds
         plan = work.source.snapshot
-        self._readings = [ChunksRead(load, first_size(plan.pace)) for load in loads]
+        self._readings = [ChunksRead(load, plan.pace.first) for load in loads]
         self._waiting = deque(self._readings)
         self._begun = False
         self._told_wait = ""

@@ -29,8 +29,8 @@ from pipeline.runs.mirror_rows import Mirror
 from pipeline.schema.model import TableSchema
 from pipeline.schema.row_keys import key_candidates
 from pipeline.schema.rows import row_structure
+from pipeline.snapshot.bounds import unaskable
 from pipeline.snapshot.condition import Limit, Literal
-from pipeline.snapshot.points import unaskable
 from pipeline.source_plan import PartOrder
 from pipeline.table import TableName, TableStructure
 from pipeline.table_state import TableCondition, TableState
