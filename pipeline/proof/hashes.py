@@ -1,8 +1,5 @@
 """Rows → 64 bits each, and sums of them.
 
-Belongs here: the hash of a row and of its key, and what two lots of rows have together. Does not:
-the text that is hashed (`canonical`), what a sum proves (`prefixes`).
-
 A row's hash is the first 8 bytes of the SHA2 of its text. Hashes of a lot of rows are added up
 modulo 2**64: the order of rows does not count, a row that stands twice counts twice, and what
 changes is subtracted and added again.

@@ -1,8 +1,5 @@
 """Which transaction of the log a read of a table stands behind, told by sums alone.
 
-Belongs here: carrying a mirror's sum through the log and holding it against the source's. Does
-not: reading the log (`runs.comparing.verify_log`), where rows differ (`rows`).
-
 The source's rows were read at some moment between two marks of the log. A mirror that is right
 has, carried through the log transaction by transaction, the same rows and the same sum behind one
 of them, and one whose rows differ by anything has it behind none.
@@ -39,8 +36,6 @@ class Transactions(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Prefix:
-    """A place of the log, and the GTIDs executed up to it."""
-
     at: Coordinates
     gtids: str
 

@@ -1,9 +1,5 @@
 """Which rows of a mirror are wrong, told by the hashes of all of them.
 
-Belongs here: what a table's rows were at the mirror's place of the log, from what the source has
-now and what the log says of the rows between; and what a mirror has otherwise. Does not: reading
-any of it.
-
 A row that no change since then touched is at the source what it was. Of one that was touched, the
 image before its first change says what it was, or that it was not there. So rows are told while
 others write, whatever moment the source was read at. Rows of a table without a key are told from
@@ -98,7 +94,6 @@ class FirstTouch:
                 self.untold.add(key)
 
     def shares(self, of: int) -> list[FirstTouch]:
-        """Of each share of the rows."""
         found = [FirstTouch() for _ in range(of)]
         numbers = share_of(np.array(list(self.was), np.uint64), of).tolist()
         for number, (key, row) in zip(numbers, self.was.items(), strict=True):
@@ -147,7 +142,6 @@ class RowTally:
             sums.append(sums[-1] + sign)
 
     def shares(self, of: int) -> list[RowTally]:
-        """Of each share of the rows."""
         found = [RowTally() for _ in range(of)]
         for row, sign in self.before.items():
             found[row % of].before[row] = sign

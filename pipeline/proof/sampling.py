@@ -1,8 +1,5 @@
 """Which rows a sample of a table holds.
 
-Belongs here: where a sample's stretches begin, and which keys they cover. Does not: reading them,
-comparing (`rows`).
-
 A sample is some stretches of rows that follow one another by their key, each from a place that
 chance chose: so a row that only one side has stands out as one that differs does.
 """
@@ -34,7 +31,6 @@ class ValueRange:
 
 
 def stretches(rows: int) -> int:
-    """How many stretches have so many rows."""
     return max(1, -(-rows // STRETCH))
 
 
@@ -80,7 +76,6 @@ def covered(starts: Sequence[int], rows: Sequence[pa.Table], column: str) -> lis
 
 
 def inside(values: pa.Array, spans: Sequence[ValueRange]) -> pa.Array:
-    """Which values lie in one of the spans."""
     found = pa.array(np.zeros(len(values), np.bool_))
     for span in spans:
         low, high = (pa.scalar(one, values.type) for one in (span.low, span.high))
@@ -90,7 +85,6 @@ def inside(values: pa.Array, spans: Sequence[ValueRange]) -> pa.Array:
 
 
 def _most(kind: pa.DataType) -> int:
-    """The greatest value of an Arrow type of whole numbers."""
     digits = kind.precision if pa.types.is_decimal(kind) else 0
     bits: int = kind.bit_width
     most: int = 10**digits - 1 if digits else (1 << bits - 1) - 1

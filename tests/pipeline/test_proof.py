@@ -15,12 +15,18 @@ from hypothesis import strategies as some
 
 from pipeline.errors import TableError
 from pipeline.position import Coordinates, LogFile
-from pipeline.proof.canonical import canonical, expression
+from pipeline.proof.canonical import (
+    canonical,
+    decimals,
+    double_text,
+    doubles,
+    expression,
+    stored_geometry,
+)
 from pipeline.proof.hashes import MODULUS, RowHasher, RowSum
 from pipeline.proof.prefixes import Carried, grouped
 from pipeline.proof.rows import FirstTouch, Pairs, RowTally, Wrong, pairs, share_of
 from pipeline.proof.sampling import STRETCH, numbers_between
-from pipeline.proof.texts import decimals, double_text, doubles, stored_geometry
 from pipeline.schema.types import arrow_type
 from pipeline.table import Column, TableName, TableStructure
 
