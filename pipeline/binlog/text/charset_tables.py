@@ -1,9 +1,5 @@
 """Where MySQL's code tables differ from the codecs of Python's standard library.
 
-Belongs here: data only, one entry per character set: the Python codec that comes
-closest, and what it says differently. Does not: decoding, which is `charsets.py`, and
-the numbers of collations, which are `collations.py`.
-
 Source: `CONVERT(_binary … USING utf8mb4)` on MySQL 9.7 and MariaDB 10.11, which agree;
 the tests put every code below to both. In MySQL's sources the tables are
 `share/charsets/*.xml` and `strings/ctype-*.cc`.
@@ -37,13 +33,9 @@ class CodeTable:
 
 
 _ARMENIAN: Final = (
-    "\u2741\xa7\u0589)(\xbb\xab\u2014.\u055d,-\u055f\u2026\u055c\u055b\u055e\u0531\u0561"
-    "\u0532\u0562\u0533\u0563\u0534\u0564\u0535\u0565\u0536\u0566\u0537\u0567\u0538\u0568"
-    "\u0539\u0569\u053a\u056a\u053b\u056b\u053c\u056c\u053d\u056d\u053e\u056e\u053f\u056f"
-    "\u0540\u0570\u0541\u0571\u0542\u0572\u0543\u0573\u0544\u0574\u0545\u0575\u0546\u0576"
-    "\u0547\u0577\u0548\u0578\u0549\u0579\u054a\u057a\u054b\u057b\u054c\u057c\u054d\u057d"
-    "\u054e\u057e\u054f\u057f\u0550\u0580\u0551\u0581\u0552\u0582\u0553\u0583\u0554\u0584"
-    "\u0555\u0585\u0556\u0586\u2019'"
+    "\u2741\xa7\u0589)(\xbb\xab\u2014.\u055d,-\u055f\u2026\u055c\u055b\u055e"
+    + "".join(chr(capital) + chr(capital + 0x30) for capital in range(0x531, 0x557))
+    + "\u2019'"
 )
 
 _GEORGIAN: Final = (
@@ -139,21 +131,16 @@ SINGLE_BYTE: Final[dict[str, CodeTable]] = {
     ),
 }
 
+
+def _row_13(first: int, end: int) -> str:
+    """A part of NEC's row 13, which Python has at other codes."""
+    return "".join(bytes([0x87, last]).decode("cp932") for last in range(first, end))
+
+
 _NEC_ROW_13: Final[dict[bytes, str]] = {
-    b"\xad\xa1": (
-        "\u2460\u2461\u2462\u2463\u2464\u2465\u2466\u2467\u2468\u2469\u246a\u246b\u246c\u246d"
-        "\u246e\u246f\u2470\u2471\u2472\u2473\u2160\u2161\u2162\u2163\u2164\u2165\u2166\u2167"
-        "\u2168\u2169"
-    ),
-    b"\xad\xc0": (
-        "\u3349\u3314\u3322\u334d\u3318\u3327\u3303\u3336\u3351\u3357\u330d\u3326\u3323\u332b"
-        "\u334a\u333b\u339c\u339d\u339e\u338e\u338f\u33c4\u33a1"
-    ),
-    b"\xad\xdf": (
-        "\u337b\u301d\u301f\u2116\u33cd\u2121\u32a4\u32a5\u32a6\u32a7\u32a8\u3231\u3232\u3239"
-        "\u337e\u337d\u337c\u2252\u2261\u222b\u222e\u2211\u221a\u22a5\u2220\u221f\u22bf\u2235"
-        "\u2229\u222a"
-    ),
+    b"\xad\xa1": _row_13(0x40, 0x5E),
+    b"\xad\xc0": _row_13(0x5F, 0x76),
+    b"\xad\xdf": _row_13(0x7E, 0x7F) + _row_13(0x80, 0x9D),
 }
 
 _IBM_EXTENSIONS: Final[dict[bytes, str]] = {

@@ -1,9 +1,5 @@
 """Bytes in a MySQL or MariaDB character set → text.
 
-Belongs here: one decoder per character set, and the tables that a kernel wants for the
-single-byte ones. Does not: what is done about bytes that are no text (a policy decides
-that where a row is read), nor which column has which set (`collations.py`).
-
 The rule is what the server says to `CONVERT(column USING utf8mb4)`. Where it shows `?`
 for want of a character, the bytes are undecodable. So are lone surrogates, which MySQL
 converts to nothing and MariaDB, from utf8mb3, utf8mb4, ucs2 and utf32, to surrogates
@@ -39,17 +35,17 @@ _REFUSED: Final = "\ufffe"
 def text_decoder(charset: str) -> Decoder:
     """The function that reads bytes of `charset`, by the name MySQL 8.0.30 and later give it.
 
-    It raises UnicodeDecodeError, whose encoding is `charset` and whose range is the
-    first bytes without meaning. TableError for an unknown name, and for `binary`.
+    It raises UnicodeDecodeError, whose range is the first bytes without meaning. TableError for
+    an unknown name, and for `binary`.
     """
     table = single_byte(charset)
     if table is not None:
-        return _named(charset, _single(table))
+        return _single(table)
     if charset in _CUT_OFF:
-        return _named(charset, _CUT_OFF[charset])
+        return _CUT_OFF[charset]
     code_table = MULTI_BYTE[charset]
     plain = _plain(code_table.codec)
-    return _named(charset, _changed(code_table, plain) if code_table.changes else plain)
+    return _changed(code_table, plain) if code_table.changes else plain
 
 
 @cache
@@ -161,7 +157,6 @@ def _placed(
 
 
 def _each(changes: Mapping[bytes, str]) -> Iterator[tuple[bytes, str]]:
-    """Code and character, one by one."""
     for first, characters in changes.items():
         for last, character in enumerate(characters, start=first[-1]):
             yield first[:-1] + bytes([last]), character
@@ -174,16 +169,3 @@ def any_of(codes: Iterable[bytes]) -> bytes:
         re.escape(prefix) + b"[" + b"".join(re.escape(code[-1:]) for code in group) + b"]"
         for prefix, group in groups
     )
-
-
-def _named(charset: str, decode: Decoder) -> Decoder:
-    """The same, but errors speak of MySQL's character set, not of Python's codec."""
-
-    def named(data: bytes) -> str:
-        try:
-            return decode(data)
-        except UnicodeDecodeError as error:
-            error.encoding = charset
-            raise
-
-    return named

@@ -7,9 +7,6 @@ each text one form only: a character's own code is the one that a server chooses
 the character into the set, a member's own number its first. Then every value of a key comes back
 byte for byte when its text is encoded again, and keys that differ stay different.
 
-Belongs here: which forms those are, whether a value comes back, and the refusal. Does not:
-reading values (`charsets`, `values`), which columns are a key.
-
 Source: `CONVERT(… USING …)` on MySQL 9.7 and MariaDB 10.11, which agree; the tests put every
 character that has several codes to both.
 """
@@ -57,7 +54,6 @@ _UTF8: Final = frozenset({"utf8mb3", "utf8mb4"})
 
 
 def has_twins(charset: str) -> bool:
-    """Whether values of the set may not come back."""
     return charset in _SEVERAL
 
 
@@ -144,7 +140,6 @@ def may_stray(column: Column) -> bool:
 
 
 def astray(column: Column, where: str) -> TableError:
-    """A key's value there does not come back."""
     name = "`" + column.name.replace("`", "``") + "`"
     if column.type in TEXT_TYPES:
         several = f"{column.charset} has more than one code for some characters"
