@@ -7,7 +7,7 @@ from pipeline.binlog.rows.rows import TableDecoder
 from pipeline.binlog.rows.table_map import read_layouts, read_structure
 from pipeline.binlog.stream.ring import TransactionGroup
 from pipeline.binlog.transactions.buffer import TransactionBuffer
-from pipeline.binlog.transactions.limits import Limits
+from pipeline.binlog.transactions.log_place import Limits
 from pipeline.position import Coordinates
 from pipeline.row_images import CHANGE_TYPES
 from pipeline.schema.types import arrow_schema

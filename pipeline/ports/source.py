@@ -181,7 +181,7 @@ class ConditionSnapshot:
     """The rows of a table that a condition holds for, and its rows by their keys, in one
     consistent read, while it is open. `by_keys`, once `rows` is read to its end: the keys of rows
     among which are all of those that there are of the keys given, which have the columns of one
-    key, by whose values rows can be asked for (`snapshot.points`), and no NULL."""
+    key, by whose values rows can be asked for (`snapshot.bounds`), and no NULL."""
 
     rows: TableSnapshot
     by_keys: Callable[[pa.RecordBatch], Iterator[pa.RecordBatch]]

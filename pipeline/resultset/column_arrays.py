@@ -1,13 +1,9 @@
-"""Which type of a result's columns is read where; whole rows → a batch of Arrow columns.
-
-Belongs here: the table of types, and what is wrong with a column whose values are none of its
-type. Does not: bytes (`numbers` and the others beside it), what a result's values prove or
-break beyond their type (`resources.mysql.select`).
-"""
+"""Which type of a result's columns is read where; whole rows → a batch of Arrow columns."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
@@ -16,13 +12,11 @@ import pyarrow as pa
 
 from pipeline.errors import TableError
 from pipeline.ports.source import Received
-from pipeline.resultset.decimals import decimals
-from pipeline.resultset.forms import Definition
 from pipeline.resultset.moments import dates, moments, times
-from pipeline.resultset.numbers import bits, floats, integers, years
+from pipeline.resultset.numbers import bits, decimals, integers, years
 from pipeline.resultset.packets import Ending, ResultRows, broken
 from pipeline.resultset.strings import binaries, geometries, texts, vectors
-from pipeline.resultset.walk import Answers, walk
+from pipeline.resultset.walk import Answers, Definition, walk
 from pipeline.schema.types import arrow_type
 from pipeline.table import Column
 
@@ -35,35 +29,54 @@ MOST_BYTES: Final = 32 << 20
 _MOST_CELLS: Final = 1 << 22
 _FEWEST_ROWS: Final = 64
 
-READ_BY: Final[Mapping[str, Callable[[Column, Answers], pa.Array]]] = MappingProxyType(
+_BYTES: Final = frozenset({15, 242, 245, *range(247, 256)})
+"""VARCHAR, VECTOR, JSON, ENUM, SET, the BLOBs, VAR_STRING, STRING, GEOMETRY: bytes with a length
+before them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How a type's values come: with which of the protocol's `codes`, and what makes Arrow of
+    them."""
+
+    codes: frozenset[int]
+    read: Callable[[Column, Answers], pa.Array]
+
+
+READ_BY: Final[Mapping[str, Reading]] = MappingProxyType(
     {
-        "tinyint": integers,
-        "smallint": integers,
-        "mediumint": integers,
-        "int": integers,
-        "bigint": integers,
-        "float": floats,
-        "double": floats,
-        "decimal": decimals,
-        "bit": bits,
-        "year": years,
-        "date": dates,
-        "time": times,
-        "datetime": moments,
-        "timestamp": moments,
-        "char": texts,
-        "varchar": texts,
-        "text": texts,
-        "binary": binaries,
-        "varbinary": binaries,
-        "blob": binaries,
-        "enum": texts,
-        "set": texts,
-        "json": texts,
-        "geometry": geometries,
-        "vector": vectors,
+        "tinyint": Reading(frozenset({1}), integers),
+        "smallint": Reading(frozenset({2}), integers),
+        "mediumint": Reading(frozenset({9}), integers),
+        "int": Reading(frozenset({3}), integers),
+        "bigint": Reading(frozenset({8}), integers),
+        "float": Reading(frozenset({4}), integers),
+        "double": Reading(frozenset({5}), integers),
+        "decimal": Reading(frozenset({246}), decimals),
+        # It is asked for as a number.
+        "bit": Reading(frozenset({1, 2, 3, 8, 9}), bits),
+        "year": Reading(frozenset({13}), years),
+        "date": Reading(frozenset({10, 14}), dates),
+        "time": Reading(frozenset({11}), times),
+        "datetime": Reading(frozenset({12}), moments),
+        "timestamp": Reading(frozenset({7}), moments),
+        **dict.fromkeys(("char", "varchar", "text", "enum", "set", "json"), Reading(_BYTES, texts)),
+        **dict.fromkeys(("binary", "varbinary", "blob"), Reading(_BYTES, binaries)),
+        "geometry": Reading(_BYTES, geometries),
+        "vector": Reading(_BYTES, vectors),
     }
 )
+
+
+def unlike(columns: Sequence[Column], definitions: Sequence[Definition]) -> Column | None:
+    """The first column that the result does not define as the table's structure does."""
+    for column, definition in zip(columns, definitions, strict=True):
+        number = column.type.endswith("int")
+        if definition.code not in READ_BY[column.type].codes or (
+            number and definition.unsigned != column.unsigned
+        ):
+            return column
+    return None
 
 
 class ResultBatches:
@@ -127,7 +140,7 @@ class ResultBatches:
 
 def _array(column: Column, answers: Answers) -> pa.Array:
     try:
-        return READ_BY[column.type](column, answers)
+        return READ_BY[column.type].read(column, answers)
     except ValueError as error:
         raise TableError(
             f"column {column.name!r} holds a value that is no {column.type}",

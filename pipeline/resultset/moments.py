@@ -110,12 +110,7 @@ def _moments(data: Bytes, at: Places, size: Places, out: Bytes) -> int:
         value = 0
         if at[row] >= 0:
             place, count = int(at[row]), int(size[row])
-            if (
-                count != 0
-                and count != _DATE_BYTES
-                and count != _CLOCK_BYTES
-                and count != _ALL_BYTES
-            ):
+            if count not in (0, _DATE_BYTES, _CLOCK_BYTES, _ALL_BYTES):
                 return -1
             # Neighbours mostly have the same day.
             date = u32(data, place) if count else 0

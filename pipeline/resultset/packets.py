@@ -1,8 +1,5 @@
 """Pieces of a socket's stream → the bytes of whole rows, one behind the other.
 
-Belongs here: packets, those of 16 MiB that are continued, numbers of packets, and the packet that
-ends a result. Does not: what is in a row (`walk`).
-
 Pieces may be cut anywhere. Rows are copied once, so that one that came in several pieces or
 packets lies in one place; room is made for what a packet declares, at most 16 MiB, when its
 head has arrived.
@@ -14,7 +11,6 @@ ends a result where a client deprecates EOF packets), "Protocol::ERR_Packet".
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import IntEnum
 from typing import Final
 
 import numpy as np
@@ -43,28 +39,14 @@ _LEAST_ERROR_BYTES: Final = 3
 _AT, _HEAD_BYTES, _HEAD_VALUE, _LEFT, _CONTINUED, _SEQUENCE, _PUT, _ROWS = range(8)
 
 
-class ReadOutcome(IntEnum):
-    """Why the loop came back."""
-
-    MORE = 0
-    """The piece is used up."""
-    FULL = 1
-    """So many rows, or so many bytes, as were asked for."""
-    ROOM = 2
-    """The packet at hand does not fit."""
-    OTHER = 3
-    """A packet that is no row."""
-    WRONG = 4
-    """What no server sends."""
-
-
-_MORE, _FULL, _ROOM, _OTHER, _WRONG = (int(outcome) for outcome in ReadOutcome)
+_MORE, _FULL, _ROOM, _OTHER, _WRONG = range(5)
+"""Why the loop came back. MORE: the piece is used up. FULL: so many rows, or so many bytes, as were
+asked for. ROOM: the packet at hand does not fit. OTHER: a packet that is no row. WRONG: what no
+server sends."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How a result ended: with so many warnings."""
-
     warnings: int
 
 
@@ -78,7 +60,6 @@ class ErrorPacket(Exception):
 
 
 def broken(what: str) -> SourceUnavailable:
-    """The answer is not what the protocol demands."""
     return SourceUnavailable(
         f"MySQL's answer broke off: {what}",
         hint="run again; if it happens every time, look at what stands between here and the server",
@@ -105,7 +86,6 @@ class ResultRows:
         self._piece: Bytes = np.empty(0, np.uint8)
 
     def __len__(self) -> int:
-        """Whole rows."""
         return int(self._state[_ROWS])
 
     def put(self, piece: Bytes) -> None:
@@ -120,17 +100,15 @@ class ResultRows:
         ErrorPacket for the server's error, SourceUnavailable for what no server sends.
         """
         while self.ending is None:
-            match _unpack(self._piece, self._state, self.data, self.starts, self._most_bytes):
-                case ReadOutcome.MORE:
-                    return False
-                case ReadOutcome.FULL:
-                    return True
-                case ReadOutcome.ROOM:
-                    self._grow()
-                case ReadOutcome.OTHER:
-                    self.ending = self._other()
-                case _:
-                    raise broken("a packet is not the next one, or no row")
+            outcome = _unpack(self._piece, self._state, self.data, self.starts, self._most_bytes)
+            if outcome == _WRONG:
+                raise broken("a packet is not the next one, or no row")
+            if outcome == _ROOM:
+                self._grow()
+            elif outcome == _OTHER:
+                self.ending = self._other()
+            else:
+                return outcome == _FULL
         return True
 
     def clear(self) -> None:
@@ -187,7 +165,6 @@ def read_ending(payload: bytes) -> Ending:
 
 
 def _behind(payload: bytes, at: int) -> int:
-    """The place behind a length-encoded integer."""
     first = payload[at] if at < len(payload) else 0
     return at + {0xFC: 3, 0xFD: 4, 0xFE: 9}.get(first, 1)
 

@@ -41,7 +41,6 @@ def texts(column: Column, answers: Answers) -> pa.Array:
 
 
 def binaries(column: Column, answers: Answers) -> pa.Array:
-    """BINARY to LONGBLOB → binary."""
     return _copied(pa.binary(), answers)
 
 

@@ -1,15 +1,14 @@
-"""Rows → where each cell lies.
+"""Rows → where each cell lies: in its row, which is proven, and a row is used up by its cells.
 
-Belongs here: the bitmap of NULLs and the cells' lengths; every cell is proven to lie in its row,
-and a row to be used up by its cells. Does not: what is in a cell.
-
-Format: MySQL manual, "Binary Protocol Resultset Row": a zero byte, a bit for each column from the
-third on that is set where it is NULL, and the cells of the others.
+Format: MySQL manual, "Protocol::ColumnDefinition", "Binary Protocol Value" and "Binary Protocol
+Resultset Row": a zero byte, a bit for each column from the third on that is set where it is NULL,
+and the cells of the others.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -18,8 +17,26 @@ import pyarrow as pa
 from pipeline.binlog.arrays.array_access import Bytes, i64, u8, u16, u24
 from pipeline.binlog.arrays.cells import NULL, Places, validity
 from pipeline.binlog.arrays.compiled import kernel
-from pipeline.resultset.forms import Definition
 from pipeline.resultset.packets import Integers
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """A column as the result defines it: its type code of the protocol; whether it is unsigned;
+    how many characters or bytes it shows at most."""
+
+    code: int
+    unsigned: bool
+    length: int
+
+    @property
+    def size(self) -> int:
+        """Bytes of a cell; 0 where a length stands before it."""
+        return _FIXED.get(self.code, 0)
+
+
+_FIXED: Final = {1: 1, 2: 2, 3: 4, 4: 4, 5: 8, 8: 8, 9: 4, 13: 2}
+"""TINY, SHORT, LONG, FLOAT, DOUBLE, LONGLONG, INT24, YEAR."""
 
 
 @dataclass(slots=True)
@@ -37,7 +54,6 @@ class Answers:
         return len(self.at)
 
     def validity(self) -> pa.Buffer | None:
-        """Arrow's validity bitmap; None if every value is there."""
         return validity(self.at) if self.nulls else None
 
 

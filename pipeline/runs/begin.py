@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from pipeline.batch import Cursor, Xid
+from pipeline.binlog.search.places import read_witness
 from pipeline.binlog.search.set_witness import find_witnesses
-from pipeline.binlog.search.single_events import read_created, read_witness
-from pipeline.binlog.stream.framing import FIRST_OFFSET
-from pipeline.binlog.stream.intake import events
 from pipeline.decisions import Continuity, Lease, Override
 from pipeline.errors import (
     LockstepError,
@@ -217,10 +213,7 @@ def read_witness_of(work: Workplace, cursor: Cursor | None, facts: ServerFacts) 
     if size is None or at.offset > size:
         return WitnessReading.NOT_READ
     try:
-        with _dump(work, Coordinates(at.file, FIRST_OFFSET)) as packets:
-            created = read_created(packets)
-        with _dump(work, Coordinates(at.file, witness.offset)) as packets:
-            found = read_witness(packets, witness.offset, created)
+        found = read_witness(work.server, Coordinates(at.file, witness.offset))
     except PositionPurged as error:
         raise SourceMoving(
             f"{at.file} was purged while the run began",
@@ -254,15 +247,6 @@ def read_set_of(
     ]
     gtids = [witness.gtid for witness in kept]
     return compare_set(kept, find_witnesses(work.server, facts.binlogs, facts.head, gtids))
-
-
-@contextmanager
-def _dump(work: Workplace, start: Coordinates) -> Iterator[Iterable[bytes]]:
-    dump = work.server.dump(start)
-    try:
-        yield events(dump)
-    finally:
-        dump.close()
 
 
 def tables_touched(work: Workplace, decision: Start | Refusal) -> tuple[str, ...]:

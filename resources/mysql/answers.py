@@ -23,7 +23,7 @@ from pymysql.cursors import Cursor, SSCursor
 from pymysql.protocol import FieldDescriptorPacket
 
 from pipeline.ports.source import Received
-from pipeline.resultset.forms import Definition
+from pipeline.resultset.walk import Definition
 from resources.mysql.receiving import ANSWER, Receiver
 
 _PREPARE, _EXECUTE, _CLOSE = 0x16, 0x17, 0x19

@@ -14,22 +14,17 @@ from typing import Final
 
 import numpy as np
 
-from pipeline.binlog.arrays.array_access import Bytes
 from pipeline.binlog.rows.parts import by_map
 from pipeline.binlog.rows.rows import TableDecoder
 from pipeline.binlog.rows.table_map import read_layouts
-from pipeline.binlog.stream import stream
 from pipeline.binlog.stream.framing import CHECKSUM_BYTES, FIRST_OFFSET, HEADER, EventType
 from pipeline.binlog.stream.intake import HEADROOM
-from pipeline.binlog.stream.registers import Registers
-from pipeline.binlog.stream.ring import Ring
-from pipeline.binlog.stream.wire_format import WIRE
 from pipeline.binlog.transactions.buffer import TransactionBuffer
-from pipeline.binlog.transactions.unkept import NoSpool
+from pipeline.binlog.transactions.spill import NoSpool
 from pipeline.ports.source import Received
 from pipeline.position import Coordinates, LogFile
 from pipeline.resultset.column_arrays import ResultBatches
-from pipeline.resultset.forms import Definition
+from pipeline.resultset.walk import Definition
 from pipeline.schema.types import arrow_schema
 from pipeline.table import Column, TableName, TableStructure
 
@@ -106,17 +101,7 @@ def rehearse() -> None:
                 list(decoder.decode(events))
                 decoder.first_changes(events, (0,))
         buffer.ack()
-    _rehearse_steps(array)
     _rehearse_result()
-
-
-def _rehearse_steps(wire: Bytes) -> None:
-    """What only some logs have: an identity that Python reads, and an event that is larger than
-    the ring."""
-    registers = Registers(_START.offset)
-    ring = Ring.of(1 << 16, events=16, transactions=16)
-    stream.begin(registers.array, ring.transactions)
-    stream.pass_rows(wire, WIRE, registers.array, ring.transactions)
 
 
 def _rehearse_result() -> None:

@@ -18,8 +18,7 @@ import pymysql
 from pipeline.binlog.text.charsets import Decoder, text_decoder
 from pipeline.binlog.text.twins import astray, comes_back, is_own_number, is_whole, may_stray
 from pipeline.errors import StructureMoved, TableError
-from pipeline.resultset.column_arrays import ResultBatches
-from pipeline.resultset.forms import unlike
+from pipeline.resultset.column_arrays import ResultBatches, unlike
 from pipeline.resultset.packets import ErrorPacket
 from pipeline.schema.types import TEXT_TYPES, arrow_schema
 from pipeline.server_errors import names_of

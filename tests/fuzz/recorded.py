@@ -15,9 +15,9 @@ from typing import Final
 
 import numpy as np
 
+from pipeline.binlog.stream.compressed import payload_pieces
 from pipeline.binlog.stream.framing import Event, EventType, read_event
 from pipeline.binlog.stream.intake import events
-from pipeline.binlog.stream.payload import payload_pieces
 from pipeline.position import Coordinates, LogFile
 from tests.fix_mysql import MySqlStand
 from tests.mysql.logged import head

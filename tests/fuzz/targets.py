@@ -18,12 +18,10 @@ from uuid import UUID
 from pipeline.binlog.rows.parts import by_map
 from pipeline.binlog.search.file_heads import read_file_head
 from pipeline.binlog.search.moments import find_moment, find_moment_in_file
-from pipeline.binlog.search.places import find_boundary, find_end_of
-from pipeline.binlog.search.single_events import read_created, read_witness
+from pipeline.binlog.search.places import find_boundary, find_end_of, read_witness
 from pipeline.binlog.stream import ring as columns
 from pipeline.binlog.stream.control import moment
 from pipeline.binlog.stream.framing import HEADER, EventType
-from pipeline.binlog.stream.intake import events as read_events
 from pipeline.binlog.stream.ring import TransactionGroup
 from pipeline.binlog.stream.texts import MOST_BYTES
 from pipeline.binlog.transactions.buffer import TransactionBuffer
@@ -114,7 +112,7 @@ class Dumps:
         data = lying_log(chance)
         match chance.randrange(8):
             case 0:
-                read_created(read_events([received(data)]))
+                read_witness(Again([received(data)]), AT)
             case 1:
                 read_file_head(Again([received(data)]), AT.file)
             case _:
@@ -131,9 +129,9 @@ class Dumps:
         moment = datetime.fromtimestamp(HEADER.unpack_from(announced)[0], UTC)
         match chance.randrange(8):
             case 0:
-                read_created(read_events(pieces))
+                read_file_head(dumps, AT.file)
             case 1:
-                read_witness(read_events(pieces), at.offset, 0)
+                read_witness(dumps, at)
             case 2:
                 find_end_of(dumps, Position(AT, GtidSet(), ""), head, _gtids(announced))
             case 3:

@@ -14,7 +14,7 @@ from pipeline.binlog.stream.control import Query
 from pipeline.binlog.stream.ring import TransactionGroup
 from pipeline.binlog.transactions.buffer import TransactionBuffer
 from pipeline.binlog.transactions.identity import gtid_text
-from pipeline.binlog.transactions.limits import Limits
+from pipeline.binlog.transactions.log_place import Limits
 from pipeline.position import Coordinates
 from pipeline.row_images import CHANGE_TYPES, RowImages
 from pipeline.schema.types import arrow_schema

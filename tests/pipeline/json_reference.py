@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from decimal import Decimal
 from typing import Final
 
-from pipeline.binlog.values.json_form import (
+from pipeline.binlog.values.json import (
     DATE,
     DATETIME,
     DECIMAL,

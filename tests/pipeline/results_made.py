@@ -19,7 +19,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from pipeline.ports.source import Received
-from pipeline.resultset.forms import Definition
+from pipeline.resultset.walk import Definition
 from pipeline.table import Column
 
 WHOLE: Final = 0xFFFFFF

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from pipeline.binlog.stream.framing import HEADER, EventType
 from pipeline.binlog.stream.rules import TRANSITIONS, BufferAction, EventRole, Phase
-from pipeline.binlog.transactions.limits import Limits
+from pipeline.binlog.transactions.log_place import Limits
 from pipeline.errors import DamagedEvent, LockstepError, PreparedElsewhere
 from pipeline.position import Coordinates
 from tests.pipeline.buffered import START, Out, a_buffer, cut, feed, taken

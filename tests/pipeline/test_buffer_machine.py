@@ -18,7 +18,7 @@ from hypothesis.stateful import (
 
 from pipeline.batch import Prepared, Xid
 from pipeline.binlog.transactions.buffer import TransactionBuffer
-from pipeline.binlog.transactions.limits import Limits
+from pipeline.binlog.transactions.log_place import Limits
 from pipeline.position import Coordinates
 from tests.fuzz.served import ServedDump
 from tests.fuzz.written import UNWANTED, WrittenLog

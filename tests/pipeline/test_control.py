@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from pipeline.batch import Xid
 from pipeline.binlog.stream.control import (
-    Gtid,
-    read_gtid,
+    changes_nothing_yet,
     read_mariadb_gtid,
     read_query,
     read_tagged_gtid,
@@ -23,7 +22,8 @@ from pipeline.binlog.stream.control import (
 )
 from pipeline.binlog.stream.framing import Event, EventType, read_event
 from pipeline.binlog.stream.gtid_sets import decoded, encoded
-from pipeline.binlog.stream.mariadb import changes_nothing_yet
+from pipeline.binlog.stream.ring import ANONYMOUS, MYSQL
+from pipeline.binlog.transactions.identity import read_identity
 from pipeline.errors import DamagedEvent
 from pipeline.gtid import GtidSet
 from tests.pipeline.buffered import START, a_buffer, feed
@@ -47,8 +47,8 @@ NOW = 1_700_000_000_123_456
 CLOCK = b"\x02" + struct.pack("<QQ", 4, 5)
 VERSIONS = b"\xfc\x10\x01" + struct.pack("<I", 80036)
 GTIDS = {
-    "5.6": (b"", None, None),
-    "5.7": (CLOCK, None, None),
+    "5.6": (b"", 0, 0),
+    "5.7": (CLOCK, 0, 0),
     "8.0": (CLOCK + seven(NOW), NOW, NOW),
     "8.0, relayed": (CLOCK + seven(1 << 55 | NOW + 9) + seven(NOW), NOW, NOW + 9),
     "8.0, with versions": (CLOCK + seven(NOW) + VERSIONS, NOW, NOW),
@@ -60,8 +60,11 @@ def test_a_gtid_event_of_each_version(version: str) -> None:
     """A clock came with 5.7, with 8.0 when it was committed first, and when here."""
     more, committed_at, here = GTIDS[version]
     found = event(EventType.GTID, gtid(7) + more)
-    assert read_gtid(found, anonymous=False) == Gtid(f"{SERVER}:7", committed_at, here)
-    assert read_gtid(found, anonymous=True) == Gtid("", committed_at, here)
+    halves = struct.unpack(">qq", UUID(SERVER).bytes)
+    assert read_identity(found, [], found.server_id) == (MYSQL, *halves, 7, committed_at, here)
+    unnamed = event(EventType.ANONYMOUS_GTID, gtid(0) + more)
+    kind, *_, first, time = read_identity(unnamed, [], unnamed.server_id)
+    assert (kind, first, time) == (ANONYMOUS, committed_at, here)
 
 
 @given(UUIDS, U63, TAGS | st.just(""), U63, U63 | st.none())
@@ -71,7 +74,7 @@ def test_a_tagged_gtid_event(
     """Numbers of one to nine bytes; the original commit time is there if it is another."""
     body = tagged_gtid(uuid, tag, number, immediate, original)
     source = f"{uuid}:{tag}" if tag else f"{uuid}"
-    expected = Gtid(f"{source}:{number}", original or immediate, immediate)
+    expected = source, number, immediate, original or immediate
     assert read_tagged_gtid(event(EventType.GTID_TAGGED, body)) == expected
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pipeline.errors import TableError
-from pipeline.resultset.forms import Definition
+from pipeline.resultset.walk import Definition
 from pipeline.table import Column
 from tests.pipeline.results_made import EOF, KINDS, Kind, counted, packets, row
 from tests.pipeline.results_read import batches, values

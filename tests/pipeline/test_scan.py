@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from pipeline.binlog.search.places import find_boundary
-from pipeline.binlog.search.single_events import read_created, read_witness
-from pipeline.binlog.stream.framing import EventType
+from pipeline.binlog.search.places import find_boundary, read_witness
 from pipeline.position import Coordinates, LogFile
 from tests.pipeline.logs_made import MadeServer
 from tests.pipeline.made import Log
@@ -17,14 +15,10 @@ def test_a_witness_reads_back_as_it_was_found() -> None:
     log = Log()
     log.transaction(1)
     second = log.transaction(2)
-    witness = find_boundary(MadeServer([log]), Coordinates(FILE, second)).witness
+    server = MadeServer([log])
+    witness = find_boundary(server, Coordinates(FILE, second)).witness
     assert witness is not None
-    xid = next(p for p in log.packets if p[4] == EventType.XID)
-    again = read_witness(
-        [log.packets[0][:13] + bytes(4) + log.packets[0][17:], xid],
-        witness.offset,
-        read_created(log.packets),
-    )
+    again = read_witness(server, Coordinates(FILE, witness.offset))
     assert again is not None
     assert (again.length, again.crc32, again.file_created) == (
         witness.length,

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.binlog.rows.maps import TableMaps
-from pipeline.binlog.rows.metadata import OptionalField
 from pipeline.binlog.rows.table_map import (
+    OptionalField,
     Outline,
     TableMap,
     read_layouts,

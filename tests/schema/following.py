@@ -13,8 +13,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from pipeline.binlog.rows.metadata import OptionalField
 from pipeline.binlog.rows.table_map import (
+    OptionalField,
     Outline,
     TableMap,
     read_outlines,

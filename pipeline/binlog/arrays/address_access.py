@@ -1,6 +1,6 @@
 """Loads and stores at an address, for compiled code.
 
-Belongs here: what `array_access` does with arrays, without them, and a product of 128 bits.
+Belongs here: what `array_access` does with arrays, without them, and products of 128 bits.
 Compiled code counts the references to an array at nearly every call it is handed to, which
 costs ten times what a small value does; an address is only a number. None checks bounds:
 whoever calls has proven them, and keeps the arrays alive. Does not: what the bytes mean.
@@ -33,3 +33,7 @@ put8, put16, put32, put64 = _store(8), _store(16), _store(32), _store(64)
 scaled = cast("Callable[[int, int, int], int]", inline("scaled"))
 """`scaled(upper, lower, factor)`: (upper·2**64 + lower)·factor / 2**128, all unsigned, with
 the last bit set if it is not whole. What a number one too large adds does not count."""
+
+widened = cast("Callable[[int, int, int, int], tuple[int, int]]", inline("widened"))
+"""`widened(high, low, factor, addend)`: the halves of a signed integer of 128 bits times a factor
+and plus an addend, both of which are signed."""

@@ -58,6 +58,20 @@ def b40(array: Bytes, at: int) -> int:
     return b32(array, at) << 8 | u8(array, at + 4)
 
 
+@part
+def same(one: Bytes, at: int, other: Bytes, there: int, count: int) -> bool:
+    done = 0
+    while done + 8 <= count:
+        if i64(one, at + done) != i64(other, there + done):
+            return False
+        done += 8
+    while done < count:
+        if u8(one, at + done) != u8(other, there + done):
+            return False
+        done += 1
+    return True
+
+
 def _crc_tables() -> npt.NDArray[np.uint32]:
     """Sixteen tables of 256: one step of CRC-32 (IEEE 802.3, reflected) takes 16 bytes."""
     tables = np.zeros((16, 256), np.uint32)

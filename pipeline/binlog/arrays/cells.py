@@ -1,22 +1,19 @@
 """Cells: where each value of a column lies in the bytes of row events.
 
-Belongs here: how long a cell is, by its column's type in the TABLE_MAP, and the value that
-the modules of `values` take: one column's cells of many rows. Does not: what is in them.
-
 Sizes: `Field::pack_length_from_metadata` and `calc_field_size` in MySQL's source.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from pipeline.binlog.arrays.array_access import Bytes
-from pipeline.binlog.arrays.compiled import kernel
+from pipeline.binlog.arrays.array_access import Bytes, u8, u16, u24, u32
+from pipeline.binlog.arrays.compiled import part
 from pipeline.errors import TableError
 
 Places = npt.NDArray[np.int32]
@@ -48,7 +45,6 @@ _TEMPORAL: Final = {_TIMESTAMP2: 4, _DATETIME2: 5, _TIME2: 3}
 _ENUM, _SET, _STRING, _VARCHAR, _VAR_STRING = 247, 248, 254, 15, 253
 JSON: Final = 245
 _LONG: Final = frozenset({242, JSON, 252, 255})
-_DIGIT_BYTES: Final = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
 
 # What metadata may say. 38 digits behind the point is MariaDB's limit, MySQL's is 30.
 _MEMBER_BYTES: Final = {_ENUM: (1, 2), _SET: (1, 2, 3, 4, 8)}
@@ -101,8 +97,21 @@ def _possible(code: int, data: bytes) -> bool:
 
 def decimal_size(precision: int, scale: int) -> int:
     """Bytes of a decimal: nine digits in four, what is left over on both ends in fewer."""
-    whole = precision - scale
-    return whole // 9 * 4 + _DIGIT_BYTES[whole % 9] + scale // 9 * 4 + _DIGIT_BYTES[scale % 9]
+    size = 0
+    for digits in (precision - scale, scale):
+        rest = digits % 9
+        size += digits // 9 * 4 + ((rest + 1) // 2 if rest < 7 else 4)
+    return size
+
+
+@part
+def cell_length(data: Bytes, at: int, size: int) -> int:
+    """The length that stands before a cell's content in `size` bytes."""
+    if size == 1:
+        return u8(data, at)
+    if size == 2:
+        return u16(data, at)
+    return u24(data, at) if size == 3 else u32(data, at)
 
 
 @dataclass(slots=True)
@@ -117,7 +126,7 @@ class Cells:
     at: Places
     layout: Layout
     nulls: bool
-    softened: int = field(default=0)
+    softened: int = 0
     keyed: bool = False
     astray: int = -1
     unknown: int = 0
@@ -126,27 +135,12 @@ class Cells:
         return len(self.at)
 
     def validity(self) -> pa.Buffer | None:
-        """Arrow's validity bitmap; None if every value is there."""
-        if not self.nulls and not self.softened:
-            return None
-        return validity(self.at)
+        return validity(self.at) if self.nulls or self.softened else None
 
 
 def validity(at: Places) -> pa.Buffer:
     """Arrow's validity bitmap: a bit for each place, set where there is one."""
-    bitmap = pa.allocate_buffer((len(at) + 7) // 8)
-    _validity(at, np.frombuffer(bitmap, np.uint8))
-    return bitmap
-
-
-@kernel
-def _validity(at: Places, bitmap: Bytes) -> None:
-    for byte in range(len(bitmap)):
-        bits = 0
-        for bit in range(min(8, len(at) - byte * 8)):
-            if at[byte * 8 + bit] >= 0:
-                bits |= 1 << bit
-        bitmap[byte] = bits
+    return pa.py_buffer(np.packbits(at >= 0, bitorder="little"))
 
 
 def room(count: int, width: int) -> tuple[pa.Buffer, npt.NDArray[np.uint8]]:

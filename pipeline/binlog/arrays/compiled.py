@@ -1,7 +1,5 @@
 """How the engine's inner loops are compiled, and where the compiled code is kept.
 
-Belongs here: the decorators and the choice of a cache folder. Does not: any loop.
-
 numba compiles at the first call and keeps the result. It would notice a change only in
 the file of the function called, so the folder is named after the content of every module
 of `pipeline.binlog` and `pipeline.resultset`. Where neither the package's folder nor the

@@ -1,8 +1,6 @@
-"""Loads, stores, copies and a product of 128 bits, as LLVM is told of them.
+"""Loads, stores, copies and products of 128 bits, as LLVM is told of them.
 
-Belongs here: the code behind the names of `array_access` and `address_access`, which is all that
-numba's own words make slow or impossible. Does not: what the names promise. It is imported when
-the first of them has to be compiled, and numba with it.
+Imported when the first of them has to be compiled, and numba with it.
 """
 
 from __future__ import annotations
@@ -20,15 +18,26 @@ def _element(context: Any, builder: Any, kind: Any, array: Any, at: Any) -> Any:
     return builder.gep(context.make_array(kind)(context, builder, array).data, [at])
 
 
+def _loaded(builder: Any, place: Any, bits: int, *, big: bool = False) -> Any:
+    value = builder.load(place)
+    value.align = 1
+    if big and bits > 8:
+        value = builder.bswap(value)
+    return value if bits == 64 else builder.zext(value, _I64)
+
+
+def _stored(context: Any, builder: Any, value: Any, place: Any, bits: int) -> Any:
+    narrow = value if bits == 64 else builder.trunc(value, ir.IntType(bits))
+    builder.store(narrow, place).align = 1
+    return context.get_dummy_value()
+
+
 def load(bits: int, *, big: bool = False) -> Any:
     def load(typing: Any, array: Any, at: Any) -> Any:
         def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             place = _element(context, builder, signature.args[0], *args)
-            value = builder.load(builder.bitcast(place, ir.IntType(bits).as_pointer()))
-            value.align = 1
-            if big and bits > 8:
-                value = builder.bswap(value)
-            return value if bits == 64 else builder.zext(value, _I64)
+            place = builder.bitcast(place, ir.IntType(bits).as_pointer())
+            return _loaded(builder, place, bits, big=big)
 
         return types.int64(array, types.int64), build
 
@@ -39,10 +48,8 @@ def store(bits: int) -> Any:
     def store(typing: Any, array: Any, at: Any, value: Any) -> Any:
         def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             place = _element(context, builder, signature.args[0], args[0], args[1])
-            narrow = args[2] if bits == 64 else builder.trunc(args[2], ir.IntType(bits))
-            stored = builder.store(narrow, builder.bitcast(place, ir.IntType(bits).as_pointer()))
-            stored.align = 1
-            return context.get_dummy_value()
+            place = builder.bitcast(place, ir.IntType(bits).as_pointer())
+            return _stored(context, builder, args[2], place, bits)
 
         return types.void(array, types.int64, types.int64), build
 
@@ -70,9 +77,7 @@ def _pointer(builder: Any, address: Any, bits: int) -> Any:
 def load_at(bits: int) -> Any:
     def load(typing: Any, address: Any) -> Any:
         def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            value = builder.load(_pointer(builder, args[0], bits))
-            value.align = 1
-            return value if bits == 64 else builder.zext(value, _I64)
+            return _loaded(builder, _pointer(builder, args[0], bits), bits)
 
         return types.int64(types.int64), build
 
@@ -82,9 +87,7 @@ def load_at(bits: int) -> Any:
 def store_at(bits: int) -> Any:
     def store(typing: Any, address: Any, value: Any) -> Any:
         def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            narrow = args[1] if bits == 64 else builder.trunc(args[1], ir.IntType(bits))
-            builder.store(narrow, _pointer(builder, args[0], bits)).align = 1
-            return context.get_dummy_value()
+            return _stored(context, builder, args[1], _pointer(builder, args[0], bits), bits)
 
         return types.void(types.int64, types.int64), build
 
@@ -105,3 +108,21 @@ def scaled() -> Any:
         return types.int64(types.int64, types.int64, types.int64), build
 
     return intrinsic(scaling)
+
+
+def widened() -> Any:
+    def widening(typing: Any, high: Any, low: Any, factor: Any, addend: Any) -> Any:
+        def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            wide = ir.IntType(128)
+            upper, times, plus = (builder.sext(args[n], wide) for n in (0, 2, 3))
+            number = builder.or_(builder.shl(upper, wide(64)), builder.zext(args[1], wide))
+            number = builder.add(builder.mul(number, times), plus)
+            halves = builder.lshr(number, wide(64)), number
+            parts = [builder.trunc(half, _I64) for half in halves]
+            return context.make_tuple(builder, signature.return_type, parts)
+
+        pair: Any = types.UniTuple
+        halves = pair(types.int64, 2)
+        return halves(types.int64, types.int64, types.int64, types.int64), build
+
+    return intrinsic(widening)

@@ -1,8 +1,7 @@
 """Row events → where every cell of every row image lies.
 
-Belongs here: the one walk over the bytes, which proves every length against the event's
-end, so that whoever reads a cell afterwards need not. Does not: what a cell holds, applying a
-diff of a JSON document.
+The one walk over the bytes: it proves every length against the event's end, so that whoever reads
+a cell afterwards need not.
 
 Format: `Rows_event` in `libs/mysql/binlog/event/rows_event.h` of MySQL's source: table id 6,
 flags 2, in version 2 a length of extra data (itself included) 2 and that data, then the
@@ -23,20 +22,12 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.binlog.arrays.array_access import Bytes, u8, u16, u32
-from pipeline.binlog.arrays.cells import ABSENT, NULL, Places
+from pipeline.binlog.arrays.array_access import Bytes, u8, u16
+from pipeline.binlog.arrays.cells import ABSENT, NULL, Places, cell_length
 from pipeline.binlog.arrays.compiled import kernel, part
 from pipeline.binlog.stream import ring as columns
+from pipeline.binlog.stream.framing import HEADER_BYTES, EventType
 from pipeline.binlog.stream.ring import Integers
-from pipeline.binlog.stream.wire_format import (
-    DELETE_ROWS,
-    DELETE_ROWS_V1,
-    HEADER,
-    PARTIAL_UPDATE,
-    UPDATE_ROWS,
-    UPDATE_ROWS_V1,
-    WRITE_ROWS,
-)
 
 INSERT, BEFORE, AFTER, DELETE = range(4)
 """Kinds of images, as `pipeline.row_images.CHANGE_TYPES` counts them."""
@@ -83,11 +74,11 @@ def walk(
         begin = events[event, columns.AT]
         end = begin + events[event, columns.SIZE]
         code = events[event, columns.TYPE]
-        body = _behind_head(data, begin + HEADER, end, code, count)
+        body = _behind_head(data, begin + HEADER_BYTES, end, code, count)
         if body < 0:
             return DAMAGED if body == -1 else OTHER_COLUMNS
-        partial = code == PARTIAL_UPDATE
-        update = code == UPDATE_ROWS or code == UPDATE_ROWS_V1 or partial
+        partial = code == EventType.PARTIAL_UPDATE_ROWS
+        update = code == EventType.UPDATE_ROWS or code == EventType.UPDATE_ROWS_V1 or partial
         at = body + bitmap * (2 if update else 1)
         if at > end:
             return DAMAGED
@@ -96,10 +87,10 @@ def walk(
         first = INSERT
         if update:
             first = BEFORE
-        elif code == DELETE_ROWS or code == DELETE_ROWS_V1:
+        elif code == EventType.DELETE_ROWS or code == EventType.DELETE_ROWS_V1:
             first = DELETE
-        whole = _all_present(data, body, count)
-        whole_after = _all_present(data, body + bitmap, count) if update else True
+        whole = _all_bits(data, body, count, 0xFF)
+        whole_after = _all_bits(data, body + bitmap, count, 0xFF) if update else True
         if not whole or not whole_after:
             state[INCOMPLETE] = 1
         while at < end:
@@ -117,13 +108,13 @@ def walk(
             if update:
                 options = at
                 if partial:
-                    at = behind_options(data, at, end, json)
+                    at = _behind_options(data, at, end, json)
                     if at < 0:
                         return DAMAGED
                 at = _image(data, at, end, body + bitmap, whole_after, sizes, cells, image, nulls)
                 if at < 0:
                     return DAMAGED
-                if partial and not put_unchanged(data, options, json, sizes, cells, image):
+                if partial and not _put_unchanged(data, options, json, sizes, cells, image):
                     return DIFF
                 event_of[image], row_of[image] = event, state[ROW]
                 kind_of[image] = AFTER
@@ -141,7 +132,7 @@ def walk(
 def _behind_head(data: Bytes, at: int, end: int, code: int, count: int) -> int:
     """The place of the bitmap of present columns; -1 damaged, -2 other columns."""
     at += 8
-    if code >= WRITE_ROWS:
+    if code >= EventType.WRITE_ROWS:
         if at + 2 > end or u16(data, at) < 2:
             return -1
         at += u16(data, at)
@@ -159,12 +150,13 @@ def _behind_head(data: Bytes, at: int, end: int, code: int, count: int) -> int:
 
 
 @part
-def _all_present(data: Bytes, at: int, count: int) -> bool:
-    for byte in range(count // 8):
-        if u8(data, at + byte) != 0xFF:
+def _all_bits(data: Bytes, at: int, count: int, byte: int) -> bool:
+    """Whether the first so many bits are those of a byte, 0xFF or 0."""
+    for n in range(count // 8):
+        if u8(data, at + n) != byte:
             return False
     mask = (1 << count % 8) - 1
-    return mask == 0 or u8(data, at + count // 8) & mask == mask
+    return mask == 0 or u8(data, at + count // 8) & mask == byte & mask
 
 
 @part
@@ -190,7 +182,7 @@ def _image(
     at += (there + 7) // 8
     if at > end:
         return -1
-    if whole and _no_nulls(data, bitmap, count):
+    if whole and _all_bits(data, bitmap, count, 0):
         for column in range(count):
             cells[column, image] = at
             size = sizes[column]
@@ -227,30 +219,13 @@ def _image(
 
 
 @part
-def _no_nulls(data: Bytes, at: int, count: int) -> bool:
-    for byte in range(count // 8):
-        if u8(data, at + byte):
-            return False
-    mask = (1 << count % 8) - 1
-    return mask == 0 or u8(data, at + count // 8) & mask == 0
-
-
-@part
 def _length(data: Bytes, at: int, end: int, size: int) -> int:
     """The whole cell's size, its length bytes included; -1 if it leaves the event."""
-    if at - size > end:
-        return -1
-    if size == -1:
-        return 1 + u8(data, at)
-    if size == -2:
-        return 2 + u16(data, at)
-    if size == -3:
-        return 3 + (u16(data, at) | u8(data, at + 2) << 16)
-    return 4 + u32(data, at)
+    return -1 if at - size > end else cell_length(data, at, -size) - size
 
 
 @part
-def behind_options(data: Bytes, at: int, end: int, json: npt.NDArray[np.bool_]) -> int:
+def _behind_options(data: Bytes, at: int, end: int, json: npt.NDArray[np.bool_]) -> int:
     """The place behind value options that begin at `at`, and their bits; -1 damaged."""
     if at >= end:
         return -1
@@ -267,7 +242,7 @@ def behind_options(data: Bytes, at: int, end: int, json: npt.NDArray[np.bool_]) 
 
 
 @part
-def put_unchanged(
+def _put_unchanged(
     data: Bytes,
     options: int,
     json: npt.NDArray[np.bool_],
@@ -288,16 +263,7 @@ def put_unchanged(
         if not is_diff or cells[column, image] < 0:
             continue
         before = cells[column, image - 1]
-        if before == ABSENT or not _is_empty(data, cells[column, image], sizes[column]):
+        if before == ABSENT or cell_length(data, cells[column, image], -sizes[column]) != 0:
             return False
         cells[column, image] = before
     return True
-
-
-@part
-def _is_empty(data: Bytes, cell: int, size: int) -> bool:
-    """Whether a cell that begins with -`size` bytes of length has nothing else."""
-    length = 0
-    for byte in range(-size):
-        length |= u8(data, cell + byte)
-    return length == 0

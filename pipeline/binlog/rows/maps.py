@@ -1,8 +1,5 @@
 """The table maps of a log: which rows belong to which table, and who wants them.
 
-Belongs here: numbering table maps by what they say, and the arrays by which compiled
-code finds one from a row event's table id. Does not: reading structures (`table_map`).
-
 A server gives a table a new id whenever it opens it anew, and writes the whole map again
 for each statement. Maps that say the same, whatever their id and flags, have one number here:
 the flags of a foreign key's child come and go from statement to statement. A number says what
@@ -20,8 +17,7 @@ import numpy.typing as npt
 from pipeline.binlog.rows.table_map import TableMap
 from pipeline.binlog.stream.description import LogWriter
 from pipeline.binlog.stream.framing import HEADER
-from pipeline.binlog.stream.ring import MAP, Block, Integers
-from pipeline.binlog.stream.wire_format import TAKEN, TOLD
+from pipeline.binlog.stream.ring import MAP, TAKEN, TOLD, Block, Integers
 from pipeline.table import TableName
 
 _BEHIND_FLAGS = HEADER.size + 6 + 2
@@ -48,8 +44,8 @@ class TableMaps:
         self._elsewhere = elsewhere
         self._keeps = keeps
         self._preparing = False
-        self._wanted: npt.NDArray[np.bool_] = np.zeros(64, np.bool_)
-        self._parts: npt.NDArray[np.bool_] = np.zeros(64, np.bool_)
+        self._asked: Integers = np.zeros(64, np.int64)
+        """Per map TAKEN, TOLD, or 0 for rows that are passed over."""
         self._numbers: dict[tuple[LogWriter, bytes], int] = {}
         self.writer = LogWriter()
         self.known: list[TableMap] = []
@@ -89,23 +85,23 @@ class TableMaps:
 
     def wanted(self, block: Block) -> Block:
         """The block without the rows that nobody wants now."""
-        kept = self._wanted[block.events[:, MAP]]
+        kept = self._asked[block.events[:, MAP]] == TAKEN
         return block if kept.all() else Block(block.data, block.events[kept])
 
     def ask_again(self) -> None:
         """Other tables' rows may be wanted than before."""
         for number, known in enumerate(self.known):
-            self._wanted[number] = self._wants(known.table)
-            self._parts[number] = not self._wanted[number] and self._elsewhere(known.table)
+            self._asked[number] = self._ask(known.table)
         self._tell()
 
+    def _ask(self, table: TableName) -> int:
+        return TAKEN if self._wants(table) else TOLD if self._elsewhere(table) else 0
+
     def beside(self, statement: int) -> set[TableName]:
-        """The tables whose maps stand in the statement of that number."""
         bound = self.ids[(self.ids[:, 0] != _UNUSED) & (self.ids[:, 2] == statement)]
         return {self.known[int(number)].table for number in bound[:, 1]}
 
     def of(self, table_id: int) -> TableName:
-        """The table that the id means."""
         return self.known[int(self.ids[self._entry(table_id), 1])].table
 
     def prepares(self, preparing: bool) -> None:
@@ -115,17 +111,15 @@ class TableMaps:
             self._tell()
 
     def drop(self, table: TableName) -> None:
-        """The table's rows are not wanted any more."""
         for number, known in enumerate(self.known):
             if known.table == table:
-                self._wanted[number] = False
+                self._asked[number] = 0
         self._tell()
 
     def _tell(self) -> None:
         """The compiled loop reads from the places whether it takes a table's rows."""
         used = len(self.known)
-        taken = self._preparing | self._wanted[:used]
-        self.places[:used, 2] = np.where(taken, TAKEN, np.where(self._parts[:used], TOLD, 0))
+        self.places[:used, 2] = TAKEN if self._preparing else self._asked[:used]
 
     def _entry(self, table_id: int) -> int:
         at = table_id & len(self.ids) - 1
@@ -133,20 +127,17 @@ class TableMaps:
             at = at + 1 & len(self.ids) - 1
         return at
 
-    def _place(self, key: bytes, table: TableName) -> None:
-        wanted = self._wants(table)
-        begin, end = self._used, self._used + len(key)
+    def _place(self, said: bytes, table: TableName) -> None:
+        number, asked = len(self.known), self._ask(table)
+        begin, end = self._used, self._used + len(said)
         if end > len(self.bytes):
             self.bytes = np.concatenate([self.bytes, np.empty(max(end, begin), np.uint8)])
-        if len(self.known) == len(self.places):
+        if number == len(self.places):
             self.places = np.concatenate([self.places, np.zeros_like(self.places)])
-            self._wanted = np.concatenate([self._wanted, np.zeros_like(self._wanted)])
-            self._parts = np.concatenate([self._parts, np.zeros_like(self._parts)])
-        self.bytes[begin:end] = np.frombuffer(key, np.uint8)
-        parts = not wanted and self._elsewhere(table)
-        what = TAKEN if self._preparing or wanted else TOLD if parts else 0
-        self.places[len(self.known)] = begin, len(key), what
-        self._wanted[len(self.known)], self._parts[len(self.known)] = wanted, parts
+            self._asked = np.concatenate([self._asked, np.zeros_like(self._asked)])
+        self.bytes[begin:end] = np.frombuffer(said, np.uint8)
+        self.places[number] = begin, len(said), TAKEN if self._preparing else asked
+        self._asked[number] = asked
         self._used = end
 
 

@@ -1,7 +1,6 @@
 """A block's row events in parts: by table map, by table, in portions.
 
-Belongs here: which events go together. Does not: decoding them (`rows`), whose map is whose
-(`maps`). Events keep the order of the log in every part.
+Events keep the order of the log in every part.
 """
 
 from __future__ import annotations
@@ -55,22 +54,10 @@ def by_table(
 def in_portions(block: Block) -> Iterator[tuple[int, Block]]:
     """The block's events in portions that fit one batch of images, each with the first event
     of it (a row of the block's index)."""
-    for first, end in _portions(block.events):
+    totals = np.cumsum(block.events[:, columns.SIZE])
+    first, before = 0, 0
+    while first < len(totals):
+        fitting = int(np.searchsorted(totals, before + MAX_STRING_BYTES, side="right"))
+        end = max(fitting, first + 1)
         yield first, Block(block.data, block.events[first:end])
-
-
-def _portions(events: Integers) -> Iterator[tuple[int, int]]:
-    """Rows of the index whose events have few enough bytes together."""
-    if not len(events):
-        return
-    totals = np.cumsum(events[:, columns.SIZE])
-    if totals[-1] <= MAX_STRING_BYTES:
-        yield 0, len(events)
-        return
-    first = 0
-    while first < len(events):
-        before = int(totals[first - 1]) if first else 0
-        end = int(np.searchsorted(totals, before + MAX_STRING_BYTES, side="right"))
-        end = max(end, first + 1)
-        yield first, end
-        first = end
+        first, before = end, int(totals[end - 1])

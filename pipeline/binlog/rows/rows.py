@@ -1,10 +1,5 @@
 """Row events of one table → Arrow columns.
 
-Belongs here: one table map's decoder: the walk over the images (`images`), then each
-column by its type (`values.table`), or nothing but a count; which columns an image leaves out
-(`binlog_row_image` MINIMAL and NOBLOB), and which an update gave another value, told from the
-bytes alone. Does not: which events belong to the table, or what becomes of the rows.
-
 An after image that leaves a column out leaves its value alone. A column that only the after
 image has counts as updated: servers leave out of it what an update did not change.
 """
@@ -19,13 +14,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from pipeline.binlog.arrays.array_access import Bytes, u8, u16, u32
-from pipeline.binlog.arrays.cells import ABSENT, JSON, Cells, Layout, Places
+from pipeline.binlog.arrays.array_access import Bytes, same
+from pipeline.binlog.arrays.cells import ABSENT, JSON, Cells, Layout, Places, cell_length
 from pipeline.binlog.arrays.compiled import kernel, part
 from pipeline.binlog.rows import images
 from pipeline.binlog.rows.images import AFTER, BEFORE
 from pipeline.binlog.rows.parts import in_portions
 from pipeline.binlog.stream import ring as columns
+from pipeline.binlog.stream.outcomes import damaged
 from pipeline.binlog.stream.ring import Block, Integers
 from pipeline.binlog.text.twins import astray
 from pipeline.binlog.values.table import DECODED_BY
@@ -107,19 +103,23 @@ class TableDecoder:
         `event` of the answer counts the block's events from 0.
         """
         for first, portion in in_portions(block):
-            yield from self._decode(portion.data, portion.events, first)
+            for walked, count, whole in self._walks(portion):
+                updated = self._changed(portion.data, walked, count) if self._updated else None
+                present = None if whole else _present(walked.cells[:, :count], walked.kind[:count])
+                found = self._images(portion, walked, count, first, present)
+                yield found if updated is None else replace(found, updated=updated)
 
     def first_changes(self, block: Block, of: Collection[int]) -> dict[int, int]:
         """Which of these columns (counted from 0) some update gave other bytes, each with the
         first event that did (a row of the block's index). Errors are as of `count`."""
         found: dict[int, int] = {}
-        for walked, count, _ in self._walks(block.data, block.events):
+        for walked, count, _ in self._walks(block):
             kinds = walked.kind[:count]
             for column in of:
                 if column in found:
                     continue
                 cells = walked.cells[column, :count]
-                image = first_changed(block.data, cells, kinds, self._layouts[column].size)
+                image = _first_changed(block.data, cells, kinds, self._layouts[column].size)
                 if image >= 0:
                     found[column] = int(walked.event[image])
         return found
@@ -129,35 +129,24 @@ class TableDecoder:
         `decode`, but for those of values."""
         kinds = np.zeros(len(CHANGE_TYPES), np.int64)
         rows = np.zeros(len(block.events), np.int64)
-        for walked, count, _ in self._walks(block.data, block.events):
+        for walked, count, _ in self._walks(block):
             kind = walked.kind[:count]
             kinds += np.bincount(kind, minlength=len(CHANGE_TYPES))
             events = walked.event[:count][kind != images.BEFORE]
             rows += np.bincount(events, minlength=len(rows))
         return ImageCounts(kinds, rows)
 
-    def _decode(
-        self, data: npt.NDArray[np.uint8], events: Integers, first: int
-    ) -> Iterator[RowImages]:
-        for walked, count, whole in self._walks(data, events):
-            updated = self._changed(data, walked, count) if self._updated else None
-            present = None if whole else _left_out(walked, count)
-            found = self._images(data, events, walked, count, first, present)
-            yield found if updated is None else replace(found, updated=updated)
-
-    def _walks(
-        self, data: npt.NDArray[np.uint8], events: Integers
-    ) -> Iterator[tuple[_Walked, int, bool]]:
+    def _walks(self, block: Block) -> Iterator[tuple[_Walked, int, bool]]:
         """Where the images' cells of the structure's columns lie, a batch at a time, with how many
         images it has, and whether they have every column of the log."""
         state = np.zeros(images.STATE_SIZE, np.int64)
-        room = self._room(events)
+        events, room = block.events, self._room(block.events)
         code = images.FULL
         while code == images.FULL:
             walked = self._walked(room)
             state[images.INCOMPLETE] = 0
             code = images.walk(
-                data,
+                block.data,
                 events,
                 self._logged_sizes,
                 self._json,
@@ -197,8 +186,7 @@ class TableDecoder:
 
     def _images(
         self,
-        data: npt.NDArray[np.uint8],
-        events: Integers,
+        block: Block,
         walked: _Walked,
         count: int,
         first: int,
@@ -210,14 +198,20 @@ class TableDecoder:
         ):
             keyed = column.name in self._key
             at = walked.cells[index, :count]
-            cells = Cells(data, at, layout, bool(walked.nulls[index]), keyed=keyed)
+            cells = Cells(block.data, at, layout, bool(walked.nulls[index]), keyed=keyed)
             array = DECODED_BY[column.type](column, cells)
             arrays.append(array)
             if cells.softened:
-                softened[column.name] = self._allowed(column.name, cells.softened)
+                if keyed:
+                    # Nothing is softened in a key: rows whose keys differ would become one.
+                    raise TableError(
+                        f"column {column.name!r} of its key holds a zero or partial date",
+                        hint="correct those rows in the source, or exclude the table",
+                    )
+                softened[column.name] = cells.softened
             if cells.astray >= 0:
                 event, row = walked.event[cells.astray], walked.row[cells.astray]
-                offset = int(events[event, columns.OFFSET])
+                offset = int(block.events[event, columns.OFFSET])
                 raise astray(column, f"row {row} of the event at offset {offset} of the log")
             if cells.unknown:
                 unknown[column.name] = cells.unknown
@@ -233,20 +227,10 @@ class TableDecoder:
         )
 
     def _changed(self, data: npt.NDArray[np.uint8], walked: _Walked, count: int) -> pa.Array:
-        """`RowImages.updated`."""
         kinds = walked.kind[:count]
         changed = np.zeros((count, len(self._layouts)), np.bool_)
-        put_changed(data, walked.cells, kinds, self._sizes, changed)
+        _put_changed(data, walked.cells, kinds, self._sizes, changed)
         return packed(changed, kinds != images.AFTER)
-
-    def _allowed(self, column: str, softened: int) -> int:
-        """In a key nothing is softened: rows whose keys differ would become one."""
-        if column in self._key:
-            raise TableError(
-                f"column {column!r} of its key holds a zero or partial date",
-                hint="correct those rows in the source, or exclude the table",
-            )
-        return softened
 
     def _wrong(self, code: int, offset: int) -> DamagedEvent | TableError:
         name = self._structure.name
@@ -261,39 +245,22 @@ class TableDecoder:
                 f"a row event at offset {offset} has another number of columns than its table map",
                 hint="the log and the table's structure disagree; report this log to us",
             )
-        return DamagedEvent(
-            f"a row event of {name} does not fit its table, at offset {offset}",
-            hint="it was not recorded; look at that place with mysqlbinlog -vv",
-        )
+        return damaged(f"a row event of {name} does not fit its table, at offset {offset}")
 
 
-def _left_out(walked: _Walked, count: int) -> pa.Array | None:
-    """`RowImages.present`, once after images have what their before images have."""
-    cells = walked.cells[:, :count]
-    put_before(cells, walked.kind[:count])
-    return present(cells)
-
-
-def put_before(cells: Places, kinds: npt.NDArray[np.int8]) -> None:
-    """Give after images the cells they leave out and their before images have: the statement
-    did not change those. `cells`: columns x images, changed in place."""
+def _present(cells: Places, kinds: npt.NDArray[np.int8]) -> pa.Array | None:
+    """`RowImages.present` of cells (columns x images), once after images have those that their
+    before images have: the statement did not change them. None if every image has every column."""
     after = np.flatnonzero(kinds == AFTER)
     there = cells[:, after]
     cells[:, after] = np.where(there == ABSENT, cells[:, after - 1], there)
-
-
-def present(cells: Places) -> pa.Array | None:
-    """Per image a bit for each column, the first one lowest, that says whether it is there;
-    NULL for an image that has them all. None if every image has."""
-    there = cells != ABSENT
-    whole = there.all(axis=0)
-    if whole.all():
-        return None
-    return packed(there.T, whole)
+    held = cells != ABSENT
+    whole = held.all(axis=0)
+    return None if whole.all() else packed(held.T, whole)
 
 
 @kernel
-def first_changed(data: Bytes, at: Places, kinds: npt.NDArray[np.int8], size: int) -> int:
+def _first_changed(data: Bytes, at: Places, kinds: npt.NDArray[np.int8], size: int) -> int:
     """The first image before an update that gave the column another value; -1 for none.
 
     `at`: the column's cell in each image, `kinds`: what the images are, `size`: as
@@ -306,7 +273,7 @@ def first_changed(data: Bytes, at: Places, kinds: npt.NDArray[np.int8], size: in
 
 
 @kernel
-def put_changed(
+def _put_changed(
     data: Bytes,
     cells: Places,
     kinds: npt.NDArray[np.int8],
@@ -334,24 +301,9 @@ def _changed(data: Bytes, old: int, new: int, size: int) -> bool:
 
 @part
 def _same(data: Bytes, old: int, new: int, size: int) -> bool:
-    length = _length(data, old, size)
-    if length != _length(data, new, size):
-        return False
-    same = 0
-    while same < length and u8(data, old + same) == u8(data, new + same):
-        same += 1
-    return same == length
-
-
-@part
-def _length(data: Bytes, at: int, size: int) -> int:
-    """The whole cell's size, its length bytes included."""
-    if size >= 0:
-        return size
-    if size == -1:
-        return 1 + u8(data, at)
-    if size == -2:
-        return 2 + u16(data, at)
-    if size == -3:
-        return 3 + (u16(data, at) | u8(data, at + 2) << 16)
-    return 4 + u32(data, at)
+    length = size
+    if size < 0:
+        length = cell_length(data, old, -size) - size
+        if cell_length(data, new, -size) - size != length:
+            return False
+    return same(data, old, data, new, length)

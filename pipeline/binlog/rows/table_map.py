@@ -1,33 +1,25 @@
 """TABLE_MAP events → table structures.
 
-Belongs here: the event's fixed part and its per-type metadata. Does not: its optional
-metadata (`metadata`), values of rows.
-
-Format: `Table_map_event` in `libs/mysql/binlog/event/rows_event.h`.
+Format: `Table_map_event` in `libs/mysql/binlog/event/rows_event.h` of MySQL's source.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from enum import Enum
 from typing import Final
 
 from pipeline.binlog.arrays.cells import Layout, layout
-from pipeline.binlog.rows.metadata import (
-    ENUM,
-    METADATA_HINT,
-    SET,
-    OptionalField,
-    OptionalMetadata,
-    Slot,
-    optional_fields,
-    years_counted,
-)
 from pipeline.binlog.stream.description import LogWriter
 from pipeline.binlog.stream.event_reader import Reader
 from pipeline.binlog.stream.framing import HEADER
+from pipeline.binlog.text.charsets import text_decoder
 from pipeline.errors import TableError
+from pipeline.schema.collations import BINARY, character_set
 from pipeline.table import Column, TableName, TableStructure
 
+_ENUM, _SET = 247, 248
 _STRINGS: Final = frozenset({15, 242, 252, 253, 254})
 _STRING, _GEOMETRY, _JSON = 254, 255, 245
 _BARE_DOUBLES: Final = 80000
@@ -55,8 +47,8 @@ _NAMES: Final = {
     242: "vector",
     245: "json",
     246: "decimal",
-    ENUM: "enum",
-    SET: "set",
+    _ENUM: "enum",
+    _SET: "set",
     252: "text",
     253: "varchar",
     _STRING: "char",
@@ -76,13 +68,41 @@ _METADATA_BYTES: Final = {
     242: 1,
     245: 1,
     246: 2,
-    ENUM: 2,
-    SET: 2,
+    _ENUM: 2,
+    _SET: 2,
     252: 1,
     253: 2,
     _STRING: 2,
     255: 1,
 }
+
+
+_SIGNEDNESS, _DEFAULT_CHARSET, _COLUMN_CHARSET, _COLUMN_NAME = 1, 2, 3, 4
+_SET_VALUES, _ENUM_VALUES, _SIMPLE_KEY, _PREFIX_KEY = 5, 6, 8, 9
+_ENUM_DEFAULT_CHARSET, _ENUM_COLUMN_CHARSET = 10, 11
+
+_NUMERIC: Final = frozenset({1, 2, 3, 4, 5, 8, 9, 246})
+_YEAR: Final = 13
+_LAST_WITHOUT_YEARS, _FIRST_WITH_YEARS = 80015, 80029
+"""MySQL 8.0.15 writes no sign for a YEAR, and 8.0.29 writes one (it is unsigned), as MariaDB does.
+Which version was the first is not known."""
+
+_BYTE_STRINGS: Final = {"char": "binary", "varchar": "varbinary", "text": "blob"}
+
+_METADATA_HINT = (
+    "nothing is known of the table at this place: start where its structure is known, or \
+with binlog_row_metadata=FULL on the source"
+)
+
+
+class OptionalField(Enum):
+    """What a table map may say besides types: each part with its fields."""
+
+    NAMES = frozenset({_COLUMN_NAME})
+    SIGNS = frozenset({_SIGNEDNESS})
+    CHARSETS = frozenset({_DEFAULT_CHARSET, _COLUMN_CHARSET})
+    MEMBER_CHARSETS = frozenset({_ENUM_DEFAULT_CHARSET, _ENUM_COLUMN_CHARSET})
+    MEMBERS = frozenset({_ENUM_VALUES, _SET_VALUES})
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,20 +141,22 @@ def read_layouts(mapped: TableMap) -> tuple[Layout, ...]:
     TableError for a column type this version has never heard of, and for MariaDB's old
     temporal types, whose width the log does not tell.
     """
-    _, _, reader = _head(mapped.raw)
-    codes = reader.take(reader.packed())
-    metadata = Reader(reader.packed_text(), "a TABLE_MAP event")
-    layouts = tuple(layout(code, _metadata(code, metadata)) for code in codes)
+    layouts = _layouts(_head(mapped.raw)[2])
     if mapped.writer.mariadb and any(one.code in _OLD_TEMPORAL for one in layouts):
         raise TableError(
             "it has temporal columns in the format before MariaDB 10.1.2",
             hint="rebuild the table with mysql56_temporal_format=ON (ALTER TABLE … FORCE)",
         )
-    if mapped.writer.version is not None and mapped.writer.between(0, _BARE_DOUBLES):
-        return tuple(
-            replace(one, bare_doubles=True) if one.code == _JSON else one for one in layouts
-        )
-    return layouts
+    bare = mapped.writer.version is not None and mapped.writer.between(0, _BARE_DOUBLES)
+    return tuple(
+        replace(one, bare_doubles=True) if bare and one.code == _JSON else one for one in layouts
+    )
+
+
+def _layouts(reader: Reader) -> list[Layout]:
+    codes = reader.take(reader.packed())
+    metadata = Reader(reader.packed_text(), "a TABLE_MAP event")
+    return [layout(code, _metadata(code, metadata)) for code in codes]
 
 
 def _metadata(code: int, metadata: Reader) -> bytes:
@@ -149,21 +171,22 @@ def _metadata(code: int, metadata: Reader) -> bytes:
 def read_outlines(mapped: TableMap) -> tuple[Outline, ...]:
     """A table map → all it says of its table: one outline for each way in which its writer may
     have meant it. Only the signs of numbers have two, where the writer is of a version of which
-    nobody knows whether it writes one for a YEAR (`years_counted`).
+    nobody knows whether it writes one for a YEAR (`_years_counted`).
 
     TableError for a column type this version has never heard of, and for what contradicts
     itself.
     """
     _, table, reader = _head(mapped.raw)
-    codes = reader.take(reader.packed())
-    metadata = Reader(reader.packed_text(), f"the TABLE_MAP of {table}")
-    slots = [_slot(code, metadata) for code in codes]
-    nulls = reader.take((len(codes) + 7) // 8)
+    layouts = _layouts(reader)
+    nulls = reader.take((len(layouts) + 7) // 8)
     strings = _STRINGS | {_GEOMETRY} if mapped.writer.mariadb else _STRINGS
-    fields, what = dict(optional_fields(reader)), str(table)
+    fields: dict[int, bytes] = {}
+    while reader.left:
+        kind = reader.integer(1)
+        fields[kind] = reader.packed_text()
     readings = [
-        OptionalMetadata(slots, what, fields, strings, years=years)
-        for years in years_counted(mapped.writer)
+        _OptionalMetadata(layouts, str(table), fields, strings, years=years)
+        for years in _years_counted(mapped.writer)
     ]
     consistent = [reading for reading in readings if reading.signs_fit]
     if not consistent:
@@ -175,13 +198,13 @@ def read_outlines(mapped: TableMap) -> tuple[Outline, ...]:
     return tuple(dict.fromkeys(outlines))
 
 
-def _outline(table: TableName, optional: OptionalMetadata, nulls: bytes) -> Outline:
-    slots = optional.slots
+def _outline(table: TableName, optional: _OptionalMetadata, nulls: bytes) -> Outline:
+    typed = optional.columns()
     named = optional.has(OptionalField.NAMES)
-    names = optional.names() if named else [""] * len(slots)
+    names = optional.names() if named else [""] * len(typed)
     columns = tuple(
         replace(column, name=name, nullable=bool(nulls[index >> 3] >> (index & 7) & 1))
-        for index, (column, name) in enumerate(zip(optional.columns(), names, strict=True))
+        for index, (column, name) in enumerate(zip(typed, names, strict=True))
     )
     said = frozenset(part for part in OptionalField if optional.has(part))
     key = tuple(columns[index].name for index in optional.primary_key()) if named else ()
@@ -197,13 +220,13 @@ def read_structure(mapped: TableMap) -> TableStructure:
     outline, *others = read_outlines(mapped)
     if OptionalField.NAMES not in outline.said:
         raise TableError(
-            "its log has no column names (binlog_row_metadata=MINIMAL)", hint=METADATA_HINT
+            "its log has no column names (binlog_row_metadata=MINIMAL)", hint=_METADATA_HINT
         )
     if others:
         raise TableError(
             "its log does not tell which of its numbers are unsigned, because it has a YEAR column "
             "and only some versions of MySQL 8.0 write a sign for it",
-            hint=METADATA_HINT,
+            hint=_METADATA_HINT,
         )
     return TableStructure(outline.table, outline.columns, outline.primary_key)
 
@@ -219,25 +242,168 @@ def _head(raw: bytes) -> tuple[int, TableName, Reader]:
     return table_id, TableName(database, name), reader
 
 
-def _slot(code: int, metadata: Reader) -> Slot:
-    data = _metadata(code, metadata)
-    if code == _STRING and data[0] in (ENUM, SET):
-        code = data[0]
-    column = Column(name="", type=_NAMES[code])
-    match code:
-        case 15 | 253:
-            column = replace(column, length=int.from_bytes(data, "little"))
-        case 254:
-            # The length's upper bits hide, inverted, in the type byte (Field_string).
-            column = replace(column, length=((data[0] & 0x30) ^ 0x30) << 4 | data[1])
+def _column(layout: Layout) -> Column:
+    """What types and widths say of a column."""
+    column = Column(name="", type=_NAMES[layout.code])
+    match layout.code:
         case 246:
-            column = replace(column, precision=data[0], scale=data[1])
-        case 17 | 18 | 19 | 252 | 242 | 245 | 255:
-            column = replace(column, length=data[0])
-        case 247 | 248:
-            column = replace(column, length=data[1])
-        case 16:
-            column = replace(column, length=data[1] * 8 + data[0])
+            return replace(column, precision=layout.precision, scale=layout.scale)
+        case 17 | 18 | 19:
+            return replace(column, length=layout.scale)
+        case 15 | 16 | 253 | 254:
+            return replace(column, length=layout.width)
+        case 242 | 245 | 247 | 248 | 252 | 255:
+            return replace(column, length=abs(layout.size))
         case _:
-            pass
-    return Slot(code, column)
+            return column
+
+
+def _years_counted(writer: LogWriter) -> tuple[bool, ...]:
+    """Return whether `writer` writes a sign for a YEAR; both answers where that is not known."""
+    if writer.between(_LAST_WITHOUT_YEARS + 1, _FIRST_WITH_YEARS - 1):
+        return True, False
+    return (not writer.between(0, _LAST_WITHOUT_YEARS),)
+
+
+class _OptionalMetadata:
+    """The optional metadata of one table map (`binlog_row_metadata`), laid over its columns. What
+    its slots count: signedness goes over numeric columns (BIT does not count, YEAR does but for the
+    first versions of MySQL 8.0), character sets over string columns (VECTOR takes a slot, GEOMETRY
+    on MariaDB alone), members over ENUM and SET by themselves."""
+
+    def __init__(
+        self,
+        layouts: Sequence[Layout],
+        table: str,
+        fields: dict[int, bytes],
+        strings: frozenset[int],
+        *,
+        years: bool,
+    ) -> None:
+        self._codes = [layout.code for layout in layouts]
+        self._columns = [_column(layout) for layout in layouts]
+        self._numbers = _NUMERIC | {_YEAR} if years else _NUMERIC
+        self._strings = strings
+        self._what = f"the TABLE_MAP of {table}"
+        self._fields = fields
+
+    def has(self, part: OptionalField) -> bool:
+        return any(kind in self._fields for kind in part.value)
+
+    @property
+    def signs_fit(self) -> bool:
+        """Return whether there is a sign for each number and none else, and each YEAR is
+        unsigned; also if there are no signs at all."""
+        if _SIGNEDNESS not in self._fields:
+            return True
+        numbers = self._where(self._numbers)
+        signs = list(self._bits(_SIGNEDNESS))
+        return (
+            len(self._fields[_SIGNEDNESS]) == (len(numbers) + 7) // 8
+            and not any(signs[len(numbers) :])
+            and all(
+                sign
+                for index, sign in zip(numbers, signs, strict=False)
+                if self._codes[index] == _YEAR
+            )
+        )
+
+    def names(self) -> list[str]:
+        """The columns' names; only where the log has them (`OptionalField.NAMES`)."""
+        reader = Reader(self._fields[_COLUMN_NAME], self._what)
+        try:
+            names = [reader.packed_text().decode("utf-8") for _ in self._codes]
+        except UnicodeDecodeError as error:
+            raise _wrong("a name that is not UTF-8") from error
+        if len({*names, ""}) <= len(names):
+            raise _wrong("a name that two columns have, or none")
+        return names
+
+    def primary_key(self) -> list[int]:
+        """Column indexes in key order, none without a key; whole columns also where the key
+        has prefixes, because a value whose prefix is unique is unique itself."""
+        if _SIMPLE_KEY in self._fields:
+            key = list(self._packed(_SIMPLE_KEY))
+        elif _PREFIX_KEY in self._fields:
+            key = list(self._packed(_PREFIX_KEY))[::2]
+        else:
+            return []
+        if len(set(key)) < len(key) or any(index >= len(self._codes) for index in key):
+            raise _wrong("a key of columns that it does not have")
+        return key
+
+    def columns(self) -> list[Column]:
+        columns = list(self._columns)
+        signs = zip(self._where(self._numbers), self._bits(_SIGNEDNESS), strict=False)
+        for index, unsigned in signs:
+            columns[index] = replace(columns[index], unsigned=unsigned)
+        for index in self._where({_YEAR}):
+            columns[index] = replace(columns[index], unsigned=True)
+        for index, collation in self._collations(
+            self._where(self._strings), _DEFAULT_CHARSET, _COLUMN_CHARSET
+        ):
+            columns[index] = _with_charset(columns[index], collation)
+        for index, collation in self._collations(
+            self._where({_ENUM, _SET}), _ENUM_DEFAULT_CHARSET, _ENUM_COLUMN_CHARSET
+        ):
+            columns[index] = replace(columns[index], charset=character_set(collation))
+        for code, kind in ((_ENUM, _ENUM_VALUES), (_SET, _SET_VALUES)):
+            for index, members in zip(self._where({code}), self._members(kind), strict=False):
+                columns[index] = _with_members(columns[index], members)
+        return columns
+
+    def _where(self, codes: frozenset[int] | set[int]) -> list[int]:
+        return [index for index, code in enumerate(self._codes) if code in codes]
+
+    def _bits(self, kind: int) -> Iterator[bool]:
+        for byte in self._fields.get(kind, b""):
+            for shift in range(7, -1, -1):
+                yield bool(byte >> shift & 1)
+
+    def _packed(self, kind: int) -> Iterator[int]:
+        reader = Reader(self._fields.get(kind, b""), self._what)
+        while reader.left:
+            yield reader.packed()
+
+    def _collations(self, indexes: list[int], default: int, each: int) -> list[tuple[int, int]]:
+        """(column, collation): either one per slot, or a default and its exceptions."""
+        if default in self._fields:
+            numbers = list(self._packed(default))
+            if not numbers:
+                raise _wrong("no default character set where one should be")
+            exceptions = dict(zip(numbers[1::2], numbers[2::2], strict=False))
+            return [(i, exceptions.get(slot, numbers[0])) for slot, i in enumerate(indexes)]
+        return list(zip(indexes, self._packed(each), strict=False))
+
+    def _members(self, kind: int) -> Iterator[list[bytes]]:
+        reader = Reader(self._fields.get(kind, b""), self._what)
+        while reader.left:
+            yield [reader.packed_text() for _ in range(reader.packed())]
+
+
+def _wrong(what: str) -> TableError:
+    return TableError(
+        f"its log describes it with {what}",
+        hint="exclude the table, and report this log to us",
+    )
+
+
+def _with_charset(column: Column, collation: int) -> Column:
+    if column.type not in _BYTE_STRINGS:
+        return column
+    if collation == BINARY:
+        return replace(column, type=_BYTE_STRINGS[column.type], charset="binary")
+    return replace(column, charset=character_set(collation))
+
+
+def _with_members(column: Column, members: list[bytes]) -> Column:
+    # Names of members are text in any case; a set called binary leaves them as they came.
+    charset = column.charset if column.charset not in (None, "binary") else "utf8mb4"
+    decode: Callable[[bytes], str] = text_decoder(charset or "utf8mb4")
+    try:
+        return replace(column, members=tuple(decode(member) for member in members))
+    except UnicodeDecodeError as error:
+        raise TableError(
+            f"a column's members are no {column.charset} text",
+            hint="report this log to us; exclude the table meanwhile",
+        ) from error

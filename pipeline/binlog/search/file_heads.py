@@ -1,25 +1,23 @@
-"""The head of a log file: what it says before its first transaction.
-
-Belongs here: reading heads, and finding the file to begin in by what they say of GTIDs.
-Does not: looking inside files (`search`, `moments`).
-"""
+"""The head of a log file: what it says before its first transaction."""
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
 from pipeline.binlog.search.log_scan import Dumps, opened
-from pipeline.binlog.search.walk import GTIDS, Seen, commit_time, walk
-from pipeline.binlog.stream.commit_times import latest_commit_time
-from pipeline.binlog.stream.control import moment, read_previous_gtids
-from pipeline.binlog.stream.damage import damaged
+from pipeline.binlog.search.walk import Seen, walk
+from pipeline.binlog.stream.commit_times import end_of_second
+from pipeline.binlog.stream.control import moment
 from pipeline.binlog.stream.event_reader import Reader
-from pipeline.binlog.stream.framing import FIRST_OFFSET, Event, EventType
-from pipeline.errors import DamagedEvent, TransactionsWithoutGtid
+from pipeline.binlog.stream.framing import FIRST_OFFSET, GTIDS, Event, EventType
+from pipeline.binlog.stream.gtid_sets import decoded
+from pipeline.binlog.stream.outcomes import damaged
+from pipeline.binlog.transactions.identity import read_identity
+from pipeline.errors import TransactionsWithoutGtid
 from pipeline.gtid import GtidSet
 from pipeline.ports.source import BinlogSize
 from pipeline.position import Coordinates, LogFile
@@ -52,12 +50,13 @@ def read_file_head(dumps: Dumps, file: LogFile) -> FileHead:
             if seen.code == EventType.FORMAT_DESCRIPTION:
                 description = seen
             elif seen.code == EventType.PREVIOUS_GTIDS:
-                gtids = read_previous_gtids(seen.event)
+                gtids = decoded(seen.event.body)
             elif seen.code == EventType.MARIADB_GTID_LIST:
                 gtids = read_gtid_list(seen.event)
             elif seen.code in GTIDS:
                 if description is not None and seen.server_id != description.server_id:
-                    others = moment(latest_commit_time(commit_time(seen), seen.timestamp))
+                    *_, exact = read_identity(seen.event, [], seen.log_server)
+                    others = moment(exact or end_of_second(seen.timestamp))
                 break
     if description is None:
         raise damaged("a log file begins without a format description", start)
@@ -81,10 +80,27 @@ def read_gtid_list(event: Event) -> GtidSet:
     try:
         return GtidSet.parse(",".join(parts))
     except ValueError as error:
-        raise DamagedEvent(
-            f"a GTID_LIST event is not a list of GTIDs, at {event.at}: {error}",
-            hint="it was not recorded; look at the file with mysqlbinlog",
-        ) from error
+        raise damaged(f"a GTID_LIST event is not a list of GTIDs: {error}", event.at) from error
+
+
+class FileHeads:
+    """The heads of a log's files, oldest first, each read once."""
+
+    def __init__(self, dumps: Dumps, binlogs: Sequence[BinlogSize]) -> None:
+        self._dumps = dumps
+        self._binlogs = binlogs
+        self._known: dict[int, FileHead] = {}
+
+    def read(self, number: int) -> FileHead:
+        if number not in self._known:
+            self._known[number] = read_file_head(self._dumps, self._binlogs[number].file)
+        return self._known[number]
+
+    def first(self, matches: Callable[[GtidSet], bool], count: int | None = None) -> int:
+        """The first of so many files (all) before which GTIDs were executed that match; their
+        number if there is none. GTIDs grow from file to file, so that a few heads are read."""
+        files = range(len(self._binlogs) if count is None else count)
+        return bisect_left(files, True, key=lambda number: matches(self.read(number).gtid_set))
 
 
 def find_file_before(dumps: Dumps, binlogs: Sequence[BinlogSize], gtids: GtidSet) -> LogFile | None:
@@ -92,16 +108,9 @@ def find_file_before(dumps: Dumps, binlogs: Sequence[BinlogSize], gtids: GtidSet
     stands from there on. None if even the oldest file comes too late.
 
     Of those files it is the newest in which some of the set stands, else the oldest: what is
-    in no set, because it has no GTID, is not passed over where it came after the set. Heads
-    grow from file to file, so that a few of them are read.
+    in no set, because it has no GTID, is not passed over where it came after the set.
     """
-    heads: dict[int, GtidSet] = {}
-
-    def head(number: int) -> GtidSet:
-        if number not in heads:
-            heads[number] = read_file_head(dumps, binlogs[number].file).gtid_set
-        return heads[number]
-
-    late = bisect_left(range(len(binlogs)), True, key=lambda one: not gtids.contains(head(one)))
-    whole = bisect_left(range(late), True, key=lambda one: head(one).contains(gtids))
+    heads = FileHeads(dumps, binlogs)
+    late = heads.first(lambda executed: not gtids.contains(executed))
+    whole = heads.first(lambda executed: executed.contains(gtids), late)
     return binlogs[max(whole - 1, 0)].file if late else None

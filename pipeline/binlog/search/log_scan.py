@@ -1,9 +1,7 @@
 """A stretch of the log looked at, not captured: its index of transactions, no rows.
 
-Belongs here: reading the index from one place to another through a transaction buffer that
-wants no table, at the speed of the compiled loop; and stepping over what a capture would
-refuse, which must not keep anybody from looking behind it. Does not: what is looked for
-(`search`, `moments`).
+It is read through a transaction buffer that wants no table, at the speed of the compiled loop; what
+a capture would refuse is stepped over.
 """
 
 from __future__ import annotations
@@ -17,11 +15,11 @@ import numpy as np
 
 from pipeline.binlog.search.walk import step_over
 from pipeline.binlog.stream import ring as columns
-from pipeline.binlog.stream.damage import damaged
-from pipeline.binlog.stream.ring import Integers, place_of
+from pipeline.binlog.stream.outcomes import damaged
+from pipeline.binlog.stream.ring import Integers, TransactionGroup, place_of
 from pipeline.binlog.transactions.buffer import TransactionBuffer
-from pipeline.binlog.transactions.limits import Limits
-from pipeline.binlog.transactions.unkept import NoSpool
+from pipeline.binlog.transactions.log_place import Limits
+from pipeline.binlog.transactions.spill import NoSpool
 from pipeline.errors import StreamEndedEarly, UnsupportedEvent, UnsupportedStatement
 from pipeline.ports.source import BinlogDump, BinlogSize
 from pipeline.position import Coordinates, LogFile
@@ -121,12 +119,12 @@ class LogScan:
             for received in dump:
                 self._count(received.end - received.begin)
                 buffer.put(received)
-                taken = _Taken(buffer)
-                stretch = taken.stretch(start if begins < start else None)
+                groups: list[TransactionGroup] = []
+                self._refused = _take(buffer, groups)
+                stretch = _stretch(groups, start if begins < start else None)
                 self.at = max(buffer.at, start)
                 if stretch is not None:
                     yield stretch
-                self._refused = taken.refused
                 if buffer.stopped or buffer.ended:
                     return
 
@@ -161,37 +159,33 @@ def _buffer(start: Coordinates, end: Coordinates) -> TransactionBuffer:
     return buffer
 
 
-class _Taken:
-    """What a buffer gives out of the bytes it has; `refused`: up to what no capture reads,
-    where it ended."""
+def _take(buffer: TransactionBuffer, groups: list[TransactionGroup]) -> bool:
+    """Take what a buffer gives out of the bytes it has; whether it ended there, at what no capture
+    reads."""
+    try:
+        groups += _given(buffer)
+    except (UnsupportedEvent, UnsupportedStatement):
+        buffer.end()
+        groups += _given(buffer)
+        return True
+    return False
 
-    def __init__(self, buffer: TransactionBuffer) -> None:
-        self._parts: list[Integers] = []
-        self._files: Sequence[LogFile] = ()
-        self._sources: Sequence[str] = ()
-        self.refused = False
-        try:
-            self._take(buffer)
-        except (UnsupportedEvent, UnsupportedStatement):
-            self.refused = True
-            buffer.end()
-            self._take(buffer)
 
-    def _take(self, buffer: TransactionBuffer) -> None:
-        while (group := buffer.get()) is not None:
-            self._parts.append(group.transactions)
-            self._files, self._sources = group.files, group.sources
-            buffer.ack()
+def _given(buffer: TransactionBuffer) -> Iterator[TransactionGroup]:
+    while (group := buffer.get()) is not None:
+        yield group
+        buffer.ack()
 
-    def stretch(self, behind: Coordinates | None) -> Stretch | None:
-        """All of it, or what ends behind a place; None if that is nothing."""
-        if not self._parts:
-            return None
-        found = np.concatenate(self._parts) if len(self._parts) > 1 else self._parts[0]
-        if behind is not None:
-            first = found[:, columns.FILE] == 0
-            found = found[~(first & (found[:, columns.END_OFFSET] <= behind.offset))]
-        return Stretch(found, self._files, self._sources) if len(found) else None
+
+def _stretch(groups: Sequence[TransactionGroup], behind: Coordinates | None) -> Stretch | None:
+    """All of them, or what ends behind a place; None if that is nothing."""
+    if not groups:
+        return None
+    found = np.concatenate([group.transactions for group in groups])
+    if behind is not None:
+        first = found[:, columns.FILE] == 0
+        found = found[~(first & (found[:, columns.END_OFFSET] <= behind.offset))]
+    return Stretch(found, groups[-1].files, groups[-1].sources) if len(found) else None
 
 
 def log_between(start: Coordinates, end: Coordinates, binlogs: Sequence[BinlogSize]) -> int:

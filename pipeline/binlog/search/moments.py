@@ -1,9 +1,5 @@
 """Moments in a log: where one lies among the transactions, by their commit times.
 
-Belongs here: which files a moment can be in, by their heads, and the look through them.
-Does not: the rule by which a moment divides times (`pipeline.division`), what a moment is asked
-for (`pipeline.start`).
-
 The same rule applies twice: to the files, by the times at which they were made, and to the
 transactions of the file that it gives. The time of a file may be as wrong as any other
 (`SET TIMESTAMP` before FLUSH LOGS, a clock that was set back). So the files around it are looked
@@ -21,7 +17,7 @@ from typing import Final
 
 import numpy as np
 
-from pipeline.binlog.search.file_heads import FileHead, read_file_head
+from pipeline.binlog.search.file_heads import FileHeads
 from pipeline.binlog.search.log_scan import Dumps, LogScan, Tell, log_between
 from pipeline.binlog.stream import ring as columns
 from pipeline.binlog.stream.commit_times import SECOND, SKEW, latest_commit_times
@@ -73,7 +69,7 @@ def find_moment(
     it. `binlogs` are all files, oldest first. `MomentOutOfRange` for a moment before the oldest
     file, or later than `now`.
     """
-    heads = _Heads(dumps, [log.file for log in binlogs], _divider(moment, now))
+    heads = _Heads(dumps, binlogs, _divider(moment, now))
     earlier = heads.earlier()
     oldest = heads.read(0).created
     if moment > now or (not earlier and moment < oldest):
@@ -187,24 +183,18 @@ class _Look:
 
 
 class _Heads:
-    """The heads of files, each read once, beside a moment in microseconds."""
+    """The heads of files, beside a moment in microseconds."""
 
-    def __init__(self, dumps: Dumps, files: Sequence[LogFile], divider: Divider) -> None:
-        self._dumps = dumps
-        self._files = files
-        self._known: dict[int, FileHead] = {}
+    def __init__(self, dumps: Dumps, binlogs: Sequence[BinlogSize], divider: Divider) -> None:
+        self.read = FileHeads(dumps, binlogs).read
+        self._count = len(binlogs)
         self._second = divider.moment // SECOND * SECOND
         self._latest = divider.latest
-
-    def read(self, number: int) -> FileHead:
-        if number not in self._known:
-            self._known[number] = read_file_head(self._dumps, self._files[number])
-        return self._known[number]
 
     def earlier(self) -> int:
         """How many files were made before the moment: by a sample of their heads, then by those
         between two of the sample."""
-        count = len(self._files)
+        count = self._count
         step = -(-count // _SAMPLES)
         before = self._divided(range(0, count, step)) * step
         if step == 1 or not before:

@@ -1,9 +1,4 @@
-"""Places in a log found by what stands there: boundaries, and ends of GTID sets.
-
-Belongs here: proving a place to lie between two transactions, and finding the one by which
-a set of them is there. Does not: files by their heads (`file_heads`), moments (`moments`),
-deciding what to do about it (`pipeline.start`).
-"""
+"""Places in a log found by what stands there: boundaries, and ends of GTID sets."""
 
 from __future__ import annotations
 
@@ -17,10 +12,9 @@ import numpy as np
 
 from pipeline.binlog.search.file_heads import read_file_head
 from pipeline.binlog.search.log_scan import Dumps, LogScan, Stretch, Tell, log_between, opened
-from pipeline.binlog.search.walk import GTIDS, Seen, walk
+from pipeline.binlog.search.walk import Seen, walk
 from pipeline.binlog.stream import ring as columns
-from pipeline.binlog.stream.framing import FIRST_OFFSET
-from pipeline.binlog.stream.ring import Integers
+from pipeline.binlog.stream.framing import FIRST_OFFSET, GTIDS
 from pipeline.binlog.transactions.identity import GtidsRead, gtid_set, gtid_text, together
 from pipeline.errors import EndNotReached, NotAnEventBoundary
 from pipeline.gtid import GtidSet
@@ -49,25 +43,24 @@ def find_boundary(dumps: Dumps, at: Coordinates, *, tell: Tell | None = None) ->
     head = read_file_head(dumps, at.file)
     if at.offset == FIRST_OFFSET:
         return Boundary(at, head.gtid_set, None, rewound=False)
-    before = _before(dumps, at, tell)
-    place = _around(dumps, at, before.last_event)
-    gtids = together(head.gtid_set, before.gtids)
-    created = int(head.created.timestamp())
-    witness = None if place.witness is None else _witness(place.witness, before, created)
-    return Boundary(place.at, gtids, witness, rewound=place.at != at)
+    executed, last = _executed_before(dumps, at, tell)
+    offset = FIRST_OFFSET if last is None else int(last.transactions[0, columns.LAST_OFFSET])
+    start = Coordinates(at.file, offset)
+    place, event = _around(dumps, at, start)
+    witness = None
+    if event is not None:
+        ends = last is not None and event.at == start
+        gtid = gtid_text(last.transactions[0], last.sources) if last and ends else ""
+        created = int(head.created.timestamp())
+        witness = Witness(event.at.offset, event.size, event.crc32, gtid, created)
+    gtids = together(head.gtid_set, executed)
+    return Boundary(place, gtids, witness, rewound=place != at)
 
 
-@dataclass(frozen=True, slots=True)
-class _Before:
-    """What ends at or before a place: all GTIDs, and the last transaction's GTID and last
-    event; "" and the file's beginning if there is none."""
-
-    gtids: GtidSet
-    gtid: str
-    last_event: Coordinates
-
-
-def _before(dumps: Dumps, at: Coordinates, tell: Tell | None) -> _Before:
+def _executed_before(
+    dumps: Dumps, at: Coordinates, tell: Tell | None
+) -> tuple[GtidSet, Stretch | None]:
+    """The GTIDs of what ends in the file at or before a place, and the last such transaction."""
     start = Coordinates(at.file, FIRST_OFFSET)
     read = GtidsRead()
     last: Stretch | None = None
@@ -78,26 +71,14 @@ def _before(dumps: Dumps, at: Coordinates, tell: Tell | None) -> _Before:
         if len(ended):
             last = Stretch(ended[-1:], stretch.files, stretch.sources)
             read.add(ended, stretch.sources)
-    if last is None:
-        return _Before(read.set(), "", start)
-    row: Integers = last.transactions[0]
-    event = Coordinates(at.file, int(row[columns.LAST_OFFSET]))
-    return _Before(read.set(), gtid_text(row, last.sources), event)
+    return read.set(), last
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """A place between two transactions, and the event before it."""
-
-    at: Coordinates
-    witness: Seen | None
-
-
-def _around(dumps: Dumps, at: Coordinates, start: Coordinates) -> _Place:
-    """`at`, or the beginning of the transaction that it lies in. No transaction that begins
-    behind `start` ends at or before `at`."""
+def _around(dumps: Dumps, at: Coordinates, start: Coordinates) -> tuple[Coordinates, Seen | None]:
+    """`at`, or the beginning of the transaction that it lies in, and the event before that. No
+    transaction that begins behind `start` ends at or before `at`."""
     last: Seen | None = None
-    within: _Place | None = None
+    within: tuple[Coordinates, Seen | None] | None = None
     end = start
     with opened(dumps, start) as dump:
         for seen in walk(dump, start):
@@ -106,7 +87,7 @@ def _around(dumps: Dumps, at: Coordinates, start: Coordinates) -> _Place:
             if seen.at < start:
                 continue
             if seen.code in GTIDS:
-                within = _Place(seen.at, last)
+                within = seen.at, last
             last, end = seen, seen.after
     if end != at:
         # Inside the last event that was seen, or behind the end of the file.
@@ -115,12 +96,17 @@ def _around(dumps: Dumps, at: Coordinates, start: Coordinates) -> _Place:
             f"no event begins at {at}; the nearest place before it is {nearest}",
             hint=f"choose {nearest}, or an offset that SHOW BINLOG EVENTS lists",
         )
-    return within or _Place(at, last)
+    return within or (at, last)
 
 
-def _witness(event: Seen, before: _Before, created: int) -> Witness:
-    gtid = before.gtid if event.at == before.last_event else ""
-    return Witness(event.at.offset, event.size, event.crc32, gtid, created)
+def read_witness(dumps: Dumps, at: Coordinates) -> Witness | None:
+    """The event that begins at a place, as a witness; None if none does."""
+    created = int(read_file_head(dumps, at.file).created.timestamp())
+    with opened(dumps, at) as dump:
+        event = next((seen for seen in walk(dump, at) if seen.at >= at), None)
+    if event is None or event.at != at:
+        return None
+    return Witness(at.offset, event.size, event.crc32, "", created)
 
 
 def find_end_of(

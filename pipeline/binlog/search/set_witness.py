@@ -1,9 +1,5 @@
 """Transactions by which a set of GTIDs is known again: what each log that has them shows alike.
 
-Belongs here: taking the last transaction of each source out of what is read, finding it in
-another server's log, and a digest of one whose log tells no time. Does not: what follows from
-it (`pipeline.start`).
-
 A server that was reset gives the same GTIDs once more, and a copy of it under another UUID
 shows nothing of that. What holds on every server is when a transaction was committed first,
 to the microsecond (`original_commit_timestamp`, MySQL since 8.0). Where the log has none
@@ -14,20 +10,27 @@ tables and offsets, and the seconds that its events carry, which a replica keeps
 from __future__ import annotations
 
 import zlib
-from bisect import bisect_left
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
+from functools import partial
 from typing import Final
 
 import numpy as np
 
-from pipeline.binlog.search.file_heads import read_file_head
+from pipeline.binlog.search.file_heads import FileHeads
 from pipeline.binlog.search.log_scan import Dumps, LogScan, opened
-from pipeline.binlog.search.walk import GTIDS, Seen, walk
+from pipeline.binlog.search.walk import Seen, walk
 from pipeline.binlog.stream import ring as columns
+from pipeline.binlog.stream.compressed import plain_query, plain_rows
 from pipeline.binlog.stream.control import read_query
-from pipeline.binlog.stream.framing import COMPRESSED_ROWS, FIRST_OFFSET, HEADER, EventType
-from pipeline.binlog.stream.mariadb import plain_query, plain_rows
+from pipeline.binlog.stream.framing import (
+    COMPRESSED_ROWS,
+    FIRST_OFFSET,
+    GTIDS,
+    HEADER,
+    ROWS,
+    EventType,
+)
 from pipeline.binlog.stream.ring import ANONYMOUS, Integers, place_of
 from pipeline.binlog.transactions.identity import gtid_text
 from pipeline.gtid import GtidSet
@@ -35,8 +38,6 @@ from pipeline.ports.source import BinlogSize
 from pipeline.position import Coordinates, LogFile, SetWitness
 
 _IDENTITY: Final = (columns.GTID_KIND, columns.GTID_HIGH, columns.GTID_LOW)
-_ROWS: Final = frozenset(COMPRESSED_ROWS.values())
-"""WRITE, UPDATE and DELETE_ROWS in both versions."""
 
 _TABLE_ID_AND_FLAGS: Final = 8
 _EVENTS: Final = 256
@@ -64,11 +65,10 @@ class LastOfSources:
     def witnesses(self, dumps: Dumps) -> tuple[SetWitness, ...]:
         """One for each source, that of the last transaction first."""
         told = reversed(self._last.values())
-        return tuple(witness_of(dumps, gtid, committed, at) for gtid, committed, at in told)
+        return tuple(_witness(dumps, gtid, committed, at) for gtid, committed, at in told)
 
 
 def _last_rows(transactions: Integers) -> Integers:
-    """The last row of each source, in the order of the log."""
     identities = transactions[:, list(_IDENTITY)]
     if (identities == identities[-1]).all():
         return transactions[-1:]
@@ -76,38 +76,30 @@ def _last_rows(transactions: Integers) -> Integers:
     return transactions[np.sort(len(transactions) - 1 - lasts)]
 
 
-def witness_of(dumps: Dumps, gtid: str, committed_at: int, at: Coordinates) -> SetWitness:
+def _witness(dumps: Dumps, gtid: str, committed_at: int, at: Coordinates) -> SetWitness:
     """The transaction that begins at a place, as each log that has it shows it."""
-    return SetWitness(gtid, committed_at, "" if committed_at else digest(dumps, at))
+    return SetWitness(gtid, committed_at, "" if committed_at else _digest(dumps, at))
 
 
 def find_witnesses(
     dumps: Dumps, binlogs: Sequence[BinlogSize], end: Coordinates, gtids: Collection[str]
 ) -> Mapping[str, SetWitness]:
     """Those of these transactions that stand in the log up to `end`, as it shows them."""
-    files = [log.file for log in binlogs]
-    heads: dict[int, GtidSet] = {}
-
-    def head(number: int) -> GtidSet:
-        if number not in heads:
-            heads[number] = read_file_head(dumps, files[number]).gtid_set
-        return heads[number]
-
-    def behind(gtid: GtidSet) -> int:
-        """The first file that begins behind it."""
-        return bisect_left(range(len(files)), True, key=lambda one: head(one).contains(gtid))
-
+    heads = FileHeads(dumps, binlogs)
     wanted: dict[int, set[str]] = {}
     for gtid in gtids:
-        if number := behind(GtidSet.parse(gtid)):
-            wanted.setdefault(number - 1, set()).add(gtid)
+        if behind := heads.first(partial(_contains, GtidSet.parse(gtid))):
+            wanted.setdefault(behind - 1, set()).add(gtid)
     witnesses: dict[str, SetWitness] = {}
     for number, those in wanted.items():
-        start = Coordinates(files[number], FIRST_OFFSET)
-        last = number + 1 == len(files)
-        stop = end if last else Coordinates(files[number + 1], FIRST_OFFSET)
-        witnesses |= _found(dumps, start, stop, those)
+        start = Coordinates(binlogs[number].file, FIRST_OFFSET)
+        later = [Coordinates(log.file, FIRST_OFFSET) for log in binlogs[number + 1 :]]
+        witnesses |= _found(dumps, start, later[0] if later else end, those)
     return witnesses
+
+
+def _contains(gtid: GtidSet, executed: GtidSet) -> bool:
+    return executed.contains(gtid)
 
 
 def _found(
@@ -125,7 +117,7 @@ def _found(
                     places[gtid] = int(one[columns.COMMITTED_AT]), stretch.begin(row)
             if len(places) == len(gtids):
                 break
-    return {gtid: witness_of(dumps, gtid, *place) for gtid, place in places.items()}
+    return {gtid: _witness(dumps, gtid, *place) for gtid, place in places.items()}
 
 
 def _number_of(gtid: str) -> int:
@@ -133,7 +125,7 @@ def _number_of(gtid: str) -> int:
     return int(gtid.rpartition(":" if ":" in gtid else "-")[2])
 
 
-def digest(dumps: Dumps, at: Coordinates) -> str:
+def _digest(dumps: Dumps, at: Coordinates) -> str:
     """What the transaction that begins at a place says, in a form that a replica's log
     shares: compressed there or not, with notes of statements or without."""
     told, count, begun = 0, 0, False
@@ -156,7 +148,7 @@ def _said(seen: Seen) -> bytes:
     if seen.code in COMPRESSED_ROWS:
         plain = plain_rows(seen.event).tobytes()
         return _rows(seen, COMPRESSED_ROWS[EventType(seen.code)], plain[HEADER.size :])
-    if seen.code in _ROWS:
+    if seen.code in ROWS:
         return _rows(seen, seen.code, seen.event.body)
     if seen.code in (EventType.QUERY, EventType.MARIADB_QUERY_COMPRESSED):
         event = seen.event if seen.code == EventType.QUERY else plain_query(seen.event)

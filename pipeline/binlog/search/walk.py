@@ -1,9 +1,4 @@
-"""The log event by event, by headers alone: for the few events around a place.
-
-Belongs here: telling where each event of a dump stands, whatever its type, and making index
-rows of transactions whose events nobody understands. Does not: checking events, which the
-compiled loop does (`stream`); reading long ways (`log_scan`).
-"""
+"""The log event by event, by headers alone: for the few events around a place."""
 
 from __future__ import annotations
 
@@ -14,34 +9,23 @@ from typing import Final
 
 from pipeline.binlog.stream import ring as columns
 from pipeline.binlog.stream.control import read_query, read_rotate
-from pipeline.binlog.stream.damage import damaged
 from pipeline.binlog.stream.framing import (
     FIRST_OFFSET,
+    GTIDS,
     HEADER,
+    PLACES,
     Event,
     EventType,
     is_artificial,
     read_event,
 )
 from pipeline.binlog.stream.intake import events
+from pipeline.binlog.stream.outcomes import damaged
 from pipeline.binlog.transactions.identity import IDENTITY, read_identity
 from pipeline.ports.source import BinlogDump
 from pipeline.position import Coordinates, LogFile
 
-GTIDS: Final = frozenset(
-    {EventType.GTID, EventType.ANONYMOUS_GTID, EventType.GTID_TAGGED, EventType.MARIADB_GTID}
-)
-"""Events that announce a transaction; nothing else does."""
-
-_BETWEEN: Final = GTIDS | {
-    EventType.ROTATE,
-    EventType.FORMAT_DESCRIPTION,
-    EventType.PREVIOUS_GTIDS,
-    EventType.STOP,
-    EventType.MARIADB_BINLOG_CHECKPOINT,
-    EventType.MARIADB_GTID_LIST,
-    EventType.MARIADB_START_ENCRYPTION,
-}
+_BETWEEN: Final = GTIDS | PLACES
 """Events that no transaction holds behind its first."""
 
 _ENDS: Final = frozenset({EventType.XID, EventType.XA_PREPARE, EventType.TRANSACTION_PAYLOAD})
@@ -66,7 +50,6 @@ class Seen:
 
     @property
     def after(self) -> Coordinates:
-        """The place behind it."""
         return Coordinates(self.at.file, self.at.offset + self.size)
 
     @property
@@ -138,25 +121,21 @@ def step_over(dump: BinlogDump, start: Coordinates, end: Coordinates, count: int
     """So many transactions from `start` on, fewer where `end` or the log's end comes first.
     One whose end is none of the usual reaches to the next event that stands between two."""
     found = SteppedOver(start)
-    open_row: list[int] | None = None
+    row: list[int] | None = None
     for seen in walk(dump, start):
         if seen.at < start:
             continue
-        if open_row is not None and seen.code in _BETWEEN:
-            found.rows.append(open_row)
-            open_row = None
-        if open_row is None and (len(found.rows) >= count or seen.at >= end):
+        if seen.code in _BETWEEN:
+            row = None
+        if row is None and (len(found.rows) >= count or seen.at >= end):
             return found
         if seen.code in GTIDS:
-            open_row = _opened(seen, found)
-        if open_row is not None:
-            _add(open_row, seen)
+            row = _opened(seen, found)
+        if row is not None:
+            _add(row, seen)
             if _ends(seen):
-                found.rows.append(open_row)
-                open_row = None
+                row = None
         found.at = seen.after
-    if open_row is not None:
-        found.rows.append(open_row)
     return found
 
 
@@ -170,23 +149,17 @@ def _opened(seen: Seen, found: SteppedOver) -> list[int]:
     identity = read_identity(seen.event, found.sources, seen.log_server)
     for column, value in zip(IDENTITY, identity, strict=True):
         row[column] = value
+    found.rows.append(row)
     return row
 
 
-def commit_time(seen: Seen) -> int:
-    """What a GTID event says of its commit (`TIME`), in microseconds; 0 where it says nothing."""
-    return read_identity(seen.event, [], seen.log_server)[-1]
-
-
 def _ends(seen: Seen) -> bool:
-    """Whether an event ends its transaction whatever that holds."""
     if seen.code == EventType.QUERY:
         return read_query(seen.event).text.upper() in ("COMMIT", "ROLLBACK")
     return seen.code in _ENDS
 
 
 def _add(row: list[int], seen: Seen) -> None:
-    """The transaction reaches to the end of this event."""
     row[columns.END_OFFSET] = seen.after.offset
     row[columns.LAST_OFFSET], row[columns.LAST_SIZE] = seen.at.offset, seen.size
     row[columns.LAST_CRC], row[columns.LAST_TIMESTAMP] = seen.crc32, seen.timestamp

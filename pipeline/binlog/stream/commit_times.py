@@ -46,14 +46,7 @@ def latest_commit_times(transactions: Integers) -> Integers:
     return np.where(exact > 0, exact, end_of_second(transactions[:, columns.LAST_TIMESTAMP]))
 
 
-def latest_commit_time(exact: int, seconds: int) -> int:
-    """Return it for one transaction: what its GTID event says, 0 for nothing, and a header's
-    second."""
-    return exact or end_of_second(seconds)
-
-
 def end_of_second(seconds: Number) -> Number:
-    """Return the last microsecond of a second that a header names."""
     return (seconds + 1) * SECOND - 1
 
 

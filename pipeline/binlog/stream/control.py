@@ -14,78 +14,34 @@ from typing import Final
 from uuid import UUID
 
 from pipeline.batch import Xid
-from pipeline.binlog.stream.damage import damaged
 from pipeline.binlog.stream.event_reader import Reader
 from pipeline.binlog.stream.framing import Event, EventType
-from pipeline.binlog.stream.gtid_sets import decoded
-from pipeline.errors import DamagedEvent
+from pipeline.binlog.stream.outcomes import damaged
 from pipeline.gtid import GtidSet
 from pipeline.position import Coordinates, LogFile
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_LOGICAL_CLOCK = 2
-_55_BITS = (1 << 55) - 1
 _THREAD_SPECIFIC = 0x4
 _LOAD_HEAD = 13
 _MAX_NUMBER = (1 << 63) - 1
 _LAST_MOMENT = (datetime.max.replace(tzinfo=UTC) - EPOCH) // timedelta(microseconds=1)
 
 
-@dataclass(frozen=True, slots=True)
-class Gtid:
-    """A transaction's identity. `text` is "" for an anonymous one; `committed_at` is when it was
-    committed first, on whichever server, in microseconds since the epoch, `here` when the server
-    committed it that wrote the log; None where the log does not say."""
-
-    text: str
-    committed_at: int | None
-    here: int | None = None
-
-
-def read_gtid(event: Event, *, anonymous: bool) -> Gtid:
-    """GTID and ANONYMOUS_GTID share one body: flags 1, UUID 16, number 8, then since
-    5.7 a logical clock (1 + 16), since 8.0 commit timestamps of 7 bytes each."""
-    reader = Reader(event.body, "a GTID event")
-    reader.take(1)
-    uuid = UUID(bytes=reader.take(16))
-    number = reader.integer(8)
-    committed_at = here = 0
-    if reader.left >= 24 and reader.integer(1) == _LOGICAL_CLOCK:
-        reader.take(16)
-        immediate = reader.integer(7)
-        committed_at = here = immediate & _55_BITS
-        if immediate >> 55:
-            committed_at = reader.integer(7)
-    if anonymous:
-        return Gtid("", committed_at or None, here or None)
-    if not 1 <= number <= _MAX_NUMBER:
-        raise _no_gtid(f"its number is {number}")
-    return Gtid(f"{uuid}:{number}", committed_at or None, here or None)
-
-
-def _no_gtid(why: str) -> DamagedEvent:
-    return DamagedEvent(
-        f"a GTID event holds no GTID: {why}",
-        hint="it was not recorded; look at that place with mysqlbinlog",
-    )
-
-
-def read_tagged_gtid(event: Event) -> Gtid:
+def read_tagged_gtid(event: Event) -> tuple[str, int, int, int]:
     """GTID_TAGGED (MySQL 8.3+): numbered fields in the coding of `mysql::serialization`
     (`libs/mysql/serialization/readme.md`): after a version, a size and the last field that
-    may not be ignored, a field's number and its value, in ascending order."""
+    may not be ignored, a field's number and its value, in ascending order. The source with its
+    tag, the number, and when it was committed here and first, 0 where the log does not say."""
     reader = Reader(event.body, "a tagged GTID event")
     _, size, _ = (reader.serialized() for _ in range(3))
     if size != len(event.body):
-        raise DamagedEvent(
-            f"a tagged GTID event says that it has {size} bytes, not {len(event.body)}, "
-            f"at {event.at}",
-            hint="it was not recorded; look at that place with mysqlbinlog",
+        raise damaged(
+            f"a tagged GTID event says that it has {size} bytes, not {len(event.body)}", event.at
         )
     source, number, immediate, original = "", 0, 0, 0
     while reader.left:
         match reader.serialized():
-            case 0 | 9 | 10 | 11 | 8:
+            case 0 | 4 | 5 | 8 | 9 | 10 | 11:
                 reader.serialized()
             case 1:
                 uuid = bytes(reader.serialized() & 0xFF for _ in range(16))
@@ -95,20 +51,17 @@ def read_tagged_gtid(event: Event) -> Gtid:
             case 3:
                 tag = reader.take(reader.serialized()).decode("ascii", "replace")
                 source = f"{source}:{tag}" if tag else source
-            case 4 | 5:
-                reader.serialized()
             case 6:
                 immediate = reader.serialized()
             case 7:
                 original = reader.serialized()
             case _:
                 break
-    text = f"{source}:{number}"
     try:
-        GtidSet.parse(text)
+        GtidSet.parse(f"{source}:{number}")
     except ValueError as error:
-        raise _no_gtid(str(error)) from error
-    return Gtid(text, original or immediate or None, immediate or None)
+        raise damaged(f"a GTID event holds no GTID: {error}", event.at) from error
+    return source, number, immediate, original or immediate
 
 
 def read_xa_prepare(event: Event) -> tuple[Xid, bool]:
@@ -134,10 +87,7 @@ def read_xid(statement: str, at: Coordinates) -> Xid:
     nothing here; no server keeps two XIDs apart by their format ids."""
     match = _XA.match(statement)
     if match is None:
-        raise DamagedEvent(
-            f"an XA statement names no XID, at {at}: {statement[:80]!r}",
-            hint="it was not recorded; look at that place with mysqlbinlog",
-        )
+        raise damaged(f"an XA statement names no XID ({statement[:80]!r})", at)
     gtrid, bqual = (bytes.fromhex(match[part]) for part in ("gtrid", "bqual"))
     return Xid(_signed(int(match["format"]) & 0xFFFFFFFF), gtrid, bqual)
 
@@ -181,7 +131,7 @@ def read_mariadb_gtid(event: Event) -> MariaDbGtid:
     reader = Reader(event.body, "a GTID event")
     number, domain, flags = reader.integer(8), reader.integer(4), reader.integer(1)
     if number > _MAX_NUMBER:
-        raise _no_gtid(f"its number is {number}")
+        raise damaged(f"a GTID event holds no GTID: its number is {number}", event.at)
     if flags & 0x02:
         reader.take(8)
     xid = None
@@ -190,11 +140,6 @@ def read_mariadb_gtid(event: Event) -> MariaDbGtid:
         lengths = reader.integer(1), reader.integer(1)
         xid = Xid(format_id, reader.take(lengths[0]), reader.take(lengths[1]))
     return MariaDbGtid(domain, number, bool(flags & 0x01), bool(flags & 0x40), xid)
-
-
-def read_previous_gtids(event: Event) -> GtidSet:
-    """The set executed before this file."""
-    return decoded(event.body)
 
 
 _NAME_SHOWN: Final = 80
@@ -261,6 +206,41 @@ def read_query(event: Event) -> Query:
     return Query(*names, status, raw, event.timestamp, thread_specific, error)
 
 
+_GTID_FLAGS, _COLLATIONS = 0x82, 0x83
+_START_ALTER, _ROLLBACK_ALTER = 0x02, 0x08
+_SIZES: Final = {0: 4, 1: 8, 3: 4, 4: 6, 7: 2, 8: 2, 9: 8, 10: 4, 0x80: 3, 0x81: 8}
+_STRINGS: Final = {5: 1, 6: 1, 11: 2}
+"""Status variables of a QUERY on MariaDB (`Q_…` in `sql/log_event.h` of its source): bytes of those
+that are numbers, and how many strings, each behind one byte of length, the others are."""
+
+
+def changes_nothing_yet(event: Event) -> bool:
+    """Whether a QUERY is the first or the failed end of an ALTER in two phases (START ALTER,
+    ROLLBACK ALTER): the same text as COMMIT ALTER's, which alone changes the table."""
+    reader = Reader(event.body, "a QUERY event")
+    reader.take(11)
+    variables = Reader(reader.take(reader.integer(2)), "the status of a QUERY event")
+    while variables.left and (code := variables.integer(1)) != _GTID_FLAGS:
+        if not _skip(variables, code):
+            return False
+    return bool(variables.left and variables.integer(1) & (_START_ALTER | _ROLLBACK_ALTER))
+
+
+def _skip(variables: Reader, code: int) -> bool:
+    """Step over a status variable's value; False for one that this version does not know,
+    behind which nobody can read on."""
+    if code in _SIZES:
+        variables.take(_SIZES[code])
+    elif code in _STRINGS:
+        for _ in range(_STRINGS[code]):
+            variables.take(variables.integer(1))
+    elif code == _COLLATIONS:
+        variables.take(4 * variables.integer(1))
+    else:
+        return False
+    return True
+
+
 def _text(data: bytes) -> str:
     try:
         return data.decode("utf-8")
@@ -271,5 +251,5 @@ def _text(data: bytes) -> str:
 def moment(microseconds: int) -> datetime:
     """Microseconds since the epoch → UTC; DamagedEvent beyond the year 9999."""
     if microseconds > _LAST_MOMENT:
-        raise _no_gtid(f"it was committed {microseconds} microseconds after the epoch")
+        raise damaged(f"a transaction was committed {microseconds} microseconds after the epoch")
     return EPOCH + timedelta(microseconds=microseconds)

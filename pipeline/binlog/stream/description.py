@@ -1,8 +1,5 @@
 """What a log file says of itself in its format description.
 
-Belongs here: the server's version and flavour, whether there are checksums, and the refusal
-of dialects nobody described. Does not: the event's own checksum (`framing`).
-
 Format: MySQL manual, `FORMAT_DESCRIPTION_EVENT`.
 """
 
@@ -95,8 +92,6 @@ def read_description(event: Event) -> Description:
             f"the log at {event.at} has a format this version does not read ({what})",
             hint="it was not recorded; MySQL 8.0 to 9, and MariaDB 10.5 to 11, write version 4",
         )
-    flavour: Literal["mysql", "mariadb"] = "mysql"
-    if "mariadb" in version.lower():
-        flavour = "mariadb"
+    flavour: Literal["mysql", "mariadb"] = "mariadb" if "mariadb" in version.lower() else "mysql"
     writer = LogWriter(flavour, version_number(version))
     return Description(version, writer, event.raw[-1] == 1, event.timestamp)

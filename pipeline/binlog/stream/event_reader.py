@@ -6,7 +6,7 @@ past the body is a `DamagedEvent`, never a short answer.
 
 from __future__ import annotations
 
-from pipeline.errors import DamagedEvent
+from pipeline.binlog.stream.outcomes import damaged
 
 
 class Reader:
@@ -26,16 +26,12 @@ class Reader:
     def take(self, count: int) -> bytes:
         end = self.at + count
         if count < 0 or end > len(self._data):
-            raise DamagedEvent(
-                f"{self._what} ends after {len(self._data)} bytes, {end} are needed",
-                hint="it was not recorded; look at that place with mysqlbinlog",
-            )
+            raise damaged(f"{self._what} ends after {len(self._data)} bytes, {end} are needed")
         piece = self._data[self.at : end]
         self.at = end
         return piece
 
     def integer(self, count: int) -> int:
-        """A little-endian unsigned integer of `count` bytes."""
         return int.from_bytes(self.take(count), "little")
 
     def packed(self) -> int:
@@ -49,10 +45,7 @@ class Reader:
             return self.integer(3)
         if first == 0xFE:
             return self.integer(8)
-        raise DamagedEvent(
-            f"{self._what} holds {first:#x} where a length should be",
-            hint="it was not recorded; look at that place with mysqlbinlog",
-        )
+        raise damaged(f"{self._what} holds {first:#x} where a length should be")
 
     def serialized(self) -> int:
         """An unsigned integer of `mysql::serialization`: as many ones at the low end of the

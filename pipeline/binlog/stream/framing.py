@@ -1,11 +1,10 @@
 """Events one at a time: the allow-list of their types, and their heads.
 
-Belongs here: `Event`, for the rare events that Python looks at, and the check of the two
-that come before the checksum is known. The many are framed by the compiled loop in
-`stream`, by the same rules. Does not: events' bodies (`control`, `description`).
+`Event` is for the rare events that Python looks at; the many are framed by the compiled loop in
+`stream`, by the same rules.
 
-Format: MySQL manual, "Binary Log Event Header"; MariaDB's numbers from `sql/log_event.h` of
-its source.
+Format: MySQL manual, "Protocol::Packet", "Binlog Network Stream", "Binary Log Event Header";
+MariaDB's numbers from `sql/log_event.h` of its source.
 """
 
 from __future__ import annotations
@@ -16,18 +15,28 @@ from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Final
 
-from pipeline.binlog.stream.damage import damaged
+from pipeline.binlog.stream.outcomes import damaged
 from pipeline.errors import UnsupportedEvent
 from pipeline.position import Coordinates, LogFile
 
 HEADER: Final = struct.Struct("<IBIIIH")
 """timestamp, type, server id, event size, next event's offset (32 bits), flags."""
 
+HEADER_BYTES: Final = HEADER.size
 CHECKSUM_BYTES: Final = 4
 FIRST_OFFSET: Final = 4
 """Offset of the first event of a file, behind the magic number."""
 
-ARTIFICIAL_FLAG: Final = 0x20
+WIRE, WHOLE, NESTED = range(3)
+"""How the input of the compiled loop lies in memory. WIRE: MySQL packets; WHOLE: events of the log
+put together from several packets; NESTED: events of a payload, which have neither a checksum nor a
+place of their own."""
+
+STATEMENT_END: Final = 0x1
+"""A flag of row events."""
+
+PACKET_LIMIT: Final = 0xFFFFFF
+"""A packet of so many bytes is continued by the next."""
 
 
 class EventType(IntEnum):
@@ -87,17 +96,31 @@ COMPRESSED_ROWS: Final = {
 }
 """Row events whose rows MariaDB compressed, and what they are without that."""
 
+ROWS: Final = frozenset(COMPRESSED_ROWS.values())
+GTIDS: Final = frozenset(
+    {EventType.GTID, EventType.ANONYMOUS_GTID, EventType.GTID_TAGGED, EventType.MARIADB_GTID}
+)
+"""Events that announce a transaction; nothing else does."""
+
+PLACES: Final = frozenset(
+    {
+        EventType.ROTATE,
+        EventType.FORMAT_DESCRIPTION,
+        EventType.PREVIOUS_GTIDS,
+        EventType.STOP,
+        EventType.MARIADB_BINLOG_CHECKPOINT,
+        EventType.MARIADB_GTID_LIST,
+        EventType.MARIADB_START_ENCRYPTION,
+    }
+)
+"""Events that stand between transactions."""
+
 _BEFORE_DESCRIPTION: Final = frozenset(
     {EventType.ROTATE, EventType.FORMAT_DESCRIPTION, EventType.HEARTBEAT}
 )
 """What a stream may begin with; everything else needs to know the checksum in force."""
 
-_HEARTBEATS: Final = frozenset({EventType.HEARTBEAT, EventType.HEARTBEAT_V2})
-_OF_FILES: Final = frozenset(
-    {EventType.ROTATE, EventType.FORMAT_DESCRIPTION, EventType.MARIADB_START_ENCRYPTION}
-)
-"""Events that a server repeats, without a place of their own, where a dump begins."""
-
+_ARTIFICIAL_FLAG: Final = 0x20
 _KNOWN_BY_NAME: Final = {
     26: "INCIDENT (the server says that its log may be incomplete)",
     36: "TRANSACTION_CONTEXT (group replication)",
@@ -130,7 +153,6 @@ class Event:
 
     @property
     def end(self) -> int:
-        """The offset of the next event in the file."""
         return self.offset if self.artificial else self.offset + self.size
 
     @property
@@ -139,16 +161,16 @@ class Event:
 
     @property
     def after(self) -> Coordinates:
-        """The place behind this event."""
         return Coordinates(self.file, self.end)
 
 
 def is_artificial(code: int, log_pos: int, flags: int) -> bool:
     """Made up by the server for this dump: it takes no place in the file. (An offset of 0
     alone says nothing: MariaDB 11 writes it for what went through a transaction's cache.)"""
-    if flags & ARTIFICIAL_FLAG or code in _HEARTBEATS:
+    if flags & _ARTIFICIAL_FLAG or code == EventType.HEARTBEAT or code == EventType.HEARTBEAT_V2:
         return True
-    return log_pos == 0 and code in _OF_FILES
+    of_file = code == EventType.ROTATE or code == EventType.FORMAT_DESCRIPTION
+    return log_pos == 0 and (of_file or code == EventType.MARIADB_START_ENCRYPTION)
 
 
 def read_event(packet: bytes, at: Coordinates, *, checksum: bool | None) -> Event:

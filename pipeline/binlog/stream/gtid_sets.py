@@ -13,7 +13,7 @@ import struct
 from uuid import UUID
 
 from pipeline.binlog.stream.event_reader import Reader
-from pipeline.errors import DamagedEvent
+from pipeline.binlog.stream.outcomes import damaged
 from pipeline.gtid import GtidSet
 
 
@@ -51,7 +51,4 @@ def decoded(data: bytes) -> GtidSet:
     try:
         return GtidSet.parse(",".join(parts))
     except ValueError as error:
-        raise DamagedEvent(
-            f"a PREVIOUS_GTIDS event is not a GTID set: {error}",
-            hint="it was not recorded; look at the file with mysqlbinlog",
-        ) from error
+        raise damaged(f"a PREVIOUS_GTIDS event is not a GTID set: {error}") from error

@@ -1,8 +1,5 @@
 """The bytes on their way to the loop: pieces of a socket's stream, or of a payload.
 
-Belongs here: carrying an event that is cut by the end of a piece over to the next, and
-putting together events that come in several packets. Does not: what an event is.
-
 A piece is an array with HEADROOM free bytes before its content: a short rest of the piece
 before is copied there, so that nothing else moves. A long rest is an event of its own that
 grows as its bytes arrive, never by the length that it declares.
@@ -19,7 +16,8 @@ import numpy.typing as npt
 
 from pipeline.binlog.arrays.array_access import Bytes
 from pipeline.binlog.stream.dump_refusals import is_end, refused_by
-from pipeline.binlog.stream.wire_format import HEADER, NESTED, PACKET_LIMIT, WHOLE, WIRE
+from pipeline.binlog.stream.framing import HEADER_BYTES, NESTED, PACKET_LIMIT, WHOLE, WIRE
+from pipeline.binlog.stream.outcomes import damaged
 from pipeline.errors import DamagedEvent
 from pipeline.ports.source import Received
 
@@ -38,19 +36,14 @@ _SIZE_AT: Final = 9
 
 @dataclass(slots=True)
 class InputBytes:
-    """Bytes for the loop: `data` from `at` to `stop`, laid out as `mode` says (`wire_format`)."""
+    """Bytes for the loop: `data` from `at` to `stop`, laid out as `mode` says (`framing`).
+    `packets`: from how many one event was put together, in the mode WHOLE."""
 
     data: Bytes
     at: int
     stop: int
     mode: int
-
-
-@dataclass(slots=True)
-class LargeEvent(InputBytes):
-    """An event put together from so many packets, behind its status byte."""
-
-    packets: int
+    packets: int = 0
 
 
 class Wire:
@@ -59,7 +52,7 @@ class Wire:
     def __init__(self) -> None:
         self._rest: npt.NDArray[np.uint8] = np.empty(0, np.uint8)
         self._large: _Large | None = None
-        self._whole: LargeEvent | None = None
+        self._whole: InputBytes | None = None
         self._piece: InputBytes | None = None
 
     @property
@@ -69,7 +62,6 @@ class Wire:
         return nothing and not len(self._rest)
 
     def put(self, data: Bytes, begin: int, end: int) -> None:
-        """The next bytes: `data[begin:end]`, with room for HEADROOM bytes before them."""
         rest, self._rest = self._rest, np.empty(0, np.uint8)
         if len(rest):
             begin -= len(rest)
@@ -83,10 +75,14 @@ class Wire:
         piece = self._piece
         if piece is None or self._large is None:
             return piece
-        self._whole = self._large.take(piece)
-        if self._whole is None:
+        large = self._large
+        if not large.take(piece):
             self._piece = None
             return None
+        if large.bytes[:1] != b"\0":
+            raise refused_by(bytes(large.bytes[:_REFUSAL_BYTES]))
+        data = np.frombuffer(large.bytes, np.uint8)
+        self._whole = InputBytes(data, 1, len(data), WHOLE, large.packets)
         self._large = None
         return self._whole
 
@@ -114,47 +110,38 @@ class _Large:
     """One event that grows over pieces or packets: packet heads left out, all put together."""
 
     def __init__(self) -> None:
-        self._bytes = bytearray()
+        self.bytes = bytearray()
+        self.packets = 0
         self._head = bytearray()
         self._left = 0
         self._last = False
-        self._packets = 0
 
-    def take(self, piece: InputBytes) -> LargeEvent | None:
-        """Use up the piece's bytes; the whole event once it is there."""
-        while True:
-            if self._left == 0:
-                if self._last:
-                    return self._whole()
-                if not self._read_head(piece):
-                    return None
-                continue
+    def take(self, piece: InputBytes) -> bool:
+        """Use up the piece's bytes; whether the whole event is there."""
+        while self._left or not self._last:
+            if not self._left and not self._read_head(piece):
+                return False
             count = min(self._left, piece.stop - piece.at)
-            if count == 0:
-                return None
-            self._bytes += piece.data[piece.at : piece.at + count].data
+            if self._left and not count:
+                return False
+            self.bytes += piece.data[piece.at : piece.at + count].data
             piece.at += count
             self._left -= count
-            if len(self._bytes) > MAX_EVENT_BYTES:
+            if len(self.bytes) > MAX_EVENT_BYTES:
                 raise _too_large()
+        return True
 
     def _read_head(self, piece: InputBytes) -> bool:
-        wanted = 4 - len(self._head)
-        self._head += piece.data[piece.at : min(piece.at + wanted, piece.stop)].data
-        piece.at = min(piece.at + wanted, piece.stop)
+        end = min(piece.at + 4 - len(self._head), piece.stop)
+        self._head += piece.data[piece.at : end].data
+        piece.at = end
         if len(self._head) < 4:
             return False
         self._left = int.from_bytes(self._head[:3], "little")
         self._last = self._left < PACKET_LIMIT
         self._head.clear()
-        self._packets += 1
+        self.packets += 1
         return True
-
-    def _whole(self) -> LargeEvent:
-        if self._bytes[0] != 0:
-            raise refused_by(bytes(self._bytes[:_REFUSAL_BYTES]))
-        data = np.frombuffer(self._bytes, np.uint8)
-        return LargeEvent(data, 1, len(data), WHOLE, self._packets)
 
 
 class Nested:
@@ -172,7 +159,7 @@ class Nested:
         """
         unread = self.input.data[self.input.at : self.input.stop]
         declared = int.from_bytes(unread[_SIZE_AT : _SIZE_AT + 4].tobytes(), "little")
-        if len(unread) >= HEADER and declared > MAX_EVENT_BYTES:
+        if len(unread) >= HEADER_BYTES and declared > MAX_EVENT_BYTES:
             raise _too_large()
         pieces, wanted = [unread], len(unread) + 1
         for piece in self._pieces:
@@ -188,18 +175,8 @@ class Nested:
         return True
 
 
-def _too_short() -> DamagedEvent:
-    return DamagedEvent(
-        "an event is too short to have a header",
-        hint="it was not recorded; run again, and look at the server's error log",
-    )
-
-
 def _too_large() -> DamagedEvent:
-    return DamagedEvent(
-        f"an event has more than {MAX_EVENT_BYTES} bytes",
-        hint="it was not recorded; run again, and look at the server's error log",
-    )
+    return damaged(f"an event has more than {MAX_EVENT_BYTES} bytes")
 
 
 def events(dump: Iterable[Received]) -> Iterator[bytes]:
@@ -207,27 +184,15 @@ def events(dump: Iterable[Received]) -> Iterator[bytes]:
 
     Ends at the server's end of log; a refusal is raised. Each has a header at least.
     """
-    waiting = bytearray()
-    event = bytearray()
+    event = _Large()
     for received in dump:
-        waiting += received.data[received.begin : received.end].data
-        at = 0
-        while len(waiting) - at >= 4:
-            length = int.from_bytes(waiting[at : at + 3], "little")
-            if len(waiting) - at < 4 + length:
-                break
-            event += waiting[at + 4 : at + 4 + length]
-            at += 4 + length
-            if len(event) > MAX_EVENT_BYTES:
-                raise _too_large()
-            if length == PACKET_LIMIT:
-                continue
-            if event[:1] != b"\0":
-                if is_end(bytes(event)):
+        piece = InputBytes(received.data, received.begin, received.end, WIRE)
+        while event.take(piece):
+            if event.bytes[:1] != b"\0":
+                if is_end(bytes(event.bytes)):
                     return
-                raise refused_by(bytes(event[:_REFUSAL_BYTES]))
-            if len(event) <= HEADER:
-                raise _too_short()
-            yield bytes(event[1:])
-            event.clear()
-        del waiting[:at]
+                raise refused_by(bytes(event.bytes[:_REFUSAL_BYTES]))
+            if len(event.bytes) <= HEADER_BYTES:
+                raise damaged("an event is too short to have a header")
+            yield bytes(event.bytes[1:])
+            event = _Large()

@@ -1,9 +1,4 @@
-"""The registers: what the compiled loop knows from call to call, an array of integers.
-
-Belongs here: their places in the array, which compiled code (`stream`) names, and `Registers`,
-which owns the array and is all that other code sees of it: names, and the steps that change
-several at once. Does not: when such a step is taken (`transactions`).
-"""
+"""The registers: what the compiled loop knows from call to call, an array of integers."""
 
 from __future__ import annotations
 
@@ -96,6 +91,8 @@ class Registers:
     texts = _Register(TEXTS)
     text_put = _Register(TEXT_PUT)
     server_id = _Register(SERVER_ID)
+    alone = _Register(ALONE)
+    """1 if the open transaction, or the only complete one, has rows in a file."""
 
     def __init__(self, offset: int) -> None:
         """Before the first event of a dump, which begins at that offset of its first file."""
@@ -138,19 +135,12 @@ class Registers:
         self.array[ALL_BYTES] += log_bytes
 
     def stop_at(self, offset: int | None) -> None:
-        """Stop at that offset of the file at hand, or not in it."""
         self.array[STOP_OFFSET] = _NEVER if offset is None else offset
 
     def stop_here(self) -> None:
-        """Stop at the next end of a transaction."""
         self.array[STOP_TRANSACTIONS] = 0
 
     # -- the ring's room -------------------------------------------------------------
-
-    @property
-    def alone(self) -> bool:
-        """Whether the open transaction, or the only complete one, has rows in a file."""
-        return self.array.item(ALONE) == 1
 
     def cut_open(self, events: int = 0, put: int | None = None) -> None:
         """Of the open transaction its first so many events stay, up to `put` in the ring."""
@@ -162,10 +152,6 @@ class Registers:
         self.array[EVENTS] = 0
         self.array[GET] = self.array[ACK] = self.array[PUT]
         self.array[ALONE] = 1
-
-    def join_others(self) -> None:
-        """Nothing of the open transaction is in a file any more."""
-        self.array[ALONE] = 0
 
     def free_complete(self) -> None:
         """The complete transactions are gone, and the open one stands in their place."""

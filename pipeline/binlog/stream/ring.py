@@ -1,8 +1,5 @@
 """The ring of event bytes, and the two indexes that say what lies in it.
 
-Belongs here: the arrays that compiled code writes and everybody reads, and their
-columns. Does not: which events get in (`stream`), what a transaction is (`rules`).
-
 Three sequences count bytes that were ever put: `put ≥ get ≥ ack`. Bytes from `ack` to
 `get` belong to complete transactions and may be read, bytes from `get` to `put` to the
 transaction that is still open, and what lies before `ack` may be written over. A byte's
@@ -63,6 +60,10 @@ its last event. LOG_BYTES: its length there. SERVER: the id of the server that r
 TEXT_BYTES: what its statements' texts count, more than `texts.MOST_BYTES` where not all of them are
 kept."""
 
+TAKEN, TOLD = 1, 2
+"""What is done about a table's rows, if they are not passed over: they are taken, or Python is told
+of each event."""
+
 ANONYMOUS, MYSQL, TAGGED, MARIADB = range(4)
 """What GTID_KIND counts in."""
 
@@ -116,7 +117,6 @@ class TransactionGroup:
     elsewhere: tuple[tuple[int, RowsElsewhere], ...] = ()
 
     def begin(self, number: int) -> Coordinates:
-        """Where a transaction begins."""
         return place_of(self.transactions[number], BEGIN_OFFSET, self.files)
 
     def end(self, number: int) -> Coordinates:
@@ -124,7 +124,6 @@ class TransactionGroup:
 
 
 def place_of(transaction: Integers, column: int, files: Sequence[LogFile]) -> Coordinates:
-    """A place in the log that a row of the index of transactions names."""
     return Coordinates(files[transaction[FILE]], int(transaction[column]))
 
 
@@ -155,7 +154,6 @@ class Ring:
         return ring
 
     def block(self, first: int, end: int) -> Block:
-        """The events of these rows, in place."""
         return Block(self.data, self.events[first:end])
 
 

@@ -31,131 +31,79 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import IntEnum
 from types import MappingProxyType
-from typing import Final
+from typing import Final, Self
 
 import numpy as np
 import numpy.typing as npt
 
 
-class Phase(IntEnum):
+class Worded(IntEnum):
+    """A number for compiled code, with words for a person."""
+
+    words: str
+
+    def __new__(cls, number: int, words: str) -> Self:
+        self = int.__new__(cls, number)
+        self._value_ = number
+        self.words = words
+        return self
+
+
+class Phase(Worded):
     """Where the buffer stands."""
 
-    BETWEEN = 0
-    ANNOUNCED = 1
-    OPEN = 2
-    XA_OPEN = 3
-    XA_ENDED = 4
-
-    @property
-    def words(self) -> str:
-        return _PHASES[self]
+    BETWEEN = 0, "between transactions"
+    ANNOUNCED = 1, "announced by a GTID"
+    OPEN = 2, "inside BEGIN"
+    XA_OPEN = 3, "inside XA START"
+    XA_ENDED = 4, "after XA END"
 
 
-_PHASES: Final = {
-    Phase.BETWEEN: "between transactions",
-    Phase.ANNOUNCED: "announced by a GTID",
-    Phase.OPEN: "inside BEGIN",
-    Phase.XA_OPEN: "inside XA START",
-    Phase.XA_ENDED: "after XA END",
-}
-
-
-class EventRole(IntEnum):
+class EventRole(Worded):
     """What an event is to the rules."""
 
-    GTID = 0
-    GROUP = 1
-    XA_GROUP = 2
-    BEGIN = 3
-    CHANGE = 4
-    COMMIT = 5
-    ROLLBACK = 6
-    STATEMENT = 7
-    CREATE = 8
-    SAVEPOINT = 9
-    ROLLBACK_TO = 10
-    RELEASE = 11
-    XA_START = 12
-    XA_END = 13
-    XA_PREPARE = 14
-    XA_ONE_PHASE = 15
-    XA_COMMIT = 16
-    XA_ROLLBACK = 17
-    PAYLOAD = 18
-    PLACE = 19
-    NOTE = 20
-    HEARTBEAT = 21
-    VALUE = 22
-
-    @property
-    def words(self) -> str:
-        return _INPUTS[self]
+    GTID = 0, "GTID"
+    GROUP = 1, "GTID of MariaDB"
+    XA_GROUP = 2, "GTID of MariaDB with an XID"
+    BEGIN = 3, "QUERY BEGIN"
+    CHANGE = 4, "TABLE_MAP, rows"
+    COMMIT = 5, "XID, QUERY COMMIT"
+    ROLLBACK = 6, "QUERY ROLLBACK"
+    STATEMENT = 7, "QUERY of any other kind"
+    CREATE = 8, "QUERY CREATE TABLE"
+    SAVEPOINT = 9, "QUERY SAVEPOINT"
+    ROLLBACK_TO = 10, "QUERY ROLLBACK TO"
+    RELEASE = 11, "QUERY RELEASE SAVEPOINT"
+    XA_START = 12, "QUERY XA START"
+    XA_END = 13, "QUERY XA END"
+    XA_PREPARE = 14, "XA_PREPARE"
+    XA_ONE_PHASE = 15, "XA_PREPARE in one phase"
+    XA_COMMIT = 16, "QUERY XA COMMIT"
+    XA_ROLLBACK = 17, "QUERY XA ROLLBACK"
+    PAYLOAD = 18, "TRANSACTION_PAYLOAD"
+    PLACE = 19, "ROTATE, FORMAT_DESCRIPTION, PREVIOUS_GTIDS, STOP …"
+    NOTE = 20, "ROWS_QUERY, ANNOTATE_ROWS"
+    HEARTBEAT = 21, "HEARTBEAT"
+    VALUE = 22, "INTVAR, RAND, USER_VAR, blocks of LOAD DATA"
 
 
-_INPUTS: Final = {
-    EventRole.GTID: "GTID",
-    EventRole.GROUP: "GTID of MariaDB",
-    EventRole.XA_GROUP: "GTID of MariaDB with an XID",
-    EventRole.BEGIN: "QUERY BEGIN",
-    EventRole.CHANGE: "TABLE_MAP, rows",
-    EventRole.COMMIT: "XID, QUERY COMMIT",
-    EventRole.ROLLBACK: "QUERY ROLLBACK",
-    EventRole.STATEMENT: "QUERY of any other kind",
-    EventRole.CREATE: "QUERY CREATE TABLE",
-    EventRole.SAVEPOINT: "QUERY SAVEPOINT",
-    EventRole.ROLLBACK_TO: "QUERY ROLLBACK TO",
-    EventRole.RELEASE: "QUERY RELEASE SAVEPOINT",
-    EventRole.XA_START: "QUERY XA START",
-    EventRole.XA_END: "QUERY XA END",
-    EventRole.XA_PREPARE: "XA_PREPARE",
-    EventRole.XA_ONE_PHASE: "XA_PREPARE in one phase",
-    EventRole.XA_COMMIT: "QUERY XA COMMIT",
-    EventRole.XA_ROLLBACK: "QUERY XA ROLLBACK",
-    EventRole.PAYLOAD: "TRANSACTION_PAYLOAD",
-    EventRole.PLACE: "ROTATE, FORMAT_DESCRIPTION, PREVIOUS_GTIDS, STOP …",
-    EventRole.NOTE: "ROWS_QUERY, ANNOTATE_ROWS",
-    EventRole.HEARTBEAT: "HEARTBEAT",
-    EventRole.VALUE: "INTVAR, RAND, USER_VAR, blocks of LOAD DATA",
-}
-
-
-class BufferAction(IntEnum):
+class BufferAction(Worded):
     """What the buffer does about an event."""
 
-    REFUSE = 0
-    BEGIN = 1
-    KEEP = 2
-    EMIT = 3
-    EMIT_NOTHING = 4
-    MARK = 5
-    DROP_TO_MARK = 6
-    PREPARE = 7
-    EMIT_PREPARED = 8
-    FORGET_PREPARED = 9
-    UNPACK = 10
-    MOVE = 11
-    PASS = 12
+    REFUSE = 0, "refuse"
+    BEGIN = 1, "begin a transaction"
+    KEEP = 2, "keep"
+    EMIT = 3, "let the transaction out"
+    EMIT_NOTHING = 4, "let it out without its rows"
+    MARK = 5, "remember the place"
+    DROP_TO_MARK = 6, "drop what came after the place"
+    PREPARE = 7, "keep the rows under the XID"
+    EMIT_PREPARED = 8, "let the prepared rows out"
+    FORGET_PREPARED = 9, "forget the prepared rows"
+    UNPACK = 10, "take the events inside"
+    MOVE = 11, "move the position"
+    PASS = 12, "nothing"
 
-    @property
-    def words(self) -> str:
-        return _ACTIONS[self]
-
-
-_ACTIONS: Final = {
-    BufferAction.REFUSE: "refuse",
-    BufferAction.BEGIN: "begin a transaction",
-    BufferAction.KEEP: "keep",
-    BufferAction.EMIT: "let the transaction out",
-    BufferAction.EMIT_NOTHING: "let it out without its rows",
-    BufferAction.MARK: "remember the place",
-    BufferAction.DROP_TO_MARK: "drop what came after the place",
-    BufferAction.PREPARE: "keep the rows under the XID",
-    BufferAction.EMIT_PREPARED: "let the prepared rows out",
-    BufferAction.FORGET_PREPARED: "forget the prepared rows",
-    BufferAction.UNPACK: "take the events inside",
-    BufferAction.MOVE: "move the position",
-    BufferAction.PASS: "nothing",
-}
 
 _P, _I, _A = Phase, EventRole, BufferAction
 

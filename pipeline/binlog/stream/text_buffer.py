@@ -1,8 +1,5 @@
 """Statements' texts on their way: those of complete transactions, then those of the open one.
 
-Belongs here: the arrays they are kept in, and what is done to them, in the compiled loop and
-outside of it. Does not: what becomes of them (`texts`), when a transaction is complete (`stream`).
-
 Formats: `Rows_query_event` in `libs/mysql/binlog/event/rows_event.h` of MySQL's source: a length
 1, which wraps, and the text up to the event's end; `Annotate_rows_log_event` in
 `sql/log_event.h` of MariaDB's: the text.
@@ -18,12 +15,12 @@ import numpy.typing as npt
 
 from pipeline.binlog.arrays.array_access import Bytes, copy, u8
 from pipeline.binlog.arrays.compiled import part
-from pipeline.binlog.arrays.outcomes import FULL, NONE
 from pipeline.binlog.stream import ring as columns
+from pipeline.binlog.stream.framing import HEADER_BYTES, EventType
+from pipeline.binlog.stream.outcomes import FULL, NONE
 from pipeline.binlog.stream.registers import TEXT_PUT, TEXTS, Registers
 from pipeline.binlog.stream.ring import Integers
 from pipeline.binlog.stream.texts import AT, MOST_BYTES, SIZE, TRANSACTION, Texts
-from pipeline.binlog.stream.wire_format import HEADER, ROWS_QUERY
 
 BUFFER_BYTES: Final = 4 << 20
 """Texts of all transactions that wait to be handed out; at least `MOST_BYTES`."""
@@ -46,7 +43,7 @@ def keep_text(
 ) -> int:
     """Copy a statement's text, or what there is room for in its transaction; FULL if there
     is none in the arrays. `one`: the transaction's row."""
-    begin = event + HEADER + (1 if code == ROWS_QUERY else 0)
+    begin = event + HEADER_BYTES + (1 if code == EventType.ROWS_QUERY else 0)
     size = max(end - begin, 0)
     room = MOST_BYTES - one[columns.TEXT_BYTES]
     if room < 0:
@@ -113,5 +110,4 @@ class TextBuffer:
             registers.texts, registers.text_put = end - texts, put - begin
 
     def _end(self, texts: int) -> int:
-        """Where the first so many end."""
         return int(self.index[texts - 1, AT] + self.index[texts - 1, SIZE]) if texts else 0

@@ -1,9 +1,5 @@
 """The texts of statements, where a server logs them beside the rows they made.
 
-Belongs here: the texts of a group's transactions as a value, and lists of them. Does not: keeping
-them until their transactions are complete (`text_buffer`), statements that may change a
-structure, which are events of their own (`control`).
-
 MySQL logs a text with `binlog_rows_query_log_events`, MariaDB with `binlog_annotate_row_events`:
 the bytes as the client sent them, without its character set. What the log takes back of a
 transaction (ROLLBACK, ROLLBACK TO) it takes back with its texts.

@@ -6,18 +6,10 @@
 taken; a full ring makes whoever reads the socket wait. A transaction that is larger than
 the ring goes through a scratch file and comes out alone.
 
-Belongs here: what the buffer is to whoever reads a log, when a group is handed out, how far the
-groups handed out have come, and which transactions are left out of them because they were read
-before (`pipeline.start` says which). Does not: what the buffer is made of, each with a state of
-its own:
-
-    Registers              what the compiled loop knows from call to call (`arrays.registers`)
-    Loop                   the loop, its ring and its indexes
-    LogPlace               where in the log the reading stands, and where it stops
-    OpenTransaction        the transaction that is open, and its file
-    CompleteTransactions   those before it, until they are handed out
-    RareEvents             events that the loop leaves to Python, and what is nested in one
-    DumpReader             bytes on their way to the loop, and what it comes back for
+Belongs here: which bytes the loop reads next and what it comes back for, when a group is handed
+out, how far the groups handed out have come, and which transactions are left out of them because
+they were read before (`pipeline.start` says which). Does not: what the buffer is made of, each with
+a state of its own.
 """
 
 from __future__ import annotations
@@ -31,8 +23,12 @@ import numpy.typing as npt
 
 from pipeline.batch import Prepared, Xid
 from pipeline.binlog.rows.maps import TableMaps
+from pipeline.binlog.stream import outcomes
 from pipeline.binlog.stream import ring as columns
 from pipeline.binlog.stream.description import Description
+from pipeline.binlog.stream.dump_refusals import is_end, refused_by
+from pipeline.binlog.stream.framing import WHOLE
+from pipeline.binlog.stream.intake import InputBytes, Wire
 from pipeline.binlog.stream.ring import (
     BEGIN_OFFSET,
     TRANSACTION,
@@ -42,16 +38,13 @@ from pipeline.binlog.stream.ring import (
     place_of,
 )
 from pipeline.binlog.stream.rules import Phase
+from pipeline.binlog.stream.stream import is_at_stop
 from pipeline.binlog.stream.text_buffer import BUFFER_BYTES, TextBuffer
-from pipeline.binlog.transactions.complete_transactions import CompleteTransactions
-from pipeline.binlog.transactions.dump_reader import DumpReader
 from pipeline.binlog.transactions.identity import gtid_text, members
-from pipeline.binlog.transactions.limits import Limits
-from pipeline.binlog.transactions.log_place import LogPlace
+from pipeline.binlog.transactions.log_place import Limits, LogPlace
 from pipeline.binlog.transactions.loop import Loop
-from pipeline.binlog.transactions.open_transaction import OpenTransaction
 from pipeline.binlog.transactions.rare_events import RareEvents
-from pipeline.binlog.transactions.statements import Statements
+from pipeline.binlog.transactions.ring_transactions import RingTransactions
 from pipeline.binlog.transactions.xa import PreparedTransactions
 from pipeline.errors import NotAnEventBoundary
 from pipeline.gtid import GtidSet
@@ -80,6 +73,9 @@ class TransactionBuffer:
     committed. `elsewhere`: whether rows of a table that is not wanted may be rows of others.
     `created`: when the file was made, if that is known. Sizes are in bytes and rows
     of the indexes.
+
+    `ended`: the server's end of log was read, or nothing more is to be; `stopped`: one of the
+    limits was reached.
     """
 
     def __init__(
@@ -112,7 +108,7 @@ class TransactionBuffer:
         self.prepared = PreparedTransactions(source, spool, prepared)
         self.prepared.passing = self._skip_to is not None
 
-        first, statements = begins or start, Statements()
+        first = begins or start
         until = self._limits if self._skip_to is None else Limits(end=start)
         self._loop = loop = Loop(
             first.offset,
@@ -121,11 +117,13 @@ class TransactionBuffer:
             TextBuffer.of(text_bytes),
         )
         self._log = log = LogPlace(first, loop.registers, until, created)
-        open_ = OpenTransaction(loop, statements, spool)
-        self._complete = complete = CompleteTransactions(loop, log, open_, statements)
+        self._transactions = RingTransactions(loop, log, spool)
         again = leave_out or GtidSet()
-        self._rare = RareEvents(loop, log, open_, complete, self.prepared, again=again)
-        self._reader = DumpReader(loop, log, open_, complete, self._rare)
+        self._rare = RareEvents(loop, log, self._transactions, self.prepared, again=again)
+        self._wire = Wire()
+        self.ended = False
+        self.stopped = False
+        self._ready = False
 
     # -- what it knows --------------------------------------------------------------
 
@@ -139,18 +137,7 @@ class TransactionBuffer:
 
     @property
     def description(self) -> Description | None:
-        """What the log file being read says of itself."""
         return self._log.description
-
-    @property
-    def ended(self) -> bool:
-        """The server's end of log was read, or `end` called."""
-        return self._reader.ended
-
-    @property
-    def stopped(self) -> bool:
-        """One of the limits was reached."""
-        return self._reader.stopped
 
     @property
     def at(self) -> Coordinates:
@@ -165,7 +152,7 @@ class TransactionBuffer:
 
     def _place(self) -> tuple[Coordinates, Witness | None]:
         between = self.phase is Phase.BETWEEN
-        return self._reached.place(self._log, waiting=self._complete.count > 0, between=between)
+        return self._reached.place(self._log, waiting=self._transactions.count > 0, between=between)
 
     @property
     def before(self) -> tuple[Coordinates, Witness] | None:
@@ -190,77 +177,145 @@ class TransactionBuffer:
 
     def put(self, received: Received) -> None:
         """The next bytes of the dump; only when `get` answered None."""
-        self._reader.put(received)
+        self._wire.put(received.data, received.begin, received.end)
 
     def end(self) -> None:
-        """No more bytes come."""
-        self._reader.ended = True
+        self.ended = True
 
     def stop(self) -> None:
         """Stop at the next end of a transaction: time is up."""
         if self._skip_to is not None:
-            self._reader.ended = True
+            self.ended = True
             return
-        self._log.stop_here()
-        self._reader.stop_between()
+        self._loop.registers.stop_here()
+        self._stop_between()
 
     def get(self) -> TransactionGroup | None:
         """Complete transactions, when enough are waiting, or all when reading is over;
         None when more bytes are needed, or nothing is left."""
         if self._out:
             raise RuntimeError("a group is out; ack it first")
-        complete, reader = self._complete, self._reader
         while True:
             if self._skip_to is not None:
                 self._skip(self._skip_to)
-            over = reader.stopped or reader.ended
-            enough = over or reader.ready or complete.bytes >= self._group_bytes
-            if enough and complete.count and self._rare.nested is None:
+            over = self.stopped or self.ended
+            enough = over or self._ready or self._transactions.bytes >= self._group_bytes
+            if enough and self._transactions.count and self._rare.nested is None:
                 if (group := self._hand_out()) is not None:
                     return group
                 continue
-            current = None if over else reader.input()
+            current = None if over else self._input()
             if current is None:
                 return None
-            turned = reader.read(current) and self._skip_to is None
+            turned = self._read(current) and self._skip_to is None
             if turned and (group := self._hand_out()) is not None:
                 return group
 
     def _skip(self, start: Coordinates) -> None:
         """Leave out what lies before `start`; there, begin."""
         ends_nested = self._rare.nested is not None and self.phase is Phase.BETWEEN
-        if self._complete.count and not ends_nested:
-            self._complete.drop()
-            self._reader.ready = False
-        if self._reader.stopped:
+        if self._transactions.count and not ends_nested:
+            self._transactions.free()
+            self._ready = False
+        if self.stopped:
             if self._log.at != start:
                 raise NotAnEventBoundary(
                     f"no transaction ends at {start}; one ends at {self._log.at}",
                     hint=f"choose {self._log.at}, or a place that SHOW BINLOG EVENTS lists",
                 )
-            self._skip_to, self._reader.stopped, self._log.last = None, False, None
+            self._skip_to, self.stopped, self._log.last = None, False, None
             self.prepared.passing = False
             self._log.count_from_here(self._limits)
-            self._reader.stop_between()
+            self._stop_between()
 
     def ack(self) -> None:
-        """The group handed out is done with; its room is free again."""
         if not self._out:
             raise RuntimeError("no group is out")
         self._out = False
-        self._complete.free()
+        self._transactions.free()
 
     def _hand_out(self) -> TransactionGroup | None:
         """What is complete; None if all of it is to be left out."""
-        group = self._complete.group()
-        self._reader.ready = False
+        group = self._transactions.group()
+        self._ready = False
         self._reached.note(group, self._log)
         rest = group if self._leave_out is None else self._leave_out.rest(group)
         if rest is None:
-            self._complete.drop()
+            self._transactions.free()
             return None
         self._out = True
         return rest
+
+    # -- what the loop comes back for ---------------------------------------------------
+
+    def _input(self) -> InputBytes | None:
+        """What is read next; None if more bytes are needed."""
+        nested = self._rare.nested
+        return self._wire.next() if nested is None else nested.input
+
+    def _read(self, current: InputBytes) -> bool:
+        """Let the loop run once; whether complete transactions must go out before it goes on."""
+        code = self._loop.scan(current)
+        match code:
+            case outcomes.MORE:
+                self._more(current)
+            case outcomes.EVENT:
+                return not self._take()
+            case outcomes.FULL:
+                if self._transactions.count:
+                    return True
+                self._transactions.spill()
+            case outcomes.HUGE:
+                if self._transactions.count:
+                    return True
+                self._transactions.spill_rows(self._loop.large_rows())
+                self._loop.pass_rows()
+            case outcomes.NEW_MAP:
+                self._loop.bind_map()
+            case outcomes.EMITTED:
+                self._ready = True
+                self._stop_between()
+            case outcomes.STOPPED:
+                self.stopped = True
+            case outcomes.LARGE:
+                self._wire.large()
+            case outcomes.PACKET:
+                packet = self._loop.packet()
+                if not is_end(packet):
+                    raise refused_by(packet)
+                self.ended = True
+            case _:
+                raise outcomes.damage(code, self._log.at)
+        return False
+
+    def _stop_between(self) -> None:
+        if self._rare.between and is_at_stop(self._loop.registers.array):
+            self.stopped = True
+
+    def _more(self, current: InputBytes) -> None:
+        nested = self._rare.nested
+        if nested is None:
+            if current.mode == WHOLE:
+                if current.at < current.stop:
+                    raise outcomes.damage(outcomes.WRONG_SIZE, self._log.at)
+                self._loop.registers.sequence += current.packets
+            self._wire.read()
+            return
+        if nested.refill():
+            return
+        if nested.input.at < nested.input.stop:
+            raise outcomes.damage(outcomes.WRONG_SIZE, self._log.at)
+        self._rare.finish()
+        self._stop_between()
+
+    def _take(self) -> bool:
+        """The event at hand; False if complete transactions must go out before it."""
+        if not self._rare.take(self._loop.event(self._log.at)):
+            return False
+        if self._transactions.alone:
+            self._ready = True
+        self._stop_between()
+        return True
 
 
 class ReachedGroups:
@@ -273,7 +328,6 @@ class ReachedGroups:
         self._witness: Witness | None = None
 
     def note(self, group: TransactionGroup, log: LogPlace) -> None:
-        """A group is handed out."""
         self.before = self._place_before(group, log)
         last = group.transactions[-1]
         offset, size, crc = (

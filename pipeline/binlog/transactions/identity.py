@@ -1,10 +1,4 @@
-"""GTIDs in the index of transactions: read from one event, and out again as text and as sets.
-
-Belongs here: a GTID event → columns of the index, and columns → identities, all at once; what of
-an index a set holds. Does not: the many GTID events that compiled code reads
-(`stream.transaction_index`), their bodies (`stream.control`), sets and their algebra
-(`pipeline.gtid`).
-"""
+"""GTIDs in the index of transactions: read from one event, and out again as text and as sets."""
 
 from __future__ import annotations
 
@@ -17,9 +11,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline.binlog.stream.control import Gtid, read_gtid, read_mariadb_gtid, read_tagged_gtid
-from pipeline.binlog.stream.damage import damaged
+from pipeline.binlog.stream.control import read_mariadb_gtid, read_tagged_gtid
+from pipeline.binlog.stream.event_reader import Reader
 from pipeline.binlog.stream.framing import Event, EventType
+from pipeline.binlog.stream.outcomes import damaged
 from pipeline.binlog.stream.ring import (
     ANONYMOUS,
     COMMITTED_AT,
@@ -33,7 +28,6 @@ from pipeline.binlog.stream.ring import (
     TIME,
     Integers,
 )
-from pipeline.errors import DamagedEvent
 from pipeline.gtid import GtidSet
 
 IDENTITY: Final = (GTID_KIND, GTID_HIGH, GTID_LOW, GTID_NUMBER, COMMITTED_AT, TIME)
@@ -41,8 +35,8 @@ IDENTITY: Final = (GTID_KIND, GTID_HIGH, GTID_LOW, GTID_NUMBER, COMMITTED_AT, TI
 
 Identity: TypeAlias = tuple[int, int, int, int, int, int]
 
-_SHORTEST: Final = 25
-"""Flags 1, UUID 16, number 8."""
+_LOGICAL_CLOCK: Final = 2
+_55_BITS: Final = (1 << 55) - 1
 
 _64 = (1 << 64) - 1
 
@@ -59,29 +53,37 @@ def read_identity(event: Event, sources: list[str], server_id: int) -> Identity:
 
 def _read(event: Event, sources: list[str], *, own: bool) -> Identity:
     if event.type is EventType.MARIADB_GTID:
-        made = read_mariadb_gtid(event)
-        return MARIADB, made.domain, event.server_id, made.number, 0, 0
+        read = read_mariadb_gtid(event)
+        return MARIADB, read.domain, event.server_id, read.number, 0, 0
     if event.type is EventType.GTID_TAGGED:
-        tagged = read_tagged_gtid(event)
-        source, _, number = tagged.text.rpartition(":")
+        source, number, here, first = read_tagged_gtid(event)
         if source not in sources:
             sources.append(source)
-        return TAGGED, sources.index(source), 0, int(number), *_times(tagged, own)
-    if len(event.body) < _SHORTEST:
-        raise damaged("a GTID event holds no GTID", event.at)
-    gtid = read_gtid(event, anonymous=event.type is EventType.ANONYMOUS_GTID)
-    if not gtid.text:
-        return ANONYMOUS, 0, 0, 0, *_times(gtid, own)
-    uuid, _, number = gtid.text.partition(":")
-    halves = UUID(uuid).bytes[:8], UUID(uuid).bytes[8:]
-    high, low = (int.from_bytes(half, "big", signed=True) for half in halves)
-    return MYSQL, high, low, int(number), *_times(gtid, own)
+        kind, high, low = TAGGED, sources.index(source), 0
+    else:
+        kind = MYSQL if event.type is EventType.GTID else ANONYMOUS
+        high, low, number, here, first = _read_untagged(event)
+    # As compiled code sets TIME (`stream`).
+    return kind, high, low, number, first, here if own or first > here else first
 
 
-def _times(gtid: Gtid, own: bool) -> tuple[int, int]:
-    """COMMITTED_AT and TIME, as `transaction_index` sets them."""
-    first, here = gtid.committed_at or 0, gtid.here or 0
-    return first, here if own or first > here else first
+def _read_untagged(event: Event) -> tuple[int, int, int, int, int]:
+    """GTID and ANONYMOUS_GTID share one body: flags 1, UUID 16, number 8, then since
+    5.7 a logical clock (1 + 16), since 8.0 commit timestamps of 7 bytes each."""
+    reader = Reader(event.body, "a GTID event")
+    reader.take(1)
+    high, low = (int.from_bytes(reader.take(8), "big", signed=True) for _ in range(2))
+    number = reader.integer(8)
+    if event.type is EventType.GTID and not 1 <= number < 1 << 63:
+        raise damaged(f"a GTID event holds no GTID: its number is {number}", event.at)
+    here = first = 0
+    if reader.left >= 24 and reader.integer(1) == _LOGICAL_CLOCK:
+        reader.take(16)
+        immediate = reader.integer(7)
+        here = first = immediate & _55_BITS
+        if immediate >> 55:
+            first = reader.integer(7)
+    return high, low, number, here, first
 
 
 def source_text(kind: int, high: int, low: int, sources: Sequence[str]) -> str:
@@ -160,9 +162,11 @@ def _as_set(identities: Integers, sources: Sequence[str]) -> GtidSet:
     sources take turns."""
     order = np.lexsort(identities.T[::-1])
     ordered = identities[order]
-    numbers = _positive(ordered[:, 3])
+    numbers = ordered[:, 3]
+    if int(numbers.min()) < 1:
+        raise damaged(f"a GTID has the number {numbers.min()}")
     if len(np.unique(ordered[:, 0] == MARIADB)) > 1:
-        raise _mixed()
+        raise damaged(_MIXED)
     other = (np.diff(ordered[:, :3], axis=0) != 0).any(axis=1)
     breaks = np.flatnonzero(other | (np.diff(numbers) > 1)) + 1
     firsts = np.concatenate(([0], breaks))
@@ -179,15 +183,11 @@ def together(gtids: GtidSet, other: GtidSet) -> GtidSet:
     """What is in either; DamagedEvent if one is MySQL's and the other MariaDB's: no server
     writes both kinds of GTIDs into one log."""
     if gtids and other and gtids.flavour != other.flavour:
-        raise _mixed()
+        raise damaged(_MIXED)
     return gtids.union(other)
 
 
-def _mixed() -> DamagedEvent:
-    return DamagedEvent(
-        "a log holds GTIDs of MySQL and of MariaDB",
-        hint="it was not recorded; run again, and if that fails, look at the log with mysqlbinlog",
-    )
+_MIXED: Final = "a log holds GTIDs of MySQL and of MariaDB"
 
 
 def members(
@@ -211,16 +211,6 @@ def members(
         at = np.searchsorted(firsts, numbers, side="right") - 1
         inside[own] = (at >= 0) & (numbers <= lasts[at])
     return inside
-
-
-def _positive(numbers: Integers) -> Integers:
-    if int(numbers.min()) < 1:
-        raise DamagedEvent(
-            f"a GTID has the number {numbers.min()}",
-            hint="it was not recorded; run again, and if that fails, look at the log with "
-            "mysqlbinlog",
-        )
-    return numbers
 
 
 def _identities(transactions: Integers) -> tuple[Integers, Integers]:

@@ -1,19 +1,30 @@
-"""Where in the log the reading stands, and what the file there says of itself.
-
-Belongs here: the files read so far, the events that move the place without being part of a
-transaction, and the limits, told to the loop by the file that it is in. Does not: places of
-transactions, which their index has; how far whoever takes them has come (`buffer`).
-"""
+"""Where in the log the reading stands, and what the file there says of itself."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 from pipeline.binlog.stream.control import read_rotate
 from pipeline.binlog.stream.description import Description, read_description
 from pipeline.binlog.stream.framing import Event, EventType
 from pipeline.binlog.stream.registers import Registers
-from pipeline.binlog.stream.transaction_index import is_at_stop
-from pipeline.binlog.transactions.limits import Limits
 from pipeline.position import Coordinates, LogFile, Witness
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Where reading stops: at the first place between transactions at or behind `end`, or
+    after so many transactions or bytes of the log; None means without limit."""
+
+    end: Coordinates | None = None
+    transactions: int | None = None
+    log_bytes: int | None = None
+
+    def offset_in(self, file: LogFile) -> int | None:
+        """Where in that file the end lies; 0 if before it, None if behind it."""
+        if self.end is None or file.number < self.end.file.number:
+            return None
+        return self.end.offset if file.number == self.end.file.number else 0
 
 
 class LogPlace:
@@ -35,13 +46,7 @@ class LogPlace:
     def at(self) -> Coordinates:
         return Coordinates(self.files[self._registers.file], self._registers.offset)
 
-    @property
-    def flavour(self) -> str:
-        """Of the server that wrote the file; "" before its format description."""
-        return self.description.flavour if self.description else ""
-
     def witness(self, event: Event) -> Witness:
-        """The proof that an event of the file at hand, which is of no transaction, was read."""
         return Witness(event.offset, event.size, event.crc32, "", self.created)
 
     def changes_writer(self, event: Event) -> bool:
@@ -63,7 +68,6 @@ class LogPlace:
         return description
 
     def move(self, event: Event) -> None:
-        """The loop stepped over an event that stands between transactions."""
         if event.type is EventType.ROTATE:
             to = read_rotate(event.body, event.at)
             if event.artificial and to.file == self.at.file:
@@ -80,26 +84,12 @@ class LogPlace:
         self._registers.offset = to.offset
         self._watch_end()
 
-    def leave(self, size: int) -> None:
-        """What an event of so many bytes held is read: the log stands behind it."""
-        self._registers.offset += size
-
     # -- where it stops ----------------------------------------------------------------
 
     def count_from_here(self, limits: Limits) -> None:
-        """From here on these limits hold."""
         self._limits = limits
         self._registers.count_from_here(limits.transactions, limits.log_bytes)
         self._watch_end()
 
     def _watch_end(self) -> None:
         self._registers.stop_at(self._limits.offset_in(self.files[-1]))
-
-    def stop_here(self) -> None:
-        """Reading stops at the next end of a transaction."""
-        self._registers.stop_here()
-
-    @property
-    def stops(self) -> bool:
-        """Whether reading is to stop, given that it stands between transactions."""
-        return is_at_stop(self._registers.array)

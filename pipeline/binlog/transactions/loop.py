@@ -1,9 +1,4 @@
-"""The compiled loop as Python calls it, and the arrays it works on.
-
-Belongs here: each call into `stream`, and reading what the loop stands before when it comes back.
-Does not: why it came back (`dump_reader`), what an event leads to (`rare_events`), which part of
-the arrays belongs to whom (`open_transaction`, `complete_transactions`).
-"""
+"""The compiled loop as Python calls it, and the arrays it works on."""
 
 from __future__ import annotations
 
@@ -13,14 +8,24 @@ import numpy as np
 
 from pipeline.binlog.rows.maps import TableMaps
 from pipeline.binlog.rows.table_map import read_table_map
+from pipeline.binlog.stream import ring as columns
 from pipeline.binlog.stream import stream
-from pipeline.binlog.stream.framing import Event, EventType, read_event, read_first_event
+from pipeline.binlog.stream.framing import (
+    CHECKSUM_BYTES,
+    HEADER_BYTES,
+    NESTED,
+    STATEMENT_END,
+    WIRE,
+    Event,
+    EventType,
+    read_event,
+    read_first_event,
+)
 from pipeline.binlog.stream.intake import InputBytes
 from pipeline.binlog.stream.registers import Registers
 from pipeline.binlog.stream.ring import Block, Integers, Ring
 from pipeline.binlog.stream.rules import compiled_table
 from pipeline.binlog.stream.text_buffer import TextBuffer
-from pipeline.binlog.stream.wire_format import CHECKSUM_BYTES, NESTED, WIRE
 from pipeline.position import Coordinates
 
 _FIRST: Final = (EventType.FORMAT_DESCRIPTION, EventType.ROTATE)
@@ -67,7 +72,6 @@ class Loop:
     # -- what it stands before -------------------------------------------------------
 
     def event(self, at: Coordinates) -> Event:
-        """The event at hand, which stands there."""
         packet, known = self._bytes(), self.registers.checksum
         nested = self._input.mode == NESTED
         if not nested and (known is None or packet[_TYPE_AT] in _FIRST):
@@ -87,7 +91,6 @@ class Loop:
         return Block(self._input.data, self.ring.events[row : row + 1].copy())
 
     def packet(self) -> bytes:
-        """A packet that holds no event."""
         begin = self._input.at + _PACKET_HEAD
         return self._input.data[begin : self.registers.next].tobytes()
 
@@ -97,18 +100,6 @@ class Loop:
 
     # -- stepping over it ------------------------------------------------------------
 
-    def advance(self) -> None:
-        """Step over the event at hand, which Python took."""
-        current, registers = self._input, self.registers
-        stream.advance(current.data, current.mode, registers.array, self.ring.transactions)
-        current.at = registers.at
-
-    def pass_rows(self) -> None:
-        """Step over the row event at hand, which was put elsewhere."""
-        current, registers = self._input, self.registers
-        stream.pass_rows(current.data, current.mode, registers.array, self.ring.transactions)
-        current.at = registers.at
-
     def enter(self) -> None:
         """Step over the event at hand in the input, but not yet in the log: what it holds
         is read first."""
@@ -117,26 +108,37 @@ class Loop:
         if self._input.mode == WIRE:
             registers.sequence += 1
 
+    def leave(self, size: int) -> None:
+        """Step over so many bytes of the log, which are the open transaction's."""
+        self.registers.offset += size
+        self.open_row[columns.LOG_BYTES] += size
+
+    def advance(self, *, artificial: bool = False) -> None:
+        """Step over the event at hand; an artificial one takes no place in the log."""
+        self.enter()
+        if self._input.mode != NESTED and not artificial:
+            self.leave(self.registers.event_size)
+
+    def pass_rows(self) -> None:
+        """Step over the row event at hand, which was put elsewhere."""
+        flags = self._input.data[self.registers.event_at + HEADER_BYTES + 6]
+        self.registers.statement += int(flags) & STATEMENT_END
+        self.advance()
+
     # -- the index of transactions -----------------------------------------------------
 
     @property
-    def complete(self) -> int:
-        """Transactions that are complete: the row of the open one."""
-        return self.registers.transactions
-
-    @property
     def open_row(self) -> Integers:
-        """The open transaction's row."""
         row: Integers = self.ring.transactions[self.registers.transactions]
         return row
 
     def begin(self) -> Integers:
         """Open a transaction where the log stands; its row, without an identity."""
-        stream.begin(self.registers.array, self.ring.transactions)
+        stream.open_transaction(self.registers.array, self.open_row)
         return self.open_row
 
     def finish(self, timestamp: int, size: int, crc32: int) -> None:
         """The open transaction is complete; its last event is behind the loop, and has so many
         bytes in the log."""
         self.registers.event_crc = crc32
-        stream.finish(self.registers.array, self.ring.transactions, timestamp, size)
+        stream.emit(self.registers.array, self.ring.transactions, timestamp, size)

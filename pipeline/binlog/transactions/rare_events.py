@@ -1,9 +1,4 @@
-"""The rare events: everything the compiled loop leaves to Python, one at a time.
-
-Belongs here: carrying out what the rules say, by those whose state it concerns, and reading
-what is nested in an event; what an event is to the rules (`classify`), by its type or by a
-statement's first words. Does not: the rules themselves (`rules`), events' bodies (`control`).
-"""
+"""The rare events: everything the compiled loop leaves to Python, one at a time."""
 
 from __future__ import annotations
 
@@ -11,25 +6,24 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
+from pipeline.binlog.stream.compressed import payload_pieces, plain_query, plain_rows
 from pipeline.binlog.stream.control import (
     Query,
+    changes_nothing_yet,
     read_mariadb_gtid,
     read_query,
     read_xa_prepare,
     read_xid,
     savepoint_name,
 )
-from pipeline.binlog.stream.damage import damaged
-from pipeline.binlog.stream.framing import COMPRESSED_ROWS, Event, EventType
+from pipeline.binlog.stream.framing import COMPRESSED_ROWS, PLACES, ROWS, Event, EventType
 from pipeline.binlog.stream.intake import Nested
-from pipeline.binlog.stream.mariadb import changes_nothing_yet, plain_query, plain_rows
-from pipeline.binlog.stream.payload import payload_pieces
+from pipeline.binlog.stream.outcomes import damaged
 from pipeline.binlog.stream.ring import Block
 from pipeline.binlog.stream.rules import TRANSITIONS, BufferAction, EventRole, Phase
-from pipeline.binlog.transactions.complete_transactions import CompleteTransactions
 from pipeline.binlog.transactions.log_place import LogPlace
 from pipeline.binlog.transactions.loop import Loop
-from pipeline.binlog.transactions.open_transaction import OpenTransaction
+from pipeline.binlog.transactions.ring_transactions import RingTransactions
 from pipeline.binlog.transactions.xa import PreparedTransactions
 from pipeline.errors import DamagedEvent
 from pipeline.gtid import GtidSet
@@ -37,17 +31,7 @@ from pipeline.gtid import GtidSet
 _OF_PREPARED: Final = frozenset(
     {BufferAction.PREPARE, BufferAction.EMIT_PREPARED, BufferAction.FORGET_PREPARED}
 )
-_ROWS: Final = frozenset(
-    {
-        EventType.WRITE_ROWS_V1,
-        EventType.UPDATE_ROWS_V1,
-        EventType.DELETE_ROWS_V1,
-        EventType.WRITE_ROWS,
-        EventType.UPDATE_ROWS,
-        EventType.DELETE_ROWS,
-        EventType.PARTIAL_UPDATE_ROWS,
-    }
-)
+_ROWS: Final = ROWS | {EventType.PARTIAL_UPDATE_ROWS}
 """The compiled loop hands these over where their rows may be those of other tables."""
 
 
@@ -59,16 +43,14 @@ class RareEvents:
         self,
         loop: Loop,
         log: LogPlace,
-        open_: OpenTransaction,
-        complete: CompleteTransactions,
+        transactions: RingTransactions,
         prepared: PreparedTransactions,
         *,
         again: GtidSet,
     ) -> None:
         self._loop = loop
         self._log = log
-        self._open = open_
-        self._complete = complete
+        self._transactions = transactions
         self._prepared = prepared
         self._again = again
         self.nested: Nested | None = None
@@ -76,7 +58,6 @@ class RareEvents:
 
     @property
     def between(self) -> bool:
-        """Whether the reading stands between two transactions, and in no event."""
         return self.nested is None and self._loop.registers.phase is Phase.BETWEEN
 
     def take(self, event: Event) -> bool:
@@ -93,8 +74,8 @@ class RareEvents:
             raise refused(event, phase, kind)
         if action is BufferAction.KEEP and event.type in _ROWS:
             return self._tell(event)
-        full = action is BufferAction.BEGIN and self._complete.full
-        if self._complete.count and (
+        full = action is BufferAction.BEGIN and self._transactions.full
+        if self._transactions.count and (
             full or _comes_alone(action, kind) or self._log.changes_writer(event)
         ):
             return False
@@ -118,24 +99,24 @@ class RareEvents:
             self._move(event)
             return
         if action is BufferAction.BEGIN:
-            self._open.begin(event)
-        self._loop.advance()
+            self._transactions.begin(event)
+        self._loop.advance(artificial=event.artificial)
         if self._again and action in _OF_PREPARED:
-            self._prepared.again = self._open.is_in(self._again)
+            self._prepared.again = self._transactions.is_in(self._again)
         if query is not None:
             self._take_statement(action, event, kind, query)
         elif action is BufferAction.PREPARE:
             xid, _ = read_xa_prepare(event)
-            self._prepared.keep(xid, event.at, self._open.take(), self._loop.maps)
+            self._prepared.keep(xid, event.at, self._transactions.take_open(), self._loop.maps)
             self._emit(event)
         elif action is BufferAction.EMIT:
             self._emit(event)
 
     def _tell(self, event: Event) -> bool:
         """Rows that may be those of other tables: with them, a group begins."""
-        if self._complete.count:
+        if self._transactions.count:
             return False
-        self._open.tell(int.from_bytes(event.body[:6], "little"))
+        self._transactions.tell(int.from_bytes(event.body[:6], "little"))
         self._loop.pass_rows()
         return True
 
@@ -144,19 +125,19 @@ class RareEvents:
     ) -> None:
         match action:
             case BufferAction.KEEP if kind is EventRole.CREATE:
-                self._open.keep(query)
+                self._transactions.keep(query)
             case BufferAction.KEEP if kind is EventRole.STATEMENT:
-                self._open.keep(replace(query, for_rows=True))
+                self._transactions.keep(replace(query, for_rows=True))
             case BufferAction.MARK:
-                self._open.mark(savepoint_name(query.text))
+                self._transactions.mark(savepoint_name(query.text))
             case BufferAction.DROP_TO_MARK:
-                self._open.drop_to(savepoint_name(query.text), self._log.at)
+                self._transactions.drop_to(savepoint_name(query.text), self._log.at)
             case BufferAction.EMIT:
                 if kind in (EventRole.STATEMENT, EventRole.CREATE) and not self._two_phase(event):
-                    self._open.keep(query)
+                    self._transactions.keep(query)
                 self._emit(event)
             case BufferAction.EMIT_NOTHING:
-                self._open.drop()
+                self._transactions.roll_back()
                 self._emit(event)
             case BufferAction.EMIT_PREPARED:
                 xid = read_xid(query.text, event.at)
@@ -169,19 +150,18 @@ class RareEvents:
 
     def _two_phase(self, event: Event) -> bool:
         """Whether a statement is one that MariaDB announces, or takes back."""
-        return self._log.flavour == "mariadb" and changes_nothing_yet(event)
+        return self._loop.maps.writer.mariadb and changes_nothing_yet(event)
 
     def finish(self) -> None:
         """All events of `nested` are read: the event that held them is done with."""
         holder, self._holder, self.nested = self._holder, None, None
         assert holder is not None, "what is nested stands in an event"
         if holder.type is not EventType.TRANSACTION_PAYLOAD:
-            self._log.leave(holder.size)
-            self._open.leave(holder.size)
+            self._loop.leave(holder.size)
             return
         if not self.between:
             raise damaged("a compressed transaction has no end", holder.at)
-        self._complete.end_payload(holder)
+        self._transactions.end_payload(holder)
 
     def _enter(self, event: Event, nested: Nested) -> None:
         if self.nested is not None:
@@ -192,11 +172,11 @@ class RareEvents:
     def _move(self, event: Event) -> None:
         if event.type is EventType.FORMAT_DESCRIPTION:
             self._loop.maps.begin_file(self._log.describe(event).writer)
-        self._loop.advance()
+        self._loop.advance(artificial=event.artificial)
         self._log.move(event)
 
     def _emit(self, event: Event, blocks: Iterator[Block] | None = None) -> None:
-        self._complete.add(event, 0 if self.nested is not None else event.size, blocks)
+        self._transactions.add(event, 0 if self.nested is not None else event.size, blocks)
 
 
 def _comes_alone(action: BufferAction, kind: EventRole) -> bool:
@@ -217,17 +197,6 @@ def refused(event: Event, phase: Phase, kind: EventRole) -> DamagedEvent:
     )
 
 
-_PLACES: Final = frozenset(
-    {
-        EventType.ROTATE,
-        EventType.FORMAT_DESCRIPTION,
-        EventType.PREVIOUS_GTIDS,
-        EventType.STOP,
-        EventType.MARIADB_BINLOG_CHECKPOINT,
-        EventType.MARIADB_GTID_LIST,
-        EventType.MARIADB_START_ENCRYPTION,
-    }
-)
 _VALUES: Final = frozenset(
     {
         EventType.INTVAR,
@@ -250,7 +219,7 @@ _KINDS: Final = {
     **dict.fromkeys(_VALUES, EventRole.VALUE),
     EventType.HEARTBEAT: EventRole.HEARTBEAT,
     EventType.HEARTBEAT_V2: EventRole.HEARTBEAT,
-    **dict.fromkeys(_PLACES, EventRole.PLACE),
+    **dict.fromkeys(PLACES, EventRole.PLACE),
 }
 _STATEMENTS: Final = {
     ("BEGIN",): EventRole.BEGIN,

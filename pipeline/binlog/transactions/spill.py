@@ -1,8 +1,5 @@
 """Row events in a file: transactions larger than the ring, and prepared ones.
 
-Belongs here: the format of such a file and the marks of savepoints in it. Does not:
-where the file lies and when it is durable (`pipeline.ports.Spool`).
-
 A file is a sequence of blocks, each: numbers of table maps, events and bytes (3 x 8
 bytes, little-endian); per table map its number, its length (8 bytes each) and the whole
 event; the events' index (EVENT_COLUMNS x 8 bytes each); their bytes. Table maps are there
@@ -12,8 +9,9 @@ because a prepared transaction is read by a later run, which never saw them.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from typing import Generic, NoReturn, TypeVar
 
 import numpy as np
 
@@ -21,11 +19,14 @@ from pipeline.binlog.rows.maps import TableMaps
 from pipeline.binlog.rows.table_map import TableMap, read_table_map
 from pipeline.binlog.stream.ring import AT, EVENT_COLUMNS, MAP, SIZE, Block, packed
 from pipeline.errors import SegmentsLost
-from pipeline.ports.spool import EventFile
+from pipeline.ports.spool import EventFile, Spool
+from pipeline.segment import SegmentFile
 from pipeline.table import TableName
 
 _HEAD = struct.Struct("<QQQ")
 _MAP_HEAD = struct.Struct("<QQ")
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +77,8 @@ class Spill:
 
 def read_prepared(file: EventFile, size: int, maps: TableMaps) -> Iterator[Block]:
     """The blocks of a file that an earlier run may have written, with table maps numbered
-    as `maps` has them. The server that wrote them is of the version that commits them: none is
-    upgraded while transactions are prepared."""
+    as `maps` has them; it is closed at its end. The server that wrote them is of the version that
+    commits them: none is upgraded while transactions are prepared."""
     at = 0
     while at < size:
         found, block = read_block(file, at)
@@ -87,10 +88,10 @@ def read_prepared(file: EventFile, size: int, maps: TableMaps) -> Iterator[Block
         yield block
         heads = sum(_MAP_HEAD.size + len(table_map.raw) for _, table_map in found)
         at += _HEAD.size + heads + events.nbytes + len(block.data)
+    file.close()
 
 
 def tables_in(file: EventFile, size: int) -> set[TableName]:
-    """The tables whose events such a file has."""
     at, found = 0, set[TableName]()
     while at < size:
         maps, events, count, at = _read_head(file, at)
@@ -127,3 +128,84 @@ def read_block(file: EventFile, at: int) -> tuple[list[tuple[int, TableMap]], Bl
             hint="it was not recorded; run again",
         )
     return found, Block(data, table)
+
+
+def _never(*_: object) -> NoReturn:
+    raise RuntimeError("what is only looked at is not kept")
+
+
+class NoSpool:
+    scratch = prepared = seal = open = discard = remove = _never
+
+
+class UnkeptSpool(Generic[T]):
+    """A spool that keeps no rows, whatever their number: `seen` looks at each block that goes
+    into a scratch file; `came_out` is told what it saw once that block comes out of it, which then
+    has no events.
+
+    Files of earlier batches are read from `recorded`. A block counts whole, also where a
+    savepoint took back its end.
+    """
+
+    def __init__(
+        self, recorded: Spool, seen: Callable[[Block], T], came_out: Callable[[T], None]
+    ) -> None:
+        self._recorded = recorded
+        self._seen = seen
+        self._came_out = came_out
+
+    def scratch(self) -> UnkeptFile[T]:
+        return UnkeptFile(self._seen, self._came_out)
+
+    def open(self, source: str, file: SegmentFile) -> EventFile:
+        return self._recorded.open(source, file)
+
+    prepared = seal = discard = remove = _never
+
+
+class UnkeptFile(Generic[T]):
+    """`pipeline.ports.EventFile` for one `Spill`."""
+
+    def __init__(self, seen: Callable[[Block], T], came_out: Callable[[T], None]) -> None:
+        self._seen = seen
+        self._came_out = came_out
+        self._pieces: list[bytes | memoryview] = []
+        self._begin = self._size = 0
+        self._blocks: dict[int, T] = {}
+
+    def write(self, data: bytes | memoryview) -> None:
+        if not self._pieces:
+            self._begin = self._size
+        self._pieces.append(data)
+        self._size += len(data)
+        if len(self._pieces) == 3:
+            _, block = read_block(_Pieces(tuple(self._pieces)), 0)
+            self._pieces.clear()
+            self._blocks[self._begin] = self._seen(block)
+
+    def read(self, at: int, count: int) -> bytes:
+        """Nothing but zeros, which is a block without events."""
+        if count and at in self._blocks:
+            self._came_out(self._blocks[at])
+        return bytes(count)
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Pieces:
+    """One block, to be read where it lies."""
+
+    pieces: tuple[bytes | memoryview, ...]
+    write = _never
+
+    def read(self, at: int, count: int) -> bytes:
+        for piece in self.pieces:
+            if 0 <= at <= len(piece) - count:
+                return bytes(piece[at : at + count])
+            at -= len(piece)
+        raise SegmentsLost("a block of row events is cut off", hint="run again")
+
+    def close(self) -> None:
+        """Nothing is open."""

@@ -1,9 +1,5 @@
 """Prepared XA transactions: row events that wait for their XA COMMIT.
 
-Belongs here: keeping them under their XID, in memory while they are small and few, and
-handing over to the ledger what is still open when a capture ends. Does not: the files
-(`pipeline.ports.Spool`), the ledger's rows (`pipeline.batch.Prepared`).
-
 An XID is open from its prepare to its commit or rollback and may be used again then.
 """
 
@@ -20,7 +16,7 @@ from pipeline.binlog.rows.maps import TableMaps
 from pipeline.binlog.stream.ring import MAP, OFFSET, TRANSACTION, Block
 from pipeline.binlog.transactions.spill import Spill, read_prepared, tables_in
 from pipeline.errors import PreparedElsewhere
-from pipeline.ports.spool import EventFile, Spool
+from pipeline.ports.spool import Spool
 from pipeline.position import Coordinates
 from pipeline.table import TableName
 
@@ -118,7 +114,7 @@ class PreparedTransactions:
         tables = frozenset(tables_in(file, prepared.file.size))
         place = Coordinates.parse(prepared.position)
         self._committed = CommittedRows(tables, place, prepared.batch)
-        return _at_commit(_closing(file, read_prepared(file, prepared.file.size, maps)), at)
+        return _at_commit(read_prepared(file, prepared.file.size, maps), at)
 
     def take_committed(self) -> CommittedRows | None:
         """Whose rows the newest group has, if they are of a prepared transaction."""
@@ -127,35 +123,25 @@ class PreparedTransactions:
 
     def forget(self, xid: Xid) -> None:
         """It was rolled back; one never read changes nothing."""
-        if not self._drop(xid) and not self._known:
-            self._end(xid, committed=False)
-
-    def _drop(self, xid: Xid) -> bool:
-        """Forget what waits under the XID; whether anything did."""
         waiting = self._waiting.pop(xid, None)
-        if waiting is None:
-            return False
-        self._bytes -= waiting.bytes
-        _release(waiting.events)
-        return True
+        if waiting is not None:
+            self._bytes -= waiting.bytes
+            _release(waiting.events)
+        elif not self._known:
+            self._end(xid, committed=False)
 
     def seal(self, batch: int, maps: TableMaps) -> tuple[Prepared, ...]:
         """Make what is still open durable, for the ledger to record with the batch."""
-        return tuple(
-            self._sealed(batch, number, xid, waiting, maps)
-            for number, (xid, waiting) in enumerate(self._waiting.items(), start=1)
-        )
-
-    def _sealed(
-        self, batch: int, number: int, xid: Xid, waiting: _Waiting, maps: TableMaps
-    ) -> Prepared:
-        if waiting.events is None:
-            return Prepared(xid, batch, str(waiting.at), None)
-        file = self._spool.prepared(self._source, batch, number)
-        spill = Spill(file)
-        for block in _blocks(waiting):
-            spill.add(block, maps)
-        return Prepared(xid, batch, str(waiting.at), self._spool.seal(file))
+        sealed = []
+        for number, (xid, waiting) in enumerate(self._waiting.items(), start=1):
+            kept = None
+            if waiting.events is not None:
+                spill = Spill(self._spool.prepared(self._source, batch, number))
+                for block in _blocks(waiting):
+                    spill.add(block, maps)
+                kept = self._spool.seal(spill.file)
+            sealed.append(Prepared(xid, batch, str(waiting.at), kept))
+        return tuple(sealed)
 
     def _end(self, xid: Xid, *, committed: bool) -> Prepared | None:
         prepared = self._recorded.pop(xid, None)
@@ -167,11 +153,6 @@ class PreparedTransactions:
 def _release(events: Block | Spill | None) -> None:
     if isinstance(events, Spill):
         events.file.close()
-
-
-def _closing(file: EventFile, blocks: Iterator[Block]) -> Iterator[Block]:
-    yield from blocks
-    file.close()
 
 
 def _tables(waiting: _Waiting, maps: TableMaps) -> frozenset[TableName]:

@@ -1,7 +1,10 @@
-"""Whole numbers → decimal digits, in compiled code.
+"""Numbers → decimal digits at an address that has room for them, in compiled code.
 
-Belongs here: digits at an address that has room for them. Does not: signs, points and
-whatever else makes digits a number of some type.
+A double's are the shortest decimal that reads back as the same double. They are found as in
+Raffaello Giulietti, "The Schubfach way to render doubles" (2020): the numbers that round to a
+double fill an interval at least one and less than ten units of some power of ten wide, so that one
+of four multiples is the answer. MySQL's `dtoa` in mode 4 (strings/dtoa.cc) with room for all digits
+and Python's `repr` give the same ones.
 """
 
 from __future__ import annotations
@@ -9,11 +12,30 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 
-from pipeline.binlog.arrays.address_access import put8, put16
+from pipeline.binlog.arrays.address_access import put8, put16, scaled, u8
 from pipeline.binlog.arrays.compiled import part
 
-_ZERO: Final = ord("0")
+LONGEST: Final = 34
+"""Bytes of the longest text: "-0.", 14 zeros and 17 digits."""
+
+INFINITE: Final = 0x7FF
+"""The exponent's bits of infinities and NaN."""
+
+_EXPONENT_AT: Final = 52
+_HIDDEN: Final = 1 << _EXPONENT_AT
+_LEAST: Final = -1074
+_LEAST_POWER: Final = -292
+_GREATEST_POWER: Final = 324
+
+# Beyond these my_gcvt (strings/dtoa.cc) writes an exponent.
+_MOST_ZEROS: Final = 14
+_MOST_WHOLE: Final = 15
+
+_MINUS, _POINT, _ZERO, _E = b"-.0e"
+_ZERO_POINT: Final = int.from_bytes(b"0.", "little")
+POINT_ZERO: Final = int.from_bytes(b".0", "little")
 
 PAIRS: Final = np.frombuffer(b"".join(b"%02d" % pair for pair in range(100)), "<u2")
 TENS: Final = np.array([10**power for power in range(19)], np.int64)
@@ -58,3 +80,149 @@ def put_unsigned(at: int, value: int) -> int:
     count = count_digits(value)
     put_digits(at, value, count)
     return at + count
+
+
+def _powers_of_ten() -> npt.NDArray[np.int64]:
+    """The first 128 bits, rounded up, of 10**power for each power from the least.
+
+    Two columns: the upper and the lower 64 of them.
+    """
+    table = np.empty((_GREATEST_POWER - _LEAST_POWER + 1, 2), np.uint64)
+    for row, power in enumerate(range(_LEAST_POWER, _GREATEST_POWER + 1)):
+        if power < 0:
+            divisor = 10**-power
+            bits = -((-1 << 127 + divisor.bit_length()) // divisor)
+        else:
+            bits = -((-(10**power) << 128) >> (10**power).bit_length())
+        table[row] = bits >> 64, bits & (1 << 64) - 1
+    return table.view(np.int64)
+
+
+POWERS: Final = _powers_of_ten()
+
+
+@part
+def shortest(bits: int) -> tuple[int, int]:
+    """(digits, power): the double with these bits is ±digits·10**power, or rounds so.
+
+    `digits` is 0 for zeros and otherwise does not end with 0. Finite doubles only.
+    """
+    fraction, exponent = bits & (_HIDDEN - 1), bits >> _EXPONENT_AT & INFINITE
+    if exponent != 0:
+        digits, power = _nearest(_HIDDEN | fraction, exponent + _LEAST - 1)
+    elif fraction != 0:
+        digits, power = _nearest(fraction, _LEAST)
+    else:
+        return 0, 0
+    while digits % 100_000_000 == 0:
+        digits //= 100_000_000
+        power += 8
+    if digits % 10_000 == 0:
+        digits //= 10_000
+        power += 4
+    if digits % 100 == 0:
+        digits //= 100
+        power += 2
+    if digits % 10 == 0:
+        digits //= 10
+        power += 1
+    return digits, power
+
+
+@part
+def _nearest(significand: int, exponent: int) -> tuple[int, int]:
+    """(digits, power) for significand·2**exponent; zeros may stand at the end.
+
+    Everything is counted in quarters of 10**power.
+    """
+    # The step to the next lower double is half as wide at a power of two.
+    narrow = significand == _HIDDEN and exponent != _LEAST
+    # floor(log10(2**exponent)), or of three quarters of it; then floor(log2(10**-power)).
+    power = exponent * 1262611 - 524031 >> 22 if narrow else exponent * 1262611 >> 22
+    shift = exponent + (-power * 1741647 >> 19) + 1
+    row = -power - _LEAST_POWER
+    upper, lower = POWERS[row, 0], POWERS[row, 1]
+    middle = 4 * significand
+    value = scaled(upper, lower, middle << shift)
+    first = scaled(upper, lower, middle - (1 if narrow else 2) << shift)
+    last = scaled(upper, lower, middle + 2 << shift)
+    # The ends of the interval round to this double if its significand is even.
+    first += significand & 1
+    last -= significand & 1
+    digits = value >> 2
+    if digits >= 10:
+        tens = digits // 10 * 10
+        below, above = first <= tens << 2, tens + 10 << 2 <= last
+        if below != above:
+            return tens if below else tens + 10, power
+    below, above = first <= digits << 2, digits + 1 << 2 <= last
+    if below != above:
+        return digits if below else digits + 1, power
+    half = (digits << 2) + 2
+    down = value < half or (value == half and digits & 1 == 0)
+    return digits if down else digits + 1, power
+
+
+@part
+def put_double(at: int, bits: int) -> int:
+    """The text of a finite double; the place behind it. Room for LONGEST is the caller's.
+
+    As `my_gcvt` writes it (strings/dtoa.cc), and ".0" behind what would be a whole number
+    (`wrapper_to_string`, sql-common/json_dom.cc).
+    """
+    if bits < 0:
+        put8(at, _MINUS)
+        at += 1
+    digits, power = shortest(bits)
+    count = count_digits(digits)
+    whole = count + power
+    if whole < -_MOST_ZEROS or (whole > _MOST_WHOLE and power >= 0):
+        return _put_scientific(at, digits, count, whole - 1)
+    if whole <= 0:
+        put16(at, _ZERO_POINT)
+        at = _put_zeros(at + 2, -whole)
+        put_digits(at, digits, count)
+        return at + count
+    if power >= 0:
+        put_digits(at, digits, count)
+        at = _put_zeros(at + count, power)
+        put16(at, POINT_ZERO)
+        return at + 2
+    _put_with_point(at, digits, count, whole)
+    return at + count + 1
+
+
+@part
+def _put_with_point(at: int, digits: int, count: int, whole: int) -> None:
+    """`count` digits and a point behind the first `whole` of them."""
+    put_digits(at + 1, digits, count)
+    for place in range(at, at + whole):
+        put8(place, u8(place + 1))
+    put8(at + whole, _POINT)
+
+
+@part
+def _put_zeros(at: int, count: int) -> int:
+    for place in range(at, at + count):
+        put8(place, _ZERO)
+    return at + count
+
+
+@part
+def _put_scientific(at: int, digits: int, count: int, exponent: int) -> int:
+    """One digit, the others behind a point, and an exponent without a plus or zeros."""
+    if count == 1:
+        put_digits(at, digits, 1)
+        at += 1
+    else:
+        _put_with_point(at, digits, count, 1)
+        at += count + 1
+    put8(at, _E)
+    at += 1
+    if exponent < 0:
+        put8(at, _MINUS)
+        at += 1
+        exponent = -exponent
+    length = count_digits(exponent)
+    put_digits(at, exponent, length)
+    return at + length

@@ -24,37 +24,16 @@ from pipeline.binlog.arrays.array_access import (
 )
 from pipeline.binlog.arrays.cells import Cells, Places, room
 from pipeline.binlog.arrays.compiled import kernel
+from pipeline.schema.types import arrow_type
 from pipeline.table import Column
-
-_ARROW: Final = {
-    (1, False): pa.int8(),
-    (1, True): pa.int16(),
-    (2, False): pa.int16(),
-    (2, True): pa.int32(),
-    (3, False): pa.int32(),
-    (3, True): pa.int32(),
-    (4, False): pa.int32(),
-    (4, True): pa.int64(),
-    (8, False): pa.int64(),
-    (8, True): pa.decimal128(20, 0),
-}
 
 
 def integers(column: Column, cells: Cells) -> pa.Array:
-    """TINYINT to BIGINT → the least Arrow type that holds them, decimal(20,0) at the most."""
-    size = cells.layout.size
-    kind = _ARROW[size, column.unsigned]
+    """TINYINT to BIGINT → the least Arrow type that holds them, decimal(20,0) at the most; FLOAT →
+    float32, DOUBLE → float64: the bits as they are."""
+    kind = arrow_type(column)
     buffer, out = room(len(cells), kind.bit_width // 8)
-    if size == 1:
-        _bytes(cells.data, cells.at, column.unsigned, out)
-    elif size == 2:
-        _shorts(cells.data, cells.at, column.unsigned, out)
-    elif size == 3:
-        _mediums(cells.data, cells.at, column.unsigned, out)
-    elif size == 4:
-        _words(cells.data, cells.at, column.unsigned, out)
-    else:
-        _longs(cells.data, cells.at, column.unsigned, out)
+    _BY_SIZE[cells.layout.size](cells.data, cells.at, column.unsigned, out)
     return pa.Array.from_buffers(kind, len(cells), [cells.validity(), buffer])
 
 
@@ -106,12 +85,7 @@ def _longs(data: Bytes, at: Places, unsigned: bool, out: Bytes) -> None:
             put64(out, i * 8, value)
 
 
-def floats(column: Column, cells: Cells) -> pa.Array:
-    """FLOAT → float32, DOUBLE → float64: the bits as they are."""
-    kind = pa.float32() if cells.layout.size == 4 else pa.float64()
-    buffer, out = room(len(cells), cells.layout.size)
-    (_words if cells.layout.size == 4 else _longs)(cells.data, cells.at, False, out)
-    return pa.Array.from_buffers(kind, len(cells), [cells.validity(), buffer])
+_BY_SIZE: Final = {1: _bytes, 2: _shorts, 3: _mediums, 4: _words, 8: _longs}
 
 
 def years(column: Column, cells: Cells) -> pa.Array:
@@ -130,13 +104,11 @@ def _years(data: Bytes, at: Places, out: Bytes) -> None:
 
 def bits(column: Column, cells: Cells) -> pa.Array:
     """BIT(1) → boolean, BIT(64) → decimal(20,0), in between int64."""
-    width = cells.layout.width
-    wide = width == 64
-    buffer, out = room(len(cells), 16 if wide else 8)
-    _bits(cells.data, cells.at, cells.layout.size, wide, out)
-    kind = pa.decimal128(20, 0) if wide else pa.int64()
-    numbers = pa.Array.from_buffers(kind, len(cells), [cells.validity(), buffer])
-    return numbers.cast(pa.bool_()) if width == 1 else numbers
+    kind = arrow_type(column)
+    number = pa.int64() if pa.types.is_boolean(kind) else kind
+    buffer, out = room(len(cells), number.bit_width // 8)
+    _bits(cells.data, cells.at, cells.layout.size, number.bit_width > 64, out)
+    return pa.Array.from_buffers(number, len(cells), [cells.validity(), buffer]).cast(kind)
 
 
 @kernel

@@ -1,14 +1,18 @@
 """MySQL's binary JSON → the text that SELECT prints, as Arrow strings.
 
-Belongs here: a column's documents, the Arrow array, and the walk through the objects and arrays
-of each document, in compiled code. Does not: scalars (`json_text`).
+Formats, in MySQL's source: sql-common/json_binary.h, and `parse_array_or_object`,
+`parse_scalar`, `Value::element` and `Value::key` in json_binary.cc; text: `wrapper_to_string`
+and `double_quote` in json_dom.cc, `base64_encode` in mysys/base64.cc. An object or array is:
+number of elements, size in bytes, per element of an object the place and length of its key,
+per element its type and either the value itself or its place, then keys and values. Places
+count from its first byte. "Small" ones have two bytes for numbers, sizes and places, "large"
+ones four. Decimals and moments, which applications make by the million, such as
+`json_object('price', price, 'at', created_at)`, have the form of SQL's own.
 
-Format: sql-common/json_binary.h of MySQL's source, and `parse_array_or_object`,
-`Value::element` and `Value::key` in json_binary.cc; text: `wrapper_to_string` in
-json_dom.cc. An object or array is: number of elements, size in bytes, per element of an
-object the place and length of its key, per element its type and either the value itself
-or its place, then keys and values. Places count from its first byte. "Small" ones have
-two bytes for numbers, sizes and places, "large" ones four.
+Compiled functions take the addresses of the bytes that a value may use, `at` to `stop`, of its
+document's `end`, and of the text's `place` and `limit`. They answer the place behind the text, or
+why there is none (negative). A place that one is called with has SLACK bytes up to the limit, but
+for the few of a comma or colon.
 """
 
 from __future__ import annotations
@@ -21,28 +25,87 @@ import pyarrow as pa
 
 from pipeline.binlog.arrays.address_access import i64, put8, put16, put32, put64, u8, u16, u32
 from pipeline.binlog.arrays.array_access import Bytes
-from pipeline.binlog.arrays.cells import Cells
+from pipeline.binlog.arrays.cells import Cells, decimal_size
 from pipeline.binlog.arrays.compiled import kernel, part
-from pipeline.binlog.values.json_form import (
-    DAMAGED,
-    FULL,
-    INT16,
-    INT32,
-    LARGE_ARRAY,
-    LARGE_OBJECT,
-    LITERAL,
-    MOST_DEPTH,
-    SLACK,
-    SMALL_ARRAY,
-    TEXT_EXTRA,
-    TEXT_FACTOR,
-    UINT16,
-    UINT32,
+from pipeline.binlog.stream.ring import Integers
+from pipeline.binlog.values.decimals import put_decimal
+from pipeline.binlog.values.digits import (
+    INFINITE,
+    POINT_ZERO,
+    count_digits,
+    put_digits,
+    put_double,
+    put_unsigned,
 )
-from pipeline.binlog.values.json_text import scalar, string
 from pipeline.binlog.values.strings import spans
 from pipeline.errors import DamagedEvent, TableError
 from pipeline.table import Column
+
+# JSONB_TYPE_… in sql-common/json_binary.cc, enum_field_types in include/field_types.h,
+# JSON_DOCUMENT_MAX_DEPTH in sql-common/json_syntax_check.cc.
+SMALL_OBJECT, LARGE_OBJECT, SMALL_ARRAY, LARGE_ARRAY = range(4)
+LITERAL, INT16, UINT16, INT32, UINT32, INT64, UINT64, DOUBLE, STRING = range(4, 13)
+OPAQUE: Final = 15
+"""Types of values; an opaque one is of a type that only SQL has:"""
+
+TIMESTAMP, DATE, TIME, DATETIME, DECIMAL, VAR_STRING = 7, 10, 11, 12, 246, 253
+
+NULL, TRUE, FALSE = range(3)
+"""Literals."""
+
+LENGTH_BYTES: Final = 5
+"""At most, of a length before a string: seven bits a byte, the lowest first."""
+
+MOST_PRECISION, MOST_SCALE = 81, 30
+"""Not 65: the digits before the point are counted in whole groups of nine here."""
+
+MOST_HOURS: Final = 838
+MONTHS: Final = 13
+"""A packed date counts them: 13 * year + month."""
+
+MOST_DEPTH: Final = 100
+"""Objects and arrays within one another."""
+
+TEXT_FACTOR, TEXT_EXTRA = 8, 64
+"""More than `TEXT_FACTOR * bytes + TEXT_EXTRA` of text means that values overlap, which
+makes a small document endless. What grows most is a control character, to six bytes."""
+
+SLACK: Final = 64
+"""Room that compiled code wants beyond what it writes: it stores more than it keeps."""
+
+FULL, DAMAGED = -1, -2
+"""Instead of a place: the text has no room; the bytes are no document."""
+
+_LONGEST: Final = MOST_PRECISION + 3
+"""Bytes of the longest text, a decimal with sign, zero and point; a moment has 28."""
+
+_BASE64_HEAD: Final = int.from_bytes(b'"base64:', "little")
+_BASE64_TYPE: Final = int.from_bytes(b"type", "little")
+_BASE64_LINE: Final = 76
+_NEWLINE: Final = int.from_bytes(rb"\n", "little")
+_PAD, _CLOCK, _POINT, _SPACE = b"=:. "
+LETTERS: Final = np.array([*b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"])
+
+_QUOTE, _BACKSLASH, _MINUS, _ZERO = b'"\\-0'
+_NULL: Final = int.from_bytes(b"null", "little")
+_TRUE: Final = int.from_bytes(b"true", "little")
+_FALSE: Final = int.from_bytes(b"fals", "little")
+_E: Final = ord("e")
+
+# A byte in all eight places of a word, and the bits that tell what a word holds.
+_ONES: Final = 0x0101010101010101
+_HIGH: Final = -0x7F7F7F7F7F7F7F80
+_CONTROLS: Final = 0x20 * _ONES
+_QUOTES: Final = _QUOTE * _ONES
+_BACKSLASHES: Final = _BACKSLASH * _ONES
+
+# What follows the backslash for a control character; 0 where it is a number.
+_LETTERS: Final = dict(zip(b"\b\t\n\f\r", b"btnfr", strict=True))
+ESCAPES: Final = np.array([_LETTERS.get(code, 0) for code in range(32)])
+_UNICODE: Final = int.from_bytes(b"\\u00", "little")
+_TEN: Final = ord("a") - 10
+
+_DONE: Final = 0
 
 
 def documents(column: Column, cells: Cells) -> pa.Array:
@@ -53,13 +116,8 @@ def documents(column: Column, cells: Cells) -> pa.Array:
     return json_array(cells.data, places, lengths, bare_doubles=cells.layout.bare_doubles)
 
 
-Integers = npt.NDArray[np.int64]
-
-_DONE: Final = 0
 _MOST_BYTES: Final = (1 << 31) - 1
 """What the offsets of an Arrow string array can count."""
-
-_NULL: Final = int.from_bytes(b"null", "little")
 
 
 def json_array(
@@ -73,7 +131,7 @@ def json_array(
     2 GiB of text. Text has at most some eight times as many bytes as documents.
     """
     text = _Text(len(at), int(np.maximum(length, 0).sum()))
-    stack = np.empty(STACK_BYTES, np.uint8)
+    stack = np.empty(_STACK_BYTES, np.uint8)
     index = 0
     while True:
         status, index, used = _write(
@@ -104,7 +162,6 @@ class _Text:
         self.out = np.frombuffer(self._bytes, np.uint8)
 
     def grow(self) -> None:
-        """Twice the room."""
         if len(self.out) == _MOST_BYTES:
             raise TableError(
                 "JSON documents that were changed together have more than 2 GiB of text",
@@ -152,7 +209,7 @@ def _write(
             most = TEXT_FACTOR * size + TEXT_EXTRA
             # Only text longer than `most` can come to a limit so far behind it.
             limit = to + min(most + 4 * SLACK, len(out) - place)
-            end = document(begin, begin + size, to, limit, frames, bare_doubles)
+            end = _document(begin, begin + size, to, limit, frames, bare_doubles)
             if end == FULL:
                 return (FULL if limit == there + len(out) else DAMAGED), index, place
             if end < 0:
@@ -181,23 +238,23 @@ _BRACE, _END_BRACE, _BRACKET, _END_BRACKET = b"{}[]"
 _BASE, _BODY, _STOP, _LEFT, _FIRST, _KEY, _VALUE, _WIDTH = range(0, 64, 8)
 _FRAME: Final = 64
 
-STACK_BYTES: Final = MOST_DEPTH * _FRAME
+_STACK_BYTES: Final = MOST_DEPTH * _FRAME
 
 
 @part
-def document(begin: int, end: int, place: int, limit: int, stack: int, bare_doubles: bool) -> int:
+def _document(begin: int, end: int, place: int, limit: int, stack: int, bare_doubles: bool) -> int:
     """The text of the document from address `begin` to `end`, which is not empty.
 
     Written at `place`, up to `limit`; the place behind it, or FULL or DAMAGED.
-    `stack` has STACK_BYTES to work with. `bare_doubles`: as in `Layout`.
+    `stack` has _STACK_BYTES to work with. `bare_doubles`: as in `Layout`.
     """
     if limit - place < SLACK:
         return FULL
     kind, at, stop = u8(begin), begin + 1, end
-    top, bottom, highest = stack - _FRAME, stack - _FRAME, stack + STACK_BYTES - _FRAME
+    top, bottom, highest = stack - _FRAME, stack - _FRAME, stack + _STACK_BYTES - _FRAME
     while True:
         if kind > LARGE_ARRAY:
-            place = scalar(kind, at, stop, end, place, limit, bare_doubles)
+            place = _scalar(kind, at, stop, end, place, limit, bare_doubles)
             if place < 0:
                 return place
         else:
@@ -263,7 +320,7 @@ def _key(frame: int, end: int, place: int, limit: int) -> int:
     if at < i64(frame + _BODY) or length > i64(frame + _STOP) - at:
         return DAMAGED
     put64(frame + _KEY, entry + width + 2)
-    place = string(at, length, end, place, limit)
+    place = _string(at, length, end, place, limit)
     if place >= 0:
         put16(place, _COLON)
         place += 2
@@ -285,3 +342,265 @@ def _element(frame: int) -> tuple[int, int, int]:
     if at < i64(frame + _BODY) or at > stop:
         return _NO_TYPE, at, at
     return kind, at, stop
+
+
+@part
+def _scalar(
+    kind: int, at: int, stop: int, end: int, place: int, limit: int, bare_doubles: bool
+) -> int:
+    """A value of any type but objects and arrays. `bare_doubles`: as in `Layout`."""
+    room = stop - at
+    if kind == STRING:
+        first, length = _counted(at, stop)
+        return DAMAGED if length < 0 else _string(first, length, end, place, limit)
+    if kind == INT16 and room >= 2:
+        return _signed(place, (u16(at) ^ 0x8000) - 0x8000)
+    if kind == LITERAL and room >= 1:
+        return _literal(place, u8(at))
+    if kind == DOUBLE and room >= 8:
+        bits = i64(at)
+        if bits >> 52 & INFINITE == INFINITE:
+            return DAMAGED
+        place = put_double(place, bits)
+        return place - 2 if bare_doubles and u16(place - 2) == POINT_ZERO else place
+    if kind == INT32 and room >= 4:
+        return _signed(place, (u32(at) ^ 0x80000000) - 0x80000000)
+    if kind == INT64 and room >= 8:
+        return _signed(place, i64(at))
+    if kind == UINT16 and room >= 2:
+        return put_unsigned(place, u16(at))
+    if kind == UINT32 and room >= 4:
+        return put_unsigned(place, u32(at))
+    if kind == UINT64 and room >= 8:
+        return put_unsigned(place, i64(at))
+    return _opaque(at, stop, end, place, limit) if kind == OPAQUE else DAMAGED
+
+
+@part
+def _signed(place: int, value: int) -> int:
+    if value >= 0:
+        return put_unsigned(place, value)
+    put8(place, _MINUS)
+    return put_unsigned(place + 1, -value)
+
+
+@part
+def _literal(place: int, which: int) -> int:
+    if which == FALSE:
+        put32(place, _FALSE)
+        put8(place + 4, _E)
+        return place + 5
+    if which > FALSE:
+        return DAMAGED
+    put32(place, _TRUE if which == TRUE else _NULL)
+    return place + 4
+
+
+@part
+def _counted(at: int, stop: int) -> tuple[int, int]:
+    """(first byte, length) of what follows its length; a negative length if it ends too late."""
+    length = shift = 0
+    while at < stop and shift < 7 * LENGTH_BYTES:
+        byte = u8(at)
+        at += 1
+        length |= (byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80:
+            return at, length if length <= stop - at else -1
+    return at, -1
+
+
+@part
+def _opaque(at: int, stop: int, end: int, place: int, limit: int) -> int:
+    """A type of SQL's, a length, and the value."""
+    if at == stop:
+        return DAMAGED
+    first, length = _counted(at + 1, stop)
+    if length < 0:
+        return DAMAGED
+    kind = u8(at)
+    if kind == VAR_STRING:
+        return _string(first, length, end, place, limit)
+    if limit - place < _longest(kind, length) + SLACK:
+        return FULL
+    return _of_sql(kind, first, length, place)
+
+
+@part
+def _string(at: int, length: int, end: int, place: int, limit: int) -> int:
+    if limit - place < length + SLACK:
+        return FULL
+    put8(place, _QUOTE)
+    place += 1
+    last = at + length
+    while at < last:
+        count = min(last - at, 8)
+        word = i64(at) if end - at >= 8 else _word(at, count)
+        # Flags of bytes behind the string leave at the word's upper end.
+        if _special(word) << 64 - 8 * count == 0:
+            # Bytes behind the string are written over by what follows it.
+            put64(place, word)
+            place += count
+        else:
+            if limit - place < last - at + 6 * 8 + SLACK:
+                return FULL
+            place = _escaped(place, word, count)
+        at += count
+    put8(place, _QUOTE)
+    return place + 1
+
+
+@part
+def _word(at: int, count: int) -> int:
+    word = 0
+    for byte in range(count):
+        word |= u8(at + byte) << 8 * byte
+    return word
+
+
+@part
+def _special(word: int) -> int:
+    """Zero if none of the word's bytes needs an escape.
+
+    The lowest bit that is set is the highest of the first such byte.
+    """
+    quotes, backslashes = word ^ _QUOTES, word ^ _BACKSLASHES
+    controls = word - _CONTROLS & ~word
+    return (controls | (quotes - _ONES & ~quotes) | (backslashes - _ONES & ~backslashes)) & _HIGH
+
+
+@part
+def _escaped(place: int, word: int, count: int) -> int:
+    """The word's first `count` bytes, with escapes."""
+    for at in range(count):
+        byte = word >> 8 * at & 0xFF
+        if byte >= 0x20 and byte != _QUOTE and byte != _BACKSLASH:
+            put8(place, byte)
+            place += 1
+        elif byte >= 0x20 or ESCAPES[byte] != 0:
+            put8(place, _BACKSLASH)
+            put8(place + 1, byte if byte >= 0x20 else ESCAPES[byte])
+            place += 2
+        else:
+            put32(place, _UNICODE)
+            put8(place + 4, _ZERO + (byte >> 4))
+            low = byte & 0xF
+            put8(place + 5, low + (_ZERO if low < 10 else _TEN))
+            place += 6
+    return place
+
+
+@part
+def _longest(kind: int, length: int) -> int:
+    if kind in (DECIMAL, DATE, TIME, DATETIME, TIMESTAMP):
+        return _LONGEST
+    letters = (length + 2) // 3 * 4
+    return _LONGEST + letters + letters // _BASE64_LINE * 2
+
+
+@part
+def _of_sql(kind: int, at: int, length: int, place: int) -> int:
+    """Room for `_longest` is the caller's."""
+    if kind == DECIMAL:
+        return _decimal(at, length, place)
+    if kind not in (DATE, TIME, DATETIME, TIMESTAMP):
+        return _base64(kind, at, length, place)
+    if length != 8:
+        return DAMAGED
+    put8(place, _QUOTE)
+    place = _moment(kind, i64(at), place + 1)
+    if place > 0:
+        put8(place, _QUOTE)
+        place += 1
+    return place
+
+
+@part
+def _moment(kind: int, packed: int, place: int) -> int:
+    """Bits: year and month (by 13), day 5, hour 5 (10 for TIME), minute 6, second 6, micro 24."""
+    if packed < 0:
+        put8(place, _MINUS)
+        place += 1
+        packed = -packed
+        if kind != TIME or packed < 0:
+            return DAMAGED
+    months, day, hour = packed >> 46, packed >> 41 & 0x1F, packed >> 36 & 0x1F
+    minute, second, micro = packed >> 30 & 0x3F, packed >> 24 & 0x3F, packed & 0xFFFFFF
+    if kind == TIME:
+        hour, day = packed >> 36 & 0x3FF, 0
+    most = MOST_HOURS if kind == TIME else 23
+    year = months // MONTHS
+    if hour > most or minute > 59 or second > 59 or micro >= 1_000_000 or year > 9999:
+        return DAMAGED
+    if kind == TIME and months != 0:
+        return DAMAGED
+    if kind != TIME:
+        put_digits(place, year, 4)
+        put8(place + 4, _MINUS)
+        put_digits(place + 5, months % MONTHS, 2)
+        put8(place + 7, _MINUS)
+        put_digits(place + 8, day, 2)
+        place += 10
+        if kind == DATE:
+            return place
+        put8(place, _SPACE)
+        place += 1
+    width = max(2, count_digits(hour))
+    put_digits(place, hour, width)
+    place += width
+    put8(place, _CLOCK)
+    put_digits(place + 1, minute, 2)
+    put8(place + 3, _CLOCK)
+    put_digits(place + 4, second, 2)
+    put8(place + 6, _POINT)
+    put_digits(place + 7, micro, 6)
+    return place + 13
+
+
+@part
+def _decimal(at: int, length: int, place: int) -> int:
+    """Precision, scale, and the number as a column has it."""
+    if length < 3:
+        return DAMAGED
+    precision, scale = u8(at), u8(at + 1)
+    if precision > MOST_PRECISION or scale > min(MOST_SCALE, precision):
+        return DAMAGED
+    if _decimal_size(precision, scale) != length - 2:
+        return DAMAGED
+    place = put_decimal(at + 2, precision, scale, place)
+    return place if place > 0 else DAMAGED
+
+
+_decimal_size: Final = part(decimal_size)
+
+
+@part
+def _base64(kind: int, at: int, length: int, place: int) -> int:
+    """`"base64:type15:…"`, in lines of 76 letters."""
+    put64(place, _BASE64_HEAD)
+    put32(place + 8, _BASE64_TYPE)
+    place += 12
+    width = count_digits(kind)
+    put_digits(place, kind, width)
+    put8(place + width, _CLOCK)
+    place += width + 1
+    last, line = at + length, place
+    while at < last:
+        if place - line == _BASE64_LINE:
+            put16(place, _NEWLINE)
+            place += 2
+            line = place
+        left = last - at
+        word = u8(at) << 16
+        if left > 1:
+            word |= u8(at + 1) << 8
+        if left > 2:
+            word |= u8(at + 2)
+        put8(place, LETTERS[word >> 18])
+        put8(place + 1, LETTERS[word >> 12 & 63])
+        put8(place + 2, LETTERS[word >> 6 & 63] if left > 1 else _PAD)
+        put8(place + 3, LETTERS[word & 63] if left > 2 else _PAD)
+        place += 4
+        at += 3
+    put8(place, _QUOTE)
+    return place + 1

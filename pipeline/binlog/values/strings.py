@@ -1,8 +1,12 @@
-"""CHAR to LONGTEXT, BINARY to LONGBLOB: bytes with a length before them.
+"""CHAR to LONGTEXT, BINARY to LONGBLOB, GEOMETRY and VECTOR: bytes with a length before them.
 
 Text is stored in the column's character set. UTF-8 is copied and proven, sets of one byte
 per character are translated by a table in compiled code, the others by `charsets`, value by
 value. BINARY(n) is logged without its trailing zero bytes and gets them back.
+
+A geometry is stored as its SRID (4 bytes) and WKB; we give EWKB, the form PostGIS made common:
+where the SRID is not 0, the flag 0x20000000 in the type and the SRID behind it. A VECTOR is its
+floats, 4 bytes each.
 """
 
 from __future__ import annotations
@@ -15,9 +19,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline.binlog.arrays.array_access import Bytes, copy, i64, put8, u8, u16, u24, u32
-from pipeline.binlog.arrays.cells import Cells, Places, room
+from pipeline.binlog.arrays.array_access import Bytes, copy, i64, put8, put32, u8, u32
+from pipeline.binlog.arrays.cells import Cells, Places, cell_length, room
 from pipeline.binlog.arrays.compiled import kernel, part
+from pipeline.binlog.stream.outcomes import damaged
 from pipeline.binlog.stream.ring import Integers
 from pipeline.binlog.text.charsets import single_byte, text_decoder
 from pipeline.binlog.text.twins import UNKNOWN, WITH_UNKNOWN, comes_back, has_twins
@@ -27,6 +32,10 @@ from pipeline.table import Column
 _UTF8: Final = frozenset({"utf8mb4", "utf8mb3"})
 _MAX: Final = (1 << 31) - 1
 _HIGH_BITS: Final = -0x7F7F7F7F7F7F7F80
+
+_HAS_SRID: Final = 0x20000000
+_GEOMETRY_HEAD: Final = 9
+"""SRID 4, byte order 1, type 4."""
 
 
 def texts(column: Column, cells: Cells) -> pa.Array:
@@ -85,15 +94,6 @@ def _too_much(column: Column) -> TableError:
         f"column {column.name!r} holds more than 2 GiB in one row event",
         hint="exclude the column's table, or split that row",
     )
-
-
-@part
-def cell_length(data: Bytes, at: int, size: int) -> int:
-    if size == 1:
-        return u8(data, at)
-    if size == 2:
-        return u16(data, at)
-    return u24(data, at) if size == 3 else u32(data, at)
 
 
 @kernel
@@ -232,9 +232,66 @@ def _astray(column: Column, cells: Cells, charset: str) -> int:
 
 
 def _values(column: Column, cells: Cells) -> Iterator[bytes | None]:
-    """Every image's bytes."""
     places, offsets, _ = spans(column, cells)
     lengths = np.diff(np.frombuffer(offsets, np.int32)).tolist()
     data = cells.data.data
     for at, length in zip(places.tolist(), lengths, strict=True):
         yield None if at < 0 else bytes(data[at : at + length])
+
+
+def geometries(column: Column, cells: Cells) -> pa.Array:
+    places, offsets, total = spans(column, cells)
+    ends = np.frombuffer(offsets, np.int32)
+    buffer, out = room(total, 1)
+    if not _geometries(cells.data, places, ends, out):
+        raise damaged("a geometry ends within its head")
+    return pa.Array.from_buffers(pa.binary(), len(cells), [cells.validity(), offsets, buffer])
+
+
+@kernel
+def _geometries(data: Bytes, places: Integers, ends: Places, out: Bytes) -> bool:
+    total = 0
+    begin = 0
+    for i in range(len(places)):
+        place, length = places[i], int(ends[i + 1]) - begin
+        begin += length
+        if place >= 0 and length:
+            if length < _GEOMETRY_HEAD:
+                return False
+            srid, order = u32(data, place), u8(data, place + 4)
+            if srid == 0:
+                copy(out, total, data, place + 4, length - 4)
+                total += length - 4
+            else:
+                put8(out, total, order)
+                kind = u32(data, place + 5)
+                if order == 0:
+                    kind |= _HAS_SRID >> 24
+                    srid = srid >> 24 | srid >> 8 & 0xFF00 | (srid & 0xFF00) << 8 | srid << 24
+                else:
+                    kind |= _HAS_SRID
+                put32(out, total + 1, kind)
+                put32(out, total + 5, srid)
+                copy(
+                    out,
+                    total + _GEOMETRY_HEAD,
+                    data,
+                    place + _GEOMETRY_HEAD,
+                    length - _GEOMETRY_HEAD,
+                )
+                total += length
+        ends[i + 1] = total
+    return True
+
+
+def vectors(column: Column, cells: Cells) -> pa.Array:
+    values = _copied(column, cells, pa.binary(), 0)
+    validity, offsets, data = values.buffers()
+    ends = np.frombuffer(offsets, np.int32)
+    if bool((ends & 3).any()):
+        raise damaged("the length of a VECTOR value is not a multiple of 4")
+    floats = pa.Array.from_buffers(pa.float32(), int(ends[-1]) // 4, [None, data])
+    ends[:] = ends >> 2
+    return pa.Array.from_buffers(
+        pa.list_(pa.float32()), len(cells), [validity, offsets], children=[floats]
+    )

@@ -14,24 +14,17 @@ import pyarrow as pa
 
 from pipeline.binlog.arrays.cells import Cells
 from pipeline.binlog.values.decimals import decimals
-from pipeline.binlog.values.integers import bits, floats, integers, years
+from pipeline.binlog.values.integers import bits, integers, years
 from pipeline.binlog.values.json import documents
 from pipeline.binlog.values.members import enums, sets
-from pipeline.binlog.values.spatial import geometries, vectors
-from pipeline.binlog.values.strings import binaries, texts
-from pipeline.binlog.values.temporal import dates, datetimes, timestamps
-from pipeline.binlog.values.time import times
+from pipeline.binlog.values.strings import binaries, geometries, texts, vectors
+from pipeline.binlog.values.temporal import dates, datetimes, times, timestamps
 from pipeline.table import Column
 
 DECODED_BY: Final[Mapping[str, Callable[[Column, Cells], pa.Array]]] = MappingProxyType(
     {
-        "tinyint": integers,
-        "smallint": integers,
-        "mediumint": integers,
-        "int": integers,
-        "bigint": integers,
-        "float": floats,
-        "double": floats,
+        **dict.fromkeys(("tinyint", "smallint", "mediumint", "int", "bigint"), integers),
+        **dict.fromkeys(("float", "double"), integers),
         "decimal": decimals,
         "bit": bits,
         "year": years,
@@ -39,12 +32,8 @@ DECODED_BY: Final[Mapping[str, Callable[[Column, Cells], pa.Array]]] = MappingPr
         "time": times,
         "datetime": datetimes,
         "timestamp": timestamps,
-        "char": texts,
-        "varchar": texts,
-        "text": texts,
-        "binary": binaries,
-        "varbinary": binaries,
-        "blob": binaries,
+        **dict.fromkeys(("char", "varchar", "text"), texts),
+        **dict.fromkeys(("binary", "varbinary", "blob"), binaries),
         "enum": enums,
         "set": sets,
         "json": documents,

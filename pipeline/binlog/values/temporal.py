@@ -1,16 +1,17 @@
-"""DATE, DATETIME and TIMESTAMP, with all fractions, in the present and the old form.
+"""DATE, DATETIME, TIMESTAMP and TIME, with all fractions, in the present and the old form.
 
 Format: `my_datetime_packed_from_binary` and its kin in MySQL's `mysys/my_time.cc` (packed,
 big-endian, offset by half their range; a fraction in one byte per two digits); the forms
-before 5.6 (`Field_newdate`, `Field_datetime`, `Field_timestamp`) are decimal numbers. A
-date that has a zero for its year, month or day exists in MySQL alone: it becomes NULL and is
-counted. One that no calendar has (February 31) quarantines the table.
+before 5.6 (`Field_newdate`, `Field_datetime`, `Field_timestamp`, `Field_time`) are decimal
+numbers. A date that has a zero for its year, month or day exists in MySQL alone: it becomes NULL
+and is counted. One that no calendar has (February 31) quarantines the table.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
+import numpy as np
 import pyarrow as pa
 
 from pipeline.binlog.arrays.array_access import (
@@ -19,6 +20,7 @@ from pipeline.binlog.arrays.array_access import (
     b32,
     b40,
     i64,
+    put8,
     put32,
     put64,
     u8,
@@ -27,55 +29,48 @@ from pipeline.binlog.arrays.array_access import (
 )
 from pipeline.binlog.arrays.cells import SOFTENED, Cells, Places, room
 from pipeline.binlog.arrays.compiled import kernel, part
-from pipeline.errors import DamagedEvent, TableError
+from pipeline.binlog.stream.outcomes import damaged
+from pipeline.errors import TableError
 from pipeline.table import Column
 
-_GOOD, _SOFT, _WRONG, BROKEN = range(4)
+_GOOD, _SOFT, _WRONG, _BROKEN = range(4)
 _DAY: Final = 86_400_000_000
-OLD: Final = frozenset({7, 11, 12})
+_OLD: Final = frozenset({7, 11, 12})
 """Type codes of the forms before MySQL 5.6."""
 
 
 def dates(column: Column, cells: Cells) -> pa.Array:
-    """DATE → date32."""
     buffer, out = room(len(cells), 4)
-    finish(column, cells, _dates(cells.data, cells.at, out))
+    _finish(column, cells, _dates(cells.data, cells.at, out))
     return pa.Array.from_buffers(pa.date32(), len(cells), [cells.validity(), buffer])
 
 
 def datetimes(column: Column, cells: Cells) -> pa.Array:
     """DATETIME(n) → timestamp without a zone, microseconds."""
     buffer, out = room(len(cells), 8)
-    if cells.layout.code in OLD:
-        found = _old_datetimes(cells.data, cells.at, out)
-    else:
-        found = _datetimes(cells.data, cells.at, cells.layout.scale, out)
-    finish(column, cells, found)
+    old = cells.layout.code in _OLD
+    _finish(column, cells, _datetimes(cells.data, cells.at, old, cells.layout.scale, out))
     return pa.Array.from_buffers(pa.timestamp("us"), len(cells), [cells.validity(), buffer])
 
 
 def timestamps(column: Column, cells: Cells) -> pa.Array:
     """TIMESTAMP(n) → timestamp in UTC, microseconds."""
     buffer, out = room(len(cells), 8)
-    old = cells.layout.code in OLD
-    finish(column, cells, _timestamps(cells.data, cells.at, old, cells.layout.scale, out))
+    old = cells.layout.code in _OLD
+    _finish(column, cells, _timestamps(cells.data, cells.at, old, cells.layout.scale, out))
     kind = pa.timestamp("us", tz="UTC")
     return pa.Array.from_buffers(kind, len(cells), [cells.validity(), buffer])
 
 
-def finish(column: Column, cells: Cells, found: tuple[int, int]) -> None:
-    """Note what was softened, refuse what is wrong."""
+def _finish(column: Column, cells: Cells, found: tuple[int, int]) -> None:
     cells.softened, worst = found
     if worst == _WRONG:
         raise TableError(
             f"column {column.name!r} holds a date that no calendar has",
             hint="the source allows invalid dates; correct them, or exclude the table",
         )
-    if worst == BROKEN:
-        raise DamagedEvent(
-            f"a {column.type} has an hour, minute or second that does not exist",
-            hint="it was not recorded; look at that place with mysqlbinlog -vv",
-        )
+    if worst == _BROKEN:
+        raise damaged(f"a {column.type} has an hour, minute or second that does not exist")
 
 
 @part
@@ -135,51 +130,30 @@ def _fraction(data: Bytes, at: int, scale: int) -> int:
     return b24(data, at)
 
 
-@part
-def _moment(year: int, month: int, day: int, seconds: int, micros: int) -> int:
-    return _days(year, month, day) * _DAY + seconds * 1_000_000 + micros
-
-
 @kernel
-def _datetimes(data: Bytes, at: Places, scale: int, out: Bytes) -> tuple[int, int]:
+def _datetimes(data: Bytes, at: Places, old: bool, scale: int, out: Bytes) -> tuple[int, int]:
+    """The old form is YYYYMMDDhhmmss as a number of eight bytes, little-endian."""
     soft = worst = 0
     for i in range(len(at)):
         value = 0
         if at[i] >= 0:
-            packed = b40(data, at[i]) - 0x8000000000
-            month, clock = packed >> 22, packed & 0x1FFFF
-            year, month, day = month // 13, month % 13, packed >> 17 & 31
-            hour, minute, second = clock >> 12, clock >> 6 & 63, clock & 63
-            micros = _fraction(data, at[i] + 5, scale)
-            quality = BROKEN if packed < 0 else _quality(year, month, day)
-            if hour > 23 or minute > 59 or second > 59 or micros > 999_999:
-                quality = BROKEN
-            if quality == _GOOD:
-                value = _moment(year, month, day, hour * 3600 + minute * 60 + second, micros)
+            if old:
+                packed, micros = i64(data, at[i]), 0
+                date, clock = packed // 1_000_000, packed % 1_000_000
+                year, month, day = date // 10_000, date // 100 % 100, date % 100
+                hour, minute, second = clock // 10_000, clock // 100 % 100, clock % 100
             else:
-                at[i] = SOFTENED
-                soft += quality == _SOFT
-                worst = max(worst, quality)
-        put64(out, i * 8, value)
-    return soft, worst
-
-
-@kernel
-def _old_datetimes(data: Bytes, at: Places, out: Bytes) -> tuple[int, int]:
-    """YYYYMMDDhhmmss as a number of eight bytes, little-endian."""
-    soft = worst = 0
-    for i in range(len(at)):
-        value = 0
-        if at[i] >= 0:
-            number = i64(data, at[i])
-            date, clock = number // 1_000_000, number % 1_000_000
-            year, month, day = date // 10_000, date // 100 % 100, date % 100
-            hour, minute, second = clock // 10_000, clock // 100 % 100, clock % 100
+                packed, micros = b40(data, at[i]) - 0x8000000000, _fraction(data, at[i] + 5, scale)
+                months, clock = packed >> 22, packed & 0x1FFFF
+                year, month, day = months // 13, months % 13, packed >> 17 & 31
+                hour, minute, second = clock >> 12, clock >> 6 & 63, clock & 63
             quality = _quality(year, month, day)
-            if number < 0 or year > 9999 or hour > 23 or minute > 59 or second > 59:
-                quality = BROKEN
+            clock_fits = hour <= 23 and minute <= 59 and second <= 59 and micros <= 999_999
+            if packed < 0 or year > 9999 or not clock_fits:
+                quality = _BROKEN
             if quality == _GOOD:
-                value = _moment(year, month, day, hour * 3600 + minute * 60 + second, 0)
+                seconds = hour * 3600 + minute * 60 + second
+                value = _days(year, month, day) * _DAY + seconds * 1_000_000 + micros
             else:
                 at[i] = SOFTENED
                 soft += quality == _SOFT
@@ -199,10 +173,93 @@ def _timestamps(data: Bytes, at: Places, old: bool, scale: int, out: Bytes) -> t
             seconds = u32(data, at[i]) if old else b32(data, at[i])
             micros = _fraction(data, at[i] + 4, scale)
             if micros > 999_999:
-                worst = BROKEN
+                worst = _BROKEN
             value = seconds * 1_000_000 + micros
             if value == 0:
                 at[i] = SOFTENED
                 soft += 1
         put64(out, i * 8, value)
     return soft, worst
+
+
+def times(column: Column, cells: Cells) -> pa.Array:
+    """TIME(n) → text as MySQL prints it: [-]HH:MM:SS[.ffffff], hours to 838."""
+    scale = cells.layout.scale
+    buffer, out = room(len(cells), _TIME_BYTES + 1 + scale)
+    offsets, ends = room(len(cells) + 1, 4)
+    old = cells.layout.code in _OLD
+    found = _times(cells.data, cells.at, old, scale, out, ends.view(np.int32))
+    _finish(column, cells, (0, found))
+    return pa.Array.from_buffers(pa.string(), len(cells), [cells.validity(), offsets, buffer])
+
+
+_TIME_BYTES: Final = 11
+"""-838:59:59, and a fourth digit that only damaged bytes could need."""
+
+
+@part
+def _two(out: Bytes, at: int, value: int) -> int:
+    put8(out, at, 48 + value // 10)
+    put8(out, at + 1, 48 + value % 10)
+    return at + 2
+
+
+@part
+def _packed_time(data: Bytes, at: int, scale: int) -> int:
+    """hours << 36 | minutes << 30 | seconds << 24 | microseconds, with its sign."""
+    if scale > 4:
+        return (b24(data, at) << 24 | b24(data, at + 3)) - 0x800000000000
+    whole = b24(data, at) - 0x800000
+    if scale == 0:
+        return whole << 24
+    width = 0x100 if scale <= 2 else 0x10000
+    fraction = u8(data, at + 3)
+    if scale > 2:
+        fraction = fraction << 8 | u8(data, at + 4)
+    if whole < 0 and fraction:
+        whole += 1
+        fraction -= width
+    return (whole << 24) + fraction * (10_000 if scale <= 2 else 100)
+
+
+@kernel
+def _times(data: Bytes, at: Places, old: bool, scale: int, out: Bytes, ends: Places) -> int:
+    """The worst that was found."""
+    total = 0
+    ends[0] = 0
+    for i in range(len(at)):
+        if at[i] >= 0:
+            if old:
+                number = (u24(data, at[i]) ^ 0x800000) - 0x800000
+                negative = number < 0
+                number = abs(number)
+                hour, minute, second = number // 10_000, number // 100 % 100, number % 100
+                micros = 0
+            else:
+                packed = _packed_time(data, at[i], scale)
+                negative = packed < 0
+                packed = abs(packed)
+                hour, minute = packed >> 36 & 0x3FF, packed >> 30 & 63
+                second, micros = packed >> 24 & 63, packed & 0xFFFFFF
+            if hour > 838 or minute > 59 or second > 59 or micros > 999_999:
+                return _BROKEN
+            if negative:
+                put8(out, total, 45)
+                total += 1
+            if hour > 99:
+                put8(out, total, 48 + hour // 100)
+                total += 1
+            total = _two(out, total, hour % 100)
+            put8(out, total, 58)
+            total = _two(out, total + 1, minute)
+            put8(out, total, 58)
+            total = _two(out, total + 1, second)
+            if scale:
+                put8(out, total, 46)
+                total += 1
+                for _ in range(scale):
+                    put8(out, total, 48 + micros // 100_000)
+                    micros = micros % 100_000 * 10
+                    total += 1
+        ends[i + 1] = total
+    return _GOOD

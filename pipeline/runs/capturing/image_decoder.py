@@ -25,10 +25,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline.binlog.rows.metadata import OptionalField
 from pipeline.binlog.rows.parts import by_map, in_portions
 from pipeline.binlog.rows.rows import TableDecoder
 from pipeline.binlog.rows.table_map import (
+    OptionalField,
     Outline,
     TableMap,
     read_layouts,

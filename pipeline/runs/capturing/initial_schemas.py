@@ -18,7 +18,7 @@ from pipeline.batch import Batch, Cursor
 from pipeline.binlog.search.walk import behind_transaction
 from pipeline.binlog.stream.framing import FIRST_OFFSET
 from pipeline.binlog.transactions.buffer import TransactionBuffer
-from pipeline.binlog.transactions.limits import Limits
+from pipeline.binlog.transactions.log_place import Limits
 from pipeline.changes.generations import next_generation
 from pipeline.decisions import Continuity
 from pipeline.errors import LockstepError, LogStops, SourceMoving

@@ -21,7 +21,7 @@ from pipeline.binlog.stream.commit_times import NewestCommit
 from pipeline.binlog.stream.ring import ANONYMOUS, TransactionGroup
 from pipeline.binlog.transactions.buffer import TransactionBuffer
 from pipeline.binlog.transactions.identity import GtidsRead, together
-from pipeline.binlog.transactions.limits import Limits
+from pipeline.binlog.transactions.log_place import Limits
 from pipeline.binlog.transactions.xa import CommittedRows
 from pipeline.bounds import RunBounds
 from pipeline.engines import is_merge, is_part

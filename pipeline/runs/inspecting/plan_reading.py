@@ -26,7 +26,7 @@ from pipeline.binlog.search.log_scan import log_between
 from pipeline.binlog.stream import ring as columns
 from pipeline.binlog.stream.ring import Block, Integers, TransactionGroup
 from pipeline.binlog.transactions.buffer import TransactionBuffer
-from pipeline.binlog.transactions.unkept import UnkeptSpool
+from pipeline.binlog.transactions.spill import UnkeptSpool
 from pipeline.changes.strategy import Facts, choose, only_inserts
 from pipeline.decisions import Continuity
 from pipeline.errors import LockstepError, Recovery, TableError

@@ -1,0 +1,134 @@
+"""Compressed events → the events inside.
+
+TRANSACTION_PAYLOAD holds a whole transaction's events, compressed or just wrapped
+(`Transaction_payload_event` in `libs/mysql/binlog/event/control_events.h` of MySQL's source):
+fields of type, length and value (length-encoded integers all), ended by type 0, then the payload.
+
+MariaDB compresses one event (`binlog_buf_uncompress`, `query_event_uncompress` and
+`row_log_event_uncompress` in `sql/log_event.cc` of its source): a byte of 0x80 | algorithm << 4 |
+n, then the length uncompressed in n bytes, big-endian, then the data; algorithm 0 is zlib, the
+only one.
+
+The sizes declared are held against what comes out; memory is never taken on their word.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from pipeline.binlog.arrays.array_access import Bytes
+from pipeline.binlog.stream.event_reader import Reader
+from pipeline.binlog.stream.framing import COMPRESSED_ROWS, HEADER, Event, EventType
+from pipeline.binlog.stream.outcomes import damaged
+from pipeline.errors import UnsupportedEvent
+
+_END, _SIZE, _COMPRESSION, _UNCOMPRESSED = range(4)
+_ZSTD, _NONE = 0, 255
+PIECE_BYTES: Final = 1 << 20
+
+_FLAG = 0x80
+_MAX_BYTES = 1 << 30
+_V2 = frozenset({EventType.WRITE_ROWS, EventType.UPDATE_ROWS, EventType.DELETE_ROWS})
+_UPDATES = frozenset({EventType.UPDATE_ROWS, EventType.UPDATE_ROWS_V1})
+
+
+def payload_pieces(event: Event) -> Iterator[Bytes]:
+    """The bytes inside, a piece at a time, at most `PIECE_BYTES` each."""
+    reader = Reader(event.body, "a TRANSACTION_PAYLOAD event")
+    fields: dict[int, int] = {}
+    while (kind := reader.packed()) != _END:
+        fields[kind] = Reader(reader.packed_text(), "a TRANSACTION_PAYLOAD event").packed()
+    compression = fields.get(_COMPRESSION, _ZSTD)
+    body = reader.rest()
+    if len(body) != fields.get(_SIZE, len(body)):
+        raise damaged(
+            f"the payload of a compressed transaction has {len(body)} bytes, not {fields[_SIZE]}",
+            event.at,
+        )
+    if compression not in (_ZSTD, _NONE):
+        raise UnsupportedEvent(
+            f"a transaction is compressed by algorithm {compression}, at {event.at}",
+            hint="it was not recorded; switch binlog_transaction_compression off, and start after "
+            "it",
+        )
+    stream = pa.BufferReader(body)
+    if compression == _ZSTD:
+        stream = pa.CompressedInputStream(stream, "zstd")
+    return _pieces(event, stream, fields.get(_UNCOMPRESSED))
+
+
+def _pieces(event: Event, stream: Any, declared: int | None) -> Iterator[Bytes]:
+    total = 0
+    while True:
+        try:
+            piece = stream.read(PIECE_BYTES)
+        except (OSError, pa.ArrowException) as error:
+            raise damaged("a compressed transaction does not unpack", event.at) from error
+        if not piece:
+            break
+        total += len(piece)
+        if declared is not None and total > declared:
+            break
+        yield np.frombuffer(piece, np.uint8)
+    if declared is not None and total != declared:
+        raise damaged(
+            f"a compressed transaction does not unpack to the {declared} bytes it says", event.at
+        )
+
+
+def plain_query(event: Event) -> Event:
+    """QUERY_COMPRESSED → QUERY: only the statement's text is compressed."""
+    reader = Reader(event.body, "a compressed QUERY event")
+    reader.take(8)
+    database = reader.integer(1)
+    reader.take(2)
+    reader.take(reader.integer(2) + database + 1)
+    body = event.body[: reader.at] + _plain(event, reader.rest())
+    return replace(event, type=EventType.QUERY, raw=_with_header(event, EventType.QUERY, body))
+
+
+def plain_rows(event: Event) -> Bytes:
+    """A compressed row event → the bytes of the plain one, without a checksum."""
+    kind = COMPRESSED_ROWS[event.type]
+    reader = Reader(event.body, "a compressed row event")
+    reader.take(8)
+    if kind in _V2:
+        reader.take(max(reader.integer(2) - 2, 0))
+    bitmap = (reader.packed() + 7) // 8
+    reader.take(bitmap * (2 if kind in _UPDATES else 1))
+    body = event.body[: reader.at] + _plain(event, reader.rest())
+    return np.frombuffer(_with_header(event, kind, body), np.uint8)
+
+
+def _plain(event: Event, data: bytes) -> bytes:
+    head = data[0] if data else 0
+    count = head & 0x07
+    if not head & _FLAG or not 1 <= count <= 4:
+        raise damaged("a compressed event does not say how", event.at)
+    if head & 0x70:
+        raise UnsupportedEvent(
+            f"an event is compressed by algorithm {head >> 4 & 7}, at {event.at}",
+            hint="it was not recorded; switch log_bin_compress off",
+            at=str(event.at),
+        )
+    declared = int.from_bytes(data[1 : 1 + count], "big")
+    unpacker = zlib.decompressobj()
+    try:
+        plain = unpacker.decompress(data[1 + count :], min(declared, _MAX_BYTES) + 1)
+    except zlib.error as error:
+        raise damaged("a compressed event does not unpack", event.at) from error
+    if len(plain) != declared or not unpacker.eof:
+        raise damaged(f"a compressed event does not unpack to {declared} bytes", event.at)
+    return plain
+
+
+def _with_header(event: Event, kind: EventType, body: bytes) -> bytes:
+    timestamp, _, server_id, _, log_pos, flags = HEADER.unpack_from(event.raw)
+    size = HEADER.size + len(body)
+    return HEADER.pack(timestamp, kind, server_id, size, log_pos, flags) + body

@@ -1,0 +1,293 @@
+"""The transactions in the loop's arrays: those that are complete, until they are handed out, and
+the one that is open behind them, with what of it went into a file.
+
+A transaction that is in a file comes to its end alone, so that no other is open meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from pipeline.binlog.stream import ring as columns
+from pipeline.binlog.stream.control import Query
+from pipeline.binlog.stream.framing import Event
+from pipeline.binlog.stream.outcomes import damaged
+from pipeline.binlog.stream.ring import Block, RowsElsewhere, TransactionGroup, packed
+from pipeline.binlog.transactions.identity import IDENTITY, members, read_identity
+from pipeline.binlog.transactions.log_place import LogPlace
+from pipeline.binlog.transactions.loop import Loop
+from pipeline.binlog.transactions.spill import Spill
+from pipeline.gtid import GtidSet
+from pipeline.ports.spool import Spool
+from pipeline.position import Coordinates
+
+
+class RingTransactions:
+    """In the order of the log. `sources`: the `uuid:tag` of all tagged GTIDs so far, in which the
+    index counts."""
+
+    def __init__(self, loop: Loop, log: LogPlace, spool: Spool) -> None:
+        self.sources: list[str] = []
+        self._loop = loop
+        self._registers = loop.registers
+        self._log = log
+        self._spool = spool
+        self._statements = Statements()
+        self._coming: Iterator[Block] | None = None
+        self._spill: Spill | None = None
+        self._savepoints: dict[str, SavedPlace] = {}
+        self._saved_in = (-1, -1)
+
+    # -- those that are complete -------------------------------------------------------
+
+    @property
+    def count(self) -> int:
+        return self._registers.transactions
+
+    @property
+    def bytes(self) -> int:
+        """Of their row events in the ring."""
+        return self._registers.get - self._registers.ack
+
+    @property
+    def full(self) -> bool:
+        return self.count + 1 >= len(self._loop.ring.transactions)
+
+    @property
+    def alone(self) -> bool:
+        """Whether the newest one is a group of its own."""
+        if self._coming is not None or (self.count and self._registers.alone):
+            return True
+        return self._statements.has(self.count - 1)
+
+    def add(self, last: Event, size: int, blocks: Iterator[Block] | None = None) -> None:
+        """The open one is complete; its last event has so many bytes in the log. `blocks`: its
+        rows, if they come from elsewhere."""
+        self._coming = blocks
+        self._loop.finish(last.timestamp, size, last.crc32)
+
+    def end_payload(self, payload: Event) -> None:
+        """The newest came out of a payload, all of which is read."""
+        size = payload.size
+        self._registers.offset += size
+        offset = self._registers.offset
+        row = self._loop.ring.transactions[self.count - 1]
+        row[columns.END_OFFSET], row[columns.LAST_OFFSET] = offset, offset - size
+        row[columns.LAST_SIZE], row[columns.LAST_CRC] = size, payload.crc32
+        row[columns.LOG_BYTES] += size
+        self._registers.count_one(int(row[columns.LOG_BYTES]))
+
+    def group(self) -> TransactionGroup:
+        count, events = self.count, self._registers.complete_events
+        blocks, from_file = self._coming, True
+        if self._spill is not None and self._registers.alone:
+            blocks = self._from_file(self._spill)
+        elif blocks is None:
+            blocks, from_file = iter((self._loop.ring.block(0, events),) if events else ()), False
+        return TransactionGroup(
+            self._loop.ring.transactions[:count].copy(),
+            self._log.files,
+            self.sources,
+            self._statements.complete(count),
+            map(self._loop.maps.wanted, blocks),
+            self._loop.texts.complete(self._registers, count),
+            from_file,
+            self._statements.elsewhere(count),
+        )
+
+    def free(self) -> None:
+        """They are done with: their room is free, the open one moves up."""
+        registers, ring = self._registers, self._loop.ring
+        count, first, end = self.count, registers.complete_events, registers.events
+        if self._spill is not None and registers.alone:
+            self._spill.file.close()
+            self._spill = None
+        self._coming = None
+        ring.events[: end - first] = ring.events[first:end]
+        ring.events[: end - first, columns.TRANSACTION] -= count
+        if count:
+            ring.transactions[0] = ring.transactions[count]
+            ring.transactions[0, columns.FIRST_EVENT] = 0
+        self._loop.texts.drop(registers, count)
+        self._statements.drop(count)
+        registers.free_complete()
+
+    # -- the open one: who it is, and what it has beside rows --------------------------
+
+    def begin(self, event: Event) -> None:
+        identity = read_identity(event, self.sources, self._registers.server_id)
+        row = self._loop.begin()
+        for column, value in zip(IDENTITY, identity, strict=True):
+            row[column] = value
+        row[columns.SERVER] = event.server_id
+
+    def is_in(self, gtids: GtidSet) -> bool:
+        row = self._loop.open_row.reshape(1, -1)
+        return bool(members(row, self.sources, gtids)[0])
+
+    def keep(self, query: Query) -> None:
+        """A statement that may change a structure is part of it."""
+        self._statements.keep(self.count, query)
+
+    def tell(self, table_id: int) -> None:
+        """Rows of that table may be those of the others whose maps stand in its statement."""
+        maps = self._loop.maps
+        table = maps.of(table_id)
+        others = frozenset(maps.beside(self._registers.statement) - {table})
+        if others:
+            self._statements.tell(self.count, RowsElsewhere(table, others))
+
+    # -- its rows, back to a savepoint or all -------------------------------------------
+
+    def mark(self, name: str) -> None:
+        """A savepoint; one of the same name moves here."""
+        registers, texts = self._registers, self._loop.texts
+        place = SavedPlace(
+            blocks=self._spill.blocks if self._spill else 0,
+            events=registers.events - registers.complete_events,
+            put=registers.put,
+            texts=registers.texts - texts.behind(registers, self.count),
+            text_bytes=int(self._loop.open_row[columns.TEXT_BYTES]),
+        )
+        places = self._places()
+        places.pop(name, None)
+        places[name] = place
+
+    def drop_to(self, name: str, at: Coordinates) -> None:
+        """Forget what came after the savepoint, savepoints too; DamagedEvent if there was
+        none. `at`: where the log says so."""
+        places = self._places()
+        if name not in places:
+            raise damaged(
+                f"a transaction is rolled back to a savepoint {name!r} that it does not have", at
+            )
+        while next(reversed(places)) != name:
+            places.popitem()
+        mark = places[name]
+        self._cut_texts(mark.texts, mark.text_bytes)
+        if self._spill is not None and mark.blocks < self._spill.blocks:
+            self._spill.cut(mark.blocks, mark.events)
+            self._registers.cut_open()
+        else:
+            # Without events before it, the ring's sequence may have left a gap since.
+            self._registers.cut_open(mark.events, mark.put if mark.events else None)
+
+    def roll_back(self) -> None:
+        """Forget its events, and its texts; it stays open."""
+        self._cut_texts(0, 0)
+        self._registers.cut_open()
+        if self._spill is not None:
+            self._spill.file.close()
+        self._forget()
+
+    def take_open(self) -> Block | Spill | None:
+        """Its events, to be kept elsewhere; it stays open, without. Its texts stay: it is the
+        transaction that the log has them in."""
+        first, end = self._registers.complete_events, self._registers.events
+        block = packed(self._loop.ring.block(first, end)) if end > first else None
+        if self._spill is not None and block is not None:
+            self._spill.add(block, self._loop.maps)
+        taken = self._spill or block
+        self._registers.cut_open()
+        self._forget()
+        return taken
+
+    def _places(self) -> dict[str, SavedPlace]:
+        """Its savepoints by name, in the order of their places. The loop tells of no end: those of
+        the transaction before are forgotten when another one asks."""
+        row = self._loop.open_row
+        which = int(row[columns.FILE]), int(row[columns.BEGIN_OFFSET])
+        if which != self._saved_in:
+            self._saved_in = which
+            self._savepoints.clear()
+        return self._savepoints
+
+    def _cut_texts(self, texts: int, size: int) -> None:
+        self._loop.texts.cut(self._registers, self.count, texts)
+        self._loop.open_row[columns.TEXT_BYTES] = size
+
+    def _forget(self) -> None:
+        self._spill = None
+        self._savepoints.clear()
+        self._statements.cut(self.count)
+        self._registers.alone = 0
+
+    # -- its file ----------------------------------------------------------------------
+
+    def spill(self) -> None:
+        """Move its events to a file; only when no other transaction is complete."""
+        if self._spill is None:
+            self._spill = Spill(self._spool.scratch())
+        self._spill_ring(self._spill)
+        self._registers.empty_ring()
+
+    def spill_rows(self, rows: Block) -> None:
+        """Put one event, too large for the ring, behind what is in the file."""
+        self.spill()
+        assert self._spill is not None, "spill makes one"
+        self._spill.add(rows, self._loop.maps)
+
+    def _spill_ring(self, spill: Spill) -> None:
+        if events := self._registers.events:
+            spill.add(self._loop.ring.block(0, events), self._loop.maps)
+
+    def _from_file(self, spill: Spill) -> Iterator[Block]:
+        self._spill_ring(spill)
+        for block in spill.read():
+            block.events[:, columns.TRANSACTION] = 0
+            yield block
+
+
+class Statements:
+    """Statements that may change a structure, or that stand for rows, by the row of their
+    transaction in the index: those of complete ones, then those of the open one. `elsewhere`: rows
+    that may be those of other tables, likewise."""
+
+    def __init__(self) -> None:
+        self._kept: list[tuple[int, Query]] = []
+        self._elsewhere: list[tuple[int, RowsElsewhere]] = []
+
+    def keep(self, transaction: int, query: Query) -> None:
+        self._kept.append((transaction, query))
+
+    def tell(self, transaction: int, rows: RowsElsewhere) -> None:
+        """Rows that may be those of other tables; tables without transactions keep them, whatever
+        becomes of the transaction."""
+        if (transaction, rows) not in self._elsewhere:
+            self._elsewhere.append((transaction, rows))
+
+    def has(self, transaction: int) -> bool:
+        return any(at == transaction for at, _ in self._kept)
+
+    def complete(self, transactions: int) -> tuple[tuple[int, Query], ...]:
+        """Those of the first so many."""
+        return tuple(kept for kept in self._kept if kept[0] < transactions)
+
+    def elsewhere(self, transactions: int) -> tuple[tuple[int, RowsElsewhere], ...]:
+        """Those of the first so many."""
+        return tuple(told for told in self._elsewhere if told[0] < transactions)
+
+    def cut(self, transaction: int) -> None:
+        """Forget those of the newest transaction, which is rolled back or waits, but for those
+        that stand for rows: they may have changed tables without transactions."""
+        self._kept = [(at, q) for at, q in self._kept if at < transaction or q.for_rows]
+
+    def drop(self, transactions: int) -> None:
+        """Forget those of the first so many; the others move up."""
+        self._kept = [(at - transactions, q) for at, q in self._kept if at >= transactions]
+        later = [(at, rows) for at, rows in self._elsewhere if at >= transactions]
+        self._elsewhere = [(at - transactions, rows) for at, rows in later]
+
+
+@dataclass(frozen=True, slots=True)
+class SavedPlace:
+    """A place inside the open transaction: so many blocks in its file, so many events in
+    the ring's index, the ring's sequence there, and so many statements' texts, which count so
+    many bytes."""
+
+    blocks: int
+    events: int
+    put: int
+    texts: int
+    text_bytes: int
