@@ -10,18 +10,18 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import tempfile
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Final
 
+from pydantic import TypeAdapter, ValidationError
+
+from assets.files import changing_object, read_object
 from pipeline.table import TableName
 from pipeline.table_state import TableCondition, TableState
-from resources.file_lock import alone
-from resources.private import make_private
 
 FILE = "catalogue.json"
 
@@ -46,10 +46,13 @@ class CatalogueEntry:
         return TableName(self.database, self.name)
 
 
+_ENTRY: Final = TypeAdapter(CatalogueEntry)
+
+
 def read_catalogue(folder: Path, source: str) -> tuple[CatalogueEntry, ...]:
     """The source's tables in their fixed order; empty when the file is missing or is not
     one of ours."""
-    return _entries(_read(folder).get(source))
+    return _entries(read_object(folder / FILE), source)
 
 
 def fingerprint(catalogue: Mapping[str, Sequence[CatalogueEntry]]) -> str:
@@ -100,75 +103,39 @@ def update_catalogue(
 ) -> bool:
     """Replace the file atomically, one process at a time; other sources stay as they are.
     Whether the location declares something else at its next load."""
-    make_private(folder)
-    with alone(folder / f"{FILE}.lock"):
-        sources = _read(folder)
-        known = _entries(sources.get(source))
+    with changing_object(folder / FILE) as content:
+        known = _entries(content, source)
         entries = joined(known, seen, complete=complete)
-        if entries == known and source in sources:
-            return False
-        _write(folder, {**sources, source: _listed(entries)})
-        return fingerprint({source: entries}) != fingerprint({source: known})
+        _put(content, source, entries)
+    return fingerprint({source: entries}) != fingerprint({source: known})
 
 
 def note_keys(folder: Path, source: str, keys: Mapping[TableName, tuple[str, ...]]) -> None:
     """Replace which keys a translator chose; the file is written only where they are others."""
     if all(entry.key == keys.get(entry.table, ()) for entry in read_catalogue(folder, source)):
         return
-    with alone(folder / f"{FILE}.lock"):
-        sources = _read(folder)
-        entries = [
-            replace(entry, key=keys.get(entry.table, ())) for entry in _entries(sources.get(source))
-        ]
-        _write(folder, {**sources, source: _listed(entries)})
+    with changing_object(folder / FILE) as content:
+        known = _entries(content, source)
+        _put(content, source, [replace(one, key=keys.get(one.table, ())) for one in known])
 
 
-def _listed(entries: Iterable[CatalogueEntry]) -> dict[str, Any]:
-    return {"tables": [asdict(entry) for entry in entries]}
+def _put(content: dict[str, Any], source: str, entries: Iterable[CatalogueEntry]) -> None:
+    tables = {"tables": [asdict(entry) for entry in entries]}
+    content["sources"] = {**_sources(content), source: tables}
 
 
-def _write(folder: Path, sources: Mapping[str, Any]) -> None:
-    replace_file(folder / FILE, json.dumps({"sources": sources}, ensure_ascii=False, indent=1))
-
-
-def _read(folder: Path) -> dict[str, Any]:
-    try:
-        data = json.loads((folder / FILE).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    sources = data.get("sources") if isinstance(data, dict) else None
+def _sources(content: Mapping[str, Any]) -> dict[str, Any]:
+    sources = content.get("sources")
     return sources if isinstance(sources, dict) else {}
 
 
-def _entries(source: Any) -> tuple[CatalogueEntry, ...]:
+def _entries(content: Mapping[str, Any], source: str) -> tuple[CatalogueEntry, ...]:
     """Entries that can be read; those of another shape are left out, and a table once."""
-    listed = source.get("tables") if isinstance(source, dict) else None
+    of_source = _sources(content).get(source)
+    listed = of_source.get("tables") if isinstance(of_source, dict) else None
     entries: dict[TableName, CatalogueEntry] = {}
     for item in listed if isinstance(listed, list) else ():
-        try:
-            entry = CatalogueEntry(
-                database=str(item["database"]),
-                name=str(item["name"]),
-                mirror=str(item["mirror"]),
-                changelog=str(item["changelog"]),
-                dropped=bool(item.get("dropped", False)),
-                ended=bool(item.get("ended", False)),
-                told=str(item.get("told", "")),
-                key=tuple(map(str, item.get("key", ()))),
-            )
-        except (KeyError, TypeError, AttributeError):
-            continue
-        entries.setdefault(entry.table, entry)
+        with suppress(ValidationError):
+            entry = _ENTRY.validate_python(item)
+            entries.setdefault(entry.table, entry)
     return tuple(entries.values())
-
-
-def replace_file(path: Path, text: str) -> None:
-    """With this text: whoever reads it sees the old one or the new one, whole."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise

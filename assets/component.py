@@ -1,9 +1,5 @@
-"""Lockstep as a component of a `dg` project: `defs.yaml` names a lockstep.toml.
-
-Belongs here: the component and what `dg scaffold` writes for it. Does not: the definitions, which
-are those of a location of its own (`definitions`). Other projects import it by
-`lockstep.location`.
-"""
+"""Lockstep as a component of a `dg` project: `defs.yaml` names a lockstep.toml. Other projects
+import it by `lockstep.location`."""
 
 from __future__ import annotations
 
@@ -17,8 +13,8 @@ from dagster.components.component_scaffolding import scaffold_component
 from dagster.components.utils.translation import TranslationFn, TranslationFnResolver
 from pydantic import BaseModel, Field, model_validator
 
+from assets.declared import LockstepTranslator, MirroredTable
 from assets.definitions import definitions_of
-from assets.translator import LockstepTranslator, MirroredTable
 from pipeline.errors import ConfigurationError
 from resources.config.example import file_of_source
 from resources.config.load import parse_settings
@@ -61,20 +57,14 @@ class SourceParams(BaseModel):
 
     def configuration(self, name: str) -> str:
         """The lockstep.toml of a source of that name; ValueError where it would be wrong."""
-        text = file_of_source(
-            name=name,
-            host=self.host,
-            port=self.port,
-            user=self.user,
-            password=self.password or None,
-            tls=self.tls,
-            tables=self.tables.split(),
-            exclude=self.exclude.split(),
-            start=self.start,
-            schedule=self.schedule or None,
-            lake=self.lake,
-            ledger=self.ledger,
-        )
+        given = self.model_dump() | {
+            "name": name,
+            "password": self.password or None,
+            "tables": self.tables.split(),
+            "exclude": self.exclude.split(),
+            "schedule": self.schedule or None,
+        }
+        text = file_of_source(**given)
         try:
             parse_settings(text, Path(_FILE))
         except ConfigurationError as error:
@@ -131,8 +121,6 @@ class LockstepComponent(dg.Component, dg.Model, dg.Resolvable):
 
 
 class _Translator(LockstepTranslator):
-    """The component's method as a translator."""
-
     def __init__(self, get: Callable[[MirroredTable], dg.AssetSpec]) -> None:
         self._get = get
 

@@ -1,16 +1,13 @@
 """Which parts of a source's past are covered: told to Dagster, and kept beside lockstep.toml.
 
-Belongs here: `.lockstep/coverage.json`, and telling which partitions a run has closed. Does not:
-the asset that has the partitions (`replays`). The file is a copy for Dagster's page only, as the
-catalogue is: where it is lost, the first batch tells the beginning again, and partitions are told
-of again.
+`.lockstep/coverage.json` is a copy for Dagster's page only, as the catalogue is: where it is lost,
+the first batch tells the beginning again, and partitions are told of again.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -18,8 +15,8 @@ from typing import Final
 import dagster as dg
 import pyarrow.compute as pc
 
-from assets.catalogue import replace_file
 from assets.declared import Declaration
+from assets.files import changing_object, read_object
 from assets.table_news import Events
 from pipeline.batch import Batch
 from pipeline.changes.source_tables import source_table_path
@@ -27,8 +24,6 @@ from pipeline.replay.partitions import Partitions
 from pipeline.runs.context import Workplace
 from pipeline.segment import SourceTable
 from resources.config import Settings
-from resources.file_lock import alone
-from resources.private import make_private
 
 FILE: Final = "coverage.json"
 
@@ -57,7 +52,7 @@ class Coverage:
 
 def read_coverage(folder: Path, source: str) -> Coverage | None:
     """None where nothing was captured yet, or the file is none of ours."""
-    entry = _read(folder).get(source, {})
+    entry = read_object(folder / FILE).get(source, {})
     try:
         return Coverage(*(datetime.fromisoformat(entry[key]) for key in ("begins", "until")))
     except (TypeError, KeyError, ValueError):
@@ -73,29 +68,13 @@ def coverage_from(before: Coverage | None, first: datetime, partitions: Partitio
     return Coverage(*map(partitions.begin_of, (before.begins, before.until)))
 
 
-def _read(folder: Path) -> dict[str, dict[str, str]]:
-    try:
-        found = json.loads((folder / FILE).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return found if isinstance(found, dict) else {}
-
-
 def write_coverage(folder: Path, source: str, coverage: Coverage) -> None:
-    """Beside those of the other sources."""
-    make_private(folder)
-    with alone(folder / f"{FILE}.lock"):
-        entries = _read(folder)
-        told = {"begins": coverage.begins.isoformat(), "until": coverage.until.isoformat()}
-        if entries.get(source) != told:
-            replace_file(folder / FILE, json.dumps({**entries, source: told}, indent=1))
+    with changing_object(folder / FILE) as entries:
+        entries[source] = {key: moment.isoformat() for key, moment in asdict(coverage).items()}
 
 
 def note_coverage(
-    into: Events,
-    settings: Settings,
-    work: Workplace,
-    began: datetime | None,
+    into: Events, settings: Settings, work: Workplace, began: datetime | None
 ) -> None:
     """Tell Dagster of the partitions that are over and read: up to the moment at which this run
     looked where the log ends, by this machine's clock; None: up to the last commit that was

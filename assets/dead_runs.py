@@ -57,7 +57,6 @@ def why_dead(run: RunUnderWay, lease: LeaseView | None, now: datetime) -> str | 
 
 
 def runs_under_way(instance: dg.DagsterInstance, source: str) -> list[RunUnderWay]:
-    """Every run of the source that Dagster takes for running."""
     records = instance.get_run_records(
         dg.RunsFilter(statuses=_UNDER_WAY, tags={SOURCE_TAG: source})
     )

@@ -1,7 +1,5 @@
-"""What every asset of ours has in common: group, owners, tags, kinds.
-
-Belongs here: how an asset is declared. Does not: what each is (`steps`, `tables`).
-"""
+"""How assets are declared: what all of ours have in common, and the class by which other projects
+choose how mirrors appear, as dagster-dlt's and dagster-dbt's translators are."""
 
 from __future__ import annotations
 
@@ -13,9 +11,33 @@ import dagster as dg
 
 from assets.catalogue import read_catalogue
 from assets.names import SourceNames
-from assets.translator import KnownKeys, LockstepTranslator, MirroredTable
 from pipeline.table import TableName
 from resources.config import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class MirroredTable:
+    """A MySQL table whose mirror is an asset. `spec`: the asset as Lockstep declares it.
+
+    Runs ask for the key of a table alone; `spec` then has no metadata.
+    """
+
+    source: str
+    database: str
+    name: str
+    spec: dg.AssetSpec
+
+
+class LockstepTranslator:
+    """Subclass it and override `get_asset_spec`.
+
+    A mirror's key may depend on the source, the database and the table alone: runs ask for it
+    too, and must always be given the same.
+    """
+
+    def get_asset_spec(self, table: MirroredTable) -> dg.AssetSpec:
+        """The asset of a mirror: `table.spec`, or the same with other attributes."""
+        return table.spec
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +64,6 @@ class Declaration:
 
         return replace(defaults, names=replace(plain, translated=key_of))
 
-    @classmethod
-    def as_loaded(cls, settings: Settings, source: str) -> Declaration:
-        """With the keys that the location had when it was last loaded."""
-        entries = read_catalogue(settings.state_folder, source)
-        known = {entry.table: dg.AssetKey(entry.key) for entry in entries if entry.key}
-        return cls.of(settings, source, KnownKeys(known))
-
     def translated(self, table: TableName, spec: dg.AssetSpec) -> dg.AssetSpec:
         """A mirror's asset as the translator has it; `spec`: as it is by default."""
         mirrored = MirroredTable(self.names.source, table.database, table.name, spec)
@@ -64,3 +79,12 @@ class Declaration:
             tags={**self.tags, **(tags or {})},
             **attributes,
         )
+
+
+def names_as_loaded(settings: Settings, source: str) -> SourceNames:
+    """With the keys that the location declared when it was last loaded: the command line cannot
+    import it."""
+    entries = read_catalogue(settings.state_folder, source)
+    known = {entry.table: dg.AssetKey(entry.key) for entry in entries if entry.key}
+    plain = SourceNames(source, settings.dagster.key_prefix, settings.dagster.group)
+    return replace(plain, translated=lambda table: known.get(table) or plain.default(table))

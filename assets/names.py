@@ -3,8 +3,7 @@
 Op, output and job names must be `[A-Za-z0-9_]+` and must not collide, so none is made
 from a table's name, and all begin with `lockstep_`: they stand beside other people's.
 A mirror's key has a part for the source, the database and the table, as the keys of other
-integrations have; a translator may choose another (`translator`). Paths in the lake are another
-matter (`pipeline.changes.layout`).
+integrations have; a translator may choose another.
 """
 
 from __future__ import annotations
@@ -70,16 +69,13 @@ class SourceNames:
 
     @property
     def replayed(self) -> dg.AssetKey:
-        """The past, hour by hour."""
         return self._key("replayed")
 
     @property
     def steps(self) -> tuple[dg.AssetKey, ...]:
-        """The keys of a run's steps, in order."""
         return self.captured, self.merged, self.acknowledged
 
     def table(self, table: TableName) -> dg.AssetKey:
-        """A mirror's key."""
         return self.default(table) if self.translated is None else self.translated(table)
 
     def default(self, table: TableName) -> dg.AssetKey:
@@ -100,31 +96,18 @@ class SourceNames:
         return dg.AssetKey([*self._prefix, *own, name])
 
 
-def output_name(number: int) -> str:
-    """The name of the table with that number in the catalogue, from 1: `t000001`."""
-    return f"t{number:06d}"
+def output_name(letter: str, number: int) -> str:
+    """The name of the table with that number in the catalogue, from 1 (`t000001`), or with another
+    letter that of a check of it."""
+    return f"{letter}{number:06d}"
 
 
-def check_output_name(number: int) -> str:
-    """The same for its check."""
-    return f"c{number:06d}"
+JOBS = ("", "replay", "upkeep")
 
 
-def keys_output_name(number: int) -> str:
-    """The same for the check of its keys."""
-    return f"k{number:06d}"
-
-
-def job_name(source: str) -> str:
-    return f"lockstep_{source}"
-
-
-def replay_job_name(source: str) -> str:
-    return f"{job_name(source)}_replay"
-
-
-def upkeep_job_name(source: str) -> str:
-    return f"{job_name(source)}_upkeep"
+def job_name(source: str, what: str = "") -> str:
+    """`what` of `JOBS`; "" is a run."""
+    return f"lockstep_{source}_{what}" if what else f"lockstep_{source}"
 
 
 def is_own_job(name: str) -> bool:

@@ -1,22 +1,17 @@
 """People are told what needs one: once for each trouble, and once when it is over.
 
-Belongs here: who was told what, in `.lockstep/notified.json`, which every run, command and sensor
-of one lockstep.toml shares. Does not: what a trouble is (`pipeline.standing.verdict`), sending
-(`resources.apprise`). The file is not in the ledger because a ledger out of reach is a trouble too.
-
-`{source: {reference of an address: trouble}}`; an address that could not be reached is told the
-next time.
+`.lockstep/notified.json` has who was told what: `{source: {reference of an address: trouble}}`. It
+is not in the ledger, because a ledger out of reach is a trouble too. An address that could not be
+reached is told the next time.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Final
 
-from assets.catalogue import replace_file
+from assets.files import changing_object
 from pipeline.errors import LockstepError, Recovery
 from pipeline.preflight import pause_from_now
 from pipeline.runs.context import Unwatched
@@ -25,8 +20,6 @@ from pipeline.runs.run import Site
 from pipeline.standing.verdict import State, Verdict, verdict
 from resources.config import Settings
 from resources.config.source_settings import SourceSettings
-from resources.file_lock import alone
-from resources.private import make_private
 
 FILE: Final = "notified.json"
 
@@ -47,7 +40,6 @@ def judged(site: Site, source: SourceSettings) -> Verdict:
 
 
 def told_of(source: str, trouble: Verdict) -> str:
-    """A trouble in one line."""
     hint = f" What to do: {trouble.hint}" if trouble.hint else ""
     return f"{source}: {trouble.sentence}.{hint}"
 
@@ -73,15 +65,12 @@ def tell(settings: Settings, source: str, found: Verdict, note: Note) -> None:
     if not settings.notify or found.state is State.BUSY:
         return
     try:
-        make_private(settings.state_folder)
-        path = settings.state_folder / FILE
         # Held until all is sent: a run that ends meanwhile must not tell the same again.
-        with alone(settings.state_folder / f"{FILE}.lock"):
-            known = _read(path)
-            knows = known.get(source, {})
-            after = _told(settings, source, found, knows, note)
-            if after != knows:
-                replace_file(path, json.dumps({**known, source: after}, indent=1))
+        with changing_object(settings.state_folder / FILE) as known:
+            knows = known.get(source)
+            after = _told(settings, source, found, knows if isinstance(knows, dict) else {}, note)
+            if after or knows:
+                known[source] = after
     except OSError as error:
         note(f"Nobody was told how {source} stands: {error}")
 
@@ -113,12 +102,3 @@ def _sent(settings: Settings, reference: str, title: str, body: str, note: Note)
     if why:
         note(f"[notify]: {why}. The next run tries again.")
     return not why
-
-
-def _read(path: Path) -> dict[str, dict[str, str]]:
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    entries = found.items() if isinstance(found, dict) else ()
-    return {source: knows for source, knows in entries if isinstance(knows, dict)}

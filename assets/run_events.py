@@ -1,8 +1,5 @@
 """A run's OpenLineage events: when there is one, and what it is made of.
 
-Belongs here: the START and the end of the runs of a source's own job, and the end of those that
-died. Does not: an event's words and its sending (`resources.openlineage`).
-
 The START is sent once something was captured, so an idle run sends nothing. The end is sent when
 the source's lock is free again, whatever became of the acknowledgement: no backend can hold it up.
 """
@@ -23,7 +20,7 @@ from resources.lake.paths import ObjectPath
 from resources.openlineage.sending import Sending, require_client
 
 if TYPE_CHECKING:
-    from resources.openlineage.events import Event, Moment
+    from resources.openlineage.events import DatasetPlace, Event
 
 _STOPPED: Final = "The run was stopped before it acknowledged; the next one goes on."
 _DEAD: Final = "The run's process is gone; the next run goes on where it was."
@@ -49,13 +46,11 @@ class RunEvents:
         self._started = False
 
     def captured(self) -> None:
-        """Another step is behind it."""
         report = self._record.captured
         if report is not None and report.batch is not None:
             self._start()
 
     def dead(self, runs: Collection[str]) -> None:
-        """Runs of this source that were found dead."""
         for run in runs:
             self._send("ABORT", run=run, why=_DEAD)
 
@@ -64,7 +59,6 @@ class RunEvents:
         self.dead(died_elsewhere(before))
 
     def close(self) -> None:
-        """What was not sent is told of."""
         self._sending.close()
 
     def end(self, work: Callable[[], Workplace], *, found_dead: bool) -> None:
@@ -98,33 +92,28 @@ class RunEvents:
         at: datetime | None = None,
     ) -> None:
         captured = None if run is not None else self._record.captured
-        moment = self._moment(run, at or datetime.now(UTC))
+        moment = at or datetime.now(UTC)
 
         def event() -> Event:
             from resources.openlineage.events import run_event
 
-            return run_event(state, moment(), captured, news, why)
+            # Made where it is sent: to follow references may fail.
+            return run_event(state, self._place(), run or self._run, moment, captured, news, why)
 
         self._sending.send(event)
 
-    def _moment(self, run: str | None, at: datetime) -> Callable[[], Moment]:
-        """Made where it is sent: to follow references may fail."""
+    def _place(self) -> DatasetPlace:
+        from resources.openlineage.events import DatasetPlace
 
-        def moment() -> Moment:
-            from resources.openlineage.events import DatasetPlace, Moment
-
-            source, lake = self._settings.source(self._record.source), self._settings.lake_path()
-            place = DatasetPlace(
-                self._namespace,
-                source.name,
-                source.host(),
-                source.port,
-                lake.bucket.url if isinstance(lake, ObjectPath) else "file",
-                lake.key if isinstance(lake, ObjectPath) else str(lake.absolute()),
-            )
-            return Moment(place, run or self._run, at)
-
-        return moment
+        source, lake = self._settings.source(self._record.source), self._settings.lake_path()
+        return DatasetPlace(
+            self._namespace,
+            source.name,
+            source.host(),
+            source.port,
+            lake.bucket.url if isinstance(lake, ObjectPath) else "file",
+            lake.key if isinstance(lake, ObjectPath) else str(lake.absolute()),
+        )
 
 
 def died_elsewhere(before: LeaseView | None) -> list[str]:

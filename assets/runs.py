@@ -7,50 +7,55 @@ through. In front of all stands the source's log, which nobody here makes: mirro
 it, not on a step, or each run would leave those that it did not change out of date.
 
 Mirrors that were written are told to Dagster as they are committed, so that a run that fails, or is
-cancelled, has told of what it committed until then. How that is shown is in `pages.tables`.
-
-Dagster reads the annotation of `context` as an object, so this module has no deferred
-annotations.
+cancelled, has told of what it committed until then.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Collection, Mapping
-from contextlib import ExitStack, suppress
+import os
+import socket
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
 from time import monotonic
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import dagster as dg
 
 from assets.coverage import note_coverage
+from assets.dead_runs import let_go, own_runs, take_over
 from assets.declared import Declaration
-from assets.failures import failure
-from assets.hints import evaluated
-from assets.names import SourceNames
-from assets.pages.steps import (
+from assets.forms import evaluated, failing
+from assets.names import UNTIL_TAG, WAITS_TAG, SourceNames, is_own_job, job_name
+from assets.pages import (
     acknowledged_metadata,
     captured_metadata,
     distance_metadata,
     held_sentence,
     log_observation,
     merged_metadata,
-    registered_metadata,
     requests_metadata,
 )
-from assets.pages.tables import MergedTable, materialization
-from assets.report.kept import keep_page_of_run
-from assets.table_news import check_keys, note_tables, structure_news
-from pipeline.errors import LockstepError
-from pipeline.position import Position
+from assets.report import keep_page_of_run
+from assets.run_events import RunEvents, died_elsewhere, tell_of_dead
+from assets.table_news import check_keys, ends_of, note_tables, structure_news, written_event
+from pipeline.decisions import Lease, LeaseView
+from pipeline.errors import ConfigurationError, LockstepError
+from pipeline.places import Place, parse_end
 from pipeline.preflight import pause_from_now
-from pipeline.runs.context import Workplace
+from pipeline.runs.context import StepProgress
 from pipeline.runs.inspecting.status import log_seen
+from pipeline.runs.inspecting.table_news import comments_of
 from pipeline.runs.reports import MergeReport, TableMerge
 from pipeline.runs.run import (
+    RunRecord,
     RunSession,
+    Site,
     acknowledge_step,
     capture_step,
     merge_step,
@@ -58,6 +63,7 @@ from pipeline.runs.run import (
 )
 from pipeline.table import TableName
 from resources.config import Settings
+from resources.full_disk import disk_full
 
 SESSIONS = "lockstep_sessions"
 """The resource that hands out the run's sessions."""
@@ -65,7 +71,11 @@ SESSIONS = "lockstep_sessions"
 _LATE, _FAILED = 2, 3
 """Intervals of the schedule after which a source that did not acknowledge is late, has failed."""
 
-Step = Callable[[dg.AssetExecutionContext], dg.MaterializeResult[Any]]
+OpenSite = Callable[[], AbstractContextManager[Site]]
+
+Step = Callable[
+    [dg.AssetExecutionContext, Settings, SourceNames, RunSession], dg.MaterializeResult[Any]
+]
 
 
 @dataclass(slots=True)
@@ -97,138 +107,117 @@ def session_of(
 def run_assets(
     settings: Settings, declared: Declaration
 ) -> list[dg.AssetsDefinition | dg.AssetSpec]:
-    """The assets of one source's run, in order, behind its log."""
-    names = declared.names
-    part = settings.source(names.source)
+    names, source = declared.names, settings.source(declared.names.source)
     log = declared.spec(
         names.log,
         kinds={"mysql"},
         description=f"The binlog of {names.source}, which its server writes.",
-        metadata={"tables": ", ".join(part.part.tables)},
+        metadata={"tables": ", ".join(source.part.tables)},
     )
+
+    pause = pause_from_now(source.schedule)
+    freshness: dg.FreshnessPolicy | None = None
+    if pause is not None:
+        windows = {"fail_window": _FAILED * pause, "warn_window": _LATE * pause}
+        freshness = dg.FreshnessPolicy.time_window(**windows)
+
+    def step(
+        perform: Step, key: dg.AssetKey, before: dg.AssetKey, described: str, **more: Any
+    ) -> dg.AssetsDefinition:
+        def work(context: dg.AssetExecutionContext) -> dg.MaterializeResult[Any]:
+            return perform(context, settings, names, session_of(context, names.source))
+
+        spec = declared.spec(key, deps=[before], description=described, **more)
+        op = names.op(key.path[-1])
+        return dg.multi_asset(name=op, specs=[spec], required_resource_keys={SESSIONS})(
+            evaluated(work)
+        )
+
     return [
         log,
-        _captured(settings, declared),
-        _merged(settings, declared),
-        _acknowledged(settings, declared),
+        step(
+            _capture,
+            names.captured,
+            names.log,
+            "Reads the binlog to its present end into Parquet segments, and records them in the "
+            "ledger at once. Starts no JVM.",
+        ),
+        step(
+            _merge,
+            names.merged,
+            names.captured,
+            "Publishes captured segments to the changelogs and merges them into the mirrors. Each "
+            "table that changed gets a materialization of its own.",
+            kinds={"spark"},
+        ),
+        step(
+            _acknowledge,
+            names.acknowledged,
+            names.merged,
+            "Moves the acknowledged position over every batch that the ledger shows merged, and "
+            "records which Delta versions belong together.",
+            freshness_policy=freshness,
+        ),
     ]
 
 
-def _captured(settings: Settings, declared: Declaration) -> dg.AssetsDefinition:
-    names = declared.names
+def _capture(
+    context: dg.AssetExecutionContext, settings: Settings, names: SourceNames, session: RunSession
+) -> dg.MaterializeResult[Any]:
+    with failing():
+        report = capture_step(session)
+    work, began = session.workplace(), session.record.began
+    assert began is not None, "the step says when it began"
+    if report.batch is not None:
+        events = work.ledger.table_events(names.source, report.batch)
+        for event in structure_news(names, work, events):
+            context.log_event(event)
+    note_tables(context, settings, names, work)
+    told = captured_metadata(report, began) | requests_metadata(session.requests())
+    return dg.MaterializeResult(metadata=told)
 
-    def captured(context: dg.AssetExecutionContext) -> dg.MaterializeResult[Any]:
-        session = session_of(context, names.source)
-        try:
-            report = capture_step(session)
-        except LockstepError as error:
-            raise failure(error) from error
-        work, began = session.workplace(), session.record.began
-        assert began is not None, "the step says when it began"
-        if report.batch is not None:
-            events = work.ledger.table_events(names.source, report.batch)
-            for event in structure_news(names, work, events):
-                context.log_event(event)
+
+def _merge(
+    context: dg.AssetExecutionContext, settings: Settings, names: SourceNames, session: RunSession
+) -> dg.MaterializeResult[Any]:
+    report = merge_and_log(context, settings, names, session, only=None)
+    changed = {done.table for done in report.merged}
+    note_tables(context, settings, names, session.workplace(), changed)
+    check_keys(context, names, session.workplace(), report.merged)
+    told = merged_metadata(report) | requests_metadata(session.requests())
+    return dg.MaterializeResult(metadata=told)
+
+
+def _acknowledge(
+    context: dg.AssetExecutionContext, settings: Settings, names: SourceNames, session: RunSession
+) -> dg.MaterializeResult[Any]:
+    with failing():
+        report = acknowledge_step(session)
+    work = session.workplace()
+    if report.held:
+        context.log.warning(f"not acknowledged: {held_sentence(report.held)}")
+    now = work.clock()
+    facts, lag, room = log_seen(work, now)
+    if facts is not None:
+        context.log_event(log_observation(names.log, facts, lag, room))
+    if report.acknowledged:
         note_tables(context, settings, names, work)
-        told = captured_metadata(report, began) | requests_metadata(session.requests())
-        return dg.MaterializeResult(metadata=told)
-
-    spec = declared.spec(
-        names.captured,
-        deps=[names.log],
-        description="Reads the binlog to its present end into Parquet segments, and records "
-        "them in the ledger at once. Starts no JVM.",
-    )
-    return _step(captured, names.op("captured"), spec)
-
-
-def _merged(settings: Settings, declared: Declaration) -> dg.AssetsDefinition:
-    names = declared.names
-
-    def merged(context: dg.AssetExecutionContext) -> dg.MaterializeResult[Any]:
-        session = session_of(context, names.source)
-        report = merge_and_log(context, settings, names, session, only=None)
-        changed = {done.table for done in report.merged}
-        note_tables(context, settings, names, session.workplace(), changed)
-        check_keys(context, names, session.workplace(), report.merged)
-        told = merged_metadata(report) | requests_metadata(session.requests())
-        return dg.MaterializeResult(metadata=told)
-
-    spec = declared.spec(
-        names.merged,
-        deps=[names.captured],
-        kinds={"spark"},
-        description="Publishes captured segments to the changelogs and merges them into the "
-        "mirrors. Each table that changed gets a materialization of its own.",
-    )
-    return _step(merged, names.op("merged"), spec)
-
-
-def _acknowledged(settings: Settings, declared: Declaration) -> dg.AssetsDefinition:
-    names = declared.names
-
-    def acknowledged(context: dg.AssetExecutionContext) -> dg.MaterializeResult[Any]:
-        session = session_of(context, names.source)
-        try:
-            report = acknowledge_step(session)
-        except LockstepError as error:
-            raise failure(error) from error
-        work = session.workplace()
-        if report.held:
-            context.log.warning(f"not acknowledged: {held_sentence(report.held)}")
-        now = work.clock()
-        facts, lag, room = log_seen(work, now)
-        if facts is not None:
-            context.log_event(log_observation(names.log, facts, lag, room))
-        if report.acknowledged:
-            note_tables(context, settings, names, work)
-        if not report.held:
-            note_coverage(context, settings, work, session.record.covered)
-        told = acknowledged_metadata(report, now, session.record.merged)
-        if session.record.registered is not None:
-            told |= registered_metadata(session.record.registered)
-        if report.acknowledged:
-            page = keep_page_of_run(settings, work, session.run_id)
-            told |= {} if page is None else {"report": dg.MetadataValue.path(page)}
-        told |= distance_metadata(lag, room) | requests_metadata(session.requests())
-        try:
-            require_no_stop(session)
-        except LockstepError as stopped:
-            raise failure(stopped) from stopped
-        return dg.MaterializeResult(metadata=told, data_version=_version_set(work))
-
-    interval = pause_from_now(settings.source(names.source).schedule)
-    spec = declared.spec(
-        names.acknowledged,
-        deps=[names.merged],
-        freshness_policy=_freshness(interval),
-        description="Moves the acknowledged position over every batch that the ledger shows "
-        "merged, and records which Delta versions belong together.",
-    )
-    return _step(acknowledged, names.op("acknowledged"), spec)
-
-
-def _version_set(work: Workplace) -> dg.DataVersion:
-    """Another one when a batch was acknowledged, and only then: what is built on mirrors is made
-    anew of tables that are read together."""
-    cursor = work.ledger.acknowledged_cursor(work.source.name)
-    return dg.DataVersion("none" if cursor is None else str(cursor.batch))
-
-
-def _step(function: Step, op: str, spec: dg.AssetSpec) -> dg.AssetsDefinition:
-    """One asset behind an op of that name."""
-    return dg.multi_asset(name=op, specs=[spec], required_resource_keys={SESSIONS})(
-        evaluated(function)
-    )
-
-
-def _freshness(interval: timedelta | None) -> dg.FreshnessPolicy | None:
-    """Of a source with a schedule, by the longest pause between two of its runs."""
-    if interval is None:
-        return None
-    return dg.FreshnessPolicy.time_window(
-        fail_window=_FAILED * interval, warn_window=_LATE * interval
-    )
+    if not report.held:
+        note_coverage(context, settings, work, session.record.covered)
+    told = acknowledged_metadata(report, now, session.record.merged)
+    if session.record.registered is not None:
+        told["catalog"] = "; ".join(session.record.registered.told()) or "nothing to do"
+    if report.acknowledged:
+        page = keep_page_of_run(settings, work, session.run_id)
+        told |= {} if page is None else {"report": dg.MetadataValue.path(page)}
+    told |= distance_metadata(lag, room) | requests_metadata(session.requests())
+    with failing():
+        require_no_stop(session)
+    # Another one when a batch was acknowledged, and only then: what is built on mirrors is made
+    # anew of tables that are read together.
+    cursor = work.ledger.acknowledged_cursor(names.source)
+    version = dg.DataVersion("none" if cursor is None else str(cursor.batch))
+    return dg.MaterializeResult(metadata=told, data_version=version)
 
 
 def merge_and_log(
@@ -240,35 +229,25 @@ def merge_and_log(
     only: frozenset[TableName] | None,
 ) -> MergeReport:
     """Merge all tables or those of `only`, and log each as it is committed."""
-
     news = MergeNews(context, settings, names, session)
     try:
-        return merge_step(session, news.take, only)
-    except LockstepError as error:
-        raise failure(error) from error
+        with failing():
+            return merge_step(session, news.take, only)
     finally:
-        news.end()
+        # Where the ledger does not answer any more, nobody can tell.
+        with suppress(LockstepError):
+            news.tell()
 
 
 _FIRST: Final = 10
-"""So many tables are told of one by one."""
+"""Tables that are told of one by one."""
 
 _SECONDS: Final = 5.0
-"""After that the others are told of so often: Dagster takes milliseconds for each time."""
-
-
-@dataclass(frozen=True, slots=True)
-class _BatchNews:
-    """Where a batch ends, and the bytes of its changes by table."""
-
-    end: Position | None
-    sizes: Counter[TableName]
+"""How often the others are told of after that: Dagster takes milliseconds for each time."""
 
 
 @dataclass(slots=True)
 class MergeNews:
-    """What one step merges."""
-
     context: dg.AssetExecutionContext
     settings: Settings
     names: SourceNames
@@ -276,67 +255,153 @@ class MergeNews:
     _waiting: list[TableMerge] = field(default_factory=list)
     _told: int = 0
     _last: float = 0.0
-    _batches: dict[int, _BatchNews] = field(default_factory=dict)
-    _looked_at: set[int] = field(default_factory=set)
 
     def take(self, done: TableMerge) -> None:
-        """A mirror was committed."""
         self._waiting.append(done)
         if self._told < _FIRST or monotonic() - self._last >= _SECONDS:
             self.tell()
 
     def tell(self) -> None:
-        """Of all that were not told of."""
         waiting, self._waiting = self._waiting, []
         if not waiting:
             return
         lake, work = self.settings.lake_path(), self.session.workplace()
-        now = work.clock()
-        comments = _comments(work, {done.table for done in waiting})
+        comments = comments_of(work, {done.table for done in waiting})
+        ends = ends_of(work, [done.last_batch for done in waiting])
         for done in sorted(waiting, key=lambda one: (one.table, one.first_batch)):
-            merged = self._merged(work, done, comments.get(done.table, {}))
-            self.context.log_event(materialization(self.names, merged, lake, now))
+            contents = work.ledger.contents(
+                work.source.name, done.table, done.first_batch, done.last_batch
+            )
+            end, of_columns = ends.get(done.last_batch), comments.get(done.table, {})
+            event = written_event(self.names, lake, work, done, contents, end, of_columns)
+            self.context.log_event(event)
         self._told += len(waiting)
         self._last = monotonic()
 
-    def end(self) -> None:
-        """Of the rest; where the ledger does not answer any more, nobody can tell."""
-        with suppress(LockstepError):
-            self.tell()
 
-    def _merged(
-        self, work: Workplace, done: TableMerge, comments: Mapping[str, str]
-    ) -> MergedTable:
-        batches = self._between(work, done.first_batch, done.last_batch)
-        newest = self._batches.get(done.last_batch)
-        return MergedTable(
-            done,
-            position=None if newest is None else newest.end,
-            change_bytes=sum(batch.sizes[done.table] for batch in batches),
-            schema=work.ledger.schema_version(work.source.name, done.table, done.shows).schema,
-            comments=comments,
-        )
-
-    def _between(self, work: Workplace, first: int, last: int) -> list[_BatchNews]:
-        ledger, source = work.ledger, work.source.name
-        if not self._looked_at.issuperset(range(first, last + 1)):
-            for batch in ledger.live_batches(source, first, last):
-                if batch.id not in self._batches:
-                    sizes = Counter[TableName]()
-                    for segment in ledger.segments(batch.id):
-                        sizes[segment.table] += sum(file.size for file in segment.files)
-                    for part in ledger.snapshots(source, batch.id):
-                        sizes[part.table] += sum(file.size for file in part.files)
-                    self._batches[batch.id] = _BatchNews(batch.end, sizes)
-            self._looked_at |= set(range(first, last + 1))
-        return [one for number, one in self._batches.items() if first <= number <= last]
+# -- what the steps of a run work through -------------------------------------------------------
 
 
-def _comments(
-    work: Workplace, tables: Collection[TableName]
-) -> Mapping[TableName, Mapping[str, str]]:
-    """As the source has them now; none where it does not answer: a merge does without it."""
-    try:
-        return work.server.comments(tables)
-    except LockstepError:
-        return {}
+class Log(Protocol):
+    def info(self, msg: object) -> None: ...
+
+    def warning(self, msg: object) -> None: ...
+
+
+class LoggedProgress:
+    """Progress in a Dagster run's log: notes as they come, figures once in ten seconds. Of tables
+    that were merged their materializations say it."""
+
+    def __init__(self, log: Log, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._log, self._monotonic, self._last = log, monotonic, float("-inf")
+
+    def tell(self, step: StepProgress) -> None:
+        now = self._monotonic()
+        if step.step != "merge" and now - self._last >= 10:
+            self._last = now
+            self._log.info(f"{step.step}: {step.told}")
+
+    def note(self, sentence: str) -> None:
+        self._log.warning(sentence)
+
+
+def sessions_resource(
+    settings: Settings,
+    open_site: OpenSite,
+    record: Callable[[str], RunRecord],
+) -> dg.ResourceDefinition:
+    """One site per Dagster run, which opens what the steps ask for, and one session per
+    source; both end with the run, however it ends."""
+
+    @dg.resource(description="The source's lock and everything a step works through.")
+    @evaluated
+    def sessions(context: dg.InitResourceContext) -> Iterator[RunSessions]:
+        instance, run = context.instance, context.run
+        if instance is None or run is None or context.log is None:
+            raise dg.DagsterInvariantViolationError("sessions are for Dagster runs only")
+        progress = LoggedProgress(context.log)
+
+        def on_lease(lease: Lease, before: LeaseView | None) -> None:
+            found = take_over(instance, lease, before, datetime.now(UTC))
+            for dead in found:
+                progress.note(f"Run {dead} had died; it is reported as failed.")
+            gone = [*own_runs(instance, lease.source, found), *died_elsewhere(before)]
+            if lease.source in told:
+                told[lease.source].dead(gone)
+            else:
+                of_others.setdefault(lease.source, []).extend(gone)
+
+        def on_wait() -> None:
+            instance.add_run_tags(run.run_id, {WAITS_TAG: datetime.now(UTC).isoformat()})
+
+        def on_release(lease: Lease) -> None:
+            if not is_own_job(run.job_name):  # which ends with its lease
+                let_go(instance, lease)
+
+        def events_of(kept: RunRecord) -> Callable[[], None]:
+            if settings.lineage is None or run.job_name != job_name(kept.source):
+                return lambda: None
+            with failing():
+                try:
+                    events = RunEvents(settings, kept, run.run_id, progress.note)
+                except LockstepError as error:
+                    kept.error = error
+                    raise
+            told[kept.source] = events
+            return events.captured
+
+        def make(source: str) -> RunSession:
+            kept = record(source)
+            return RunSession(
+                adapters=adapters,
+                source=source,
+                holder=own_holder(),
+                run_id=run.run_id,
+                progress=progress,
+                pause=time.sleep,
+                on_lease=on_lease,
+                record=kept,
+                until=_until(run.tags),
+                in_dagster=True,
+                refusal=lambda error: disk_full(error, [Path(tempfile.gettempdir())]),
+                on_wait=on_wait,
+                on_release=on_release,
+                on_captured=events_of(kept),
+            )
+
+        told: dict[str, RunEvents] = {}
+        of_others: dict[str, list[str]] = {}
+        with open_site() as adapters:
+            opened = RunSessions(make)
+            try:
+                yield opened
+            finally:
+                opened.close()
+                shown = instance.get_run_by_id(run.run_id)
+                reported = shown is not None and shown.is_finished
+                for source, events in told.items():
+                    work = partial(adapters.workplace, source, progress)
+                    events.end(work, found_dead=reported)
+                for source, gone in of_others.items():
+                    tell_of_dead(settings, source, gone, progress.note)
+
+    return sessions
+
+
+def own_holder() -> str:
+    return f"{socket.gethostname()}, process {os.getpid()}"
+
+
+def _until(tags: Mapping[str, str]) -> Place | None:
+    """Where a run ends by its tag, which a person may have typed on Dagster's page."""
+    text = tags.get(UNTIL_TAG)
+    if not text:
+        return None
+    with failing():
+        try:
+            return parse_end(text)
+        except ValueError as error:
+            raise ConfigurationError(
+                f"the run's tag {UNTIL_TAG}: {error}",
+                hint="launch it again with a place of that form",
+            ) from error

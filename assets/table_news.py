@@ -1,7 +1,5 @@
-"""What a run tells Dagster of tables: what became of structures, and those that stand otherwise.
-
-Belongs here: gathering it from the ledger, and keeping the catalogue. Does not: what is shown of
-it (`pages.tables`), when, and what was merged (`runs`).
+"""What a run tells Dagster of tables: what was written, what became of structures, and those that
+stand otherwise; gathered from the ledger.
 
 Only news is told: a table that stands as it did when Dagster was last told costs nothing. What
 was told last is in the catalogue; where that is lost, it is told again.
@@ -17,8 +15,16 @@ import dagster as dg
 
 from assets.catalogue import entries_of, read_catalogue, update_catalogue
 from assets.names import SourceNames
-from assets.pages.tables import check_result, evaluation_of, keys_result, structure_observation
+from assets.pages import (
+    check_result,
+    evaluation_of,
+    keys_result,
+    materialization,
+    structure_observation,
+)
 from pipeline.errors import LockstepError
+from pipeline.ports.batches import TableContent
+from pipeline.position import Position
 from pipeline.runs.context import Workplace
 from pipeline.runs.inspecting.repeated_keys import count_keys
 from pipeline.runs.reports import TableMerge
@@ -26,11 +32,10 @@ from pipeline.standing.tables import KnownOfTables, TableStanding, table_standin
 from pipeline.table import TableName
 from pipeline.table_state import TableEvent, TableEventKind
 from resources.config import Settings
+from resources.lake.paths import LakePath
 
 
 class Log(Protocol):
-    """Where sentences go."""
-
     def info(self, msg: object) -> None: ...
 
 
@@ -53,7 +58,6 @@ _FEW = 100
 
 
 def standings_of(work: Workplace) -> dict[TableName, TableStanding]:
-    """How each table of the source stands now."""
     ledger, source = work.ledger, work.source.name
     return table_standings(
         KnownOfTables(
@@ -139,10 +143,33 @@ def _print(standing: TableStanding) -> str:
     return f"{standing.health} {hashlib.sha256(words.encode()).hexdigest()[:8]}"
 
 
+def ends_of(work: Workplace, numbers: Iterable[int]) -> dict[int, Position | None]:
+    """Where these batches end; abandoned ones are left out."""
+    ledger, source = work.ledger, work.source.name
+    batches = (ledger.live_batches(source, number, number) for number in set(numbers))
+    return {batch.id: batch.end for found in batches for batch in found}
+
+
+def written_event(
+    names: SourceNames,
+    lake: LakePath,
+    work: Workplace,
+    done: TableMerge,
+    contents: Iterable[TableContent],
+    end: Position | None,
+    comments: Mapping[str, str],
+) -> dg.AssetMaterialization:
+    """A write of a mirror with what the ledger has of it. `contents`: what was merged; `end`: of
+    the last batch."""
+    parts = [part for one in contents for part in (*one.segments, one.snapshot)]
+    size = sum(file.size for part in parts if part for file in part.files)
+    schema = work.ledger.schema_version(work.source.name, done.table, done.shows).schema
+    return materialization(names, done, lake, work.clock(), end, size, schema, comments)
+
+
 def structure_news(
     names: SourceNames, work: Workplace, events: Iterable[TableEvent]
 ) -> Iterator[dg.AssetObservation]:
-    """What statements did to tables."""
     source, ledger = work.source.name, work.ledger
     for event in events:
         version = ledger.schema_version(source, event.table, event.version)

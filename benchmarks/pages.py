@@ -103,10 +103,10 @@ def _load(tables: int) -> float:
 def _tell(tables: int) -> float:
     """A run of one step that logs a materialization for each table, and an evaluation for as many
     as a run tells of when it knows a source for the first time."""
-    from assets.hints import evaluated
+    from assets.forms import evaluated
     from assets.home import dagster_home
     from assets.names import SourceNames
-    from assets.pages.tables import MergedTable, check_result, evaluation_of, materialization
+    from assets.pages import check_result, evaluation_of, materialization
 
     names, now, lake = SourceNames("shop"), datetime.now(UTC), Path("/lake")
     place = Position(Coordinates(LogFile("binlog", 7), 4711), GtidSet(), "3e11fa47", now)
@@ -117,7 +117,7 @@ def _tell(tables: int) -> float:
         log: Callable[[Any], None] = context.log_event  # which takes more than its hint says
         for number in range(tables):
             merge = _merge(number)
-            log(materialization(names, MergedTable(merge, place, 900, None), lake, now))
+            log(materialization(names, merge, lake, now, place, 900, None, {}))
             if number < 3 * _FEW:  # by each step
                 stands = TableStanding(merge.table, TableHealth.FOLLOWING, "it follows")
                 log(evaluation_of(check_result(names, stands)))

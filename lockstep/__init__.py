@@ -1,8 +1,6 @@
-"""The front door: the command line, what a person sees, changes in Python.
+"""The front door: the command line, what a person sees, changes in Python. No rule about data.
 
-Belongs here: arguments, sentences, tables, JSON, exit codes. Does not: any rule about
-data; a command is a few lines over `pipeline.runs`. `lockstep.consume` and its friends
-are imported when they are asked for.
+`lockstep.consume` and its friends are imported when they are asked for.
 """
 
 from __future__ import annotations
@@ -10,9 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from lockstep.changelogs import read_changelog
     from lockstep.consuming import consume, drop_consumer, list_consumers, make_consumer
-    from lockstep.reading import read_at
+    from lockstep.reading import read_at, read_changelog
 
 __all__ = [
     "consume",
@@ -22,7 +19,6 @@ __all__ = [
     "read_at",
     "read_changelog",
 ]
-_ROOMS = {"read_at": "lockstep.reading", "read_changelog": "lockstep.changelogs"}
 
 
 def __getattr__(name: str) -> object:
@@ -30,4 +26,5 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    return getattr(import_module(_ROOMS.get(name, "lockstep.consuming")), name)
+    room = "reading" if name.startswith("read") else "consuming"
+    return getattr(import_module(f"lockstep.{room}"), name)

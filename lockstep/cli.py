@@ -1,7 +1,6 @@
-"""The front door: reads the command line, calls one command, turns errors into words.
+"""The front door: reads the command line, calls one command, turns errors into words and exit
+codes.
 
-Belongs here: dispatch, exit codes, SIGINT and SIGTERM, the last line of defence and the report that
-it leaves. Does not: what a command does (`lockstep.commands`), how it looks (`lockstep.report`).
 Nothing heavy is imported before a command needs it.
 """
 
@@ -16,14 +15,14 @@ import sys
 import tempfile
 import threading
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from types import FrameType
-from typing import Any, Final, NoReturn
+from typing import Final, NoReturn
 
 from lockstep import exits
 from lockstep.context import CommandContext, Outcome
@@ -35,8 +34,12 @@ from pipeline.json_values import to_json
 
 Command = Callable[[argparse.Namespace, CommandContext], Outcome]
 
-_TOGETHER: Final = dict.fromkeys(("pause", "resume", "release", "reload"), "orders")
-"""Commands that are carried out by one module; any other has one of its own."""
+_TOGETHER: Final = {
+    **dict.fromkeys(("pause", "resume", "release", "reload"), "orders"),
+    **dict.fromkeys(("spark", "completion"), "setup"),
+    "undo": "recover",
+}
+"""Commands that are carried out by another's module; any other has one of its own."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -50,7 +53,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         log = JsonLog()
         try:
             parsed = parse(given)
-            config = _config(parsed)
+            chosen = getattr(parsed, "config", None) or os.environ.get("LOCKSTEP_CONFIG")
+            config = Path(chosen or "lockstep.toml").absolute()
             as_json = getattr(parsed, "log_format", "text") == "json"
             log.open(streams.people if as_json else None, getattr(parsed, "log_file", None))
             context = CommandContext(config, streams, wants_json, heard.leave_if_asked, log)
@@ -62,7 +66,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except (Exception, TableError) as error:  # noqa: BLE001 - the last line of defence
             from resources.full_disk import disk_full
 
-            full = disk_full(error, _own_folders(config))
+            own = (config.parent if config else Path.cwd()) / ".lockstep"
+            full = disk_full(error, [own, Path(tempfile.gettempdir())])
             if full is not None:
                 outcome = _refused(full, streams, log)
             else:
@@ -124,11 +129,6 @@ def program() -> NoReturn:
     os._exit(code)
 
 
-def _config(parsed: argparse.Namespace) -> Path:
-    chosen = getattr(parsed, "config", None) or os.environ.get("LOCKSTEP_CONFIG")
-    return Path(chosen or "lockstep.toml").absolute()
-
-
 def _perform(parsed: argparse.Namespace, context: CommandContext) -> Outcome:
     module = _TOGETHER.get(parsed.command, parsed.command.replace("-", "_"))
     perform: Command = import_module(f"lockstep.commands.{module}").perform
@@ -137,30 +137,24 @@ def _perform(parsed: argparse.Namespace, context: CommandContext) -> Outcome:
 
 
 def _refused(error: LockstepError, streams: Streams, log: JsonLog) -> Outcome:
-    _say(streams, log, type(error).__name__, error.message, error.hint)
-    return Outcome(
-        error.recovery.exit_code, _failed(type(error).__name__, error.message, error.hint)
-    )
+    told = type(error).__name__, error.message, error.hint
+    return _ends(streams, log, error.recovery.exit_code, *told)
 
 
 def _ended(number: signal.Signals | None, streams: Streams, log: JsonLog) -> Outcome:
     """By a signal; without one, by Ctrl-C in whatever way it came."""
     terminated = number is signal.SIGTERM
     kind = "Terminated" if terminated else "Interrupted"
-    hint = "nothing is lost: the next run repairs what was begun"
-    _say(streams, log, kind, kind.lower(), hint)
     code = exits.TERMINATED if terminated else exits.INTERRUPTED
-    return Outcome(code, _failed(kind, kind.lower(), hint))
+    hint = "nothing is lost: the next run repairs what was begun"
+    return _ends(streams, log, code, kind, kind.lower(), hint)
 
 
-def _say(streams: Streams, log: JsonLog, kind: str, message: str, hint: str) -> None:
+def _ends(streams: Streams, log: JsonLog, code: int, kind: str, message: str, hint: str) -> Outcome:
     log.tell("error", message, kind=kind, hint=hint)
     if not log.instead:
         streams.people.write(f"{message}\nhint: {hint}\n")
-
-
-def _failed(kind: str, message: str, hint: str) -> Mapping[str, Any]:
-    return {"error": {"kind": kind, "message": message, "hint": hint}}
+    return Outcome(code, {"error": {"kind": kind, "message": message, "hint": hint}})
 
 
 def _defect(
@@ -177,8 +171,7 @@ def _defect(
     with suppress(OSError):
         report = write_report(folder, error, " ".join(given), _secrets(config), datetime.now(UTC))
         hint = f"send us {report}"
-    _say(streams, log, "Defect", message, hint)
-    return Outcome(exits.DEFECT, _failed("Defect", message, hint))
+    return _ends(streams, log, exits.DEFECT, "Defect", message, hint)
 
 
 _PACKAGES = ("lockstep", "dagster", "pyspark", "delta-spark", "deltalake", "pyarrow", "PyMySQL")
@@ -217,12 +210,6 @@ def _version(package: str) -> str:
         return version(package)
     except PackageNotFoundError:
         return "not installed"
-
-
-def _own_folders(config: Path | None) -> list[Path]:
-    """Where Lockstep keeps files of its own."""
-    folder = config.parent if config else Path.cwd()
-    return [folder / ".lockstep", Path(tempfile.gettempdir())]
 
 
 def _secrets(config: Path | None) -> list[str]:

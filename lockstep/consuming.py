@@ -1,8 +1,5 @@
-"""Python's face of the changelog's consumers: `lockstep.consume` and its friends.
-
-Belongs here: opening what a consumer works with, and a delivery's changes as an Arrow
-table or a Spark DataFrame. Does not: whose turn it is, which the ledger decides.
-"""
+"""Python's face of the changelog's consumers: `lockstep.consume` and its friends. Whose turn it is,
+the ledger decides."""
 
 from __future__ import annotations
 
@@ -12,7 +9,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa
 
 from lockstep.grammar import table_name
 from pipeline.changes.delivered import (
@@ -24,16 +23,12 @@ from pipeline.changes.delivered import (
     require_files,
 )
 from pipeline.consumers import Consumer, ConsumerStart, Delivery, DeliveryBounds
+from pipeline.gaps import Gap
+from pipeline.segment import Segment
 from resources.adapters import Adapters
 from resources.config import Settings, load_settings
+from resources.lake.frame import changes_frame
 from resources.lake.paths import LakePath
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from pipeline.gaps import Gap
-    from pipeline.position import Position
-    from pipeline.segment import Segment
 
 CONFIG = "lockstep.toml"
 MAX_CHANGES = 1_000_000
@@ -124,7 +119,12 @@ class ChangelogConsumer:
 
 class ChangelogDelivery:
     """A range of whole batches. The same batches hold the same rows whenever they are
-    given, so `last_batch` in the consumer's own transaction makes exactly-once of it."""
+    given, so `last_batch` in the consumer's own transaction makes exactly-once of it.
+
+    `batches`: as in the column `_batch`, ascending. `start`: the place in the log that the first of
+    them begins behind, `end`: the one that the last ends at. `changes`: row images in all `tables`,
+    which are those with changes in it.
+    """
 
     def __init__(
         self, consumer: ChangelogConsumer, adapters: Adapters, delivery: Delivery, lake: LakePath
@@ -133,43 +133,12 @@ class ChangelogDelivery:
         self._site = adapters
         self._delivery = delivery
         self._lake = lake
-
-    @property
-    def id(self) -> int:
-        return self._delivery.id
-
-    @property
-    def batches(self) -> tuple[int, ...]:
-        """As in the column `_batch`, ascending."""
-        return self._delivery.batches
-
-    @property
-    def first_batch(self) -> int:
-        return self._delivery.first_batch
-
-    @property
-    def last_batch(self) -> int:
-        return self._delivery.last_batch
-
-    @property
-    def start(self) -> Position:
-        """The place in the log that the first batch begins behind."""
-        return self._delivery.start
-
-    @property
-    def end(self) -> Position:
-        """The place in the log that the last batch ends at."""
-        return self._delivery.end
-
-    @property
-    def changes(self) -> int:
-        """Row images in all tables."""
-        return self._delivery.changes
-
-    @property
-    def tables(self) -> tuple[str, ...]:
-        """Tables with changes in it."""
-        return tuple(str(table) for table in self._delivery.tables)
+        self.id = delivery.id
+        self.batches = delivery.batches
+        self.first_batch, self.last_batch = delivery.first_batch, delivery.last_batch
+        self.start, self.end = delivery.start, delivery.end
+        self.changes = delivery.changes
+        self.tables = tuple(str(table) for table in delivery.tables)
 
     @property
     def gaps(self) -> list[Gap]:
@@ -198,8 +167,6 @@ class ChangelogDelivery:
 
         Spark reads when the DataFrame is used: acknowledge afterwards.
         """
-        from resources.lake.frame import changes_frame
-
         found = self._of(table, incomplete)
         require_files(self._site.lake().segments, found)
         return changes_frame(spark, self._lake, found)

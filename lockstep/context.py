@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import socket
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 
     from pipeline.errors import LockstepError
     from pipeline.runs.context import Progress, Workplace
+    from pipeline.table import TableName
     from resources.adapters import Adapters
     from resources.config import Settings, SourceSettings
 
@@ -67,7 +70,6 @@ class CommandContext:
         return load_settings(self.config)
 
     def sources(self, name: str | None) -> tuple[SourceSettings, ...]:
-        """The source of that name, or all of them."""
         return self.settings.sources if name is None else (self.settings.source(name),)
 
     def one_source(self, name: str | None) -> SourceSettings:
@@ -79,6 +81,22 @@ class CommandContext:
                 f"There are several sources: {names}.", hint="say which one: --source NAME"
             )
         return sources[0]
+
+    def source_of(self, adapters: Adapters, name: str | None, table: TableName) -> str:
+        """The one source that has the table in the lake; `NothingMatches` for none."""
+        from pipeline.runs.inspecting.schema_history import unknown_table
+
+        ledger, sources = adapters.ledger(), [source.name for source in self.sources(name)]
+        known = {source: ledger.table_states(source) for source in sources}
+        names = [source for source, states in known.items() if table in states]
+        if not names:
+            raise unknown_table(table, [t for states in known.values() for t in states], "the lake")
+        if len(names) > 1:
+            raise UsageError(
+                f"Several sources have a table {table}: {', '.join(names)}.",
+                hint="say which one: --source NAME",
+            )
+        return names[0]
 
     @contextmanager
     def adapters(self) -> Iterator[Adapters]:
@@ -121,14 +139,19 @@ class CommandContext:
     @contextmanager
     def watch(self, source: str) -> Iterator[Progress]:
         """What shows how far a run of the source is: on the terminal, in the log, or both."""
-        from lockstep.progress import LiveProgress, Together
+        from lockstep.progress import LiveProgress, bars_on
 
         logged = ProgressLines(self.log, source)
         if self.log.instead:
             yield logged
             return
-        with LiveProgress(self.console, source) as live:
-            yield Together(live, logged) if self.log else live
+        with bars_on(self.console) as bars:
+            yield LiveProgress(bars, source, logged)
+
+
+def holder(command: str) -> str:
+    """Who holds a source's lock, as others see it."""
+    return f"{socket.gethostname()}, process {os.getpid()} ({command})"
 
 
 def _console(stream: TextIO) -> Console:

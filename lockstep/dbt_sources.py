@@ -1,22 +1,32 @@
 """Mirrors as sources of a dbt project: `sources.yml`, which `lockstep read --dbt` prints.
 
-Belongs here: its text. Does not: gathering what it says (`lockstep.commands.read`). The keys of the
-file are dbt's (https://docs.getdbt.com/reference/source-properties), `external_location` is
-dbt-duckdb's, and `meta.dagster.asset_key` is dagster-dbt's.
+The keys of the file are dbt's (https://docs.getdbt.com/reference/source-properties),
+`external_location` is dbt-duckdb's, and `meta.dagster.asset_key` is dagster-dbt's.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import yaml
 
+from lockstep.context import CommandContext
+from pipeline.catalog.plan import DATABASE, entry_name
+from pipeline.errors import LockstepError
+from pipeline.policies import Deletes
 from pipeline.schema.model import TableSchema
+from pipeline.schema.types import sql_type
+from pipeline.segment import SourceTable
 from pipeline.table import TableName
+from pipeline.table_state import TableState
+from resources.adapters import Adapters
+
+if TYPE_CHECKING:
+    from assets.names import SourceNames
 
 _HEAD: Final = """\
 # Printed by `lockstep read --dbt`: mirrors of MySQL tables as sources of a dbt project.
@@ -48,22 +58,97 @@ class DbtTable:
     comments: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class DbtSource:
-    """The tables of one database of a source. `transactions`: where the table of all transactions
-    is."""
-
-    name: str
-    described: str
-    transactions: str
-    tables: Sequence[DbtTable]
-
-
-def sources_yaml(sources: Sequence[DbtSource]) -> str:
-    """The file's text."""
-    content = {"version": 2, "sources": [_source(source) for source in sources]}
+def sources_yaml(
+    context: CommandContext, adapters: Adapters, sources: Sequence[str], only: TableName | None
+) -> str | None:
+    """The file's text, with all mirrors of the sources or with one table; None without a mirror."""
+    found = [entry for name in sources for entry in _sources(context, adapters, name, only)]
+    if not found:
+        return None
+    content = {"version": 2, "sources": found}
     text: str = yaml.safe_dump(content, allow_unicode=True, sort_keys=False, width=100)
     return _HEAD + text
+
+
+def _sources(
+    context: CommandContext, adapters: Adapters, source: str, only: TableName | None
+) -> Iterator[dict[str, Any]]:
+    """The mirrors of a source by database. A dbt source is called like the database; like source
+    and database together, where several sources may have that database."""
+    from assets.declared import names_as_loaded
+
+    settings, lake = context.settings, context.settings.lake_path().absolute()
+    shared = len(settings.sources) > 1
+    states = [
+        state
+        for table, state in sorted(adapters.ledger().table_states(source).items())
+        if state.mirror_version is not None and only in (None, table)
+    ]
+    names = names_as_loaded(settings, source)
+    tables = _tables(context, adapters, source, states, names)
+    spelled = {table.table.database: names.default(table.table).path[-2] for table in tables}
+    transactions = _literal(str(lake / f"{source}/{SourceTable.TRANSACTIONS}"))
+    newest = f"select max(_committed_at) from delta_scan({transactions})"
+    for database, spelling in spelled.items():
+        name = f"{source}_{spelling}" if shared else spelling
+        told = f"Mirrors of the MySQL database {database} of {source}, by Lockstep."
+        own = [table for table in tables if table.table.database == database]
+        yield {
+            "name": name,
+            "description": _plain(told),
+            "schema": _plain(own[0].schema),
+            "config": {"loaded_at_query": _plain(newest)},
+            "tables": [_table(name, table) for table in own],
+        }
+
+
+def _tables(
+    context: CommandContext,
+    adapters: Adapters,
+    source: str,
+    states: Sequence[TableState],
+    keys: SourceNames,
+) -> list[DbtTable]:
+    lake, catalog = context.settings.lake_path().absolute(), context.settings.catalog
+    # Of rows that stay when they are deleted, two may have one value of a UNIQUE key.
+    soft = context.settings.source(source).part.deletes is Deletes.SOFT
+    comments, told = _comments(context, adapters, source, [state.table for state in states])
+    mirrors, found = adapters.lake().mirrors, []
+    for state in states:
+        table, version = state.table, mirrors.version(state.mirror)
+        if version is None or state.mirror_version is None:
+            continue
+        shown = adapters.ledger().schema_version(source, table, state.mirror_version).schema
+        found.append(
+            DbtTable(
+                table=table,
+                name=keys.default(table).path[-1],
+                path=str(lake / state.mirror),
+                schema=entry_name(catalog.schemas if catalog else DATABASE, source, table).schema,
+                columns=[
+                    (column.name, sql_type(column.type))
+                    for column in mirrors.schema(state.mirror, version)
+                ],
+                primary_key=() if shown is None else shown.primary_key,
+                unique_keys=() if shown is None or soft else unique_keys(shown),
+                asset_key=tuple(keys.table(table).path),
+                comment=told.get(table, ""),
+                comments=comments.get(table, {}),
+            )
+        )
+    return found
+
+
+def _comments(
+    context: CommandContext, adapters: Adapters, source: str, tables: Sequence[TableName]
+) -> tuple[Mapping[TableName, Mapping[str, str]], Mapping[TableName, str]]:
+    """Comments on columns and on tables; none where the source does not answer, which is noted."""
+    try:
+        server = adapters.server(source)
+        return server.comments(tables), server.table_comments(tables)
+    except LockstepError as error:
+        context.note(f"Comments are left out: {error.message}")
+        return {}, {}
 
 
 def unique_keys(schema: TableSchema) -> list[tuple[str, ...]]:
@@ -79,20 +164,11 @@ def unique_keys(schema: TableSchema) -> list[tuple[str, ...]]:
     return found
 
 
-def _source(source: DbtSource) -> dict[str, Any]:
-    newest = f"select max(_committed_at) from delta_scan({_literal(source.transactions)})"
-    return {
-        "name": source.name,
-        "description": _plain(source.described),
-        "schema": _plain(source.tables[0].schema),
-        "config": {"loaded_at_query": _plain(newest)},
-        "tables": [_table(source.name, table) for table in source.tables],
-    }
-
-
 def _table(source: str, table: DbtTable) -> dict[str, Any]:
+    place = f"delta_scan({_literal(table.path)})"
+    # dbt-duckdb fills in what stands in braces.
     config: dict[str, Any] = {
-        "external_location": _plain(_braces(f"delta_scan({_literal(table.path)})"))
+        "external_location": _plain(place.replace("{", "{{").replace("}", "}}"))
     }
     if table.asset_key != (source, table.name):  # which is dagster-dbt's own choice
         config["meta"] = {"dagster": {"asset_key": list(table.asset_key)}}
@@ -160,11 +236,6 @@ def _test(
 def _plain(text: str) -> str:
     """For dbt, which reads these texts as templates: one that comes to `text`."""
     return _JINJA.sub(lambda found: "{{ '" + found[0] + "' }}", text)
-
-
-def _braces(text: str) -> str:
-    """For dbt-duckdb, which fills in what stands in braces."""
-    return text.replace("{", "{{").replace("}", "}}")
 
 
 def _literal(text: str) -> str:

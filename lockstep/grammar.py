@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 import difflib
 import getpass
+import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
-from lockstep.log import FORMATS
 from pipeline.errors import ConfigurationError
 from pipeline.table import TableName
 
@@ -51,389 +51,280 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 def _require_known_command(arguments: Sequence[str]) -> None:
     """`UsageError` that names the command which is written most like an unknown one."""
-    before = _Parser(add_help=False, parents=[_shared()])
+    before = _global_options()
     before.add_argument("command", nargs="?", default="help")
     given = before.parse_known_args(arguments)[0].command
-    names = _made()[1]
-    nearest = difflib.get_close_matches(given, names, n=1)
-    if given not in names:
-        for command in nearest:
+    if given not in _COMMANDS:
+        for command in difflib.get_close_matches(given, _COMMANDS, n=1):
             raise UsageError(
                 f"There is no command {given!r}; did you mean {command!r}?",
                 hint=f"`lockstep {command} --help`",
             )
 
 
-def make_parser() -> argparse.ArgumentParser:
-    return _made()[0]
+# -- commands and their options ----------------------------------------------------------------
+#
+# A line is an option: its name, its value, what `--help` says of it. A value ends with `*`, `+` or
+# `?` where there may be several or none of it, as in a regular expression, and with `!` where it
+# must be given. Of options behind a `|` only one can be. `@name` stands for lines of `_SHARED`.
 
+_GLOBAL: Final = """\
+--config FILE   the configuration (default: LOCKSTEP_CONFIG, else ./lockstep.toml)
+--json          print exactly one JSON object on standard output
+--log-format {text,json}  progress, notes and refusals on standard error: for people, or one JSON
+                object each
+--log-file FILE  those lines of JSON in a file as well, which rotates
+"""
+"""The options that stand before the command or after it."""
 
-def _shared() -> _Parser:
-    """The options that stand before the command or after it."""
-    shared = _Parser(add_help=False)
-    shared.add_argument(
-        "--config",
-        metavar="FILE",
-        default=argparse.SUPPRESS,
-        help="the configuration (default: LOCKSTEP_CONFIG, else ./lockstep.toml)",
-    )
-    shared.add_argument(
-        "--json",
-        action="store_true",
-        default=argparse.SUPPRESS,
-        help="print exactly one JSON object on standard output",
-    )
-    shared.add_argument(
-        "--log-format",
-        choices=FORMATS,
-        default=argparse.SUPPRESS,
-        help="progress, notes and refusals on standard error: for people, or one JSON object each",
-    )
-    shared.add_argument(
-        "--log-file",
-        metavar="FILE",
-        default=argparse.SUPPRESS,
-        help="those lines of JSON in a file as well, which rotates",
-    )
-    return shared
+_SHARED: Final = {
+    "source": "--source NAME  one source (default: all)",
+    "one-source": "--source NAME  which source, if there are several",
+    "author": "--author NAME  who (default: this account's name)",
+    "until": """\
+--until PLACE   end there: binlog.000012:4567, a moment such as 2026-11-01T06:00:00Z (what was
+                committed before it), gtid:<set> (once all of it is read), run:<id>
+""",
+    "tables": "--tables TABLE+  database.table (default: all)",
+    "consent": """\
+| --yes         do it; without --yes, only show what would be done
+| --dry-run     only show it, as without --yes; write nothing
+""",
+    "order": """\
+table TABLE     database.table
+--reason TEXT!  why; kept for good
+@author
+@one-source
+""",
+}
 
-
-@cache
-def _made() -> tuple[argparse.ArgumentParser, frozenset[str]]:
-    """One parser for all commands of a process, and of those that are forked from it; their
-    names."""
-    shared = _shared()
-    parser = _Parser(
-        prog="lockstep",
-        description="Keeps Delta Lake tables equal to MySQL tables, in bounded runs.",
-        parents=[shared],
-        allow_abbrev=False,
-    )
-    parser.add_argument("--version", nargs=0, action=_Version, help="print the version and exit")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-
-    def command(name: str, told: str) -> argparse.ArgumentParser:
-        return commands.add_parser(
-            name, help=told, description=told, parents=[shared], allow_abbrev=False
-        )
-
-    _init_options(command("init", "write lockstep.toml for a server, then check it"))
-    _source_option(
-        command("check", "look at everything a run needs; say what is wrong and how to cure it")
-    )
-    _source_option(command("tables", "every table of the source: captured or not, and why"))
-    plan = command("plan", "what the next run would do: start and why, end, rows; writes nothing")
-    _source_option(plan)
-    _until_option(plan)
-    run = command("run", "one bounded run: capture, publish, merge, acknowledge")
-    _source_option(run)
-    _until_option(run)
-    snapshot = command("snapshot", "read tables from the source, and join them with the log")
-    snapshot.add_argument(
-        "tables",
-        nargs="*",
-        metavar="TABLE",
-        help="database.table, with * and ?: read these again (default: go on with those that are "
-        "being read)",
-    )
-    snapshot.add_argument(
-        "--where",
-        metavar="CONDITION",
-        help="of one table in the lake, only the rows for which this holds at the source; what "
-        "follows WHERE",
-    )
-    snapshot.add_argument("--reason", metavar="TEXT", help="why; kept for good")
-    _author_option(snapshot)
-    snapshot.add_argument(
-        "--dry-run", action="store_true", help="show which tables, and how many rows; read nothing"
-    )
-    _one_source_option(snapshot)
-    _source_option(command("status", "positions, lag, open batches, tables quarantined, decisions"))
-    _start_at_options(command("start-at", "choose where the next run starts; once, recorded"))
-    _adopt_options(
-        command(
-            "adopt",
-            "continue with a lake folder that disagrees with this ledger, or with mirrors that "
-            "somebody else loaded",
-        )
-    )
-    _recover_options(command("recover", "make a new ledger from a lake whose ledger is lost"))
-    _undo_options(
-        command("undo", "take back a run and all later ones; the log is read again from there")
-    )
-    _schema_options(
-        command("schema", "a table's structure, now or at a place; `verify` proves them all")
-    )
-    _order_options(
-        command("pause", "stop one table, the others go on; recorded"), needs_reason=True
-    )
-    _order_options(
-        command("resume", "bring a paused table back with the next run"), needs_reason=False
-    )
-    release = command("release", "bring back a table that is quarantined; recorded")
-    _order_options(release, needs_reason=True)
-    release.add_argument(
-        "--schema",
-        metavar="FILE",
-        help="its structure from where it stopped, as `show create table` prints it",
-    )
-    release.add_argument(
-        "--rename",
-        action="append",
-        default=[],
-        metavar="OLD=NEW",
-        help="with --schema: the column OLD is now called NEW; repeat it for each column",
-    )
-    release.add_argument(
-        "--dry-run", action="store_true", help="show what the next run would do; record nothing"
-    )
-    reload = command("reload", "rewrite a table's mirror, from its changelog or the source")
-    _order_options(reload, needs_reason=True)
-    verify = command("verify", "compare MySQL with the lake at one position")
-    verify.add_argument("tables", nargs="*", metavar="TABLE", help="database.table (default: all)")
-    verify.add_argument(
-        "--sample",
-        type=_number_of_rows,
-        metavar="ROWS",
-        help="compare this many rows of each table, chosen at random",
-    )
-    verify.add_argument(
-        "--repair",
-        action="store_true",
-        help="have the next run read the tables that differ from MySQL",
-    )
-    verify.add_argument(
-        "--show-values", action="store_true", help="show what differs, not only where"
-    )
-    _source_option(verify)
-    _replay_options(
-        command("replay", "repeat a span of the past: read it again, put right what differs")
-    )
-    _rebuild_options(
-        command(
-            "rebuild", "a table as of any transaction of the past, or make the live mirror again"
-        )
-    )
-    _upkeep_options(
-        command(
-            "upkeep", "put small files of mirrors together, and delete those that no version needs"
-        )
-    )
-    _catalog_options(
-        command("catalog", "what of the lake is registered in [catalog], and what differs")
-    )
-    _report_options(
-        command("report", "one page about a run or a span: what came, what changed, how long")
-    )
-    metrics = command("metrics", "how sources stand, as numbers for a monitoring system")
-    metrics.add_argument(
-        "--output", metavar="FILE", help="replaced as a whole (default: standard output)"
-    )
-    metrics.add_argument(
-        "--files", action="store_true", help="count the mirrors' files: reads all of their logs"
-    )
-    _source_option(metrics)
-    read = command("read", "a snippet for Spark, delta-rs and DuckDB, ready to paste")
-    read.add_argument("table", nargs="?", metavar="TABLE", help="database.table")
-    read.add_argument(
-        "--dbt",
-        action="store_true",
-        help="sources.yml of a dbt project instead: the table, or all, with keys, types, comments",
-    )
-    read.add_argument(
-        "--changes",
-        action="store_true",
-        help="for its changelog: all generations as one relation",
-    )
-    _at_option(read, "as the source was there")
-    _source_option(read)
-    versions = command("versions", "which version of each table shows the source as of one place")
-    _at_option(versions, "as of there (default: as of the newest batch)")
-    versions.add_argument(
-        "--list", action="store_true", help="the places there are versions of, newest first"
-    )
-    _source_option(versions)
-    setup = command("setup", "fetch Delta's jars, compile the engine; once for each installation")
-    setup.add_argument(
-        "--with",
-        dest="extra",
-        action="append",
-        choices=("s3",),
-        default=[],
-        help="for a lake in an object store",
-    )
-    setup.add_argument(
-        "--ivy-settings", metavar="FILE", help="where Maven Central is reached through a mirror"
-    )
-    setup.add_argument(
-        "--no-java", action="store_true", help="where Spark is a server elsewhere: no jars"
-    )
-    spark = command("spark", "keep a Spark running (Spark Connect), for runs every minute")
-    spark.add_argument("action", choices=("serve",), help="serve at [spark] remote, until Ctrl-C")
-    spark.add_argument(
-        "--dry-run", action="store_true", help="say whether it could start; start nothing"
-    )
-    completion = command(
-        "completion", "print a script that makes the shell complete commands and options"
-    )
-    completion.add_argument("shell", choices=("bash", "zsh", "fish", "tcsh"))
-    return parser, frozenset(commands.choices)
-
-
-def _init_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--name", help="what to call the source (shop)")
-    parser.add_argument("--host", help="the server's host name or address")
-    parser.add_argument("--port", type=int, default=3306, help="its port (3306)")
-    parser.add_argument("--user", help="the account that reads the log")
-    parser.add_argument(
-        "--password",
-        metavar="REFERENCE",
-        help="env:NAME or file:PATH (default: env:<NAME>_PASSWORD)",
-    )
-    parser.add_argument("--tls", choices=("verify", "required", "off"), help="(verify)")
-    parser.add_argument(
-        "--tables",
-        nargs="+",
-        action="extend",
-        metavar="PATTERN",
-        help="database.table, with * and ?",
-    )
-    parser.add_argument(
-        "--exclude",
-        nargs="+",
-        action="extend",
-        default=[],
-        metavar="PATTERN",
-        help="what to leave out of that",
-    )
-    parser.add_argument(
-        "--start",
-        help="snapshot: the tables as they are, then the log (default); earliest: all logs the "
-        "server has; latest, file:offset",
-    )
-    parser.add_argument("--schedule", metavar="CRON", help='such as "*/10 * * * *"')
-    parser.add_argument("--lake", default="lake", metavar="FOLDER", help="(lake)")
-    parser.add_argument("--ledger", default="embedded", metavar="DSN", help="(embedded)")
-
-
-def _source_option(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--source", metavar="NAME", help="one source (default: all)")
-
-
-def _until_option(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--until",
-        metavar="PLACE",
-        help="end there: binlog.000012:4567, a moment such as 2026-11-01T06:00:00Z (what was "
-        "committed before it), gtid:<set> (once all of it is read), run:<id>",
-    )
-
-
-def _author_option(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--author", metavar="NAME", help="who (default: this account's name)")
-
-
-def _one_source_option(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--source", metavar="NAME", help="which source, if there are several")
-
-
-def _tables_option(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--tables", nargs="+", default=[], metavar="TABLE", help="database.table (default: all)"
-    )
-
-
-def _start_at_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "place",
-        metavar="PLACE",
-        help="earliest, latest, binlog.000012:4567, a moment such as 2026-11-01T06:00:00Z, "
-        "binlog.000012@2026-11-01T06:00:00Z, gtid:<set>, run:<id>; the latest choice "
-        "counts",
-    )
-    parser.add_argument("--reason", required=True, metavar="TEXT", help="why; kept for good")
-    _author_option(parser)
-    _one_source_option(parser)
-
-
-def _adopt_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "tables",
-        nargs="*",
-        metavar="TABLE",
-        help="database.table: take over the mirrors of these, which somebody else loaded, if they "
-        "are equal to MySQL (default: the source's whole folder)",
-    )
-    parser.add_argument(
-        "--reason", metavar="TEXT", help="why; kept for good. Without it nothing is done"
-    )
-    _author_option(parser)
-    _one_source_option(parser)
-
-
-def _recover_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--back-to",
-        type=int,
-        metavar="BATCH",
-        help="go back to where this batch ended, and undo the later ones (default: the newest "
-        "batch that all tables show)",
-    )
-    _consent_options(parser)
-    _author_option(parser)
-    _one_source_option(parser)
-
-
-def _undo_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("run", metavar="RUN", help="the run's id, which may be shortened")
-    _consent_options(parser)
-    _author_option(parser)
-    _one_source_option(parser)
-
-
-def _consent_options(parser: argparse.ArgumentParser) -> None:
-    ways = parser.add_mutually_exclusive_group()
-    ways.add_argument(
-        "--yes", action="store_true", help="do it; without --yes, only show what would be done"
-    )
-    ways.add_argument(
-        "--dry-run", action="store_true", help="only show it, as without --yes; write nothing"
-    )
-
-
-def _schema_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "table",
-        metavar="TABLE",
-        help="database.table; or the word verify: follow every recorded statement again, and "
-        "compare the newest structures with the server",
-    )
-    parser.add_argument(
-        "--at",
-        metavar="PLACE",
-        help="the structure in force there: binlog.000012:4567, a moment such as "
-        "2026-11-01T06:00:00Z, binlog.000012@2026-11-01T06:00:00Z, gtid:<set>, run:<id>, earliest",
-    )
-    _source_option(parser)
-
-
-def _order_options(parser: argparse.ArgumentParser, *, needs_reason: bool) -> None:
-    parser.add_argument("table", metavar="TABLE", help="database.table")
-    parser.add_argument(
-        "--reason", required=needs_reason, metavar="TEXT", help="why; kept for good"
-    )
-    _author_option(parser)
-    _one_source_option(parser)
-
-
-def _at_option(parser: argparse.ArgumentParser, told: str) -> None:
-    parser.add_argument(
-        "--at",
-        metavar="PLACE",
-        help=f"{told}: a moment such as 2026-11-01T06:00:00Z, binlog.000012:4567, "
-        "binlog.000012@2026-11-01T06:00:00Z, gtid:<set> (the first that has all of it), run:<id>, "
-        "earliest, latest",
-    )
+_COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
+    "init": (
+        "write lockstep.toml for a server, then check it",
+        """\
+--name NAME     what to call the source (shop)
+--host HOST     the server's host name or address
+--port PORT     its port (3306)
+--user USER     the account that reads the log
+--password REFERENCE  env:NAME or file:PATH (default: env:<NAME>_PASSWORD)
+--tls {verify,required,off}  (verify)
+--tables PATTERN+  database.table, with * and ?
+--exclude PATTERN+  what to leave out of that
+--start START   snapshot: the tables as they are, then the log (default); earliest: all logs the
+                server has; latest, file:offset
+--schedule CRON  such as "*/10 * * * *"
+--lake FOLDER   (lake)
+--ledger DSN    (embedded)
+""",
+    ),
+    "check": ("look at everything a run needs; say what is wrong and how to cure it", "@source"),
+    "tables": ("every table of the source: captured or not, and why", "@source"),
+    "plan": (
+        "what the next run would do: start and why, end, rows; writes nothing",
+        "@source\n@until",
+    ),
+    "run": ("one bounded run: capture, publish, merge, acknowledge", "@source\n@until"),
+    "snapshot": (
+        "read tables from the source, and join them with the log",
+        """\
+tables TABLE*   database.table, with * and ?: read these again (default: go on with those that are
+                being read)
+--where CONDITION  of one table in the lake, only the rows for which this holds at the source; what
+                follows WHERE
+--reason TEXT   why; kept for good
+@author
+--dry-run       show which tables, and how many rows; read nothing
+@one-source
+""",
+    ),
+    "status": ("positions, lag, open batches, tables quarantined, decisions", "@source"),
+    "start-at": (
+        "choose where the next run starts; once, recorded",
+        """\
+place PLACE     earliest, latest, binlog.000012:4567, a moment such as 2026-11-01T06:00:00Z,
+                binlog.000012@2026-11-01T06:00:00Z, gtid:<set>, run:<id>; the latest choice counts
+--reason TEXT!  why; kept for good
+@author
+@one-source
+""",
+    ),
+    "adopt": (
+        "continue with a lake folder that disagrees with this ledger, or with mirrors that "
+        "somebody else loaded",
+        """\
+tables TABLE*   database.table: take over the mirrors of these, which somebody else loaded, if they
+                are equal to MySQL (default: the source's whole folder)
+--reason TEXT   why; kept for good. Without it nothing is done
+@author
+@one-source
+""",
+    ),
+    "recover": (
+        "make a new ledger from a lake whose ledger is lost",
+        """\
+--back-to BATCH  go back to where this batch ended, and undo the later ones (default: the newest
+                batch that all tables show)
+@consent
+@author
+@one-source
+""",
+    ),
+    "undo": (
+        "take back a run and all later ones; the log is read again from there",
+        """\
+run RUN         the run's id, which may be shortened
+@consent
+@author
+@one-source
+""",
+    ),
+    "schema": (
+        "a table's structure, now or at a place; `verify` proves them all",
+        """\
+table TABLE     database.table; or the word verify: follow every recorded statement again, and
+                compare the newest structures with the server
+--at PLACE      the structure in force there: binlog.000012:4567, a moment such as
+                2026-11-01T06:00:00Z, binlog.000012@2026-11-01T06:00:00Z, gtid:<set>, run:<id>,
+                earliest
+@source
+""",
+    ),
+    "pause": ("stop one table, the others go on; recorded", "@order"),
+    "resume": (
+        "bring a paused table back with the next run",
+        """\
+table TABLE     database.table
+--reason TEXT   why; kept for good
+@author
+@one-source
+""",
+    ),
+    "release": (
+        "bring back a table that is quarantined; recorded",
+        """\
+@order
+--schema FILE   its structure from where it stopped, as `show create table` prints it
+--rename OLD=NEW  with --schema: the column OLD is now called NEW; repeat it for each column
+--dry-run       show what the next run would do; record nothing
+""",
+    ),
+    "reload": ("rewrite a table's mirror, from its changelog or the source", "@order"),
+    "verify": (
+        "compare MySQL with the lake at one position",
+        """\
+tables TABLE*   database.table (default: all)
+--sample ROWS   compare this many rows of each table, chosen at random
+--repair        have the next run read the tables that differ from MySQL
+--show-values   show what differs, not only where
+@source
+""",
+    ),
+    "replay": (
+        "repeat a span of the past: read it again, put right what differs",
+        """\
+--from PLACE!   a moment such as 2026-11-01T06:00:00Z or 2026-11-01T08:00:00+02:00,
+                binlog.000012:4567, binlog.000012@2026-11-01T06:00:00Z, gtid:<set>, run:<id>,
+                earliest
+--to PLACE!     …, latest
+@tables
+| --dry-run     show which batches, and whether the log still has them; read nothing
+| --compare     read the span again and say where the lake differs; write nothing
+--show-values   with --compare: show what differs, not only where
+@one-source
+""",
+    ),
+    "rebuild": (
+        "a table as of any transaction of the past, or make the live mirror again",
+        """\
+table TABLE     database.table
+--as-of PLACE   as it was after the last transaction there: a moment such as 2026-11-01T06:00:00Z,
+                binlog.000012:4567, binlog.000012@2026-11-01T06:00:00Z, gtid:<set>, run:<id>, latest
+                (default: make the live mirror again, in its place)
+--into PATH     where a table of the past goes (default: a folder beside the lake, which is shown)
+--dry-run       show what it would be made from, and where it would be; read no row
+@one-source
+""",
+    ),
+    "upkeep": (
+        "put small files of mirrors together, and delete those that no version needs",
+        """\
+@tables
+--purge         rewrite every file that still has deleted rows, as a request for erasure needs
+--dry-run       show the steps with files and bytes; change nothing
+@source
+""",
+    ),
+    "catalog": (
+        "what of the lake is registered in [catalog], and what differs",
+        """\
+| --dry-run     show what differs; change nothing (the default)
+| --yes         register what is missing, correct what differs, and take over entries that somebody
+                else made for mirrors under their names
+@source
+""",
+    ),
+    "report": (
+        "one page about a run or a span: what came, what changed, how long",
+        """\
+run RUN?        a run's id, or how it begins (default: the last)
+--from PLACE    a moment such as 2026-11-01T06:00:00Z or 2026-11-01T08:00:00+02:00,
+                binlog.000012:4567, binlog.000012@2026-11-01T06:00:00Z, gtid:<set>, run:<id>,
+                earliest
+--to PLACE      …, latest
+--output FILE   where the page goes (default: below .lockstep/pages)
+@source
+""",
+    ),
+    "metrics": (
+        "how sources stand, as numbers for a monitoring system",
+        """\
+--output FILE   replaced as a whole (default: standard output)
+--files         count the mirrors' files: reads all of their logs
+@source
+""",
+    ),
+    "read": (
+        "a snippet for Spark, delta-rs and DuckDB, ready to paste",
+        """\
+table TABLE?    database.table
+--dbt           sources.yml of a dbt project instead: the table, or all, with keys, types, comments
+--changes       for its changelog: all generations as one relation
+--at PLACE      as the source was there: a moment such as 2026-11-01T06:00:00Z, binlog.000012:4567,
+                binlog.000012@2026-11-01T06:00:00Z, gtid:<set> (the first that has all of it),
+                run:<id>, earliest, latest
+@source
+""",
+    ),
+    "versions": (
+        "which version of each table shows the source as of one place",
+        """\
+--at PLACE      as of there (default: as of the newest batch): a moment such as
+                2026-11-01T06:00:00Z, binlog.000012:4567, binlog.000012@2026-11-01T06:00:00Z,
+                gtid:<set> (the first that has all of it), run:<id>, earliest, latest
+--list          the places there are versions of, newest first
+@source
+""",
+    ),
+    "setup": (
+        "fetch Delta's jars, compile the engine; once for each installation",
+        """\
+--with {s3}     for a lake in an object store
+--ivy-settings FILE  where Maven Central is reached through a mirror
+--no-java       where Spark is a server elsewhere: no jars
+""",
+    ),
+    "spark": (
+        "keep a Spark running (Spark Connect), for runs every minute",
+        """\
+action {serve}  serve at [spark] remote, until Ctrl-C
+--dry-run       say whether it could start; start nothing
+""",
+    ),
+    "completion": (
+        "print a script that makes the shell complete commands and options",
+        "shell {bash,zsh,fish,tcsh}  the shell",
+    ),
+}
 
 
 def _number_of_rows(text: str) -> int:
@@ -443,97 +334,67 @@ def _number_of_rows(text: str) -> int:
     return int(text)
 
 
-def _span_options(parser: argparse.ArgumentParser, *, required: bool) -> None:
-    forms = (
-        "a moment such as 2026-11-01T06:00:00Z or 2026-11-01T08:00:00+02:00, "
-        "binlog.000012:4567, binlog.000012@2026-11-01T06:00:00Z, gtid:<set>, run:<id>"
-    )
-    parser.add_argument(
-        "--from", dest="since", required=required, metavar="PLACE", help=f"{forms}, earliest"
-    )
-    parser.add_argument("--to", dest="until", required=required, metavar="PLACE", help="…, latest")
+_LIST: Final = {"action": "extend", "default": []}
+
+_MORE: Final[Mapping[str, Mapping[str, Any]]] = {
+    "--port": {"type": int, "default": 3306},
+    "--lake": {"default": "lake"},
+    "--ledger": {"default": "embedded"},
+    "--back-to": {"type": int},
+    "--sample": {"type": _number_of_rows},
+    "--tables": _LIST,
+    "--exclude": _LIST,
+    "--rename": {"action": "append", "default": []},
+    "--with": {"action": "append", "default": [], "dest": "extra"},
+    "--from": {"dest": "since"},
+    "--to": {"dest": "until"},
+}
+"""What argparse is told of some options besides."""
+
+_OPTION: Final = re.compile(r"(\| )?([\w-]+)(?: (?:\{(.+)\}|([\w=]+))([*+?!]?))? {2,}(.+)")
 
 
-def _report_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "run", nargs="?", metavar="RUN", help="a run's id, or how it begins (default: the last)"
-    )
-    _span_options(parser, required=False)
-    parser.add_argument(
-        "--output", metavar="FILE", help="where the page goes (default: below .lockstep/pages)"
-    )
-    _source_option(parser)
+def _add(parser: argparse.ArgumentParser, text: str, **more: Any) -> None:
+    """The options of the text; `more`: what argparse is told of each."""
+    ways: Any = None
+    for line in re.sub(r"\n +", " ", text).splitlines():
+        if line.startswith("@"):
+            _add(parser, _SHARED[line.removeprefix("@")], **more)
+            continue
+        match = _OPTION.fullmatch(line)
+        assert match, line
+        grouped, name, choices, metavar, sign, told = match.groups()
+        settings: dict[str, Any] = {"help": told, **_MORE.get(name, {}), **more}
+        if choices:
+            settings["choices"] = tuple(choices.split(","))
+        elif metavar:
+            settings["metavar"] = metavar
+        else:
+            settings["action"] = "store_true"
+        if sign:
+            settings |= {"required": True} if sign == "!" else {"nargs": sign}
+        if grouped:
+            ways = ways or parser.add_mutually_exclusive_group()
+        (ways if grouped else parser).add_argument(name, **settings)
 
 
-def _upkeep_options(parser: argparse.ArgumentParser) -> None:
-    _tables_option(parser)
-    parser.add_argument(
-        "--purge",
-        action="store_true",
-        help="rewrite every file that still has deleted rows, as a request for erasure needs",
-    )
-    parser.add_argument(
-        "--dry-run", action="store_true", help="show the steps with files and bytes; change nothing"
-    )
-    _source_option(parser)
+@cache
+def make_parser() -> argparse.ArgumentParser:
+    """One parser for all commands of a process, and of those that are forked from it."""
+    about: dict[str, Any] = {"parents": [_global_options()], "allow_abbrev": False}
+    described = "Keeps Delta Lake tables equal to MySQL tables, in bounded runs."
+    parser = _Parser(prog="lockstep", description=described, **about)
+    parser.add_argument("--version", nargs=0, action=_Version, help="print the version and exit")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for name, (told, options) in _COMMANDS.items():
+        _add(commands.add_parser(name, help=told, description=told, **about), options)
+    return parser
 
 
-def _catalog_options(parser: argparse.ArgumentParser) -> None:
-    ways = parser.add_mutually_exclusive_group()
-    ways.add_argument(
-        "--dry-run", action="store_true", help="show what differs; change nothing (the default)"
-    )
-    ways.add_argument(
-        "--yes",
-        action="store_true",
-        help="register what is missing, correct what differs, and take over entries that somebody "
-        "else made for mirrors under their names",
-    )
-    _source_option(parser)
-
-
-def _replay_options(parser: argparse.ArgumentParser) -> None:
-    _span_options(parser, required=True)
-    _tables_option(parser)
-    ways = parser.add_mutually_exclusive_group()
-    ways.add_argument(
-        "--dry-run",
-        action="store_true",
-        help="show which batches, and whether the log still has them; read nothing",
-    )
-    ways.add_argument(
-        "--compare",
-        action="store_true",
-        help="read the span again and say where the lake differs; write nothing",
-    )
-    parser.add_argument(
-        "--show-values",
-        action="store_true",
-        help="with --compare: show what differs, not only where",
-    )
-    _one_source_option(parser)
-
-
-def _rebuild_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("table", metavar="TABLE", help="database.table")
-    parser.add_argument(
-        "--as-of",
-        metavar="PLACE",
-        help="as it was after the last transaction there: a moment such as 2026-11-01T06:00:00Z, "
-        "binlog.000012:4567, binlog.000012@2026-11-01T06:00:00Z, gtid:<set>, run:<id>, latest "
-        "(default: make the live mirror again, in its place)",
-    )
-    parser.add_argument(
-        "--into",
-        metavar="PATH",
-        help="where a table of the past goes (default: a folder beside the lake, which is shown)",
-    )
-    parser.add_argument(
-        "--dry-run",
-        action="store_true",
-        help="show what it would be made from, and where it would be; read no row",
-    )
-    _one_source_option(parser)
+def _global_options() -> _Parser:
+    parser = _Parser(add_help=False)
+    _add(parser, _GLOBAL, default=argparse.SUPPRESS)
+    return parser
 
 
 def place_argument(text: str, option: str, command: str = "run") -> Place:

@@ -1,10 +1,9 @@
 """What other Dagster projects import: `definitions_of`, the translator that they subclass, and the
-component that `dg` finds.
+component that `dg` finds; or one sentence where they cannot be had.
 
-Belongs here: the names, and one sentence where they cannot be had. Does not: what they are
-(`assets`). Lockstep's packages are called lockstep, assets, resources and pipeline. A project with
-a package of its own by one of these names hides Lockstep's, so it takes a code location for
-Lockstep; `dg` itself works there all the same, as nothing is imported before it is asked for.
+Lockstep's packages are called lockstep, assets, resources and pipeline. A project with a package of
+its own by one of these names hides Lockstep's, so it takes a code location for Lockstep; `dg`
+itself works there all the same, as nothing is imported before it is asked for.
 """
 
 from __future__ import annotations
@@ -16,15 +15,15 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from assets.component import LockstepComponent
+    from assets.declared import LockstepTranslator, MirroredTable
     from assets.definitions import definitions_of
-    from assets.translator import LockstepTranslator, MirroredTable
 
 __all__ = ["LockstepComponent", "LockstepTranslator", "MirroredTable", "definitions_of"]
 
 _ROOMS = {
     "LockstepComponent": "assets.component",
-    "LockstepTranslator": "assets.translator",
-    "MirroredTable": "assets.translator",
+    "LockstepTranslator": "assets.declared",
+    "MirroredTable": "assets.declared",
     "definitions_of": "assets.definitions",
 }
 _PACKAGES = ("assets", "resources", "pipeline")

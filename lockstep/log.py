@@ -1,14 +1,11 @@
-"""What a command says while it works, as lines of JSON: for a log collector, or in a file.
-
-Belongs here: the lines, and how a file of them rotates. Does not: what a command was asked for,
-which is on standard output, what a person watches on a terminal (`progress`).
-"""
+"""What a command says while it works, as lines of JSON: for a log collector, or in a file that
+rotates."""
 
 from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import UTC, datetime
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, TextIO
@@ -17,10 +14,7 @@ from pipeline.errors import ConfigurationError
 from pipeline.json_values import to_json
 
 if TYPE_CHECKING:
-    from pipeline.snapshot.progress import LoadProgress
-    from pipeline.table import TableName
-
-FORMATS: Final = ("text", "json")
+    from pipeline.runs.context import StepProgress
 
 _FILE_SIZE: Final = 10 << 20
 _FILES: Final = 5
@@ -35,9 +29,6 @@ class JsonLog:
     def __init__(self) -> None:
         self._handlers: list[logging.Handler] = []
         self.instead = False
-
-    def __bool__(self) -> bool:
-        return bool(self._handlers)
 
     def open(self, stream: TextIO | None, file: str | None) -> None:
         """To a stream, to a file that is kept below 10 MiB with five older ones beside it, to both
@@ -74,43 +65,21 @@ class JsonLog:
 
 
 class ProgressLines:
-    """`pipeline.runs.context.Progress` as lines: each table that is merged, each note, and each
-    other step once in ten seconds."""
+    """`pipeline.runs.context.Progress` as lines: each step, and each table of it, once in ten
+    seconds."""
 
     def __init__(self, log: JsonLog, source: str, clock: Callable[[], float] = monotonic) -> None:
         self._log, self._source, self._clock = log, source, clock
-        self._told: dict[str, float] = {}
+        self._told: dict[tuple[str, object], float] = {}
 
-    def capture(self, *, transactions: int, rows: int, log_bytes: int, total_bytes: int) -> None:
-        self._step(
-            "capture",
-            transactions=transactions,
-            rows=rows,
-            log_bytes=log_bytes,
-            total_bytes=total_bytes,
-        )
-
-    def search(self, *, read_bytes: int, total_bytes: int) -> None:
-        self._step("search", log_bytes=read_bytes, total_bytes=total_bytes)
-
-    def load(self, tables: Sequence[LoadProgress]) -> None:
-        for table in tables:
-            rows = {"rows": table.rows, "estimated_rows": table.estimated_rows}
-            self._step("load", str(table.table), **rows)
-
-    def merge(self, *, done: int, total: int, table: TableName | None) -> None:
-        if table is not None:
-            fields = {"table": str(table), "done": done, "total": total}
-            self._log.tell("info", "merged", source=self._source, step="merge", **fields)
-
-    def compare(self, *, done: int, total: int, table: TableName) -> None:
-        self._step("compare", str(table), done=done, total=total)
+    def tell(self, step: StepProgress) -> None:
+        now, name = self._clock(), step.step
+        message = "merged" if name == "merge" else name
+        for figures in step.figures:
+            about = name, figures.get("table")
+            if now - self._told.get(about, float("-inf")) >= _SECONDS:
+                self._told[about] = now
+                self._log.tell("info", message, source=self._source, step=name, **figures)
 
     def note(self, sentence: str) -> None:
         self._log.tell("warning", sentence, source=self._source)
-
-    def _step(self, step: str, table: str | None = None, **figures: Any) -> None:
-        now, about = self._clock(), f"{step} {table}"
-        if now - self._told.get(about, float("-inf")) >= _SECONDS:
-            self._told[about] = now
-            self._log.tell("info", step, source=self._source, step=step, table=table, **figures)

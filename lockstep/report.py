@@ -1,13 +1,8 @@
-"""How things are printed that several commands show: rows, pairs, tables that differ or stopped.
-
-Values in, lines out; nothing here asks anybody anything. Does not belong here: what `--json` prints
-(`pipeline.json_values`, by the values that a command names), what a run prints (`running`), what
-one command alone shows.
-"""
+"""How things are printed that several commands show: rows, pairs, tables that differ or stopped."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from lockstep.context import CommandContext
@@ -15,24 +10,38 @@ from pipeline.shown import NAMED, listed, shown
 from pipeline.table_state import Extent, Quarantine
 
 if TYPE_CHECKING:
-    from pipeline.runs.reports import TableDifference
+    from pipeline.replay.rows import ReplayDifference
+    from pipeline.runs.reports import RowDifference, TableDifference
 
 
 def difference_lines(table: TableDifference) -> Iterator[str]:
     """The first rows of a table that are not as MySQL has them, and how many more there are."""
-    for row in table.rows[:_ROWS]:
+    count = table.only_in_source + table.only_in_lake + table.different
+    sides = {"MySQL": "source", "the lake": "lake"}
+    yield from row_lines(table.rows, count, sides, before=f"{table.table}: ")
+
+
+def row_lines(
+    rows: Sequence[RowDifference] | Sequence[ReplayDifference],
+    count: int,
+    sides: Mapping[str, str],
+    *,
+    before: str,
+    indent: str = "  ",
+) -> Iterator[str]:
+    """Some of `count` rows that differ, and how many more there are. `sides`: what each is called,
+    and the attribute of a row that has its values, if they were asked for."""
+    for row in rows[:_ROWS]:
         columns = f" ({', '.join(row.columns)})" if row.columns else ""
-        yield f"{table.table}: {row}{columns}"
-        yield from _values("MySQL", row.source)
-        yield from _values("the lake", row.lake)
-    more = table.only_in_source + table.only_in_lake + table.different - len(table.rows[:_ROWS])
+        yield f"{before}{row.kind}: {row.key}{columns}"
+        for where, attribute in sides.items():
+            values: Mapping[str, str] | None = getattr(row, attribute)
+            if values:
+                told = ", ".join(f"{name}={value}" for name, value in values.items())
+                yield f"{indent}{where}: {told}"
+    more = count - len(rows[:_ROWS])
     if more > 0:
-        yield f"{table.table}: {more:,} more"
-
-
-def _values(where: str, values: Mapping[str, str] | None) -> Iterator[str]:
-    if values:
-        yield f"  {where}: {', '.join(f'{name}={value}' for name, value in values.items())}"
+        yield f"{before}{more:,} more"
 
 
 def partial_lines(tables: Sequence[Extent]) -> Iterator[str]:
@@ -69,18 +78,18 @@ _BETWEEN = 3
 
 
 def show_table(
-    context: CommandContext, heads: Sequence[str], rows: Sequence[Sequence[str]]
+    context: CommandContext, heads: Sequence[str], values: Sequence[Iterable[object]]
 ) -> None:
-    """Columns under their heads; nothing when there are no rows. Numbers to the right. No name is
-    broken: where they do not fit into the page, the lines are longer than it."""
-    if context.wants_json or not rows:
+    """Columns under their heads, a row of `values` a line; nothing when there are no rows. Numbers
+    to the right. No name is broken: where they do not fit into the page, the lines are longer."""
+    if context.wants_json or not values:
         return
     from rich import box
     from rich.cells import cell_len
     from rich.table import Table
     from rich.text import Text
 
-    rows = [[shown(cell) for cell in row] for row in rows]
+    rows = [[shown(_cell(value)) for value in row] for row in values]
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     needed = 1
     for place, head in enumerate(heads):
@@ -92,6 +101,12 @@ def show_table(
     for row in rows:
         table.add_row(*map(Text, row))
     context.show(table, width=max(context.page.width, needed))
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, int):
+        return f"{value:,}"
+    return "" if value is None else str(value)
 
 
 def counted(count: int, thing: str, things: str = "") -> str:

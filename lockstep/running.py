@@ -1,24 +1,18 @@
-"""Bounded runs of sources in this process, and what is told of them.
-
-Belongs here: what `lockstep run` shares with commands that begin runs: the session of a run, its
-page, its OpenLineage events; what people read of it and what `--json` says. Does not: the run
-itself (`pipeline.runs.run`), the choice of sources (`lockstep.commands`). Dagster's sensor asks the
-ledger for these runs.
-"""
+"""Bounded runs of sources in this process, for `lockstep run` and commands that begin runs: the
+session of a run, its page, its OpenLineage events, and what is told of it. Dagster's sensor asks
+the ledger for these runs."""
 
 from __future__ import annotations
 
 import tempfile
 import time
-from collections import Counter
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
 from lockstep import exits
-from lockstep.context import CommandContext
-from lockstep.holder import holder
+from lockstep.context import CommandContext, holder
 from lockstep.report import (
     counted,
     difference_lines,
@@ -38,7 +32,6 @@ if TYPE_CHECKING:
     from pipeline.decisions import Lease, LeaseView
     from pipeline.places import Place
     from pipeline.runs.context import Progress
-    from pipeline.runs.registering.register import CatalogReport
     from pipeline.runs.reports import MergeReport, TableMerge, VerifyReport
     from pipeline.runs.run import RunRecord, Site
     from pipeline.source_plan import PartOrder
@@ -124,7 +117,7 @@ def _note(
 ) -> None:
     """Keep the list of tables that Dagster's next load declares, and write the run's page."""
     from assets.catalogue import entries_of, update_catalogue
-    from assets.report.kept import keep_page_of_run
+    from assets.report import keep_page_of_run
 
     if record.captured is None:
         return
@@ -149,7 +142,9 @@ def _told(record: RunRecord, context: CommandContext) -> tuple[int, dict[str, An
         code, refusal = context.refused(record.source, record.error)
         return code, {**told, **refusal}
     if record.registered is not None:
-        context.say(*_catalog_lines(record.registered))
+        context.say(*(f"  catalog: {told}" for told in record.registered.told()))
+        if record.registered.trouble is not None:
+            context.say(f"    hint: {record.registered.trouble.hint}")
     done = record.acknowledged
     quarantined = exits.QUARANTINED if done is not None and done.quarantined else exits.DONE
     if done is None or done.sampled is None:
@@ -160,28 +155,28 @@ def _told(record: RunRecord, context: CommandContext) -> tuple[int, dict[str, An
     return exits.most_serious([quarantined, compared]), told
 
 
+_COUNTS: Final = (
+    "captured.transactions as transactions, captured.rows as rows, captured.log_bytes as bytes, "
+    "captured.passed as passed_statements"
+)
+_SECONDS: Final = (
+    "captured.start_seconds as start, captured.capture_seconds as capture, "
+    "merged.publish_seconds as publish, merged.merge_seconds as merge, "
+    "acknowledged.seconds as acknowledge"
+)
+
+
 def _values(record: RunRecord, lake: str) -> dict[str, Any]:
     """What `--json` says of one source; of steps that were not reached nothing, or null."""
     captured, merged, done = record.captured, record.merged, record.acknowledged
     loading, loaded = (captured.loading, captured.loaded) if captured else ((), ())
     refreshed = captured.refreshed if captured else None
     return {
-        "batch": captured.batch if captured else None,
-        "start": captured.start if captured else None,
-        "end": captured.end if captured else None,
-        "acknowledged": done.position if done else None,
-        "transactions": captured.transactions if captured else 0,
-        "rows": captured.rows if captured else 0,
-        "bytes": captured.log_bytes if captured else 0,
-        "passed_statements": captured.passed if captured else 0,
+        **parts(record, "captured.batch as batch, captured.start as start, captured.end as end"),
+        **parts(record, "acknowledged.position as acknowledged"),
+        **{name: count or 0 for name, count in parts(record, _COUNTS).items()},
         "requests": record.requests,
-        "seconds": {
-            "start": captured.start_seconds if captured else None,
-            "capture": captured.capture_seconds if captured else None,
-            "publish": merged.publish_seconds if merged else None,
-            "merge": merged.merge_seconds if merged else None,
-            "acknowledge": done.seconds if done else None,
-        },
+        "seconds": parts(record, _SECONDS),
         "tables": _table_values(merged, lake) if merged else {},
         "quarantined": done.quarantined if done else (),
         "partial": done.partial if done else (),
@@ -195,7 +190,6 @@ def _values(record: RunRecord, lake: str) -> dict[str, Any]:
 
 
 def _table_values(merged: MergeReport, lake: str) -> dict[str, dict[str, Any]]:
-    """Those that changed, and those that could not be written."""
     tables: dict[str, dict[str, Any]] = {
         str(last.table): {
             **parts(counts, "inserted", "updated", "deleted"),
@@ -211,7 +205,6 @@ def _table_values(merged: MergeReport, lake: str) -> dict[str, dict[str, Any]]:
 
 
 def _by_table(merged: MergeReport) -> list[tuple[TableMerge, RowCounts]]:
-    """The last write of each table that changed, and the rows of all its writes."""
     last: dict[TableName, tuple[TableMerge, RowCounts]] = {}
     for done in merged.merged:
         before = last[done.table][1] if done.table in last else RowCounts()
@@ -220,7 +213,6 @@ def _by_table(merged: MergeReport) -> list[tuple[TableMerge, RowCounts]]:
 
 
 def _show(context: CommandContext, record: RunRecord) -> None:
-    """What a run did that came to its end: a line, the tables that changed, those quarantined."""
     captured, merged, done = record.captured, record.merged, record.acknowledged
     if captured is None or merged is None or done is None:
         return
@@ -230,22 +222,19 @@ def _show(context: CommandContext, record: RunRecord) -> None:
         nothing = captured.reason if captured.end_is_behind else f"nothing new at {captured.end}"
         context.say(f"{record.source}: {nothing}")
     else:
+        read = [written.read for written in merged.merged if written.read]
+        of_tables = counted(len(read), "table")
+        read_too = f" and {counted(sum(read), 'row')} read from {of_tables}" if read else ""
         context.say(
             f"{record.source}: {captured.start} → {done.position or captured.end}: "
             f"{counted(captured.transactions, 'transaction')}, {counted(captured.rows, 'row')}"
-            f"{_read_too(merged)}, {seconds:.1f} s"
+            f"{read_too}, {seconds:.1f} s"
         )
     if record.requests is not None:
         context.say(f"  requests to the store: {record.requests}")
     loaded = {progress.table for progress in captured.loaded}
     rows = [
-        (
-            str(last.table),
-            f"{counts.inserted:,}",
-            f"{counts.updated:,}",
-            f"{counts.deleted:,}",
-            f"{last.delta_version:,}",
-        )
+        (last.table, counts.inserted, counts.updated, counts.deleted, last.delta_version)
         for last, counts in _by_table(merged)
         if last.table not in loaded or counts.total
     ]
@@ -265,31 +254,7 @@ def _show(context: CommandContext, record: RunRecord) -> None:
     context.say(*partial_lines(done.partial))
 
 
-def _read_too(merged: MergeReport) -> str:
-    """The rows that did not come by the log."""
-    read = [done.read for done in merged.merged if done.read]
-    tables = counted(len(read), "table")
-    return f" and {counted(sum(read), 'row')} read from {tables}" if read else ""
-
-
-def _catalog_lines(report: CatalogReport) -> Iterator[str]:
-    """What a run did in the catalog; of what it could not do, how to see why."""
-    deeds = Counter(one.deed.value for one in report.done)
-    if deeds:
-        told = ", ".join(f"{count:,} {deed}" for deed, count in sorted(deeds.items()))
-        yield f"  catalog: {told}"
-    if report.left:
-        tables = counted(len(report.left), "table")
-        yield f"  catalog: {tables} could not be registered: `lockstep catalog` says why"
-    if report.waiting:
-        yield f"  catalog: {counted(report.waiting, 'table')} more with the next run"
-    if report.trouble is not None:
-        yield f"  catalog: {report.trouble.message}"
-        yield f"    hint: {report.trouble.hint}"
-
-
 def _sample_lines(source: str, report: VerifyReport) -> Iterator[str]:
-    """What a run compared once it was done: a line, and what differs."""
     rows = sum(difference.compared or 0 for difference in report.tables)
     wrong = [difference for difference in report.tables if not difference.equal]
     told = f"{len(wrong)} tables DIFFER from MySQL" if wrong else "all equal to MySQL"

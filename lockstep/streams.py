@@ -1,8 +1,5 @@
 """Where output goes: what a command was asked for on standard output, as text or as one JSON
-object; progress, notes and refusals on standard error.
-
-Belongs here: the duplicates taken before anything redirects the two, and standard output
-kept clean of what libraries and the JVM print. Does not: what is written.
+object, clean of what libraries and the JVM print; progress, notes and refusals on standard error.
 """
 
 from __future__ import annotations

@@ -56,8 +56,17 @@ def to_json(value: Any) -> Any:
 
 
 def parts(value: object, *names: str) -> dict[str, Any]:
-    """Return these attributes of the value by their names: a part of an answer."""
-    return {name: getattr(value, name) for name in names}
+    """Return these attributes of the value by their names: a part of an answer. Several names may
+    be one text, with ", " between them. "end.at as place": an attribute of an attribute, by another
+    name; None where `end` is None."""
+    found = {}
+    for name in ", ".join(names).split(", "):
+        path, _, called = name.partition(" as ")
+        part: Any = value
+        for step in path.split("."):
+            part = None if part is None else getattr(part, step)
+        found[called or path] = part
+    return found
 
 
 def _keys(kind: type) -> tuple[str, ...]:

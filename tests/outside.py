@@ -18,6 +18,7 @@ from pipeline.runs.comparing.verify_outcome import parts_of as parts_of
 from pipeline.runs.comparing.verify_outcome import repair as repair
 from pipeline.runs.comparing.verify_rows import verify as verify
 from pipeline.runs.comparing.verify_sample import verify_sample as verify_sample
+from pipeline.runs.context import StepProgress as StepProgress
 from pipeline.runs.context import Unwatched as Unwatched
 from pipeline.runs.context import Workplace as Workplace
 from pipeline.runs.inspecting.plan import make_plan as make_plan

@@ -34,7 +34,7 @@ OFFENCES = {
     "apprise-fence": ("assets/offence.py", "import apprise"),
     "openlineage-fence": ("assets/offence.py", "import openlineage.client"),
     "hive-fence": ("assets/offence.py", "import pymetastore"),
-    "run-without-dagster": ("assets/report/kept.py", "import dagster"),
+    "run-without-dagster": ("assets/report.py", "import dagster"),
     "dagster-fence": ("resources/postgres/offence.py", "import dagster"),
 }
 

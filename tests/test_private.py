@@ -20,7 +20,7 @@ import pytest
 from assets.catalogue import CatalogueEntry, update_catalogue
 from assets.coverage import Coverage, write_coverage
 from assets.home import dagster_home
-from assets.report.kept import keep_page, page_path
+from assets.report import keep_page, page_path
 from lockstep.cli import write_report
 from pipeline.errors import LockstepError, Recovery
 from resources import file_lock

@@ -4,16 +4,15 @@ somebody else loaded; once, recorded."""
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING, Any
 
 from lockstep import exits
-from lockstep.context import CommandContext, Outcome
+from lockstep.context import CommandContext, Outcome, holder
 from lockstep.grammar import author, reason, table_name
-from lockstep.holder import holder
-
-if TYPE_CHECKING:
-    from pipeline.runs.comparing.verify_rows import Found
-    from pipeline.runs.recovering.adopt import HandOver
+from pipeline.json_values import parts
+from pipeline.runs.comparing.verify_rows import Found
+from pipeline.runs.context import Unwatched
+from pipeline.runs.recovering.adopt import HandOver, adopt, adopt_tables, compare_tables, foresee
+from pipeline.runs.reports import TableDifference
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
@@ -23,9 +22,6 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     if arguments.tables:
         return _tables(arguments, context, source, who, why)
 
-    from pipeline.runs.context import Unwatched
-    from pipeline.runs.recovering.adopt import adopt, foresee
-
     with context.adapters() as adapters:
         work = adapters.workplace(source, Unwatched())
         if why:
@@ -34,15 +30,18 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
         else:
             done = foresee(work)
     context.say(*_lines(source, done, recorded=f"{who}: {why}" if why else None))
-    return Outcome(exits.DONE, {"source": source, "done": bool(why), **_values(done)})
+    told = {
+        **parts(done, "disagreement, moves, moved_to"),
+        "read_again": dict(done.rereads),
+        "changelogs": {f: parts(one, "removed, added, lost") for f, one in done.restated},
+    }
+    return Outcome(exits.DONE, {"source": source, "done": bool(why), **told})
 
 
 def _tables(
     arguments: argparse.Namespace, context: CommandContext, source: str, who: str, why: str
 ) -> Outcome:
     """All of them, or none; 4 where one differs or cannot be compared."""
-    from pipeline.runs.recovering.adopt import adopt_tables, compare_tables
-
     tables = [table_name(text) for text in arguments.tables]
     with context.work_on(source) as (_, work):
         if why:
@@ -69,9 +68,6 @@ def _tables(
 
 
 def _told(comparison: Found) -> tuple[bool, str]:
-    """Whether it is equal, and what was found."""
-    from pipeline.runs.reports import TableDifference
-
     if not isinstance(comparison, TableDifference):
         return False, f"{comparison.reason}; {comparison.hint}"
     if comparison.equal:
@@ -81,19 +77,6 @@ def _told(comparison: Found) -> tuple[bool, str]:
         f"{comparison.only_in_lake} only in the lake, "
         f"{comparison.different} different: {', '.join(comparison.examples)}"
     )
-
-
-def _values(done: HandOver) -> dict[str, Any]:
-    return {
-        "disagreement": done.disagreement,
-        "moves": done.moves,
-        "moved_to": done.moved_to,
-        "read_again": dict(done.rereads),
-        "changelogs": {
-            folder: {"removed": one.removed, "added": one.added, "lost": one.lost}
-            for folder, one in done.restated
-        },
-    }
 
 
 def _lines(source: str, done: HandOver, recorded: str | None) -> list[str]:

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from lockstep import exits
-from lockstep.context import CommandContext, Outcome
-from lockstep.holder import holder
+from lockstep.context import CommandContext, Outcome, holder
+from pipeline.errors import ConfigurationError
 from pipeline.json_values import to_json
-from pipeline.runs.registering.register import CatalogReport, Deed
+from pipeline.runs.registering.register import CatalogReport, Deed, differences, register
 
 _WOULD: Final = {
     Deed.REGISTERED: "not registered",
@@ -22,9 +22,6 @@ _WOULD: Final = {
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     """0 when every entry is as it should be at the end."""
-    from pipeline.errors import ConfigurationError
-    from pipeline.runs.registering.register import differences, register
-
     payload: dict[str, Any] = {}
     codes = []
     with context.adapters() as adapters:

@@ -45,7 +45,6 @@ _MOST: Final = 5
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     """0 when no line is a refusal, else the most serious refusal's own exit code."""
-
     payload: dict[str, Any] = {}
     with context.adapters() as adapters:
         machine = machine_findings(adapters, context.settings)

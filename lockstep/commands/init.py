@@ -5,13 +5,14 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lockstep import exits
 from lockstep.commands import check
 from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import UsageError
 from pipeline.errors import ConfigurationError
+from pipeline.json_values import parts
 from resources.config.example import file_of_source, password_of
 
 if TYPE_CHECKING:
@@ -67,20 +68,15 @@ def configuration(arguments: argparse.Namespace, ask: Ask | None) -> str:
     )
     if not tables:
         raise UsageError("--tables is missing.", hint="`lockstep init --help`")
-    return file_of_source(
-        name=name,
-        host=host,
-        port=arguments.port,
-        user=user,
-        password=password,
-        tls=tls,
-        tables=tables,
-        exclude=arguments.exclude,
-        start=arguments.start,
-        schedule=arguments.schedule,
-        lake=arguments.lake,
-        ledger=arguments.ledger,
-    )
+    asked: dict[str, Any] = {
+        "name": name,
+        "host": host,
+        "user": user,
+        "password": password,
+        "tls": tls,
+    }
+    given = ("port", "exclude", "start", "schedule", "lake", "ledger")
+    return file_of_source(**asked, tables=tables, **parts(arguments, *given))
 
 
 def _asker(context: CommandContext) -> Ask:

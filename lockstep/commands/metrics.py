@@ -10,36 +10,36 @@ from __future__ import annotations
 import argparse
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.openmetrics.exposition import generate_latest
 from prometheus_client.registry import Collector, CollectorRegistry
 
-from assets.report.drawing import seconds_of
+from assets.report import seconds_of
 from lockstep import exits
+from lockstep.commands.status import workplace_or_why
 from lockstep.context import CommandContext, Outcome
 from pipeline.errors import ConfigurationError, LockstepError, SpanRefused
+from pipeline.json_values import parts
+from pipeline.preflight import pause_from_now
 from pipeline.proof.proven import open_differences, proven_since
+from pipeline.runs.context import Workplace
 from pipeline.runs.inspecting.span_report import SpanReport, report_of_run
+from pipeline.runs.inspecting.status import stand
 from pipeline.standing.facts import Standing
 from pipeline.standing.verdict import State, Verdict, verdict
 from pipeline.table_state import TableCondition
-
-if TYPE_CHECKING:
-    from pipeline.ports.ledger import Ledger
-    from pipeline.runs.context import Workplace
-    from resources.adapters import Adapters
-    from resources.config import SourceSettings
+from resources.adapters import Adapters
+from resources.config import SourceSettings
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     """On standard output, or in a file that is replaced as a whole. A source that is in trouble
     is a number, and no error; without the ledger nothing is told."""
-
     with context.adapters() as adapters:
         figures = [
             _figures(adapters, source, files=arguments.files)
@@ -54,9 +54,6 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
 
 
 def _figures(adapters: Adapters, source: SourceSettings, *, files: bool) -> SourceFigures:
-    from lockstep.commands.status import workplace_or_why
-    from pipeline.preflight import pause_from_now
-    from pipeline.runs.inspecting.status import stand
 
     now, ledger, name = datetime.now(UTC), adapters.ledger(), source.name
     work = workplace_or_why(adapters, name)
@@ -65,14 +62,10 @@ def _figures(adapters: Adapters, source: SourceSettings, *, files: bool) -> Sour
     states = ledger.table_states(name)
     tables = Counter(state.condition for state in states.values())
     count = None if isinstance(work, LockstepError) or not files else _files(work)
-    return SourceFigures(standing, judged, _last_report(ledger, name, now), tables, count)
-
-
-def _last_report(ledger: Ledger, source: str, now: datetime) -> SpanReport | None:
-    try:
-        return report_of_run(ledger, source, None, now)
-    except SpanRefused:
-        return None
+    last: SpanReport | None = None
+    with suppress(SpanRefused):
+        last = report_of_run(ledger, name, None, now)
+    return SourceFigures(standing, judged, last, tables, count)
 
 
 def _files(work: Workplace) -> int:
@@ -114,7 +107,6 @@ class SourceFigures:
 
 
 def metrics_text(figures: Sequence[SourceFigures], now: datetime) -> str:
-    """In OpenMetrics' text format."""
     registry = CollectorRegistry()
     registry.register(_Figures(figures, now))
     text: bytes = generate_latest(registry)  # type: ignore[no-untyped-call]
@@ -132,7 +124,9 @@ class _Figures(Collector):
                 family = families.get(name)
                 if family is None:
                     names = ["source", *labels]
-                    family = families[name] = GaugeMetricFamily(name, told, labels=names)
+                    family = families[name] = GaugeMetricFamily(
+                        f"lockstep_{name}", told, labels=names
+                    )
                 family.add_metric([figures.standing.source, *labels.values()], value)
         yield from families.values()
 
@@ -143,16 +137,16 @@ Sample = tuple[str, str, dict[str, str], float]
 def _samples(figures: SourceFigures, now: datetime) -> Iterator[Sample]:
     """A number that cannot be told now is left out."""
     standing = figures.standing
-    yield "lockstep_measured_timestamp_seconds", "when this was measured", {}, now.timestamp()
-    yield "lockstep_server_up", "1 where the server answered", {}, float(standing.trouble is None)
+    yield "measured_timestamp_seconds", "when this was measured", {}, now.timestamp()
+    yield "server_up", "1 where the server answered", {}, float(standing.trouble is None)
     for state in State:
         told = "1 for the state that `lockstep status` says"
-        yield "lockstep_state", told, {"state": state.value}, float(state is figures.verdict.state)
+        yield "state", told, {"state": state.value}, float(state is figures.verdict.state)
     for condition in TableCondition:
         number = figures.tables.get(condition, 0)
-        yield "lockstep_tables", "tables by state", {"state": condition.value}, number
+        yield "tables", "tables by state", {"state": condition.value}, number
     if figures.files is not None:
-        yield "lockstep_mirror_files", "data files of all mirrors", {}, figures.files
+        yield "mirror_files", "data files of all mirrors", {}, figures.files
     yield from _distance(standing)
     yield from _waiting(standing)
     yield from _proofs(standing, now)
@@ -163,34 +157,34 @@ def _samples(figures: SourceFigures, now: datetime) -> Iterator[Sample]:
 def _distance(standing: Standing) -> Iterator[Sample]:
     lag, room = standing.lag, standing.headroom
     if lag.seconds is not None:
-        yield "lockstep_lag_seconds", "age of the oldest change not in the lake", {}, lag.seconds
+        yield "lag_seconds", "age of the oldest change not in the lake", {}, lag.seconds
     if lag.log_bytes is not None:
-        yield "lockstep_lag_bytes", "bytes of log that are not in the lake", {}, lag.log_bytes
+        yield "lag_bytes", "bytes of log that are not in the lake", {}, lag.log_bytes
     if lag.transactions is not None:
-        yield "lockstep_lag_transactions", "transactions not in the lake", {}, lag.transactions
+        yield "lag_transactions", "transactions not in the lake", {}, lag.transactions
     if room is not None:
         told = "1 where the log at the cursor is purged"
-        yield "lockstep_log_purged", told, {}, float(room.gone)
+        yield "log_purged", told, {}, float(room.gone)
         if room.remaining is not None:
             told = "until the log at the cursor may be purged"
-            yield "lockstep_headroom_seconds", told, {}, room.remaining.total_seconds()
+            yield "headroom_seconds", told, {}, room.remaining.total_seconds()
     if standing.acknowledged is not None:
         committed = standing.acknowledged.position.committed_at
         if committed is not None:
             told = "when the source committed what the lake shows last"
-            yield "lockstep_acknowledged_timestamp_seconds", told, {}, committed.timestamp()
+            yield "acknowledged_timestamp_seconds", told, {}, committed.timestamp()
 
 
 def _waiting(standing: Standing) -> Iterator[Sample]:
     failed = standing.failures.count if standing.failures is not None else 0
     running = standing.lease is not None and standing.lease.live
-    yield "lockstep_running", "1 while a run holds the source", {}, float(running)
-    yield "lockstep_failures", "runs that failed since one went through", {}, failed
-    yield "lockstep_batches_waiting", "batches that are not acknowledged", {}, len(standing.waiting)
+    yield "running", "1 while a run holds the source", {}, float(running)
+    yield "failures", "runs that failed since one went through", {}, failed
+    yield "batches_waiting", "batches that are not acknowledged", {}, len(standing.waiting)
     still = sum(1 for gap in standing.gaps if gap.open_tables)
-    yield "lockstep_gaps_open", "spans of the log that tables lack", {}, still
+    yield "gaps_open", "spans of the log that tables lack", {}, still
     yield (
-        "lockstep_tables_partial",
+        "tables_partial",
         "tables that the lake has only a part of",
         {},
         len(standing.partial),
@@ -199,37 +193,30 @@ def _waiting(standing: Standing) -> Iterator[Sample]:
 
 def _proofs(standing: Standing, now: datetime) -> Iterator[Sample]:
     differing = len(open_differences(standing.proofs))
-    yield "lockstep_tables_differing", "tables that differed when compared", {}, differing
+    yield "tables_differing", "tables that differed when compared", {}, differing
     moments = proven_since(standing.proofs, standing.stopped).values()
     told = "tables that were proven equal and follow the source"
-    yield "lockstep_tables_proven", told, {}, len(moments)
+    yield "tables_proven", told, {}, len(moments)
     if moments:
         told = "age of the oldest proof that a table is equal"
-        yield "lockstep_proof_age_seconds", told, {}, (now - min(moments)).total_seconds()
+        yield "proof_age_seconds", told, {}, (now - min(moments)).total_seconds()
 
 
 def _last(report: SpanReport) -> Iterator[Sample]:
     counts, rows = report.counts, "rows of the last run, by operation"
     for operation in ("inserted", "updated", "deleted"):
         number = getattr(counts, operation)
-        yield "lockstep_last_run_rows", rows, {"operation": operation}, number
+        yield "last_run_rows", rows, {"operation": operation}, number
     read = sum(total.read for total in report.totals)
-    yield "lockstep_last_run_rows", rows, {"operation": "read"}, read
+    yield "last_run_rows", rows, {"operation": "read"}, read
     size = sum(batch.log_bytes for batch in report.batches)
-    yield "lockstep_last_run_log_bytes", "bytes of log that the last run read", {}, size
+    yield "last_run_log_bytes", "bytes of log that the last run read", {}, size
     transactions = sum(batch.transactions for batch in report.batches)
-    yield "lockstep_last_run_transactions", "transactions of the last run", {}, transactions
-    for client, requests in _requests(report):
+    yield "last_run_transactions", "transactions of the last run", {}, transactions
+    for client, requests in parts(report.requests, "own as lockstep, spark").items():
         told = "requests of the last run to the object store, by client; delta-rs counts none"
-        yield "lockstep_last_run_requests", told, {"client": client}, requests
+        if requests is not None:
+            yield "last_run_requests", told, {"client": client}, requests
     for step, seconds in seconds_of(report.batches).items():
         told = "seconds of the last run, by step"
-        yield "lockstep_last_run_seconds", told, {"step": step}, seconds
-
-
-def _requests(report: SpanReport) -> Iterator[tuple[str, int]]:
-    asked = report.requests
-    if asked is not None:
-        yield "lockstep", asked.own
-        if asked.spark is not None:
-            yield "spark", asked.spark
+        yield "last_run_seconds", told, {"step": step}, seconds

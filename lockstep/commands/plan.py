@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from lockstep import exits
 from lockstep.context import CommandContext, Outcome
@@ -13,23 +13,20 @@ from lockstep.grammar import place_argument
 from lockstep.report import counted, show_quarantined, show_table
 from pipeline.errors import LockstepError, LogStops
 from pipeline.json_values import parts
+from pipeline.places import Place
 from pipeline.runs.inspecting.plan import PlannedStart, RunPlan, make_plan
 from pipeline.runs.inspecting.plan_reading import PlannedReading
 from pipeline.runs.rejoin import Besides, ReturnPlan
 from pipeline.standing.verdict import clock
-
-if TYPE_CHECKING:
-    from pipeline.places import Place
-    from pipeline.table import TableName
-    from pipeline.table_state import TableOrder
-    from resources.adapters import Adapters
+from pipeline.table import TableName
+from pipeline.table_state import TableOrder
+from resources.adapters import Adapters
 
 _GTIDS: Final = 120
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     """The exit code is the one that a run would give; one source's trouble stops no other."""
-
     sources = context.sources(arguments.source)
     until = place_argument(arguments.until, "--until", "plan") if arguments.until else None
     with context.adapters() as adapters:
@@ -65,8 +62,7 @@ def plan_values(plan: RunPlan) -> dict[str, Any]:
         "returns": _returns_values(plan.returns),
         **parts(plan, "loads", "loads_take", "start", "seconds"),
         **(_reading_values(plan.reading) if plan.reading else {"end": None}),
-        "already_quarantined": plan.quarantined,
-        "busy": plan.busy and plan.busy.holder,
+        **parts(plan, "quarantined as already_quarantined", "busy.holder as busy"),
         **({"error": plan.refusal} if plan.refusal else {}),
     }
 
@@ -81,7 +77,7 @@ def _returns_values(returns: ReturnPlan) -> list[dict[str, Any]]:
     return [
         {
             "table": table,
-            "from": order and order.stopped and order.stopped.at,
+            **parts(order, "stopped.at as from"),
             "to": order and returns.cursor and returns.cursor.position.at,
             "through_the_log": table in returns.spans,
             "bytes": returns.log_bytes if table in returns.spans else 0,
@@ -96,24 +92,20 @@ def _returns_values(returns: ReturnPlan) -> list[dict[str, Any]]:
 
 def _reading_values(reading: PlannedReading) -> dict[str, Any]:
     return {
-        "end": reading.end,
-        "ends_because": reading.why,
-        **parts(reading, "runs", "transactions"),
-        "bytes": reading.log_bytes,
+        **parts(
+            reading, "end", "why as ends_because", "runs", "transactions", "log_bytes as bytes"
+        ),
         "tables": {
             table: {
                 **parts(tally.counts, "inserted", "updated", "deleted"),
-                "row_events": tally.events,
-                "bytes": tally.size,
+                **parts(tally, "events as row_events", "size as bytes"),
                 "merge": reading.merges.get(table),
             }
             for table, tally in reading.tables.items()
         },
-        "not_captured": {"transactions": reading.foreign, "bytes": reading.foreign_bytes},
-        **parts(reading, "statements", "more_statements"),
-        "largest_transaction": reading.largest,
-        "passed_statements": reading.passed,
-        **parts(reading, "rereads", "quarantined"),
+        "not_captured": parts(reading, "foreign as transactions", "foreign_bytes as bytes"),
+        **parts(reading, "statements", "more_statements", "largest as largest_transaction"),
+        **parts(reading, "passed as passed_statements", "rereads", "quarantined"),
     }
 
 
@@ -125,17 +117,8 @@ def show_plan(context: CommandContext, source: str, plan: RunPlan) -> None:
     reading = plan.reading
     if reading is None:
         return
-    rows = [
-        (
-            str(table),
-            *(
-                f"{n:,}"
-                for n in (tally.counts.inserted, tally.counts.updated, tally.counts.deleted)
-            ),
-            f"{tally.size:,}",
-        )
-        for table, tally in reading.tables.items()
-    ]
+    counts = "counts.inserted, counts.updated, counts.deleted, size"
+    rows = [(table, *parts(tally, counts).values()) for table, tally in reading.tables.items()]
     show_table(context, ("table", "inserted", "updated", "deleted", "bytes"), rows)
     for table, how in sorted(reading.merges.items()):
         context.say(f"  {table} {how}")
@@ -215,15 +198,12 @@ def return_lines(returns: ReturnPlan) -> Iterator[str]:
 
 
 def start_line(start: PlannedStart) -> str:
-    return f"{_place(start)}{start.rule}: {start.reason}"
-
-
-def _place(start: PlannedStart) -> str:
+    told = f"{start.rule}: {start.reason}"
     if start.position is None:
-        return ""
+        return told
     gtids = start.position.gtid_set
-    told = f" ({gtids.shortened(_GTIDS)})" if gtids else ""
-    return f"{start.position}{told}, "
+    of_gtids = f" ({gtids.shortened(_GTIDS)})" if gtids else ""
+    return f"{start.position}{of_gtids}, {told}"
 
 
 def _reading_lines(reading: PlannedReading, seconds: float | None) -> Iterator[str]:

@@ -8,31 +8,26 @@ Paths are quoted as each language requires, because they contain names from the 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from lockstep import exits
 from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import UsageError, place_argument, table_name
-from pipeline.errors import LakeUnavailable, LockstepError, NothingMatches, VersionSetUnknown
+from pipeline.errors import LakeUnavailable, NothingMatches, VersionSetUnknown
 from pipeline.table import TableName
 from resources.config.secrets import is_reference
 from resources.lake.paths import LakePath
 from resources.lake.s3a import HADOOP, SAME
 
 if TYPE_CHECKING:
-    from assets.names import SourceNames
-    from lockstep.dbt_sources import DbtSource, DbtTable
     from pipeline.places import Place
     from pipeline.ports.ledger import Ledger
-    from pipeline.table_state import TableState
-    from resources.adapters import Adapters
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     """Of the mirror, its path and version at the acknowledged position, which the ledger
     knows; of the changelog, its generations in the lake. And how to open it."""
-
     if arguments.dbt:
         return _as_dbt_sources(arguments, context)
     table = table_name(arguments.table)
@@ -51,8 +46,11 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
                     told |= describe_at(ledger, source.name, table, lake.absolute(), place)
                 elif arguments.changes:
                     told |= describe_changes(ledger, source.name, table, lake)
-                else:
-                    _require_mirror(ledger, source.name, table)
+                elif ledger.table_states(source.name)[table].mirror_ended:
+                    raise NothingMatches(
+                        f"{table} is gone at the source, dropped or renamed, and has no mirror.",
+                        hint=f"its changelog is still there: `lockstep read {table} --changes`",
+                    )
                 told["snippets"] = _in_store(told, context)
                 for reader, snippet in told["snippets"].items():
                     context.say(f"# {reader}\n{snippet}\n")
@@ -68,7 +66,6 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
 
 
 def _as_dbt_sources(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
-    """Print sources.yml with all mirrors of the sources, or with one table."""
     from lockstep.dbt_sources import sources_yaml
 
     if arguments.at or arguments.changes:
@@ -76,104 +73,16 @@ def _as_dbt_sources(arguments: argparse.Namespace, context: CommandContext) -> O
             "--dbt is about mirrors as they are now.", hint="leave --at and --changes out"
         )
     only = table_name(arguments.table) if arguments.table else None
+    chosen = [source.name for source in context.sources(arguments.source)]
     with context.adapters() as adapters:
-        found = [
-            source
-            for chosen in context.sources(arguments.source)
-            for source in dbt_sources(context, adapters, chosen.name, only)
-        ]
-    if not found:
+        text = sources_yaml(context, adapters, chosen, only)
+    if text is None:
         raise NothingMatches(
             f"No run has made a mirror of {only or 'any table'} yet.",
             hint="`lockstep tables` lists what is captured, `lockstep run` captures",
         )
-    text = sources_yaml(found)
     context.say(text.rstrip("\n"))
     return Outcome(exits.DONE, {"sources_yml": text})
-
-
-def dbt_sources(
-    context: CommandContext, adapters: Adapters, source: str, only: TableName | None
-) -> list[DbtSource]:
-    """The mirrors of a source by database, as dbt is told of them. A dbt source is called like the
-    database; like source and database together, where several sources may have that database."""
-    from assets.declared import Declaration
-    from lockstep.dbt_sources import DbtSource
-    from pipeline.segment import SourceTable
-
-    settings, lake = context.settings, context.settings.lake_path().absolute()
-    shared = len(settings.sources) > 1
-    states = [
-        state
-        for table, state in sorted(adapters.ledger().table_states(source).items())
-        if state.mirror_version is not None and only in (None, table)
-    ]
-    names = Declaration.as_loaded(settings, source).names
-    tables = _dbt_tables(context, adapters, source, states, names)
-    spelled = {table.table.database: names.default(table.table).path[-2] for table in tables}
-    return [
-        DbtSource(
-            name=f"{source}_{name}" if shared else name,
-            described=f"Mirrors of the MySQL database {database} of {source}, by Lockstep.",
-            transactions=str(lake / f"{source}/{SourceTable.TRANSACTIONS}"),
-            tables=[table for table in tables if table.table.database == database],
-        )
-        for database, name in spelled.items()
-    ]
-
-
-def _dbt_tables(
-    context: CommandContext,
-    adapters: Adapters,
-    source: str,
-    states: Sequence[TableState],
-    keys: SourceNames,
-) -> list[DbtTable]:
-    from lockstep.dbt_sources import DbtTable, unique_keys
-    from pipeline.catalog.plan import DATABASE, entry_name
-    from pipeline.policies import Deletes
-    from pipeline.schema.types import sql_type
-
-    lake, catalog = context.settings.lake_path().absolute(), context.settings.catalog
-    # Of rows that stay when they are deleted, two may have one value of a UNIQUE key.
-    soft = context.settings.source(source).part.deletes is Deletes.SOFT
-    comments, told = _comments(context, adapters, source, [state.table for state in states])
-    mirrors, found = adapters.lake().mirrors, []
-    for state in states:
-        table, version = state.table, mirrors.version(state.mirror)
-        if version is None or state.mirror_version is None:
-            continue
-        shown = adapters.ledger().schema_version(source, table, state.mirror_version).schema
-        found.append(
-            DbtTable(
-                table=table,
-                name=keys.default(table).path[-1],
-                path=str(lake / state.mirror),
-                schema=entry_name(catalog.schemas if catalog else DATABASE, source, table).schema,
-                columns=[
-                    (column.name, sql_type(column.type))
-                    for column in mirrors.schema(state.mirror, version)
-                ],
-                primary_key=() if shown is None else shown.primary_key,
-                unique_keys=() if shown is None or soft else unique_keys(shown),
-                asset_key=tuple(keys.table(table).path),
-                comment=told.get(table, ""),
-                comments=comments.get(table, {}),
-            )
-        )
-    return found
-
-
-def _comments(
-    context: CommandContext, adapters: Adapters, source: str, tables: Sequence[TableName]
-) -> tuple[Mapping[TableName, Mapping[str, str]], Mapping[TableName, str]]:
-    """Comments on columns and on tables; none where the source does not answer, which is noted."""
-    try:
-        server = adapters.server(source)
-        return server.comments(tables), server.table_comments(tables)
-    except LockstepError as error:
-        context.note(f"Comments are left out: {error.message}")
-        return {}, {}
 
 
 def _in_store(told: dict[str, Any], context: CommandContext) -> dict[str, str]:
@@ -184,14 +93,6 @@ def _in_store(told: dict[str, Any], context: CommandContext) -> dict[str, str]:
         before = lines.get(reader)
         found[reader] = f"{before}\n{snippet}" if before else snippet
     return found
-
-
-def _require_mirror(ledger: Ledger, source: str, table: TableName) -> None:
-    if ledger.table_states(source)[table].mirror_ended:
-        raise NothingMatches(
-            f"{table} is gone at the source, dropped or renamed, and has no mirror.",
-            hint=f"its changelog is still there: `lockstep read {table} --changes`",
-        )
 
 
 def describe(
@@ -278,7 +179,7 @@ def describe_changes(
     ledger: Ledger, source: str, table: TableName, lake: LakePath
 ) -> dict[str, Any]:
     """The changelog's generations, their columns together, and how to read it, as JSON."""
-    from lockstep.changelogs import whole_changelog
+    from lockstep.reading import whole_changelog
     from pipeline.changes.layout import changelog_names
 
     names: dict[str, str] = {}

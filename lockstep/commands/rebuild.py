@@ -5,29 +5,30 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lockstep import exits
-from lockstep.context import CommandContext, Outcome
+from lockstep.context import CommandContext, Outcome, holder
 from lockstep.grammar import UsageError, place_argument, table_name
-from lockstep.holder import holder
 from lockstep.report import counted
-from pipeline.errors import NothingMatches
+from pipeline.changes.layout import rebuilt_path
 from pipeline.json_values import parts
+from pipeline.places import Place
+from pipeline.runs.context import Workplace
+from pipeline.runs.rebuilding.rebuild import (
+    RebuildReport,
+    plan_rebuild,
+    rebuild_as_of,
+    rebuild_live,
+)
+from pipeline.runs.replaying.waiting import lock_when_free
+from pipeline.table import TableName
+from resources.adapters import Adapters
 from resources.lake.paths import LakePath, is_url
-
-if TYPE_CHECKING:
-    from pipeline.places import Place
-    from pipeline.runs.context import Workplace
-    from pipeline.runs.rebuilding.rebuild import RebuildReport
-    from pipeline.table import TableName
-    from resources.adapters import Adapters
-    from resources.config import SourceSettings
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     """0, or a refusal: 2 for what the past does not have, 3 while batches wait."""
-
     table = table_name(arguments.table)
     if arguments.into and not arguments.as_of:
         raise UsageError(
@@ -36,12 +37,12 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
         )
     place = place_argument(arguments.as_of, "--as-of", "rebuild") if arguments.as_of else None
     with context.adapters() as adapters:
-        source = _source_of(adapters, context.sources(arguments.source), table)
-        with context.watch(source.name) as progress:
-            work = adapters.workplace(source.name, progress)
+        source = context.source_of(adapters, arguments.source, table)
+        with context.watch(source) as progress:
+            work = adapters.workplace(source, progress)
             done = _done(arguments, context, adapters, work, table, place)
     context.say(*_lines(done, planned=arguments.dry_run))
-    told = {"source": source.name, "dry_run": arguments.dry_run, **_values(done)}
+    told = {"source": source, "dry_run": arguments.dry_run, **_values(done)}
     return Outcome(exits.DONE, told)
 
 
@@ -54,9 +55,6 @@ def _done(
     place: Place | None,
 ) -> RebuildReport:
     from dataclasses import replace
-
-    from pipeline.runs.rebuilding.rebuild import plan_rebuild, rebuild_as_of, rebuild_live
-    from pipeline.runs.replaying.waiting import lock_when_free
 
     if place is None and arguments.dry_run:
         return plan_rebuild(work, table, None)
@@ -74,8 +72,6 @@ def _done(
 
 def _chosen(into: str, lake: LakePath, work: Workplace, planned: RebuildReport) -> Path:
     """Where a table of the past goes: what was named, or beside the lake, named by its place."""
-    from pipeline.changes.layout import rebuilt_path
-
     if is_url(into) or (not into and not isinstance(lake, Path)):
         raise UsageError(
             "A table of the past is made in a folder of this machine.",
@@ -97,19 +93,6 @@ def _require_outside(chosen: Path, lake: Path) -> None:
             f"{chosen} lies in the lake, whose tables are kept as they are now.",
             hint="name a place outside of it with `--into`",
         )
-
-
-def _source_of(
-    adapters: Adapters, sources: tuple[SourceSettings, ...], table: TableName
-) -> SourceSettings:
-    """The one that captured the table."""
-    for source in sources:
-        if table in adapters.ledger().table_states(source.name):
-            return source
-    raise NothingMatches(
-        f"No run has captured a table {table} yet.",
-        hint="`lockstep tables` lists what is captured, `lockstep run` captures",
-    )
 
 
 def _lines(report: RebuildReport, *, planned: bool) -> Iterator[str]:
@@ -144,20 +127,12 @@ def _made_from(report: RebuildReport) -> str:
 
 
 def _values(report: RebuildReport) -> dict[str, Any]:
-    origin, cut, base = report.origin, report.cut, report.origin.base
+    origin, base = report.origin, report.origin.base
+    place = "at as position, gtid, committed_at, batch.id as batch, whole as whole_batch"
     return {
         "table": report.table,
-        "as_of": {
-            "position": cut.at,
-            **parts(cut, "gtid", "committed_at"),
-            "batch": cut.batch.id,
-            "whole_batch": cut.whole,
-        },
-        "base": base
-        and {
-            **parts(base.entry, "mirror", "delta_version"),
-            "batch": base.batch,
-        },
+        "as_of": parts(report.cut, place),
+        "base": base and {**parts(base.entry, "mirror", "delta_version"), "batch": base.batch},
         "batches": [part.batch for part in origin.parts],
         "row_images": origin.images,
         **parts(report, "into", "delta_version", "rows", "seconds"),

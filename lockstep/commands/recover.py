@@ -1,28 +1,42 @@
-"""`lockstep recover`: a ledger that holds nothing of a source is made from its lake; recorded."""
+"""`lockstep recover`: a ledger that holds nothing of a source is made from its lake; recorded.
+`lockstep undo`: a run, and all behind it, as if they had not been; the log is read again. It is
+`lockstep recover --back-to` by the name of a run, with the ledger moved away in between.
+"""
 
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
 
 from lockstep import exits
-from lockstep.context import CommandContext, Outcome
+from lockstep.context import CommandContext, Outcome, holder
 from lockstep.grammar import author
-from lockstep.holder import holder
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from pipeline.consumers import Consumer
-    from pipeline.recovery.facts import RecoveryPlan
-    from pipeline.runs.recovering.recover import RecoveryOutcome
+from pipeline.consumers import Consumer
+from pipeline.errors import ConfigurationError
+from pipeline.json_values import parts
+from pipeline.ports.ledger import Ledger
+from pipeline.recovery.facts import RecoveryPlan
+from pipeline.runs.agreement.changelog_files import agree
+from pipeline.runs.recovering.recover import (
+    RecoveryOutcome,
+    UndoneRun,
+    foresee,
+    recover,
+    undone_run,
+)
+from resources.postgres.embedded import move_away
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     """Without --yes it tells what it would do, and writes nothing."""
-    source = context.one_source(arguments.source).name
+    return (_undo if arguments.command == "undo" else _recover)(arguments, context)
 
-    from pipeline.runs.recovering.recover import foresee, recover
+
+def _recover(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
+    source = context.one_source(arguments.source).name
 
     with context.work_on(source) as (adapters, work):
         if arguments.yes:
@@ -63,25 +77,20 @@ def _lines(
         yield f"  next: `lockstep run --source {source}`, then `lockstep verify --source {source}`"
 
 
-# -- what undo tells too ------------------------------------------------------------------------
+# -- what both tell ------------------------------------------------------------------------------
 
 
 def recovery_values(done: RecoveryOutcome) -> dict[str, Any]:
     plan = done.plan
     if plan is None:
         return {"position": None, "tables": {}, "read_again": {}, "cut": (), "doubts": ()}
+    adopted = {
+        adoption.mirror.table: parts(adoption, "mirror.folder as mirror", "version", "restored")
+        for adoption in plan.adopted
+    }
     return {
-        "position": plan.told.at,
-        "batch": plan.told.batch,
-        "highest_batch": plan.batch,
-        "tables": {
-            adoption.mirror.table: {
-                "mirror": adoption.mirror.folder,
-                "version": adoption.version,
-                "restored": adoption.restored,
-            }
-            for adoption in plan.adopted
-        },
+        **parts(plan, "told.at as position", "told.batch as batch", "batch as highest_batch"),
+        "tables": adopted,
         "read_again": dict(done.reloads),
         "left": [mirror.folder for mirror in plan.left],
         "cut": done.cut,
@@ -124,3 +133,75 @@ def _read_on(cursor: int, behind: int) -> str:
         return f"{done}: let it read on first, else it never gets what is up to batch {behind}"
     again = f": what came after batch {behind} comes to it again" if cursor > behind else ""
     return f"{done}{again}; make it again before the next run (docs/recovery.md)"
+
+
+# -- undo ----------------------------------------------------------------------------------
+
+
+def _undo(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
+    source = context.one_source(arguments.source).name
+
+    with context.work_on(source) as (adapters, work):
+        undone = undone_run(work.ledger, source, arguments.run)
+        done = foresee(work, undone.behind)
+        assert done.plan is not None, "this ledger holds the source"
+        if arguments.yes:
+            _require_alone(context, source, work.ledger, undone.behind)
+            with work.ledger.lock(source, holder("undo"), None) as lease:
+                # This ledger knows its files better than the lake's logs do.
+                tuple(agree(work, lease))
+        readers = adapters.consumers().consumers(source)
+    also = f", and what came after it ({undone.later} more)" if undone.later else ""
+    context.say(f"{source}: run {undone.run} is undone, from batch {undone.first} on{also}")
+    context.say(*recovery_lines(source, done, done.plan, readers))
+    kept = _carried_out(arguments, context, source, undone) if arguments.yes else None
+    if kept is None:
+        does_it = f"`lockstep undo {undone.run} --source {source} --yes` does it"
+        context.say(f"  nothing is written: {does_it}")
+    payload = {
+        "source": source,
+        "run": undone.run,
+        "behind": undone.behind,
+        "done": arguments.yes,
+        "ledger_kept": kept,
+        **recovery_values(done),
+        "consumers": {consumer.name: consumer.cursor for consumer in readers},
+    }
+    return Outcome(exits.DONE, payload)
+
+
+def _carried_out(
+    arguments: argparse.Namespace, context: CommandContext, source: str, undone: UndoneRun
+) -> Path:
+    """Where the ledger of before is now."""
+    folder = context.settings.state_folder / "ledger"
+    kept = folder.with_name(f"ledger.undone-{datetime.now(UTC):%Y%m%dT%H%M%SZ}")
+    again = f"`lockstep recover --back-to {undone.behind} --source {source} --yes`"
+    context.say(f"  the former ledger stays in {kept}; if this is interrupted, {again} finishes it")
+    move_away(folder, kept)
+    with (
+        context.work_on(source) as (_, work),
+        work.ledger.lock(source, holder("undo"), None) as lease,
+    ):
+        recover(work, lease, author=author(arguments), behind=undone.behind)
+    context.say(f"  done. Next: `lockstep run --source {source}`, then `lockstep verify`")
+    return kept
+
+
+def _require_alone(context: CommandContext, source: str, ledger: Ledger, behind: int) -> None:
+    """Only a ledger that is Lockstep's own, and has no other source, may be moved away."""
+    back = f"`lockstep recover --source {source} --back-to {behind} --yes`"
+    if context.settings.ledger_dsn() != "embedded":
+        raise ConfigurationError(
+            "The ledger is in a Postgres of yours, and an empty database has to take its place.",
+            hint=f"name one as [ledger] dsn, then {back}",
+        )
+    names = [one.name for one in context.settings.sources if one.name != source]
+    others = [name for name in names if ledger.captured_cursor(name) is not None]
+    if others:
+        raise ConfigurationError(
+            f"The ledger holds other sources too, which would be given up with it: "
+            f"{', '.join(others)}.",
+            hint=f"move it away, {back}, and `lockstep recover --yes --source {others[0]}`, as "
+            "docs/recovery.md says",
+        )

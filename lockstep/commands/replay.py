@@ -4,34 +4,29 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterator
+from typing import Any, Final
 
 from lockstep import exits
-from lockstep.context import CommandContext, Outcome
+from lockstep.context import CommandContext, Outcome, holder
 from lockstep.grammar import UsageError, place_argument, table_name
-from lockstep.holder import holder
+from lockstep.report import row_lines
+from pipeline.json_values import parts
+from pipeline.replay.spans import Span
+from pipeline.runs.context import Workplace
+from pipeline.runs.replaying.heal import Healed
+from pipeline.runs.replaying.replay import ReplayReport, plan_replay, replay
 from pipeline.runs.replaying.segments_found import SegmentFound, SegmentStanding
+from pipeline.runs.replaying.waiting import lock_when_free
+from pipeline.table import TableName
 
-if TYPE_CHECKING:
-    from pipeline.replay.rows import ReplayDifference
-    from pipeline.replay.spans import Span
-    from pipeline.runs.context import Workplace
-    from pipeline.runs.replaying.heal import Healed
-    from pipeline.runs.replaying.replay import ReplayReport
-    from pipeline.table import TableName
-
-_SHOWN: Final = 20
-"""So many rows that differ are shown of a table or file; JSON has more of them."""
-
+_SIDES: Final = {"the log says": "told", "the lake has": "shown"}
 _RIGHT: Final = (SegmentStanding.SAME, SegmentStanding.UNTOLD)
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     """4 where `--compare` finds a difference, or a damaged file could not be replaced; 6 where
     tables could not be compared."""
-    from pipeline.replay.spans import Span
-
     if arguments.show_values and not arguments.compare:
         raise UsageError(
             "--show-values is for --compare: a replay that writes tells of no rows.",
@@ -56,8 +51,6 @@ def _done(
     span: Span,
     only: frozenset[TableName] | None,
 ) -> ReplayReport:
-    from pipeline.runs.replaying.replay import plan_replay, replay
-    from pipeline.runs.replaying.waiting import lock_when_free
 
     if arguments.dry_run:
         return plan_replay(work, span, only)
@@ -98,25 +91,13 @@ def replay_lines(report: ReplayReport, *, planned: bool) -> Iterator[str]:
     for segment in report.segments:
         if segment.standing in (SegmentStanding.DIFFERENT, SegmentStanding.DAMAGED):
             yield _segment_line(segment, committed=report.committed)
-            yield from _rows(segment.rows, segment.wrong)
+            yield from row_lines(segment.rows, segment.wrong, _SIDES, before="  ", indent="    ")
     for healed in report.mirrors:
         yield _mirror_line(healed, committed=report.committed)
-        yield from _rows(healed.rows, healed.wrong if healed.rows else 0)
+        wrong = healed.wrong if healed.rows else 0
+        yield from row_lines(healed.rows, wrong, _SIDES, before="  ", indent="    ")
     if not report.committed:
         yield "nothing was written (--compare)"
-
-
-def _rows(rows: Sequence[ReplayDifference], count: int) -> Iterator[str]:
-    """Some rows that differ, and how many more there are."""
-    for row in rows[:_SHOWN]:
-        columns = f" ({', '.join(row.columns)})" if row.columns else ""
-        yield f"  {row.kind}: {row.key}{columns}"
-        for where, values in (("the log says", row.told), ("the lake has", row.shown)):
-            if values:
-                told = ", ".join(f"{name}={value}" for name, value in values.items())
-                yield f"    {where}: {told}"
-    if count > len(rows[:_SHOWN]):
-        yield f"  {count - len(rows[:_SHOWN]):,} more"
 
 
 def _segment_line(segment: SegmentFound, *, committed: bool) -> str:
@@ -147,37 +128,31 @@ def _mirror_line(healed: Healed, *, committed: bool) -> str:
     return f"{what} put right, version {healed.delta_version}" if committed else what
 
 
+_BATCH: Final = (
+    "batch.id as batch, batch.start.at as start, batch.end.at as end, as_recorded, revision"
+)
+_CHANGELOG: Final = (
+    "changelog.table as table, changelog.folder as folder, error.reason as foreign, "
+    "found.surplus as not_recorded"
+)
+
+
 def replay_values(report: ReplayReport) -> dict[str, Any]:
     mirrors = {mirror.table: mirror for mirror in report.mirrors}
     return {
         "from": str(report.span.since),
         "to": str(report.span.until),
-        "committed": report.committed,
-        "ends_at": report.early,
-        "seconds": report.seconds,
-        "batches": [
-            {
-                "batch": replayed.batch.id,
-                "start": replayed.batch.start.at,
-                "end": replayed.batch.end and replayed.batch.end.at,
-                "as_recorded": replayed.as_recorded,
-                "revision": replayed.revision,
-            }
-            for replayed in report.batches
-        ],
+        **parts(report, "committed", "early as ends_at", "seconds"),
+        "batches": [parts(batch, _BATCH) for batch in report.batches],
         "tables": {
             table: {**_segment_values(report, table), "mirror": mirrors.get(table)}
             for table in report.tables
         },
         "changelogs": [
             {
-                "table": str(agreement.changelog.table),
-                "folder": agreement.changelog.folder,
-                "foreign": None if agreement.error is None else agreement.error.reason,
-                "not_recorded": agreement.found.surplus,
+                **parts(agreement, _CHANGELOG),
                 "not_listed": [file.path for file in agreement.found.lacking],
-                "set_right": agreement.righted,
-                "why_not": agreement.left,
+                **parts(agreement, "righted as set_right", "left as why_not"),
             }
             for agreement in report.changelogs
         ],

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Final
 
 from lockstep import exits
 from lockstep.commands.status import proof_values
@@ -14,21 +14,17 @@ from lockstep.commands.versions import version_set_values
 from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import UsageError, place_argument
 from lockstep.report import counted
+from pipeline.batch import Batch
 from pipeline.errors import ConfigurationError
 from pipeline.json_values import parts
-
-if TYPE_CHECKING:
-    from pipeline.batch import Batch
-    from pipeline.replay.spans import Span
-    from pipeline.runs.inspecting.span_report import SpanReport
-    from resources.lake.paths import LakePath
+from pipeline.replay.spans import Span
+from pipeline.runs.inspecting.span_report import SpanReport, report_of_run, report_of_span
+from resources.lake.paths import LakePath
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     """The ledger alone is asked; the page is the one thing that is written."""
-    from assets.report.kept import page_path
-    from assets.report.page import page
-    from pipeline.runs.inspecting.span_report import report_of_run, report_of_span
+    from assets.report import page, page_path
 
     span = _span(arguments)
     sources = context.sources(arguments.source)
@@ -53,9 +49,6 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
 
 
 def _span(arguments: argparse.Namespace) -> Span | None:
-    """None for a run."""
-    from pipeline.replay.spans import Span
-
     if arguments.since is None and arguments.until is None:
         return None
     if arguments.run is not None:
@@ -67,7 +60,7 @@ def _span(arguments: argparse.Namespace) -> Span | None:
 
 
 def _write(path: Path, text: str, *, kept: bool) -> None:
-    from assets.report.kept import keep_page
+    from assets.report import keep_page
 
     try:
         if kept:
@@ -94,6 +87,16 @@ def _lines(report: SpanReport, page: Path) -> Iterator[str]:
     yield f"  the page: {page}"
 
 
+_CHANGE: Final = (
+    "event.table as table, event.kind as change, event.place as position, committed_at, "
+    "event.reason as reason, statement, effects"
+)
+_WRITE: Final = (
+    "intent.table as table, intent.first_batch as first_batch, intent.last_batch as last_batch, "
+    "delta_version, intended_at as begun_at, settled_at, reason"
+)
+
+
 def _values(report: SpanReport, lake: LakePath) -> dict[str, Any]:
     return {
         **parts(report, "about", "made_at"),
@@ -101,33 +104,12 @@ def _values(report: SpanReport, lake: LakePath) -> dict[str, Any]:
         "tables": {
             total.table: {
                 **parts(total.counts, "inserted", "updated", "deleted"),
-                "read": total.read,
-                "bytes": total.size,
-                "delta_version": total.written and total.written.delta_version,
+                **parts(total, "read", "size as bytes", "written.delta_version as delta_version"),
             }
             for total in report.totals
         },
-        "structures": [
-            {
-                "table": change.event.table,
-                "change": change.event.kind,
-                "position": change.event.place,
-                "committed_at": change.committed_at,
-                "reason": change.event.reason,
-                **parts(change, "statement", "effects"),
-            }
-            for change in report.changes
-        ],
-        "writes": [
-            {
-                **parts(write.intent, "table", "first_batch", "last_batch"),
-                "delta_version": write.delta_version,
-                "begun_at": write.intended_at,
-                "settled_at": write.settled_at,
-                "reason": write.reason,
-            }
-            for write in report.writes
-        ],
+        "structures": [parts(change, _CHANGE) for change in report.changes],
+        "writes": [parts(write, _WRITE) for write in report.writes],
         "quarantined": report.stopped,
         "proofs": proof_values(report.proofs, report.made_at),
         "versions": report.shown and version_set_values(report.shown, lake),
@@ -137,11 +119,8 @@ def _values(report: SpanReport, lake: LakePath) -> dict[str, Any]:
 def _batch_values(batch: Batch, report: SpanReport) -> dict[str, Any]:
     rows = [row for row in report.rows if row.batch == batch.id]
     return {
-        "batch": batch.id,
-        "run": batch.dagster_run,
-        **parts(batch, "state", "start", "end", "transactions"),
-        "bytes": batch.log_bytes,
-        "requests": batch.requests,
+        **parts(batch, "id as batch", "dagster_run as run", "state", "start", "end"),
+        **parts(batch, "transactions", "log_bytes as bytes", "requests"),
         "rows": sum(row.counts.total for row in rows),
         "read": sum(row.read for row in rows),
         **parts(batch, "created_at", "captured_at", "merged_at", "acknowledged_at"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lockstep import exits
 from lockstep.context import CommandContext, Outcome
@@ -12,6 +12,15 @@ from lockstep.grammar import UsageError, place_argument, table_name
 from lockstep.report import counted, show_table
 from pipeline.errors import NothingMatches
 from pipeline.json_values import parts
+from pipeline.places import Place
+from pipeline.runs.comparing.verify_schema import SchemaVerification, verify_schema
+from pipeline.runs.context import Unwatched, Workplace
+from pipeline.runs.inspecting.schema_history import (
+    ShownSchema,
+    ToldVersion,
+    show_schema,
+    unknown_table,
+)
 from pipeline.schema.column_words import (
     keys_of,
     more_of,
@@ -24,19 +33,12 @@ from pipeline.schema.column_words import (
 from pipeline.schema.history import Knowledge, SchemaStatement, VersionOrigin
 from pipeline.schema.model import TableSchema
 from pipeline.schema.model_json import schema_to_json
+from pipeline.schema.refold import Disagreement
 from pipeline.schema.shown import first_words
 from pipeline.shown import listed
 from pipeline.standing.verdict import clock
 from pipeline.table import TableName
-
-if TYPE_CHECKING:
-    from pipeline.places import Place
-    from pipeline.runs.comparing.verify_schema import SchemaVerification
-    from pipeline.runs.context import Workplace
-    from pipeline.runs.inspecting.schema_history import ShownSchema
-    from pipeline.runs.inspecting.schema_versions import ToldVersion
-    from pipeline.schema.refold import Disagreement
-    from resources.adapters import Adapters
+from resources.adapters import Adapters
 
 VERIFY = "verify"
 _ORIGINS = {
@@ -51,7 +53,6 @@ _ORIGINS = {
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     """A table's structure; or 4 where the history is not what it should be, 3 where the
     source keeps moving."""
-
     verifies = arguments.table == VERIFY
     if verifies and arguments.at:
         raise UsageError(
@@ -74,9 +75,6 @@ def _show(
     place: Place | None,
 ) -> Outcome:
     """The first source that knows the table; the ledger alone is asked, if it can tell."""
-    from pipeline.runs.context import Unwatched
-    from pipeline.runs.inspecting.schema_history import show_schema, unknown_table
-
     known: list[TableName] = []
     for source in context.sources(chosen):
         name = source.name
@@ -96,7 +94,6 @@ def _show(
 
 
 def _verify(adapters: Adapters, context: CommandContext, chosen: str | None) -> Outcome:
-    from pipeline.runs.comparing.verify_schema import verify_schema
 
     answers: dict[str, tuple[int, dict[str, Any]]] = {}
     for source in context.sources(chosen):
@@ -120,18 +117,7 @@ def schema_values(source: str, shown: ShownSchema, at: str | None) -> dict[str, 
         "table": shown.table,
         "at": at,
         **_version_values(shown.shown, shown.table),
-        "columns": schema
-        and [
-            {
-                "name": column.name,
-                "type": written_type(column),
-                "nullable": column.nullable,
-                "default": written_default(column),
-                "keys": keys_of(column, schema),
-                "more": more_of(column, schema),
-            }
-            for column in schema.columns
-        ],
+        "columns": schema and _columns(schema),
         "schema": schema and schema_to_json(schema),
         "versions": [_version_values(version, shown.table) for version in shown.versions],
     }
@@ -140,9 +126,7 @@ def schema_values(source: str, shown: ShownSchema, at: str | None) -> dict[str, 
 def _version_values(told: ToldVersion, table: TableName) -> dict[str, Any]:
     version, statement = told.version, told.statement
     return {
-        **parts(version, "version", "since"),
-        "state": version.knowledge,
-        **parts(version, "reason", "origin", "batch"),
+        **parts(version, "version", "since", "knowledge as state", "reason", "origin", "batch"),
         "changelog_generation": version.generation,
         "statement": statement
         and {
@@ -192,22 +176,25 @@ def _heading(source: str, shown: ShownSchema, at: str | None) -> Iterator[str]:
         yield f"  {_state(shown.shown)}"
 
 
+def _columns(schema: TableSchema) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": column.name,
+            "type": written_type(column),
+            "nullable": column.nullable,
+            "default": written_default(column),
+            "keys": keys_of(column, schema),
+            "more": more_of(column, schema),
+        }
+        for column in schema.columns
+    ]
+
+
 def _show_columns(context: CommandContext, schema: TableSchema) -> None:
-    show_table(
-        context,
-        ("column", "type", "null", "default", "key", ""),
-        [
-            (
-                column.name,
-                written_type(column),
-                "yes" if column.nullable else "no",
-                written_default(column) or "",
-                ", ".join(keys_of(column, schema)),
-                more_of(column, schema),
-            )
-            for column in schema.columns
-        ],
-    )
+    rows = []
+    for name, kind, nullable, default, keys, more in map(dict.values, _columns(schema)):
+        rows.append((name, kind, "yes" if nullable else "no", default, ", ".join(keys), more))
+    show_table(context, ("column", "type", "null", "default", "key", ""), rows)
     for key in schema.keys:
         context.say(f"  {written_key(key)}")
     for reference in schema.foreign_keys:
@@ -237,13 +224,10 @@ def _state(version: ToldVersion) -> str:
 
 def verification_values(verification: SchemaVerification) -> dict[str, Any]:
     return {
-        **parts(verification, "at", "equal", "statements", "versions"),
-        "tables": verification.compared,
-        "folded_otherwise": verification.folded,
-        "otherwise_on_the_server": verification.differing,
+        **parts(verification, "at", "equal", "statements", "versions", "compared as tables"),
+        **parts(verification, "folded as folded_otherwise", "differing as otherwise_on_the_server"),
         "not_known": {version.table: version.reason for version in verification.unknown},
-        "not_shown_by_the_server": verification.unseen,
-        "seconds": verification.seconds,
+        **parts(verification, "unseen as not_shown_by_the_server", "seconds"),
     }
 
 

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 from lockstep import exits
-from lockstep.context import CommandContext, Outcome
+from lockstep.context import CommandContext, Outcome, holder
 from lockstep.grammar import UsageError, author, table_name
-from lockstep.holder import holder
 from lockstep.report import counted
 from lockstep.running import run_sources
 from pipeline.errors import NothingMatches
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pipeline.ports.source import ListedTable
-    from pipeline.runs.context import Workplace
-    from pipeline.source_plan import PartOrder
-    from resources.adapters import Adapters
+from pipeline.ports.source import ListedTable
+from pipeline.runs.capturing.logged_statements import facts_of_server
+from pipeline.runs.context import Unwatched, Workplace
+from pipeline.runs.inspecting.plan import PlannedLoad, loads_take
+from pipeline.runs.loading.part import require_readable
+from pipeline.snapshot.condition import read_condition
+from pipeline.source_plan import PartOrder
+from pipeline.tables import TablePatterns
+from resources.adapters import Adapters
 
 WHY = "`lockstep snapshot`"
 
@@ -27,8 +28,6 @@ WHY = "`lockstep snapshot`"
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     """Runs of the source, one after the other, until no table is being read any more, or one of
     them fails. Each is a run like any other: what others' tables have in the log goes on."""
-    from pipeline.runs.context import Unwatched
-
     source = context.one_source(arguments.source)
     if arguments.where is not None:
         return _some_rows(arguments, context, source.name)
@@ -61,9 +60,6 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
 
 
 def _chosen(work: Workplace, patterns: Sequence[str]) -> list[ListedTable]:
-    """The source's tables that the patterns name, of those that are captured."""
-    from pipeline.tables import TablePatterns
-
     captured = [table for table in work.server.tables() if work.source.patterns.matches(table.name)]
     for pattern in patterns:
         if not any(TablePatterns((pattern,), ()).matches(table.name) for table in captured):
@@ -78,7 +74,6 @@ def _chosen(work: Workplace, patterns: Sequence[str]) -> list[ListedTable]:
 def _waiting(
     context: CommandContext, work: Workplace, chosen: Sequence[ListedTable]
 ) -> list[ListedTable]:
-    """Those that are not being read already."""
     reading = {load.table for load in work.ledger.open_loads(work.source.name) if load.reading}
     for one in chosen:
         if one.name in reading:
@@ -87,7 +82,6 @@ def _waiting(
 
 
 def _foresee(context: CommandContext, work: Workplace, tables: Sequence[ListedTable]) -> None:
-    from pipeline.runs.inspecting.plan import PlannedLoad, loads_take
 
     if not tables:
         return
@@ -103,8 +97,6 @@ def _foresee(context: CommandContext, work: Workplace, tables: Sequence[ListedTa
 
 def _some_rows(arguments: argparse.Namespace, context: CommandContext, source: str) -> Outcome:
     """An ordinary run, so that the lake shows what the log tells; then one that reads the rows."""
-    from pipeline.runs.context import Unwatched
-
     if len(arguments.tables) != 1:
         raise UsageError("--where is about one table.", hint="name it: database.table")
     with context.adapters() as adapters:
@@ -139,11 +131,6 @@ def read_again(
 
 def _order(work: Workplace, arguments: argparse.Namespace) -> tuple[PartOrder, int]:
     """What is to be read, and about how many rows that is; refused where it cannot be."""
-    from pipeline.runs.capturing.logged_statements import facts_of_server
-    from pipeline.runs.loading.part import require_readable
-    from pipeline.snapshot.condition import read_condition
-    from pipeline.source_plan import PartOrder
-
     condition = read_condition(arguments.where, facts_of_server(work.server.facts()))
     order = PartOrder(
         table_name(arguments.tables[0]),

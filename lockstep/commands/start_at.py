@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING, Any
 
 from lockstep import exits
-from lockstep.context import CommandContext, Outcome
+from lockstep.context import CommandContext, Outcome, holder
 from lockstep.grammar import author, place_argument, reason
-from lockstep.holder import holder
 from pipeline.decisions import Continuity
 from pipeline.errors import LockstepError
-
-if TYPE_CHECKING:
-    from pipeline.runs.inspecting.choose_start import Choice
+from pipeline.json_values import parts
+from pipeline.runs.inspecting.plan import Choice, choose_start
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
@@ -21,8 +18,6 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     place = place_argument(arguments.place, "PLACE", "start-at")
     why = reason(arguments)
     source = context.one_source(arguments.source).name
-
-    from pipeline.runs.inspecting.choose_start import choose_start
 
     try:
         with (
@@ -33,27 +28,14 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     except LockstepError as error:
         return Outcome.of_sources({source: context.refused(source, error)})
     context.say(*_lines(source, choice))
-    return Outcome.of_sources({source: (exits.DONE, _values(choice))})
-
-
-def _values(choice: Choice) -> dict[str, Any]:
-    """`next` is null where the server could not be asked."""
-    return {
-        "override": choice.override,
-        "next": choice.position
-        and {
-            "start": choice.position,
-            "follows": choice.follows,
-            "continuity": choice.continuity,
-            "gap_tables": choice.gap_tables,
-            "abandons": choice.abandoned,
-        },
-        "trouble": choice.trouble,
-    }
+    found = "position as start, follows, continuity, gap_tables, abandoned as abandons"
+    # Null where the server could not be asked.
+    following = choice.position and parts(choice, found)
+    told = {"override": choice.override, "next": following, "trouble": choice.trouble}
+    return Outcome.of_sources({source: (exits.DONE, told)})
 
 
 def _lines(source: str, choice: Choice) -> list[str]:
-    """What was recorded and what comes of it, for people."""
     override = choice.override
     told = [f"{source}: recorded: start at {override.place} ({override.author}: {override.reason})"]
     if choice.trouble is not None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from lockstep import exits
 from lockstep.context import CommandContext, Outcome
@@ -15,11 +15,15 @@ from pipeline.batch import Cursor
 from pipeline.consumers import Consumer
 from pipeline.decisions import RecordedDecision
 from pipeline.errors import LockstepError, Recovery
-from pipeline.gaps import Gap
 from pipeline.json_values import parts, to_json
+from pipeline.preflight import pause_from_now
 from pipeline.preflight.retention import spoken
 from pipeline.proof.proven import TableProof, open_differences, proven_since
 from pipeline.retries import a_tenth
+from pipeline.runs.context import Unwatched, Workplace
+from pipeline.runs.inspecting.status import stand
+from pipeline.runs.registering.gather import CatalogStanding
+from pipeline.runs.registering.gather import stand as registered
 from pipeline.runs.rejoin import must_be_read
 from pipeline.shown import listed
 from pipeline.standing.facts import Headroom, Standing
@@ -27,11 +31,7 @@ from pipeline.standing.measures import why_not_by_gtid
 from pipeline.standing.verdict import State, Verdict, clock, verdict
 from pipeline.table import TableName
 from pipeline.table_state import OrderKind, TableCondition, TableOrder, TableState
-
-if TYPE_CHECKING:
-    from pipeline.runs.context import Workplace
-    from pipeline.runs.registering.gather import CatalogStanding
-    from resources.adapters import Adapters
+from resources.adapters import Adapters
 
 _BATCHES: Final = 20
 _GTIDS: Final = 100
@@ -40,9 +40,6 @@ _GTIDS: Final = 100
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     """Exit code 0 if nothing waits for a person or a run. A MySQL that is down is a line, and the
     ledger is told all the same."""
-    from pipeline.preflight import pause_from_now
-    from pipeline.runs.inspecting.status import stand
-
     answers: dict[str, tuple[int, dict[str, Any]]] = {}
     with context.adapters() as adapters:
         for source in context.sources(arguments.source):
@@ -60,7 +57,7 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
             values = {
                 **status_values(standing, judged, now, decisions),
                 "tables": inactive_values(tables),
-                "consumers": [_consumer_values(consumer) for consumer in consumers],
+                "consumers": [parts(consumer, _CONSUMER) for consumer in consumers],
                 "catalog": catalog,
             }
             answers[source.name] = code, values
@@ -75,20 +72,16 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
 def catalog_standing(adapters: Adapters, source: str) -> CatalogStanding | None:
     """What the ledger knows of entries; None where mirrors are not registered, or where [catalog]
     is wrong, which `lockstep check` tells of."""
-    from pipeline.runs.registering.gather import stand
-
     try:
         registry = adapters.registry()
     except LockstepError:
         return None
-    return None if registry is None else stand(adapters.ledger(), source, registry)
+    return None if registry is None else registered(adapters.ledger(), source, registry)
 
 
 def workplace_or_why(adapters: Adapters, source: str) -> Workplace | LockstepError:
     """What the server is asked through, or why there is none; a missing secret is told, too. Who
     looks waits a tenth as long as a run does for a server's set to catch up with its log."""
-    from pipeline.runs.context import Unwatched
-
     try:
         work = adapters.workplace(source, Unwatched())
     except LockstepError as error:
@@ -111,38 +104,33 @@ def exit_code(standing: Standing, now: datetime, pause: timedelta | None) -> int
 # -- the answer to a program ---------------------------------------------------------------
 
 
+_CONSUMER: Final = "name, cursor, behind as batches_behind, changes as changes_behind, out, made_at"
+_SERVER: Final = "server_uuid as uuid, version, gtid_mode, head"
+_HEADROOM: Final = "gone, remaining as seconds, kept as kept_seconds, bytes_per_day"
+_DECISION: Final = (
+    "decided_at as at, decision.kind as kind, decision.rule as rule, decision.reason as reason, "
+    "decision.author as author"
+)
+_PROVEN: Final = (
+    "proven.proof as proof, proven.rows as rows, proven.at as position, proven.gtid_set as gtid_set"
+)
+
+
 def status_values(
     standing: Standing, judged: Verdict, now: datetime, decisions: Iterable[RecordedDecision]
 ) -> dict[str, Any]:
     """Null for what cannot be told. `decisions`: the newest, newest first."""
-    facts, room, lease, failed = (
-        standing.facts,
-        standing.headroom,
-        standing.lease,
-        standing.failures,
-    )
+    facts, room, lease = standing.facts, standing.headroom, standing.lease
+    failed = standing.failures
     return {
         **parts(judged, "state", "sentence", "hint"),
         "captured": _cursor_values(standing, standing.captured),
         "acknowledged": _cursor_values(standing, standing.acknowledged),
-        "lag": {
-            "seconds": standing.lag.seconds,
-            "bytes": standing.lag.log_bytes,
-            "transactions": standing.lag.transactions,
-        },
-        "headroom": room
-        and {
-            "gone": room.gone,
-            "seconds": room.remaining,
-            "kept_seconds": room.kept,
-            "bytes_per_day": room.bytes_per_day,
-        },
+        "lag": parts(standing.lag, "seconds", "log_bytes as bytes", "transactions"),
+        "headroom": room and parts(room, _HEADROOM),
         "server": facts
         and {
-            "uuid": facts.server_uuid,
-            "version": facts.version,
-            "gtid_mode": facts.gtid_mode,
-            "head": facts.head,
+            **parts(facts, _SERVER),
             "another_than_read_last": standing.other_server,
             "standby": facts.standby,
         },
@@ -151,22 +139,21 @@ def status_values(
             {**to_json(batch.batch), "waits_for": batch.tables} for batch in standing.waiting
         ],
         "batches": standing.batches[:_BATCHES],
-        "failures": failed
-        and {"count": failed.count, "first": failed.first, "hint": failed.last.hint},
+        "failures": failed and parts(failed, "count", "first", "last.hint as hint"),
         "lease": lease if lease is not None and lease.live else None,
         "override": standing.override,
-        "gaps": [_gap_values(gap) for gap in standing.gaps],
+        "gaps": [
+            {
+                **parts(gap, "begin", "end", "tables", "open_tables as open", "closed", "author"),
+                **parts(gap, "reason", "decided_at", "batch"),
+            }
+            for gap in standing.gaps
+        ],
         **parts(standing, "overlaps", "quarantined", "partial"),
         "loading": {progress.table: progress for progress in standing.loading},
         "proofs": proof_values(standing.proofs, now),
         "unproven": standing.unproven,
-        "decisions": [
-            {
-                "at": recorded.decided_at,
-                **parts(recorded.decision, "kind", "rule", "reason", "author"),
-            }
-            for recorded in decisions
-        ],
+        "decisions": [parts(recorded, _DECISION) for recorded in decisions],
         "trouble": standing.trouble,
     }
 
@@ -176,9 +163,7 @@ def _cursor_values(standing: Standing, cursor: Cursor | None) -> dict[str, Any] 
         return None
     return {
         **to_json(cursor.position),
-        "batch": cursor.batch,
-        "server_uuid": cursor.position.server_uuid,
-        "by_gtid": cursor.by_gtid,
+        **parts(cursor, "batch", "position.server_uuid as server_uuid", "by_gtid"),
         "why_not_by_gtid": why_not_by_gtid(cursor, standing.facts),
     }
 
@@ -189,21 +174,10 @@ def proof_values(proofs: Iterable[TableProof], now: datetime) -> list[dict[str, 
         {
             **parts(proof, "table", "whole", "compared_at", "differing", "proven_at"),
             "age_seconds": proof.proven_at and now - proof.proven_at,
-            "proof": proof.proven and proof.proven.proof,
-            "rows": proof.proven and proof.proven.rows,
-            "position": proof.proven and proof.proven.at,
-            "gtid_set": proof.proven and proof.proven.gtid_set,
+            **parts(proof, _PROVEN),
         }
         for proof in proofs
     ]
-
-
-def _gap_values(gap: Gap) -> dict[str, Any]:
-    return {
-        **parts(gap, "begin", "end", "tables"),
-        "open": gap.open_tables,
-        **parts(gap, "closed", "author", "reason", "decided_at", "batch"),
-    }
 
 
 # -- lines for a person --------------------------------------------------------------------
@@ -244,7 +218,10 @@ def status_lines(
         yield f"  being read from the source: {table.sentence()}"
     yield from partial_lines(standing.partial)
     yield from proof_lines(standing.proofs, standing.stopped, now)
-    yield from _unproven(standing)
+    if standing.unproven is not None:
+        names = ", ".join(map(str, sorted(standing.unproven.tables)))
+        since = clock(standing.unproven.since)
+        yield f"  not compared with the server: the structures of {names}, since {since}"
     yield from tables
     for done in decisions:
         yield f"  {clock(done.decided_at)}  {done.decision.rule}: {done.decision.reason}"
@@ -266,13 +243,6 @@ def _scars(standing: Standing) -> Iterator[str]:
             f"under "
             f"_batch <= {overlap.after} as well; mirrors are exact"
         )
-
-
-def _unproven(standing: Standing) -> Iterator[str]:
-    if standing.unproven is not None:
-        names = ", ".join(map(str, sorted(standing.unproven.tables)))
-        since = clock(standing.unproven.since)
-        yield f"  not compared with the server: the structures of {names}, since {since}"
 
 
 def _server(standing: Standing) -> dict[str, str]:
@@ -360,36 +330,30 @@ _ORDERED = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Inactive:
-    """A table that is not active, and the open order that brings it back."""
-
-    state: TableState
-    order: TableOrder | None
-
-    @property
-    def place(self) -> str:
-        stopped = self.state.stopped
-        return self.state.position or (str(stopped.at) if stopped is not None else "")
+Inactive = tuple[TableState, TableOrder | None]
+"""A table that is not active, and the open order that brings it back."""
 
 
-def _way(table: Inactive) -> str:
+def _stopped_at(state: TableState) -> str:
+    return state.position or (str(state.stopped.at) if state.stopped is not None else "")
+
+
+def _way(state: TableState, order: TableOrder) -> str:
     """How it comes back; whether the log is still there only `plan` looks."""
-    stopped = table.state.stopped
-    if table.order is not None and table.order.kind is OrderKind.RELOAD:
+    if order.kind is OrderKind.RELOAD:
         return "rewrites its mirror"
-    if must_be_read(table.state) or stopped is None:
+    if must_be_read(state) or state.stopped is None:
         return "reads it from the source"
-    return f"catches it up through the log from {stopped.at}"
+    return f"catches it up through the log from {state.stopped.at}"
 
 
 def inactive(
     states: Mapping[TableName, TableState], orders: Iterable[TableOrder]
 ) -> tuple[Inactive, ...]:
-    """Those that are neither active nor being loaded, by name."""
+    """By name."""
     of = {order.table: order for order in orders}
     return tuple(
-        Inactive(state, of.get(table))
+        (state, of.get(table))
         for table, state in sorted(states.items())
         if state.condition not in (TableCondition.ACTIVE, TableCondition.LOADING)
     )
@@ -399,32 +363,30 @@ def inactive_values(tables: Iterable[Inactive]) -> list[dict[str, Any]]:
     """`order` is null where nobody ordered the table back."""
     return [
         {
-            "table": table.state.table,
-            "state": table.state.condition,
-            "position": table.place or None,
-            **parts(table.state, "reason", "hint"),
-            "order": table.order
+            **parts(state, "table, condition as state"),
+            "position": _stopped_at(state) or None,
+            **parts(state, "reason, hint"),
+            "order": order
             and {
-                **parts(table.order, "kind", "author", "reason", "ordered_at"),
-                "with_structure": table.order.schema is not None,
+                **parts(order, "kind, author, reason, ordered_at"),
+                "with_structure": order.schema is not None,
             },
         }
-        for table in tables
+        for state, order in tables
     ]
 
 
 def inactive_lines(tables: Iterable[Inactive]) -> Iterator[str]:
-    """What happened to each, and what is to be done, or will be."""
-    for table in tables:
-        state, order = table.state, table.order
-        at = f" at {table.place}" if table.place else ""
+    for state, order in tables:
+        place = _stopped_at(state)
+        at = f" at {place}" if place else ""
         why = f": {state.reason}" if state.reason else ""
         yield f"  {state.table} {_TOLD[state.condition]}{at}{why}"
         if order is not None:
             reason = f": {order.reason}" if order.reason else ""
             yield (
                 f"    {_ORDERED[order.kind]} by {order.author}, {clock(order.ordered_at)}{reason}; "
-                f"the next run {_way(table)}"
+                f"the next run {_way(state, order)}"
             )
         elif state.hint:
             yield f"    hint: {state.hint}"
@@ -433,17 +395,7 @@ def inactive_lines(tables: Iterable[Inactive]) -> Iterator[str]:
 # -- consumers and the catalog -------------------------------------------------------------
 
 
-def _consumer_values(consumer: Consumer) -> dict[str, Any]:
-    return {
-        **parts(consumer, "name", "cursor"),
-        "batches_behind": consumer.behind,
-        "changes_behind": consumer.changes,
-        **parts(consumer, "out", "made_at"),
-    }
-
-
 def consumer_pairs(consumers: Iterable[Consumer]) -> dict[str, str]:
-    """Of each consumer how far it is, for `report.lines`."""
     return {f"consumer {consumer.name}": _consumer_sentence(consumer) for consumer in consumers}
 
 
@@ -460,7 +412,6 @@ def _consumer_sentence(consumer: Consumer) -> str:
 
 
 def _catalog_line(standing: CatalogStanding) -> str:
-    """By what the ledger knows."""
     told = f"  catalog: {counted(standing.registered, 'table')} registered"
     if standing.waiting:
         told += f"; waiting for the next run: {listed(standing.waiting)}"

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lockstep import exits, report
 from lockstep.context import CommandContext, Outcome
-
-if TYPE_CHECKING:
-    from pipeline.ports.ledger import Ledger
-    from pipeline.ports.source import ListedTable, SourceServer
-    from pipeline.table import TableName
-    from pipeline.table_state import Extent, TableState
-    from pipeline.tables import TablePatterns
+from pipeline.json_values import parts
+from pipeline.ports.ledger import Ledger
+from pipeline.ports.source import SourceServer
+from pipeline.runs.capturing.table_extents import partial_tables
+from pipeline.tables import TablePatterns
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
@@ -33,11 +31,11 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
                     (
                         one["table"],
                         "yes" if one["captured"] else "no",
-                        one["why_not"] or "",
+                        one["why_not"],
                         ", ".join(one["primary_key"]) or "none",
                         "" if one["rows"] is None else f"~{one['rows']:,}",
                         _state(one),
-                        one["position"] or "",
+                        one["position"],
                     )
                     for one in told
                 ],
@@ -51,54 +49,30 @@ def rows(
     """The server's tables, then those only the ledger knows, as JSON. `position` is where
     the mirror stands: the merged position, or where the table was quarantined; `begins`, for a
     table that the lake can have but a part of, where that begins."""
-    from pipeline.runs.capturing.table_extents import partial_tables
-
-    states = ledger.table_states(source)
-    cursor = ledger.acknowledged_cursor(source)
-    place = str(cursor.position) if cursor else None
+    states, cursor = ledger.table_states(source), ledger.acknowledged_cursor(source)
+    listed = {table.name: table for table in server.tables()}
     partial = {extent.table: extent for extent in partial_tables(ledger, source, patterns)}
-    captured = [
-        _row(
-            table.name,
-            patterns.reason(table.name),
-            table,
-            states.pop(table.name, None),
-            place,
-            partial.get(table.name),
-        )
-        for table in server.tables()
-    ]
-    gone = [
-        _row(name, "dropped at the source", None, state, place, None)
-        for name, state in sorted(states.items())
-    ]
-    return captured + gone
+    found = []
+    for name in (*listed, *sorted(states.keys() - listed.keys())):
+        table, state = listed.get(name), states.get(name)
+        why_not = patterns.reason(name) if table else "dropped at the source"
+        place = state and (state.position or (str(cursor.position) if cursor else None))
+        values = {
+            "table": str(name),
+            "captured": why_not is None,
+            "why_not": why_not,
+            "primary_key": table.primary_key if table else (),
+            **parts(table, "rows, engine"),
+            **parts(state, "condition as state"),
+            **parts(partial.get(name) if table else None, "begins"),
+            **parts(state, "reason, hint"),
+            "position": place,
+            **parts(state, "mirror"),
+        }
+        found.append(values)
+    return found
 
 
 def _state(one: Mapping[str, Any]) -> str:
     words = [one["state"] or "", f"partial: begins at {one['begins']}" if one["begins"] else ""]
     return ", ".join(filter(None, words))
-
-
-def _row(
-    name: TableName,
-    why_not: str | None,
-    listed: ListedTable | None,
-    state: TableState | None,
-    place: str | None,
-    partial: Extent | None,
-) -> dict[str, Any]:
-    return {
-        "table": str(name),
-        "captured": why_not is None,
-        "why_not": why_not,
-        "primary_key": listed.primary_key if listed else (),
-        "rows": listed.rows if listed else None,
-        "engine": listed.engine if listed else None,
-        "state": state and state.condition,
-        "begins": partial and partial.begins,
-        "reason": state and state.reason,
-        "hint": state and state.hint,
-        "position": state and (state.position or place),
-        "mirror": state and state.mirror,
-    }

@@ -4,27 +4,25 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any, Final
 
+from assets.report import size
 from lockstep import exits
-from lockstep.context import CommandContext, Outcome
+from lockstep.context import CommandContext, Outcome, holder
 from lockstep.grammar import table_name
-from lockstep.holder import holder
+from lockstep.report import counted
 from pipeline.json_values import parts
-from pipeline.upkeep.decide import StepKind
-
-if TYPE_CHECKING:
-    from pipeline.runs.upkeeping.gather import StepDone, TableUpkeep
-    from pipeline.runs.upkeeping.upkeep import UpkeepReport
-    from pipeline.table import TableName
-    from pipeline.upkeep.changes import ChangesPlan
-    from pipeline.upkeep.decide import Pile
-    from resources.adapters import Adapters
+from pipeline.runs.upkeeping.changes import plan_changes
+from pipeline.runs.upkeeping.gather import TableUpkeep, plan_upkeep
+from pipeline.runs.upkeeping.upkeep import UpkeepReport, thin_logs, upkeep
+from pipeline.table import TableName
+from pipeline.upkeep.changes import ChangesPlan
+from pipeline.upkeep.decide import Pile, StepKind
+from resources.adapters import Adapters
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     """0 also where a table was left to the next upkeep: the answer says so."""
-
     only = frozenset(map(table_name, arguments.tables)) or None
     payload: dict[str, Any] = {}
     with context.adapters() as adapters:
@@ -43,9 +41,6 @@ def _done(
     source: str,
     only: frozenset[TableName] | None,
 ) -> UpkeepReport:
-    from pipeline.runs.upkeeping.changes import plan_changes
-    from pipeline.runs.upkeeping.gather import plan_upkeep
-    from pipeline.runs.upkeeping.upkeep import UpkeepReport, thin_logs, upkeep
 
     policy = context.settings.upkeep(purge=arguments.purge)
     with context.watch(source) as progress:
@@ -78,7 +73,6 @@ def _lines(report: UpkeepReport, *, planned: bool) -> Iterator[str]:
 
 
 def _changes_lines(changes: ChangesPlan, *, planned: bool) -> Iterator[str]:
-    """About changelogs, all of them together."""
     if changes.left is not None:
         yield f"changes: nothing old is deleted: {changes.left}"
     if changes.held is not None:
@@ -100,46 +94,36 @@ def _table_lines(upkeep: TableUpkeep, *, planned: bool) -> Iterator[str]:
         for step in upkeep.planned:
             yield f"{table}: would {step.kind.value} {_pile(step.pile)}: {step.reason}"
     for done in upkeep.done:
-        yield f"{table}: {_told(done)}"
+        did = f"version {done.delta_version}, {done.step.reason}"
+        if done.step.kind is StepKind.VACUUM:
+            did = f"{_pile(done.gone)} deleted"
+        yield f"{table}: {done.step.kind.value}: {did}"
     for left in upkeep.left:
         yield f"{table}: {left}"
 
 
-def _told(done: StepDone) -> str:
-    if done.step.kind is StepKind.VACUUM:
-        return f"vacuum: {_pile(done.gone)} deleted"
-    return f"{done.step.kind.value}: version {done.delta_version}, {done.step.reason}"
-
-
 def _pile(pile: Pile) -> str:
-    return f"{pile.files:,} {'file' if pile.files == 1 else 'files'} ({_size(pile.bytes)})"
+    return f"{counted(pile.files, 'file')} ({size(pile.bytes)})"
 
 
-def _size(size: int) -> str:
-    value = float(size)
-    for unit in ("bytes", "KiB", "MiB", "GiB"):
-        if value < 1024:
-            return f"{value:.0f} {unit}" if unit == "bytes" else f"{value:.1f} {unit}"
-        value /= 1024
-    return f"{value:.1f} TiB"
+_CHANGES: Final = (
+    "through as through_batch, held, left, unlisted.files as unlisted_files, "
+    "unlisted.bytes as unlisted_bytes, deleted.files as deleted_files, "
+    "deleted.bytes as deleted_bytes, rows as ledger_rows"
+)
+_PLANNED: Final = "kind as step, pile.files as files, pile.bytes as bytes, reason"
+_DONE: Final = (
+    "step.kind as step, delta_version, gone.files as deleted_files, gone.bytes as deleted_bytes, "
+    "seconds"
+)
 
 
 def _values(report: UpkeepReport, *, planned: bool) -> dict[str, Any]:
-    changes = report.changes
+    of_all = "seconds, logs.files as checkpoint_files, logs.bytes as checkpoint_bytes"
     return {
         "dry_run": planned,
-        "seconds": report.seconds,
-        "checkpoint_files": report.logs.files,
-        "checkpoint_bytes": report.logs.bytes,
-        "changes": {
-            "through_batch": changes.through,
-            **parts(changes, "held", "left"),
-            "unlisted_files": changes.unlisted.files,
-            "unlisted_bytes": changes.unlisted.bytes,
-            "deleted_files": changes.deleted.files,
-            "deleted_bytes": changes.deleted.bytes,
-            "ledger_rows": changes.rows,
-        },
+        **parts(report, of_all),
+        "changes": parts(report.changes, _CHANGES),
         "tables": {table.table: _table_values(table) for table in report.tables},
     }
 
@@ -147,27 +131,10 @@ def _values(report: UpkeepReport, *, planned: bool) -> dict[str, Any]:
 def _table_values(upkeep: TableUpkeep) -> dict[str, Any]:
     files = upkeep.files
     return {
-        "mirror": upkeep.mirror,
-        "left_alone": upkeep.why,
+        **parts(upkeep, "mirror", "why as left_alone"),
         "files": None if files is None else len(files.sizes),
         "bytes": None if files is None else sum(files.sizes),
-        "planned": [
-            {
-                "step": step.kind,
-                **parts(step.pile, "files", "bytes"),
-                "reason": step.reason,
-            }
-            for step in upkeep.planned
-        ],
-        "done": [
-            {
-                "step": done.step.kind,
-                "delta_version": done.delta_version,
-                "deleted_files": done.gone.files,
-                "deleted_bytes": done.gone.bytes,
-                "seconds": done.seconds,
-            }
-            for done in upkeep.done
-        ],
+        "planned": [parts(step, _PLANNED) for step in upkeep.planned],
+        "done": [parts(step, _DONE) for step in upkeep.done],
         "left": upkeep.left,
     }

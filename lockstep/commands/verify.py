@@ -7,34 +7,34 @@ import getpass
 from collections.abc import Sequence
 from dataclasses import replace
 from random import SystemRandom
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from lockstep import exits
-from lockstep.context import CommandContext, Outcome
+from lockstep.commands.snapshot import read_again
+from lockstep.context import CommandContext, Outcome, holder
 from lockstep.grammar import UsageError, table_name
-from lockstep.holder import holder
-from lockstep.report import difference_lines, show_quarantined, show_table
+from lockstep.report import counted, difference_lines, show_quarantined, show_table
 from pipeline.errors import SourceBusy
 from pipeline.json_values import parts
+from pipeline.runs.capturing.table_extents import note_equal, proven
+from pipeline.runs.comparing.verify_outcome import note, parts_of, repair
+from pipeline.runs.comparing.verify_rows import verify
+from pipeline.runs.comparing.verify_sample import verify_sample
+from pipeline.runs.context import Workplace
+from pipeline.runs.reports import TableDifference, VerifyReport
 from pipeline.table import TableName
-
-if TYPE_CHECKING:
-    from pipeline.runs.context import Workplace
-    from pipeline.runs.reports import TableDifference, VerifyReport
-    from resources.adapters import Adapters
-    from resources.config import SourceSettings
+from resources.adapters import Adapters
+from resources.config import SourceSettings
 
 _GTIDS: Final = 200
 """Characters of a set at the most."""
+
+_COLUMNS: Final = "table, source_rows, lake_rows, only_in_source, only_in_lake, different"
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     """Exit code 4 if a table differs or cannot be compared, 3 if one cannot be proven now, 6 if
     tables are quarantined."""
-    from pipeline.runs.comparing.verify_outcome import note
-    from pipeline.runs.comparing.verify_rows import verify
-    from pipeline.runs.comparing.verify_sample import verify_sample
-
     tables = [table_name(text) for text in arguments.tables]
     answers: dict[str, tuple[int, dict[str, Any]]] = {}
     with context.adapters() as adapters:
@@ -78,35 +78,20 @@ def exit_code(report: VerifyReport) -> int:
     return exits.QUARANTINED if report.quarantined else exits.DONE
 
 
-def _tables_are(count: int) -> str:
-    return "table is" if count == 1 else "tables are"
-
-
 def show_verify(context: CommandContext, source: str, report: VerifyReport) -> None:
     """A line, the tables, the rows that differ, and what was not compared or proven."""
     equal = sum(difference.equal for difference in report.tables)
     count = len(report.tables) + len(report.not_compared) + len(report.not_proven)
     context.say(
-        f"{source} at {report.position}: {equal} of {count} {_tables_are(count)} equal, "
-        f"{report.seconds:.1f} s"
+        f"{source} at {report.position}: {equal} of {counted(count, 'table is', 'tables are')} "
+        f"equal, {report.seconds:.1f} s"
     )
     if gtids := report.position.gtid_set:
         context.say(f"  GTIDs: {gtids.shortened(_GTIDS)}")
     show_table(
         context,
         ("table", "rows", "in the lake", "missing", "too many", "different", "proven"),
-        [
-            (
-                str(difference.table),
-                f"{difference.source_rows:,}",
-                f"{difference.lake_rows:,}",
-                f"{difference.only_in_source:,}",
-                f"{difference.only_in_lake:,}",
-                f"{difference.different:,}",
-                _proven(difference),
-            )
-            for difference in report.tables
-        ],
+        [(*parts(table, _COLUMNS).values(), _proven(table)) for table in report.tables],
     )
     for table in report.tables:
         context.say(*difference_lines(table))
@@ -127,8 +112,6 @@ def _proven(difference: TableDifference) -> str:
 def _note_equal(work: Workplace, report: VerifyReport, context: CommandContext) -> None:
     """Partial tables that were found equal are whole from now on, unless a run is going on,
     which may change them."""
-    from pipeline.runs.capturing.table_extents import note_equal, proven
-
     if not proven(work, report):
         return
     try:
@@ -143,9 +126,6 @@ def _repaired(
 ) -> dict[str, Any]:
     """Rows that a condition names are read from the source now; of the other tables that differ
     all rows are read by the next run. `SourceBusy` while a run is going on."""
-    from lockstep.commands.snapshot import read_again
-    from pipeline.runs.comparing.verify_outcome import parts_of, repair
-
     source, author = work.source.name, getpass.getuser()
     parts = parts_of(work, report, author)
     read: dict[str, Any] = {}

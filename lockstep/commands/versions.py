@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from lockstep import exits
 from lockstep.context import CommandContext, Outcome
@@ -12,20 +12,17 @@ from lockstep.grammar import UsageError, place_argument
 from lockstep.report import lines, show_table
 from pipeline.gtid import GtidSet
 from pipeline.json_values import parts
-
-if TYPE_CHECKING:
-    from pipeline.runs.inspecting.version_sets import ShownVersions
-    from resources.lake.paths import LakePath
+from pipeline.runs.inspecting.version_sets import ShownVersions, newest_sets, version_set_at
+from resources.lake.paths import LakePath
 
 LISTED: Final = 20
+_ABOUT: Final = "batch.id as batch, batch.dagster_run as run, position"
 _COLUMNS: Final = ("as of", "committed", "batch", "run", "tables", "missing")
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     """The ledger alone is asked. 0 also where tables are missing: each is named, with its
     cure."""
-    from pipeline.runs.inspecting.version_sets import newest_sets, version_set_at
-
     if arguments.list and arguments.at:
         raise UsageError("--list lists the newest; --at shows one.", hint="leave one of them out")
     place = place_argument(arguments.at, "--at", "versions") if arguments.at else None
@@ -46,11 +43,8 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
 
 
 def version_set_values(shown: ShownVersions, lake: LakePath) -> dict[str, Any]:
-    """What `--json` says of one version set."""
     return {
-        "batch": shown.batch.id,
-        "run": shown.batch.dagster_run,
-        "position": shown.position,
+        **parts(shown, _ABOUT),
         "tables": {
             entry.table: {
                 "path": str(lake / entry.mirror),
@@ -63,29 +57,20 @@ def version_set_values(shown: ShownVersions, lake: LakePath) -> dict[str, Any]:
 
 
 def _listed_values(shown: ShownVersions) -> dict[str, Any]:
-    return {
-        "batch": shown.batch.id,
-        "run": shown.batch.dagster_run,
-        "position": shown.position,
-        "tables": len(shown.entries),
-        "missing": [gap.table for gap in shown.missing],
-    }
+    missing = [gap.table for gap in shown.missing]
+    return {**parts(shown, _ABOUT), "tables": len(shown.entries), "missing": missing}
 
 
-def _listed_row(shown: ShownVersions) -> tuple[str, ...]:
-    return (
-        str(shown.position),
-        _moment(shown),
-        str(shown.batch.id),
-        shown.batch.dagster_run or "",
-        str(len(shown.entries)),
-        ", ".join(str(gap.table) for gap in shown.missing),
-    )
+def _listed_row(shown: ShownVersions) -> tuple[object, ...]:
+    missing = ", ".join(str(gap.table) for gap in shown.missing)
+    batch, run = str(shown.batch.id), shown.batch.dagster_run
+    return shown.position, _moment(shown), batch, run, len(shown.entries), missing
 
 
 def _lines(shown: ShownVersions, lake: LakePath) -> Iterator[str]:
-    """Where it is as of, what to read, what is missing."""
-    yield f"{shown.source}: as of {_place(shown)}"
+    moment = _moment(shown)
+    committed = f", committed {moment}" if moment else ""
+    yield f"{shown.source}: as of {shown.position}{committed} (batch {shown.batch.id})"
     gtids = shown.position.gtid_set
     if gtids != GtidSet():
         yield f"  executed: {gtids.shortened()}"
@@ -98,12 +83,6 @@ def _lines(shown: ShownVersions, lake: LakePath) -> Iterator[str]:
     if shown.missing:
         yield "missing:"
         yield lines({str(gap.table): f"{gap.reason}; {gap.hint}" for gap in shown.missing})
-
-
-def _place(shown: ShownVersions) -> str:
-    moment = _moment(shown)
-    committed = f", committed {moment}" if moment else ""
-    return f"{shown.position}{committed} (batch {shown.batch.id})"
 
 
 def _moment(shown: ShownVersions) -> str:

@@ -4,7 +4,7 @@ are.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from time import sleep
@@ -27,23 +27,62 @@ if TYPE_CHECKING:
     from pipeline.ports.spool import Spool
 
 
+@dataclass(frozen=True, slots=True)
+class StepProgress:
+    """How far a step is: `done` of `total` of whatever it counts, in words (`told`) and in figures
+    for a program, a mapping for each table where it is about tables."""
+
+    step: str
+    done: int
+    total: int
+    told: str
+    figures: tuple[Mapping[str, object], ...]
+
+
+def captured_until_now(
+    *, transactions: int, rows: int, log_bytes: int, total_bytes: int
+) -> StepProgress:
+    """`total_bytes`: the distance to the end."""
+    figures = {
+        "transactions": transactions,
+        "rows": rows,
+        "log_bytes": log_bytes,
+        "total_bytes": total_bytes,
+    }
+    told = f"{rows:,} rows, {transactions:,} transactions, {log_bytes / 1e6:,.1f} MB"
+    return StepProgress("capture", min(log_bytes, total_bytes), total_bytes, told, (figures,))
+
+
+def searched(read: int, total: int) -> StepProgress:
+    """Bytes of the log that were looked through for a place, of those there are."""
+    figures = {"log_bytes": read, "total_bytes": total}
+    return StepProgress("search", read, total, f"{read / 1e6:,.1f} MB of the log", (figures,))
+
+
+def loaded_until_now(tables: Sequence[LoadProgress]) -> StepProgress:
+    """Tables that are read from the source."""
+    done = sum(table.rows for table in tables)
+    total = sum(max(table.rows, table.estimated_rows or 0) for table in tables)
+    reading = [table for table in tables if not table.finished]
+    told = reading[0].sentence() if len(reading) == 1 else f"{done:,} of about {total:,} rows"
+    figures = tuple(
+        {"table": str(table.table), "rows": table.rows, "estimated_rows": table.estimated_rows}
+        for table in tables
+    )
+    return StepProgress("load", done, total, told, figures)
+
+
+def tables_done(step: str, done: int, total: int, table: TableName) -> StepProgress:
+    """Tables that are merged or compared; `table` is the newest of them."""
+    figures = {"table": str(table), "done": done, "total": total}
+    told = f"{done} of {total} tables, {table}"
+    return StepProgress(step, done, total, told, (figures,))
+
+
 class Progress(Protocol):
     """Where a step says how far it is; called a few times a second at most."""
 
-    def capture(self, *, transactions: int, rows: int, log_bytes: int, total_bytes: int) -> None:
-        """Cumulative figures of the capture; `total_bytes` is the distance to the end."""
-
-    def search(self, *, read_bytes: int, total_bytes: int) -> None:
-        """Bytes of the log looked through for a place, of those there are."""
-
-    def load(self, tables: Sequence[LoadProgress]) -> None:
-        """How far the tables are that are read from the source."""
-
-    def merge(self, *, done: int, total: int, table: TableName | None) -> None:
-        """Tables merged of all to merge; `table` is the one just finished."""
-
-    def compare(self, *, done: int, total: int, table: TableName) -> None:
-        """Tables read for a comparison, of all; `table` is the next one."""
+    def tell(self, step: StepProgress) -> None: ...
 
     def note(self, sentence: str) -> None:
         """One sentence a person should see (a repair, a table quarantined)."""
@@ -52,23 +91,9 @@ class Progress(Protocol):
 class Unwatched:
     """Progress that nobody watches."""
 
-    def capture(self, *, transactions: int, rows: int, log_bytes: int, total_bytes: int) -> None:
-        """Nobody asked."""
+    def tell(self, step: StepProgress) -> None: ...
 
-    def search(self, *, read_bytes: int, total_bytes: int) -> None:
-        """Nobody asked."""
-
-    def load(self, tables: Sequence[LoadProgress]) -> None:
-        """Nobody asked."""
-
-    def merge(self, *, done: int, total: int, table: TableName | None) -> None:
-        """Nobody asked."""
-
-    def compare(self, *, done: int, total: int, table: TableName) -> None:
-        """Nobody asked."""
-
-    def note(self, sentence: str) -> None:
-        """Nobody asked."""
+    def note(self, sentence: str) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)

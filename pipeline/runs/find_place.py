@@ -39,7 +39,7 @@ from pipeline.places import (
 )
 from pipeline.ports.source import ServerFacts
 from pipeline.position import Coordinates, LogFile, Position, Witness
-from pipeline.runs.context import Workplace
+from pipeline.runs.context import Workplace, searched
 from pipeline.runs.known_batches import RUNS, no_such_run
 from pipeline.start.question import ReachedPlace, Since, Where
 
@@ -103,7 +103,7 @@ def _note(work: Workplace, moment: datetime, found: FoundMoment) -> None:
 
 def telling(work: Workplace) -> Tell:
     """Who is told how far a search is."""
-    return lambda read, total: work.progress.search(read_bytes=read, total_bytes=total)
+    return lambda read, total: work.progress.tell(searched(read, total))
 
 
 @dataclass(frozen=True, slots=True)

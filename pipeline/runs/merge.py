@@ -33,7 +33,7 @@ from pipeline.ports.mirrors import MirrorSize
 from pipeline.retries import MERGE
 from pipeline.runs.agreement.claim import require_claim
 from pipeline.runs.agreement.lake_logs import look_at, moved
-from pipeline.runs.context import Workplace
+from pipeline.runs.context import Workplace, tables_done
 from pipeline.runs.cures import reload_hint
 from pipeline.runs.expect import waiting_log
 from pipeline.runs.merging.job import Job, Task, prepare_job, task_of
@@ -235,7 +235,7 @@ class _Merging:
                 else:
                     self._settle(job.task, written, list(job.lineage.schema), seconds, size)
                 table = job.task.intent.table
-                self.work.progress.merge(done=done, total=len(jobs), table=table)
+                self.work.progress.tell(tables_done("merge", done, len(jobs), table))
         if errors:
             raise errors[0]
 

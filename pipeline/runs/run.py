@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -21,12 +21,11 @@ from pipeline.retries import STEP
 from pipeline.runs.acknowledge import acknowledge
 from pipeline.runs.capture import capture
 from pipeline.runs.comparing.verify_outcome import prove_sample
-from pipeline.runs.context import Progress, Workplace
+from pipeline.runs.context import Progress, StepProgress, Workplace
 from pipeline.runs.merge import merge
 from pipeline.runs.registering.register import CatalogReport, register_after
 from pipeline.runs.replaying.waiting import lock_when_free
 from pipeline.runs.reports import AcknowledgeReport, CaptureReport, MergeReport, TableMerge
-from pipeline.snapshot.progress import LoadProgress
 from pipeline.source_plan import PartOrder
 from pipeline.table import TableName
 
@@ -230,27 +229,9 @@ class _WhileHeld:
     progress: Progress
     held: Held
 
-    def capture(self, *, transactions: int, rows: int, log_bytes: int, total_bytes: int) -> None:
+    def tell(self, step: StepProgress) -> None:
         self.held()
-        self.progress.capture(
-            transactions=transactions, rows=rows, log_bytes=log_bytes, total_bytes=total_bytes
-        )
-
-    def search(self, *, read_bytes: int, total_bytes: int) -> None:
-        self.held()
-        self.progress.search(read_bytes=read_bytes, total_bytes=total_bytes)
-
-    def load(self, tables: Sequence[LoadProgress]) -> None:
-        self.held()
-        self.progress.load(tables)
-
-    def merge(self, *, done: int, total: int, table: TableName | None) -> None:
-        self.held()
-        self.progress.merge(done=done, total=total, table=table)
-
-    def compare(self, *, done: int, total: int, table: TableName) -> None:
-        self.held()
-        self.progress.compare(done=done, total=total, table=table)
+        self.progress.tell(step)
 
     def note(self, sentence: str) -> None:
         self.progress.note(sentence)

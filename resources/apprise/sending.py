@@ -1,8 +1,5 @@
-"""One message to one address, by apprise, an extra of the package.
-
-Belongs here: the library, and how long it is waited for. Does not: what is said, and when
-(`assets.notices`). An address holds a token or a password, so nothing here repeats it.
-"""
+"""One message to one address, by apprise, an extra of the package. An address holds a token or a
+password, so nothing here repeats it."""
 
 from __future__ import annotations
 
@@ -17,19 +14,14 @@ PATIENCE: Final = 15.0
 """Seconds that one message may take."""
 
 
-def require_apprise() -> None:
-    """`SetupIncomplete` where apprise is not installed."""
+def require_address(url: str, reference: str) -> None:
+    """`SetupIncomplete` without apprise, `ConfigurationError` for what is no address of it; asks
+    nobody. `reference`: where lockstep.toml has it from."""
     if find_spec("apprise") is None:
         raise SetupIncomplete(
             "[notify] needs apprise, which is not installed",
             hint="pip install 'lockstep[notify]', with the version that is installed here",
         )
-
-
-def require_address(url: str, reference: str) -> None:
-    """`ConfigurationError` for what is no address of apprise's; asks nobody. `reference`: where
-    lockstep.toml has it from."""
-    require_apprise()
     import apprise
 
     logging.getLogger("apprise").setLevel(logging.CRITICAL)  # its messages show addresses

@@ -1,9 +1,8 @@
 """What a run did → OpenLineage's events, in the words of its official client.
 
-Belongs here: names of data sets by OpenLineage's naming, and facets. Does not: sending
-(`sending`). A run is one job run: its job is called like the source; it reads MySQL's tables and
-writes a mirror and a changelog of each. The run's id is made from Dagster's, so that whoever finds
-a run dead can say so of the same one.
+A run is one job run: its job is called like the source; it reads MySQL's tables and writes a mirror
+and a changelog of each. The run's id is made from Dagster's, so that whoever finds a run dead can
+say so of the same one.
 """
 
 from __future__ import annotations
@@ -58,22 +57,11 @@ class DatasetPlace:
     folder: str
 
     def table(self, name: TableName) -> tuple[str, str]:
-        """Namespace and name of a table of the source."""
         named = MySQL(self.host, str(self.port), name.database, name.name)
         return named.get_namespace(), named.get_name()
 
     def stored(self, path: str) -> tuple[str, str]:
-        """Namespace and name of a table of the lake."""
         return self.storage, f"{self.folder}/{path}" if self.folder else path
-
-
-@dataclass(frozen=True, slots=True)
-class Moment:
-    """What each event of one run has. `run`: Dagster's id of the run."""
-
-    place: DatasetPlace
-    run: str
-    at: datetime
 
 
 @attr.define
@@ -98,25 +86,29 @@ def run_id(source: str, dagster_run: str) -> str:
 
 def run_event(
     state: str,
-    moment: Moment,
+    place: DatasetPlace,
+    run: str,
+    at: datetime,
     captured: CaptureReport | None = None,
     news: RunNews = NOTHING,
     why: str | None = None,
 ) -> RunEvent:
-    """`state`: START, COMPLETE, FAIL or ABORT. `news`: what was written until then. `why`: of a run
-    that failed or was stopped, a sentence and its cure."""
+    """`state`: START, COMPLETE, FAIL or ABORT. `run`: Dagster's id of it. `news`: what was written
+    until then. `why`: of a run that failed or was stopped, a sentence and its cure."""
     producer = f"urn:lockstep:{version('lockstep')}"
     set_producer(producer)  # each facet below names it
-    facets: dict[str, RunFacet] = {
-        "lockstep_run": _lockstep(moment, captured, news.unnamed or None)
-    }
+    ours = LockstepRunFacet(run, tablesNotListed=news.unnamed or None)
+    if captured is not None:
+        ours.batch, ours.start, ours.end = captured.batch, str(captured.start), str(captured.end)
+        ours.transactions, ours.rows = captured.transactions, captured.rows
+        ours.logBytes = captured.log_bytes
+    facets: dict[str, RunFacet] = {"lockstep_run": ours}
     if why is not None:
         facets["errorMessage"] = error_message_run.ErrorMessageRunFacet(why, "PYTHON")
-    place = moment.place
     return RunEvent(
         eventType=RunState[state],
-        eventTime=moment.at.isoformat(),
-        run=Run(run_id(place.source, moment.run), facets),
+        eventTime=at.isoformat(),
+        run=Run(run_id(place.source, run), facets),
         job=Job(place.job_namespace, place.source),
         inputs=[_read(place, table) for table in news.tables],
         outputs=[written for table in news.tables for written in _written(place, table)],
@@ -124,25 +116,7 @@ def run_event(
     )
 
 
-def _lockstep(
-    moment: Moment, captured: CaptureReport | None, unnamed: int | None
-) -> LockstepRunFacet:
-    if captured is None:
-        return LockstepRunFacet(moment.run, tablesNotListed=unnamed)
-    return LockstepRunFacet(
-        moment.run,
-        captured.batch,
-        str(captured.start),
-        str(captured.end),
-        captured.transactions,
-        captured.rows,
-        captured.log_bytes,
-        unnamed,
-    )
-
-
 def _read(place: DatasetPlace, news: TableNews) -> InputDataset:
-    """The source's table, as it is after the run."""
     facets: dict[str, DatasetFacet] = {}
     if news.schema is not None:
         columns = [(column.name, written_type(column)) for column in news.schema.columns]
@@ -151,7 +125,6 @@ def _read(place: DatasetPlace, news: TableNews) -> InputDataset:
 
 
 def _written(place: DatasetPlace, news: TableNews) -> Iterator[OutputDataset]:
-    """Its mirror, and its changelog where that has changes of the run."""
     if news.merge is None or news.state.mirror_ended:
         return
     facets: dict[str, DatasetFacet] = {}

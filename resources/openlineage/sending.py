@@ -1,8 +1,4 @@
-"""Events of one run, sent beside it: by a thread, in order, and never in the run's way.
-
-Belongs here: the client and how long it is waited for. Does not: what an event says (`events`),
-when there is one (`assets.run_events`).
-"""
+"""Events of one run, sent beside it: by a thread, in order, and never in the run's way."""
 
 from __future__ import annotations
 

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lockstep.log import JsonLog, ProgressLines
+from pipeline.runs.context import captured_until_now, tables_done
 from pipeline.table import TableName
 
 
@@ -32,8 +33,9 @@ def test_a_step_is_told_once_in_ten_seconds() -> None:
     progress = ProgressLines(log, "shop", lambda: now[0])
     for second in range(31):
         now[0] = float(second)
-        progress.capture(transactions=second, rows=0, log_bytes=0, total_bytes=9)
-    progress.merge(done=1, total=2, table=TableName("shop", "orders"))
+        figures = {"transactions": second, "rows": 0, "log_bytes": 0, "total_bytes": 9}
+        progress.tell(captured_until_now(**figures))
+    progress.tell(tables_done("merge", 1, 2, TableName("shop", "orders")))
     told = [json.loads(line) for line in stream.getvalue().splitlines()]
     assert [line["transactions"] for line in told[:-1]] == [0, 10, 20, 30]
     assert told[-1]["table"] == "shop.orders"

@@ -12,9 +12,9 @@ import dagster as dg
 
 from assets.catalogue import CatalogueEntry
 from assets.coverage import Coverage, read_coverage
+from assets.declared import LockstepTranslator
 from assets.definitions import build
 from assets.names import job_name
-from assets.translator import LockstepTranslator
 from pipeline.ports.consumers import Consumers
 from pipeline.ports.ledger import Ledger
 from pipeline.ports.source import SourceServer

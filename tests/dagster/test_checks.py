@@ -13,7 +13,7 @@ import pytest
 
 from assets.catalogue import read_catalogue
 from assets.names import SourceNames
-from assets.pages.tables import KEYS
+from assets.pages import KEYS
 from pipeline.proof.proven import Compared, Proof, Proven
 from pipeline.table import TableName
 from resources.mysql.connection import ConnectionSettings

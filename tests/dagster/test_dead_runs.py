@@ -12,7 +12,7 @@ import pytest
 
 from assets.dead_runs import GRACE, RunUnderWay, take_over, why_dead
 from assets.names import SOURCE_TAG, job_name, lease_tag
-from assets.sensors.schedules import why_busy
+from assets.sensors import why_busy
 from pipeline.decisions import Lease, LeaseView
 from resources.config.lineage import LineageSection
 from resources.openlineage.events import run_id

@@ -9,7 +9,7 @@ import dagster as dg
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assets.names import SourceNames, check_output_name, job_name, keys_output_name, output_name
+from assets.names import SourceNames, job_name, output_name
 from pipeline.table import TableName
 
 NAMES = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=64)
@@ -59,7 +59,7 @@ def test_generated_names_are_valid(names: SourceNames, others: SourceNames, numb
         for one in {names.source: names, others.source: others}.values()
         for what in ("captured", "merged", "acknowledged", "mirrors", "checks")
     ]
-    outputs = [output_name(number), check_output_name(number), keys_output_name(number)]
+    outputs = [output_name(letter, number) for letter in "tck"]
     assert len(set(ops + outputs)) == len(ops + outputs)
     assert all(re.fullmatch(r"[A-Za-z0-9_]+", n) for n in [*ops, *outputs, job_name(names.source)])
 

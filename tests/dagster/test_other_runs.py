@@ -11,9 +11,8 @@ from typing import Any, cast
 import dagster as dg
 import pytest
 
-from assets import other_runs
+from assets import other_runs, sensors
 from assets.names import SourceNames
-from assets.sensors import other_runs as sensor
 from lockstep.running import run_source
 from pipeline.ports.source import SourceServer
 from pipeline.runs.context import Unwatched
@@ -164,7 +163,7 @@ def test_many_tables_are_told_some_at_a_time(
 ) -> None:
     """Each once, and the steps when all were; what another run did meanwhile is told afterwards. A
     tick ends after so many tables, or, with one at least, after so many seconds."""
-    monkeypatch.setattr(sensor, "MOST", most)
+    monkeypatch.setattr(sensors, "MOST", most)
     monkeypatch.setattr(other_runs, "SECONDS", seconds)
     ticks, told = Ticks(stand), list[Any]()
     run(stand)

@@ -17,7 +17,7 @@ from dagster._core.loader import LoadingContextForTest
 
 from assets.catalogue import CatalogueEntry, read_catalogue
 from assets.names import SourceNames
-from assets.pages.tables import CHECK
+from assets.pages import CHECK
 from assets.table_news import news_of
 from pipeline.standing.tables import TableHealth, TableStanding
 from pipeline.table import TableName

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from assets.pages.steps import captured_metadata
-from assets.progress import LoggedProgress
+from assets.pages import captured_metadata
+from assets.runs import LoggedProgress
 from pipeline.gtid import GtidSet
 from pipeline.position import Coordinates, LogFile, Position
+from pipeline.runs.context import loaded_until_now
 from pipeline.runs.reports import CaptureReport
 from pipeline.snapshot.progress import LoadProgress
 from pipeline.table import TableName
@@ -35,10 +36,10 @@ def test_tables_that_are_being_read_are_told() -> None:
     progress = LoggedProgress(log, lambda: now[0])
     for second in (0.0, 1.0, 11.0):
         now[0] = 100.0 + second
-        progress.load((READ, WHOLE))
-    assert log.said == [SENTENCE, SENTENCE]
+        progress.tell(loaded_until_now((READ, WHOLE)))
+    assert log.said == [f"load: {SENTENCE}"] * 2
     place = Position(Coordinates(LogFile("binlog", 3), 4), GtidSet(), "a server")
     report = CaptureReport(
         *(1, "rule", "why", place, place, 0, 0, 0, {}, (), {}, (), 0.0, 0.0), loading=(READ,)
     )
-    assert captured_metadata(report, datetime.now(UTC))["loading"].value == SENTENCE
+    assert captured_metadata(report, datetime.now(UTC))["loading"] == SENTENCE

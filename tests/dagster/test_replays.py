@@ -16,7 +16,7 @@ import pytest
 from assets.coverage import FILE, coverage_from, read_coverage, write_coverage
 from assets.dead_runs import GRACE, RunUnderWay, runs_under_way, why_dead
 from assets.home import dagster_home
-from assets.names import SOURCE_TAG, WAITS_TAG, SourceNames, replay_job_name
+from assets.names import SOURCE_TAG, WAITS_TAG, SourceNames, job_name
 from pipeline.replay.partitions import Partitions
 from resources.mysql.connection import ConnectionSettings
 from resources.mysql.server import MySqlServer
@@ -57,7 +57,7 @@ def hours(first: datetime, count: int) -> list[str]:
 
 def replayed(stand: Stand, first: str, last: str) -> dg.ExecuteInProcessResult:
     """A range of partitions as one run, as a backfill launches it."""
-    job = stand.definitions().resolve_job_def(replay_job_name("shop"))
+    job = stand.definitions().resolve_job_def(job_name("shop", "replay"))
     return job.execute_in_process(
         instance=stand.instance,
         run_config=QUIET,

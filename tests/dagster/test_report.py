@@ -10,9 +10,7 @@ from pathlib import Path
 import hypothesis.strategies as st
 from hypothesis import given, settings
 
-from assets.report.drawing import rows_over_time, waterfall
-from assets.report.kept import page_path
-from assets.report.page import page
+from assets.report import page, page_path, rows_over_time, waterfall
 from pipeline.batch import Batch, BatchState, CapturedRows
 from pipeline.gtid import GtidSet
 from pipeline.intent import Intent, SettledWrite, VersionSetEntry

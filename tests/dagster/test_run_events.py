@@ -27,7 +27,7 @@ from pipeline.segment import RowCounts
 from pipeline.table import TableName
 from pipeline.table_state import TableCondition, TableState
 from resources.config.lineage import LineageSection
-from resources.openlineage.events import DatasetPlace, Moment, run_event
+from resources.openlineage.events import DatasetPlace, run_event
 from resources.openlineage.sending import open_client, require_client
 from tests.dagster.place import settings_for, stand_for
 
@@ -80,7 +80,7 @@ def test_an_event_is_below_a_megabyte() -> None:
     wide = DESCRIBED // 10
     tables = tuple(news(at, wide if at < 10 else 0) for at in range(NAMED))
     place = DatasetPlace("lockstep", "shop", "db.example.com", 3306, "s3://lake", "prod")
-    event = run_event("COMPLETE", Moment(place, "run", NOW), None, RunNews(tables, 9_750))
+    event = run_event("COMPLETE", place, "run", NOW, None, RunNews(tables, 9_750))
     assert (event.run.facets or {}).keys() == {"lockstep_run"}
     size = len(Serde.to_json(event).encode())
     assert 500_000 < size < 1_000_000

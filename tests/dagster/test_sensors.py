@@ -12,8 +12,7 @@ import pytest
 
 from assets.catalogue import fingerprint, read_catalogue, update_catalogue
 from assets.definitions import build
-from assets.sensors.new_tables import new_table_sensor, reload_location
-from assets.sensors.traffic import why_now
+from assets.sensors import new_table_sensor, reload_location, why_now
 from pipeline.ports.source import SourceServer
 from pipeline.standing.facts import Headroom, Lag
 from pipeline.standing.verdict import State, Verdict

@@ -20,7 +20,7 @@ from pipeline.errors import (
     UnsupportedEvent,
 )
 from pipeline.retries import STEP
-from pipeline.runs.context import Progress, Workplace
+from pipeline.runs.context import Progress, StepProgress, Workplace
 from pipeline.runs.run import RunRecord, RunSession
 from resources.mysql.connection import ConnectionSettings
 from resources.mysql.server import MySqlServer
@@ -36,15 +36,7 @@ class Watched:
     notes: list[str] = field(default_factory=list)
     leases: list[tuple[int, int | None]] = field(default_factory=list)
 
-    def capture(self, **figures: int) -> None: ...
-
-    def search(self, *, read_bytes: int, total_bytes: int) -> None: ...
-
-    def load(self, tables: object) -> None: ...
-
-    def merge(self, *, done: int, total: int, table: object) -> None: ...
-
-    def compare(self, *, done: int, total: int, table: object) -> None: ...
+    def tell(self, step: StepProgress) -> None: ...
 
     def note(self, sentence: str) -> None:
         self.notes.append(sentence)

@@ -9,7 +9,7 @@ from typing import cast
 import dagster as dg
 import pytest
 
-from assets.declared import Declaration
+from assets.declared import names_as_loaded
 from assets.definitions import build, definitions_of
 from assets.names import SourceNames
 from lockstep.location import LockstepTranslator, MirroredTable
@@ -91,7 +91,7 @@ def test_the_command_line_knows_the_keys_of_the_location(stand: Stand, database:
     assert stand.run().success
 
     def known() -> dg.AssetKey:
-        return Declaration.as_loaded(settings, "shop").names.table(TableName(database, "a"))
+        return names_as_loaded(settings, "shop").table(TableName(database, "a"))
 
     default = NAMES.table(TableName(database, "a"))
     assert known() == default

@@ -8,9 +8,8 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from assets.definitions import definitions_of
-from assets.names import job_name, upkeep_job_name
-from assets.upkeep import delete_runs
+from assets.definitions import definitions_of, delete_runs
+from assets.names import job_name
 from tests.e2e.project import Project
 
 KEYS = '[upkeep]\nschedule = "30 3 * * *"\ndagster_runs = "1d"\n'
@@ -29,7 +28,7 @@ def test_upkeep_runs_as_a_job_and_leaves_the_newest_records(
     monkeypatch.setenv("LOCKSTEP_TEST_PASSWORD", "")
     project = Project.made(tmp_path / "project", port=1, tables=["shop.*"], top=KEYS)
     definitions = definitions_of(project.folder / "lockstep.toml")
-    name = upkeep_job_name(SOURCE)
+    name = job_name(SOURCE, "upkeep")
     schedule = definitions.resolve_schedule_def(f"{name}_schedule")
     assert (schedule.cron_schedule, schedule.default_status.value) == ("30 3 * * *", "RUNNING")
 

@@ -25,7 +25,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
 
-from assets.report import page
+from assets import report
 from pipeline.errors import JavaMissing
 from resources.lake.java import java_or_refuse
 from tests.e2e import lent_java
@@ -44,7 +44,7 @@ def import_everything() -> None:
                 importlib.import_module(found.name)
     importlib.import_module("resources.mysql.rehearsal").rehearse()
     importlib.import_module("lockstep.grammar").make_parser()
-    page._template()
+    report._template()
     with suppress(JavaMissing):
         java_or_refuse(os.environ)  # which asks a Java for its version, once a process
 

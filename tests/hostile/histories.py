@@ -18,12 +18,20 @@ from pipeline.places import Earliest, Latest
 from pipeline.ports.source import SourceServer
 from pipeline.replay.spans import Span
 from pipeline.runs.replaying.segments_found import changelog_of
-from pipeline.table import TableName
 from pipeline.table_state import OrderKind, TableCondition
 from tests.fix_mysql import MySqlStand
 from tests.mysql.logged import head
 from tests.mysql.reading import server
-from tests.outside import Unwatched, acknowledge, adopt, capture, merge, publish, replay
+from tests.outside import (
+    StepProgress,
+    Unwatched,
+    acknowledge,
+    adopt,
+    capture,
+    merge,
+    publish,
+    replay,
+)
 from tests.positions.fake import FakeServer
 from tests.positions.follower import SOURCE, Follower, KeptLedger
 from tests.positions.interrupted import interrupted
@@ -150,8 +158,9 @@ class _Watch(Unwatched):
     def __init__(self, history: History) -> None:
         self._history = history
 
-    def merge(self, *, done: int, total: int, table: TableName | None) -> None:
-        self._history.keep(f"{table} merged")
+    def tell(self, step: StepProgress) -> None:
+        if step.step == "merge":
+            self._history.keep(f"merged: {step.told}")
 
 
 @dataclass

@@ -14,7 +14,7 @@ from pipeline.errors import (
 )
 from pipeline.places import parse_place
 from pipeline.ports.source import ServerFacts
-from pipeline.runs.inspecting.choose_start import Choice, choose_start
+from pipeline.runs.inspecting.plan import Choice, choose_start
 from resources.mysql.server import MySqlServer
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server, settings

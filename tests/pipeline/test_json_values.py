@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from importlib import import_module
 from pathlib import Path
 from pkgutil import walk_packages
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import pytest
@@ -15,7 +16,7 @@ import pytest
 import pipeline
 from pipeline.errors import LockstepError, NothingMatches
 from pipeline.gtid import GtidSet
-from pipeline.json_values import to_json
+from pipeline.json_values import parts, to_json
 from pipeline.position import Coordinates, Position
 from pipeline.table import TableName
 from pipeline.table_state import OrderKind
@@ -93,6 +94,19 @@ def test_what_has_no_rule_is_refused(value: Any) -> None:
     """Nothing is ever shown by accident."""
     with pytest.raises(TypeError, match="has no JSON"):
         to_json(value)
+
+
+def test_parts_are_attributes_by_names_of_their_own() -> None:
+    """Of attributes too; None where one on the way to them is, and for no value at all."""
+    whole = Whole(ORDERS, ())
+    assert parts(whole, "table.database as schema, kinds", "table as of") == {
+        "schema": "shop",
+        "kinds": (),
+        "of": ORDERS,
+    }
+    nothing = SimpleNamespace(table=None)
+    assert parts(nothing, "table.database.name as schema") == {"schema": None}
+    assert parts(None, "kinds") == {"kinds": None}
 
 
 def test_what_a_class_shows_it_has() -> None:

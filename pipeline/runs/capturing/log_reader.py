@@ -46,7 +46,7 @@ from pipeline.runs.capturing.logged_statements import (
     recorded_statements,
     with_views,
 )
-from pipeline.runs.context import Workplace
+from pipeline.runs.context import Workplace, captured_until_now
 from pipeline.runs.cures import release_hint
 from pipeline.schema.history import SchemaStatement
 from pipeline.schema.logged import FollowedStatement, LoggedStatement
@@ -355,12 +355,13 @@ class LogReading:
         if monotonic() - self._told < _TELL_SECONDS:
             return
         self._told = monotonic()
-        self._work.progress.capture(
+        so_far = captured_until_now(
             transactions=self.transactions,
             rows=self._taker.rows,
             log_bytes=self.log_bytes,
             total_bytes=self._total,
         )
+        self._work.progress.tell(so_far)
 
     def _take_verdict(self, verdict: Verdict, logged: LoggedStatement) -> None:
         """What a statement reaches whose rows are not in the log."""

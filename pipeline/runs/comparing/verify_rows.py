@@ -30,7 +30,7 @@ from pipeline.proof.proven import Proof
 from pipeline.retries import RUN_ENDED
 from pipeline.runs.comparing.verify_differences import Side, differences
 from pipeline.runs.comparing.verify_log import AGAIN, SumReader, read_log
-from pipeline.runs.context import Workplace
+from pipeline.runs.context import Workplace, tables_done
 from pipeline.runs.cures import quarantines_of, reload_hint
 from pipeline.runs.mirror_rows import Mirror
 from pipeline.runs.reports import NotCompared, TableDifference, VerifyReport
@@ -164,7 +164,7 @@ def compare(
     comparisons: dict[TableName, Found] = {}
     summed: dict[TableName, Summed] = {}
     for done, table in enumerate(tables):
-        work.progress.compare(done=done, total=len(tables), table=table)
+        work.progress.tell(tables_done("compare", done, len(tables), table))
         one = tried(table, partial(_summed, work, shown, table))
         if isinstance(one, Summed):
             summed[table] = one

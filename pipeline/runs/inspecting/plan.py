@@ -1,25 +1,24 @@
-"""What the next run would do, found out without writing anything.
-
-Belongs here: a run's steps up to its first write. Does not: the steps themselves (`repair`,
-`begin`), the log between its start and its end (`plan_reading`), how a plan looks on a screen.
-"""
+"""What the next run would do, found out without writing anything; and a start that an operator
+chooses, looked at first, then recorded."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from pipeline.batch import BatchState, Cursor
-from pipeline.decisions import Continuity, LeaseView
+from pipeline.decisions import Continuity, Lease, LeaseView, Override
 from pipeline.errors import LockstepError, Recovery
 from pipeline.hints import named, naming
+from pipeline.places import AtCoordinates, Latest, Place, Snapshot
 from pipeline.ports.source import ServerFacts
 from pipeline.position import Position
 from pipeline.preflight import require_ready
 from pipeline.runs.begin import RunStart, StartProposal, look, tables_touched
 from pipeline.runs.context import Workplace
 from pipeline.runs.cures import quarantines_of
+from pipeline.runs.find_place import snapshot_not_chosen
 from pipeline.runs.inspecting.plan_reading import BATCHES, PlannedReading, read_ahead, seconds_of
 from pipeline.runs.loading.loads import new_tables
 from pipeline.runs.rejoin import ReturnPlan, foreseen_orders, returns_of
@@ -153,8 +152,7 @@ def _loads(work: Workplace, run_start: RunStart) -> dict[TableName, PlannedLoad]
 def next_start(work: Workplace) -> PlannedStart:
     """Where the next run would begin; its refusal is raised."""
     override = work.ledger.open_override(work.source.name)
-    cursor = cursor_after(work, list(foreseen(work, override)))
-    proposal = look(work, cursor, override)
+    proposal = look(work, cursor_after(work, list(foreseen(work, override))), override)
     if isinstance(proposal.decision, Refusal):
         raise proposal.decision.error
     return _start(work, proposal)
@@ -208,3 +206,63 @@ def _waiting(work: Workplace, abandoned: Sequence[Abandonment]) -> dict[int, tup
         for batch in work.ledger.unfinished(work.source.name)
         if batch.id not in gone
     }
+
+
+# -- a start that is chosen ---------------------------------------------------------------------
+
+
+_PROPOSED = 0
+"""The id of a choice that is not recorded yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A choice as it was recorded, and what the next run makes of it: where it starts, what
+    then lies between that and `follows`, the end of what was read. `trouble`: why the
+    server could not be asked, and then nothing else is known."""
+
+    override: Override
+    abandoned: tuple[int, ...] = ()
+    position: Position | None = None
+    follows: Position | None = None
+    continuity: Continuity | None = None
+    gap_tables: tuple[str, ...] = ()
+    trouble: LockstepError | None = None
+
+
+def choose_start(work: Workplace, lease: Lease, place: Place, reason: str, author: str) -> Choice:
+    """Record where the next run is to start, in place of an earlier choice.
+
+    `StartBehindCursor` and `StartUnreachable`, and other refusals of the log's searches:
+    nothing is recorded. A server that cannot be asked keeps nobody from choosing.
+    """
+    if isinstance(place, Snapshot):
+        raise snapshot_not_chosen()
+    proposed = Override(_PROPOSED, str(place), reason, author, work.clock())
+    try:
+        found = _foreseen(work, proposed)
+    except LockstepError as error:
+        if error.recovery is not Recovery.RETRY:
+            raise
+        found = Choice(proposed, trouble=error)
+    if isinstance(place, Latest) and found.position is not None:
+        place = AtCoordinates(found.position.at)  # the end as it is now, not as a run finds it
+    override = work.ledger.choose_start(lease, place=str(place), reason=reason, author=author)
+    return replace(found, override=override)
+
+
+def _foreseen(work: Workplace, proposed: Override) -> Choice:
+    abandoned = list(foreseen(work, proposed))
+    cursor = cursor_after(work, abandoned)
+    proposal = look(work, cursor, proposed)
+    decision = proposal.decision
+    if isinstance(decision, Refusal):
+        raise decision.error
+    return Choice(
+        proposed,
+        abandoned=tuple(abandonment.batch.id for abandonment in abandoned),
+        position=proposal.run_start.start if proposal.run_start else None,
+        follows=cursor.position if cursor else None,
+        continuity=decision.continuity,
+        gap_tables=tables_touched(work, decision),
+    )

@@ -1,12 +1,6 @@
-"""The log that the next run would read: how much it holds, how long that would take, and how each
-table's changes would be merged, as far as a plan can tell.
-
-Belongs here: reading it without keeping anything: rows, events and bytes per table, statements, the
-largest transaction, tables that a capture would quarantine. Does not: where the run would start,
-what else it would do (`plan`), the loop over the log (`log_reader`), the decision how changes are
-merged (`changes.strategy`). How many bytes the images have, and whether the mirror is small, is
-known once they are captured.
-"""
+"""The log that the next run would read, without keeping anything of it: how much it holds, how long
+that would take, and how each table's changes would be merged. How many bytes the images have,
+and whether the mirror is small, is known once they are captured."""
 
 from __future__ import annotations
 
@@ -92,7 +86,10 @@ def read_ahead(work: Workplace, run_start: RunStart, returns: ReturnPlan) -> Pla
     basis = basis_of(work, run_start, bounds, batch, active)
     tally = LogTally(basis)
     stops: list[LockstepError] = []
-    reading = LogReading(tally.keeping_nothing(), tally, stops=stops.append)
+    # Transactions are counted where they do not fit.
+    spool = UnkeptSpool(work.spool, tally.spilled, tally.out.append)
+    counted = replace(basis, work=replace(basis.work, spool=spool))
+    reading = LogReading(counted, tally, stops=stops.append)
     try:
         reading.run()
         if reading.spent is None:
@@ -223,12 +220,8 @@ class Largest:
     rows: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Seen:
-    """What a block holds: per table, and per transaction of its run."""
-
-    tables: dict[TableName, TableTally]
-    rows: Integers
+_Seen = tuple[dict[TableName, TableTally], Integers]
+"""What a block holds: per table, and rows per transaction of its run."""
 
 
 class LogTally:
@@ -245,7 +238,7 @@ class LogTally:
         """Tables that would be read from the source, and why."""
         self.replaced: set[TableName] = set()
         """Tables whose rows of before would not count any more."""
-        self._out: list[_Seen] = []
+        self.out: list[_Seen] = []
         self.tables: dict[TableName, TableTally] = {}
         self.quarantined: list[Quarantine] = []
         self.statements: list[StatementSeen] = []
@@ -262,14 +255,7 @@ class LogTally:
     def rows(self) -> int:
         return sum(table.counts.total for table in self.tables.values())
 
-    def keeping_nothing(self) -> Basis:
-        """The basis of a reading whose transactions are counted where they do not fit."""
-        work = self._basis.work
-        spool = UnkeptSpool(work.spool, self._spilled, self._out.append)
-        return replace(self._basis, work=replace(work, spool=spool))
-
     def follow(self, buffer: TransactionBuffer) -> None:
-        """The buffer whose runs are put."""
         self._decoding.follow(buffer)
 
     def wanted(self, table: TableName) -> bool:
@@ -283,7 +269,6 @@ class LogTally:
         """Nothing that is read from the source is part of a plan."""
 
     def changed(self, logged: LoggedStatement, followed: FollowedStatement) -> None:
-        """A statement of the log, and what it would do."""
         found = consequences(followed, self._policies, logged)
         told = []
         for table, consequence in found.items():
@@ -323,7 +308,6 @@ class LogTally:
             self._quarantine(table, at, error)
 
     def lose(self, table: TableName, at: Coordinates, reason: str) -> None:
-        """A table that would be read from the source."""
         if self._patterns.matches(table) and self._captured.wanted(table):
             self._reread(table, reason)
 
@@ -332,22 +316,19 @@ class LogTally:
         ours = np.zeros(len(group.transactions), np.bool_)
         for block in group.blocks:
             ours[block.events[:, columns.TRANSACTION]] = True
-            self._add(self._look(block, group), rows)
-        for seen in self._out:
+            self._add(self._seen(block, len(rows), group.begin), rows)
+        for seen in self.out:
             ours[0] = True  # what comes out of a file is a run of its own
             self._add(seen, rows)
-        self._out.clear()
+        self.out.clear()
         self._take_transactions(group, rows, ours)
 
     # -- rows -----------------------------------------------------------------------
 
-    def _spilled(self, block: Block) -> _Seen:
+    def spilled(self, block: Block) -> _Seen:
         """A block on its way into a file: all of one transaction, which begins where the
         last one handed out ends."""
         return self._seen(block, 1, lambda _: self._decoding.buffer.at)
-
-    def _look(self, block: Block, group: TransactionGroup) -> _Seen:
-        return self._seen(block, len(group.transactions), group.begin)
 
     def _seen(self, block: Block, count: int, begin: Callable[[int], Coordinates]) -> _Seen:
         """`begin`: where the transaction of a number begins."""
@@ -369,9 +350,10 @@ class LogTally:
             for which, one in counted:
                 np.add.at(rows, of[which], one.rows)
             kinds = sum((one.kinds for _, one in counted), np.zeros(len(CHANGE_TYPES), np.int64))
+            counts = RowCounts(int(kinds[INSERT]), int(kinds[AFTER]), int(kinds[DELETE]))
             size = int(part.events[:, columns.SIZE].sum())
-            tables[name] = TableTally(_row_counts(kinds), len(part.events), size)
-        return _Seen(tables, rows)
+            tables[name] = TableTally(counts, len(part.events), size)
+        return tables, rows
 
     def _decoder(self, number: int, at: Coordinates) -> TableDecoder:
         version, decoder = self._decoding.decoder(number, at)
@@ -383,8 +365,9 @@ class LogTally:
         self._decoding.buffer.maps.drop(table)
 
     def _add(self, seen: _Seen, rows: Integers) -> None:
-        rows += seen.rows
-        for table, tally in seen.tables.items():
+        tables, seen_rows = seen
+        rows += seen_rows
+        for table, tally in tables.items():
             self.tables[table] = self.tables.get(table, TableTally()) + tally
 
     def _take_transactions(
@@ -396,7 +379,3 @@ class LogTally:
         most = int(np.argmax(sizes))
         if self.largest is None or sizes[most] > self.largest.bytes:
             self.largest = Largest(group.begin(most), int(sizes[most]), int(rows[most]))
-
-
-def _row_counts(kinds: Integers) -> RowCounts:
-    return RowCounts(int(kinds[INSERT]), int(kinds[AFTER]), int(kinds[DELETE]))

@@ -1,8 +1,4 @@
-"""Whether a mirror has each key once.
-
-Belongs here: counting keys of the rows that a mirror shows. Does not: whether its rows are the
-source's (`verify_rows`), which would tell of a key that is there twice as well, and takes longer.
-"""
+"""Whether a mirror has each key once: counts the keys of the rows that it shows."""
 
 from __future__ import annotations
 

@@ -1,20 +1,16 @@
 """What a table looked like at a place of the log, and how it came to that.
 
-Belongs here: from a place that a person names to the version in force there, among all versions.
-Does not: what each changed (`schema_versions`), how they look on a screen, proving them
-(`verify_schema`).
-
 A place is answered from the ledger; the server is asked for `earliest` and for a moment in
 one file alone, which the ledger has no index of.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from difflib import get_close_matches
-from itertools import takewhile
+from itertools import pairwise, takewhile
 from typing import Final
 
 from pipeline.batch import BatchTimes
@@ -36,9 +32,9 @@ from pipeline.ports.ledger import Ledger
 from pipeline.position import Coordinates
 from pipeline.runs.context import Workplace
 from pipeline.runs.find_place import resolve_end
-from pipeline.runs.inspecting.schema_versions import ToldVersion, told_versions
 from pipeline.runs.known_batches import but_known, no_such_run
-from pipeline.schema.history import SchemaVersion
+from pipeline.schema.compare import differences
+from pipeline.schema.history import SchemaStatement, SchemaVersion, VersionOrigin
 from pipeline.table import TableName
 
 _NEAR: Final = 3
@@ -171,21 +167,15 @@ def _at_moment(
         raise _never_read(source, f"nothing committed at or after {moment.isoformat()} was read")
 
     first = last = min(numbers)
-    if ledger.pruned_through(source) and last == times[0].id and _begins_later(times[0], moment):
+    begin = times[0].begin
+    later = begin is not None and begin >= moment
+    if ledger.pruned_through(source) and last == times[0].id and later:
         # It lies in one of the batches that the ledger has forgotten.
         first, last = 0, last - 1
     before = [version for version in versions if version.version.batch < first]
     within = [version for version in versions if first <= version.version.batch <= last]
-    made = [_made_at(version) or _EARLIEST for version in within]
-    return _last([*before, *within[: divided(made, moment).place]])
-
-
-def _begins_later(batch: BatchTimes, moment: datetime) -> bool:
-    return batch.begin is not None and batch.begin >= moment
-
-
-def _made_at(version: ToldVersion) -> datetime | None:
-    return None if version.statement is None else version.statement.committed_at
+    made = [version.statement and version.statement.committed_at for version in within]
+    return _last([*before, *within[: divided([at or _EARLIEST for at in made], moment).place]])
 
 
 def _reaching(times: Sequence[BatchTimes], server: str, moment: datetime) -> int | None:
@@ -256,3 +246,59 @@ def _never_read(source: str, why: str) -> LockstepError:
         hint=f"`lockstep status --source {source}` shows what was read; without --at the newest "
         "version is shown",
     )
+
+
+# -- what each version is otherwise than the one before -----------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ToldVersion:
+    """A version, the statement that made it if one did, and what is otherwise than in the
+    version before: "what: before, now"."""
+
+    version: SchemaVersion
+    statement: SchemaStatement | None
+    changes: tuple[str, ...]
+
+
+def _statement(ledger: Ledger, source: str, version: SchemaVersion) -> SchemaStatement | None:
+    return None if version.statement is None else ledger.statement(source, version.statement)
+
+
+def told_versions(
+    ledger: Ledger, source: str, versions: Sequence[SchemaVersion]
+) -> Iterator[ToldVersion]:
+    yield ToldVersion(versions[0], _statement(ledger, source, versions[0]), ())
+    for before, now in pairwise(versions):
+        yield ToldVersion(now, _statement(ledger, source, now), tuple(_changes(before, now)))
+
+
+def _changes(before: SchemaVersion, now: SchemaVersion) -> Iterator[str]:
+    """What is otherwise in the later one: columns by where they come from, then each part
+    as "what: before, now"."""
+    if now.schema is None or before.schema is None:
+        return
+    parts = differences(before.schema, now.schema)
+    columns = list(_columns(before, now))
+    for part in parts:
+        if columns and part.startswith("columns: "):
+            yield from columns
+        else:
+            yield part
+    if not parts and now.origin is VersionOrigin.CARRIED:
+        yield f"nothing: as in version {before.version}"
+
+
+def _columns(before: SchemaVersion, now: SchemaVersion) -> Iterator[str]:
+    """Columns that are new, renamed or gone; none where the rows of before are not this
+    table's, or nothing of that happened."""
+    if now.schema is None or before.schema is None or now.columns_from is None:
+        return
+    for column, origin in zip(now.schema.columns, now.columns_from, strict=True):
+        if origin is None:
+            yield f"column {column.name}: new"
+        elif origin != column.name:
+            yield f"column {origin}: now {column.name}"
+    for old in before.schema.columns:
+        if old.name not in now.columns_from:
+            yield f"column {old.name}: dropped"

@@ -1,12 +1,9 @@
-"""What a run, or a span of the past, brought: everything a page about it shows.
-
-Belongs here: gathering it from the ledger, which alone is asked. Does not: how it looks
-(`assets.report`), what is the matter now (`inspecting.status`).
-"""
+"""What a run, or a span of the past, brought: everything a page about it shows. The ledger alone is
+asked."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -172,6 +169,8 @@ def _report(
     done = [batch for batch in batches if batch.state is BatchState.ACKNOWLEDGED]
     rows = ledger.rows_within(source, plotted, last)
     tables = {row.table for row in rows}
+    # A table that came back was written for batches of long ago.
+    writes = ledger.writes_within(source, first, last)
     return SpanReport(
         source=source,
         about=about,
@@ -179,18 +178,12 @@ def _report(
         batches=batches,
         before=before,
         rows=tuple(rows),
-        writes=_made(ledger.writes_within(source, first, last), batches),
+        writes=tuple(write for write in writes if write.intended_at >= batches[0].created_at),
         changes=tuple(_changes(ledger, source, ledger.table_events(source, first, last))),
         shown=version_set_of(ledger, source, done[-1]) if done else None,
         stopped=quarantines_of(ledger.table_states(source)),
         proofs=tuple(proof for proof in ledger.proofs(source) if proof.table in tables),
     )
-
-
-def _made(writes: Iterable[SettledWrite], batches: Sequence[Batch]) -> tuple[SettledWrite, ...]:
-    """Those behind the capture: a table that came back was written for batches of long ago."""
-    begun = batches[0].created_at
-    return tuple(write for write in writes if write.intended_at >= begun)
 
 
 def _changes(

@@ -1,7 +1,5 @@
-"""Gathering how a source stands: from the ledger first, from the server if it answers.
-
-Belongs here: the questions. Does not: what the answers mean (`pipeline.standing`).
-"""
+"""Gathering how a source stands: from the ledger first, from the server if it answers. What the
+answers mean says `pipeline.standing`."""
 
 from __future__ import annotations
 
@@ -99,16 +97,9 @@ def stand(
     )
 
 
-def distance(work: Workplace, now: datetime) -> tuple[Lag, Headroom | None]:
-    """How far the lake is behind the server, and how long the log behind it is kept; as far as
-    that is known, where the server does not answer."""
-    _, behind, room = log_seen(work, now)
-    return behind, room
-
-
 def log_seen(work: Workplace, now: datetime) -> tuple[ServerFacts | None, Lag, Headroom | None]:
-    """The same, and the server as it was when that was true; None where it does not answer, and
-    where nothing was acknowledged yet."""
+    """The server now, how far the lake is behind it, and how long the log behind it is kept, as far
+    as that is known. No server where it does not answer, and where nothing was acknowledged yet."""
     source, ledger = work.source.name, work.ledger
     cursor = ledger.acknowledged_cursor(source)
     if cursor is None:

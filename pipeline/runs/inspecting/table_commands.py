@@ -1,16 +1,14 @@
-"""What people order about one table: stop it, take it up again, bring it back.
+"""What people order about one table: stop it, take it up again, bring it back. Carried out by runs.
 
-Belongs here: whether an order names a table that there is, the structure given with a release, and
-what happens next, in words, told of a release before it is ordered: the way back as `rejoin` finds
-it, and what the statement that the table stopped at comes to today. Does not: carrying it out
-(`capture`, `catch_up`), which column is which (`pipeline.schema.correspondence`), the rules of
-order, which the ledger keeps.
+Of a release it is told before it is ordered what happens next: the way back as `rejoin` finds it,
+and what the statement that the table stopped at comes to today.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import Final
 
 from pipeline.changes.merging import Origin
 from pipeline.decisions import Lease
@@ -101,7 +99,11 @@ def give_order(
     if release is not None:
         return replace(release, order=order)
     if kind is OrderKind.RELOAD:
-        return Ordered(order, _reloads(work, order, states[table]))
+        origin: Origin = "the log alone cannot bring it"
+        if remedy_of(states[table]) in (None, Remedy.REWRITE_MIRROR):
+            origin = origin_of(work, states[table], files=False)  # the run looks at its files
+        told = f"from the source: {origin}" if isinstance(origin, str) else origin.told
+        return Ordered(order, f"the next run rewrites the mirror of {table}, {told}")
     return Ordered(order, what_next(order))
 
 
@@ -111,7 +113,11 @@ def foresee_release(work: Workplace, asked: Asked) -> Ordered:
     states = work.ledger.table_states(work.source.name)
     require_known(states, work.source.name, asked.table)
     state = states[asked.table]
-    schema = None if asked.statement is None else _given(work, asked.table, asked.statement)
+    schema: TableSchema | None = None
+    if asked.statement is not None:
+        facts = facts_of_server(work.server.facts())
+        known = _known_now(work.ledger, work.source.name, facts.lower_case_table_names)
+        schema = read_definition(asked.statement, asked.table, known, facts)
     order = TableOrder(
         0,
         asked.table,
@@ -146,27 +152,12 @@ def _require_renames(asked: Asked, before: TableSchema | None, given: TableSchem
         )
 
 
-def _reloads(work: Workplace, order: TableOrder, state: TableState) -> str:
-    """How a reload would be carried out now; its files are looked at by the run."""
-    origin: Origin = "the log alone cannot bring it"
-    if remedy_of(state) in (None, Remedy.REWRITE_MIRROR):
-        origin = origin_of(work, state, files=False)
-    told = f"from the source: {origin}" if isinstance(origin, str) else origin.told
-    return f"the next run rewrites the mirror of {order.table}, {told}"
-
-
 def what_next(order: TableOrder) -> str:
-    """What happens by a pause or a resumption, in a sentence."""
-    table = order.table
+    if order.kind is not OrderKind.PAUSE:
+        return f"the next run {_either_way(order)}"
     at = f" at {order.stopped.at}" if order.stopped is not None else ""
-    if order.kind is OrderKind.PAUSE:
-        return (
-            f"{table} stops{at}; the other tables go on. `lockstep resume {table}` brings it back"
-        )
-    return (
-        f"the next run catches {table} up through the log, from where it stopped{at}, or reads it "
-        "from the source where the log cannot bring it; then it goes on with the others"
-    )
+    back = f"`lockstep resume {order.table}` brings it back"
+    return f"{order.table} stops{at}; the other tables go on. {back}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +204,6 @@ class StoppedAt:
 
 
 def stopped_at(work: Workplace, order: TableOrder) -> StoppedAt:
-    """By the ledger alone."""
     ledger, source, stopped = work.ledger, work.source.name, order.stopped
     if stopped is None:
         return StoppedAt()
@@ -264,6 +254,7 @@ def foretold(work: Workplace, order: TableOrder, place: StoppedAt) -> str:
     table = order.table
     if not work.source.patterns.matches(table):
         return f"no run takes {table} up: the source's patterns leave it out"
+    returns: ReturnPlan | None = None
     try:
         if (again := _refused_again(work, table)) is not None:
             return f"it would be quarantined again: {again.reason}. First {again.hint}"
@@ -271,8 +262,26 @@ def foretold(work: Workplace, order: TableOrder, place: StoppedAt) -> str:
     except LockstepError as error:
         if error.recovery is not Recovery.RETRY:
             raise
-        return _either_way(order, place.doubt(order))
-    return _told(order, returns, place.doubt(order))
+    doubt = place.doubt(order)
+    if returns is None:  # the server tells what its log still has
+        if doubt is None:
+            return f"the next run {_either_way(order)}{_by_the_given_structure(order, doubt)}"
+        return f"the next run reads {table} from the source: {doubt}; {_GOES_ON}"
+    way = returns.ways[table]
+    read = way.besides is Besides.READ_AGAIN
+    if read and way.span is None:
+        return f"the next run reads {table} from the source: {way.why}; {_GOES_ON}"
+    if way.span is not None:
+        end = "the others" if returns.cursor is None else returns.cursor.position.at
+        told = f"catches {table} up through the log, from {way.span.low} to {end}"
+    else:
+        told = f"takes {table} up as it is, because the log has nothing that it lacks"
+    why = way.why if read else doubt
+    if why is not None:
+        told += f", and reads it from the source: {why}"
+    elif way.besides is Besides.BACKFILL:
+        told += f", and reads its new columns from the source: {way.why}"
+    return f"the next run {told}; {_GOES_ON}{_by_the_given_structure(order, why)}"
 
 
 def _refused_again(work: Workplace, table: TableName) -> TableError | None:
@@ -284,42 +293,15 @@ def _refused_again(work: Workplace, table: TableName) -> TableError | None:
     return refusal(schemas[table]) if table in schemas else None
 
 
-def _told(order: TableOrder, returns: ReturnPlan, doubt: str | None) -> str:
-    table = order.table
-    way = returns.ways[table]
-    read = way.besides is Besides.READ_AGAIN
-    if read and way.span is None:
-        return (
-            f"the next run reads {table} from the source: {way.why}; then it goes on with the "
-            "others"
-        )
-    if way.span is not None:
-        end = "the others" if returns.cursor is None else returns.cursor.position.at
-        told = f"catches {table} up through the log, from {way.span.low} to {end}"
-    else:
-        told = f"takes {table} up as it is, because the log has nothing that it lacks"
-    why = way.why if read else doubt
-    if why is not None:
-        told += f", and reads it from the source: {why}"
-    elif way.besides is Besides.BACKFILL:
-        told += f", and reads its new columns from the source: {way.why}"
-    return (
-        f"the next run {told}; then it goes on with the others{_by_the_given_structure(order, why)}"
-    )
+_GOES_ON: Final = "then it goes on with the others"
 
 
-def _either_way(order: TableOrder, doubt: str | None) -> str:
-    """Without the server, which tells what its log still has."""
+def _either_way(order: TableOrder) -> str:
+    """What becomes of a table where nobody knows what the log still has."""
     at = f" at {order.stopped.at}" if order.stopped is not None else ""
-    if doubt is not None:
-        return (
-            f"the next run reads {order.table} from the source: {doubt}; then it goes on with the "
-            "others"
-        )
     return (
-        f"the next run catches {order.table} up through the log, from where it stopped{at}, or "
-        "reads it from the source where the log cannot bring it; then it goes on with the others"
-        f"{_by_the_given_structure(order, doubt)}"
+        f"catches {order.table} up through the log, from where it stopped{at}, or reads it from "
+        f"the source where the log cannot bring it; {_GOES_ON}"
     )
 
 
@@ -334,12 +316,6 @@ def _by_the_given_structure(order: TableOrder, why: str | None) -> str:
 
 
 # -- a structure given by a person ----------------------------------------------------------
-
-
-def _given(work: Workplace, table: TableName, statement: str) -> TableSchema:
-    facts = facts_of_server(work.server.facts())
-    schema = _known_now(work.ledger, work.source.name, facts.lower_case_table_names)
-    return read_definition(statement, table, schema, facts)
 
 
 def _known_now(ledger: Ledger, source: str, folding: int) -> ServerSchema:

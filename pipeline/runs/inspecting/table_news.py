@@ -1,12 +1,8 @@
-"""What a run did, table by table, for whoever keeps a graph of tables beside Lockstep.
-
-Belongs here: gathering it from the reports of the steps and from the ledger. Does not: in whose
-words it is told (`resources.openlineage`), Dagster's events (`assets.table_news`).
-"""
+"""What a run did, table by table, for whoever keeps a graph of tables beside Lockstep."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -63,34 +59,38 @@ def run_news(
         merges.setdefault(done.table, []).append(done)
     every = sorted({*merges, *events}, key=lambda table: (table not in events, table))
     chosen, states = every[:NAMED], ledger.table_states(source)
-    news = [_news(states[table], merges.get(table, [])) for table in chosen if table in states]
+    news = []
+    for table in chosen:
+        if table in states:
+            of = merges.get(table, [])
+            changed = any(merge.counts.total for merge in of)
+            news.append(TableNews(states[table], of[-1] if of else None, changed))
     return RunNews(tuple(_described(work, news, events)), len(every) - len(chosen))
 
 
-def _news(state: TableState, merges: Sequence[TableMerge]) -> TableNews:
-    changed = any(merge.counts.total for merge in merges)
-    return TableNews(state, merges[-1] if merges else None, changed)
+def comments_of(
+    work: Workplace, tables: Collection[TableName]
+) -> Mapping[TableName, Mapping[str, str]]:
+    """Comments on columns, as the source has them now; none where it does not answer."""
+    with suppress(LockstepError):
+        return work.server.comments(tables) if tables else {}
+    return {}
 
 
 def _described(
     work: Workplace, news: Sequence[TableNews], events: Mapping[TableName, TableEvent]
 ) -> Iterator[TableNews]:
     """With structures, as far as the columns go."""
-    comments: Mapping[TableName, Mapping[str, str]] = {}
-    with suppress(LockstepError):
-        comments = work.server.comments([one.table for one in news]) if news else {}
+    comments = comments_of(work, [one.table for one in news])
     left = DESCRIBED
     for one in news:
         event = events.get(one.table)
         number = one.merge.shows if one.merge is not None else event.version if event else None
-        known = left > 0 and number is not None
-        schema = _schema(work, one.table, number) if known and number is not None else None
+        schema: TableSchema | None = None
+        if left > 0 and number is not None:
+            schema = work.ledger.schema_version(work.source.name, one.table, number).schema
         left -= len(schema.columns) if schema is not None else 0
         yield replace(one, schema=schema, comments=comments.get(one.table, {}))
-
-
-def _schema(work: Workplace, table: TableName, number: int) -> TableSchema | None:
-    return work.ledger.schema_version(work.source.name, table, number).schema
 
 
 def _events(

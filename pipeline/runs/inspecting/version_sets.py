@@ -1,9 +1,5 @@
 """Which versions of a source's mirrors show it as of one place, and which tables lack one.
 
-Belongs here: from a place that a person names to the acknowledged batch whose end is shown, and
-what its set is short of, in words. Does not: recording sets (`ports.writes`), reading tables
-(`resources.lake`).
-
 A set is as of a batch's end. The one chosen is the newest that shows nothing behind the place;
 for `gtid:<set>`, the first that has all of it. The ledger alone is asked.
 """
@@ -18,7 +14,6 @@ from typing import ClassVar, Final
 from pipeline.batch import Batch, BatchKind
 from pipeline.division import divided_after
 from pipeline.errors import NotYet, VersionSetUnknown
-from pipeline.gtid import GtidSet
 from pipeline.intent import Missing, MissingTable, VersionSetEntry
 from pipeline.places import (
     AfterGtids,
@@ -72,13 +67,11 @@ def version_set_at(ledger: Ledger, source: str, place: Place | None) -> ShownVer
 
 
 def newest_sets(ledger: Ledger, source: str, limit: int) -> list[ShownVersions]:
-    """The sets of the last acknowledged batches, newest first."""
     newest = reversed(known_batches(ledger, source)[-limit:])
     return [version_set_of(ledger, source, batch) for batch in newest]
 
 
 def version_set_of(ledger: Ledger, source: str, batch: Batch) -> ShownVersions:
-    """The set of an acknowledged batch."""
     lacks = ledger.missing_versions(source, batch.id)
     ends = _ends_of(ledger, source, lacks)
     return ShownVersions(
@@ -142,7 +135,8 @@ def _chosen(batches: Sequence[Batch], place: Place | None) -> Batch | None:
         case InFile(file, moment):
             return _in_file(batches, file, moment)
         case AfterGtids(gtids):
-            return _having(batches, gtids)
+            having = (batch for batch in batches if _end(batch).gtid_set.contains(gtids))
+            return next(having, None)
         case OfRun(run):
             return _last([batch for batch in batches if (batch.dagster_run or "").startswith(run)])
         case Snapshot():
@@ -200,10 +194,6 @@ def _in_file(batches: Sequence[Batch], file: LogFile, moment: datetime) -> Batch
 def _touches(batch: Batch, file: LogFile) -> bool:
     start, end = batch.start.at.file, _end(batch).at.file
     return start.base == file.base == end.base and start.number <= file.number <= end.number
-
-
-def _having(batches: Sequence[Batch], gtids: GtidSet) -> Batch | None:
-    return next((batch for batch in batches if _end(batch).gtid_set.contains(gtids)), None)
 
 
 # -- what is missing ------------------------------------------------------------------------

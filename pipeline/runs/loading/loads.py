@@ -25,7 +25,7 @@ from pipeline.retries import TABLE_READ
 from pipeline.row_groups import row_groups
 from pipeline.runs.agreement.lake_logs import foreign_mirrors
 from pipeline.runs.begin import RunStart
-from pipeline.runs.context import Workplace
+from pipeline.runs.context import Workplace, loaded_until_now
 from pipeline.runs.cures import Reread, owed, refusal
 from pipeline.schema.row_keys import merge_key
 from pipeline.shown import listed
@@ -537,5 +537,5 @@ class ChunkReader:
         """Of those that are being read, and those that just ended."""
         if at_once or perf_counter() - self._told_at >= TELL_SECONDS:
             told = (reading.load.progress for reading in self._readings if reading.load.chunks)
-            self._work.progress.load(tuple(told))
+            self._work.progress.tell(loaded_until_now(tuple(told)))
             self._told_at = perf_counter()

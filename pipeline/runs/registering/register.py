@@ -11,6 +11,8 @@ whatever that name. No row of a mirror depends on any of this.
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 from time import perf_counter
@@ -66,6 +68,19 @@ class CatalogReport:
     waiting: int = 0
     trouble: LockstepError | None = None
     seconds: float = 0.0
+
+    def told(self) -> Iterator[str]:
+        """What a run did in the catalog; of what it could not do, how to see why."""
+        deeds = Counter(one.deed.value for one in self.done)
+        if deeds:
+            yield ", ".join(f"{count:,} {deed}" for deed, count in sorted(deeds.items()))
+        if self.left:
+            tables = "1 table" if len(self.left) == 1 else f"{len(self.left):,} tables"
+            yield f"{tables} could not be registered: `lockstep catalog` says why"
+        if self.waiting:
+            yield f"{self.waiting:,} more with the next run"
+        if self.trouble is not None:
+            yield self.trouble.message
 
 
 def register(

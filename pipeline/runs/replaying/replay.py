@@ -26,7 +26,7 @@ from pipeline.runs.agreement.changelog_files import (
 )
 from pipeline.runs.agreement.claim import require_agreement, require_claim
 from pipeline.runs.agreement.lake_logs import changelogs_parted
-from pipeline.runs.context import Workplace
+from pipeline.runs.context import Workplace, tables_done
 from pipeline.runs.replaying import revise
 from pipeline.runs.replaying.heal import Healed, heal
 from pipeline.runs.replaying.recapture import (
@@ -166,7 +166,7 @@ def replay(
         for done, table in enumerate(chosen.tables, start=1):
             fresh = () if commit else [segment for segment in found if segment.table == table]
             mirrors.append(heal(work, lease, table, chosen.batches, fresh=fresh, details=details))
-            work.progress.merge(done=done, total=len(chosen.tables), table=table)
+            work.progress.tell(tables_done("merge", done, len(chosen.tables), table))
     finally:
         if work.ledger.open_revision(work.source.name) is None:
             work.segments.clear(scratch_path(work.source.name))

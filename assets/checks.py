@@ -1,0 +1,348 @@
+"""The checks of a source as a whole: what is gathered for all of them, and each a function of it.
+
+They report what the ledger recorded, and block nothing: what must stop an acknowledgement is
+decided where the ledger is written. A new one is a row of `CHECKS`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+import dagster as dg
+
+from assets.pages import (
+    Metadata,
+    distance_metadata,
+    partial_table,
+    quarantine_table,
+    records,
+    seconds,
+)
+from pipeline.batch import BatchState
+from pipeline.consumers import Consumer
+from pipeline.gaps import Gap
+from pipeline.ports.consumers import Consumers
+from pipeline.ports.ledger import Ledger
+from pipeline.preflight import pause_from_now
+from pipeline.preflight.retention import spoken
+from pipeline.proof.proven import TableProof, open_differences
+from pipeline.runs.capturing.table_extents import partial_tables
+from pipeline.runs.context import Workplace
+from pipeline.runs.cures import quarantines_of
+from pipeline.runs.inspecting.status import log_seen
+from pipeline.segment import RowCounts
+from pipeline.standing.accounting import Account, accounts
+from pipeline.standing.facts import Headroom, Lag
+from pipeline.standing.verdict import Verdict, at_risk, late
+from pipeline.table import TableName
+from pipeline.table_state import Extent, Quarantine, TableCondition
+from resources.config import Settings
+
+_WARN, _ERROR = dg.AssetCheckSeverity.WARN, dg.AssetCheckSeverity.ERROR
+
+_BATCHES = 20
+"""Batches that are added up: the newest ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedSource:
+    """`pause`: the longest between two scheduled runs, if any. `keep`: how long versions of
+    mirrors stay. `accounts`: of the newest acknowledged batches, oldest first. `consumers`: each
+    with the moment since which it has acknowledged nothing of what there is; None where it is done
+    with all of it."""
+
+    source: str
+    now: datetime
+    pause: timedelta | None
+    keep: timedelta
+    conditions: Mapping[TableName, TableCondition]
+    quarantined: Sequence[Quarantine]
+    gaps: Sequence[Gap]
+    partial: Sequence[Extent]
+    proofs: Sequence[TableProof]
+    lag: Lag
+    headroom: Headroom | None
+    accounts: Sequence[Account]
+    consumers: Sequence[tuple[Consumer, datetime | None]]
+
+
+def source_results(
+    settings: Settings, work: Workplace, consumers: Consumers, asset: dg.AssetKey
+) -> Iterator[dg.AssetCheckResult]:
+    """Every check of the source, as it stands now, as a result of that asset."""
+    checked = _gather(settings, work, consumers)
+    for name, _, judge in CHECKS:
+        judged = judge(checked)
+        yield dg.AssetCheckResult(
+            check_name=name,
+            asset_key=asset,
+            passed=judged.passed,
+            severity=judged.severity,
+            description=judged.description,
+            metadata=judged.metadata,
+        )
+
+
+def _gather(settings: Settings, work: Workplace, consumers: Consumers) -> CheckedSource:
+    source, ledger, now = work.source.name, work.ledger, work.clock()
+    states = ledger.table_states(source)
+    conditions = {table: state.condition for table, state in states.items()}
+    _, lag, room = log_seen(work, now)
+    return CheckedSource(
+        source=source,
+        now=now,
+        pause=pause_from_now(settings.source(source).schedule),
+        keep=settings.keep(),
+        conditions=conditions,
+        quarantined=quarantines_of(states),
+        gaps=ledger.gaps(source),
+        partial=partial_tables(ledger, source, work.source.patterns),
+        proofs=ledger.proofs(source),
+        lag=lag,
+        headroom=room,
+        accounts=_accounts(ledger, source, _active(conditions)),
+        consumers=[(one, _behind_since(ledger, one)) for one in consumers.consumers(source)],
+    )
+
+
+def _active(conditions: Mapping[TableName, TableCondition]) -> frozenset[TableName]:
+    return frozenset(t for t, state in conditions.items() if state is TableCondition.ACTIVE)
+
+
+def _accounts(ledger: Ledger, source: str, active: frozenset[TableName]) -> tuple[Account, ...]:
+    newest = ledger.batches(source, limit=2 * _BATCHES)
+    done = [batch for batch in newest if batch.state is BatchState.ACKNOWLEDGED][:_BATCHES]
+    if not done:
+        return ()
+    span = (source, done[-1].id, done[0].id)
+    return accounts(
+        reversed(done),
+        ledger.rows_within(*span),
+        ledger.table_events(*span),
+        ledger.writes_within(*span),
+        active,
+    )
+
+
+def _behind_since(ledger: Ledger, consumer: Consumer) -> datetime | None:
+    """When the newest batch was acknowledged that it is done with; when it was made, if none."""
+    if not consumer.behind:
+        return None
+    if consumer.cursor is None:
+        return consumer.made_at
+    [read] = ledger.live_batches(consumer.source, consumer.cursor, consumer.cursor)
+    return read.acknowledged_at
+
+
+# -- the rules -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    passed: bool
+    severity: dg.AssetCheckSeverity
+    metadata: Metadata
+    description: str | None = None
+
+
+def _quarantined(checked: CheckedSource) -> CheckResult:
+    quarantined, paused = checked.quarantined, TableCondition.PAUSED
+    faults = [one for one in quarantined if checked.conditions[one.table] is not paused]
+    found: Metadata = {"tables": len(quarantined)}
+    if quarantined:
+        found["quarantined"] = quarantine_table(quarantined)
+    return CheckResult(not quarantined, _ERROR if faults else _WARN, found)
+
+
+def _gaps(checked: CheckedSource) -> CheckResult:
+    gaps = [
+        (", ".join(gap.open_tables), gap.begin, gap.end, gap.reason, gap.decided_at)
+        for gap in checked.gaps
+        if gap.is_open
+    ]
+    heads = ("tables", "from", "to", "reason", "decided at")
+    return CheckResult(not gaps, _WARN, {"gaps": records(heads, gaps)} if gaps else {})
+
+
+def _partial(checked: CheckedSource) -> CheckResult:
+    extents = checked.partial
+    return CheckResult(not extents, _WARN, {"partial": partial_table(extents)} if extents else {})
+
+
+def _age(checked: CheckedSource, moment: datetime | None) -> float | None:
+    return None if moment is None else seconds((checked.now - moment).total_seconds())
+
+
+def _differing(checked: CheckedSource) -> CheckResult:
+    proofs = checked.proofs
+    found: Metadata = {}
+    if proofs:
+        heads = ("table", "compared", "at", "differing", "proven at", "rows", "position")
+        rows = [
+            (
+                proof.table,
+                "all rows" if proof.whole else "a sample",
+                proof.compared_at,
+                proof.differing,
+                proof.proven_at or "never",
+                proof.proven and proof.proven.rows,
+                proof.proven and proof.proven.at,
+            )
+            for proof in proofs
+        ]
+        found["compared"] = records(heads, rows)
+    proven = [proof.proven_at for proof in proofs if proof.proven_at is not None]
+    if proven:
+        found["oldest proof in seconds"] = _age(checked, min(proven))
+    return CheckResult(not open_differences(proofs), _ERROR, found)
+
+
+def _judged(
+    verdict: Verdict | None, severity: dg.AssetCheckSeverity, figures: Metadata
+) -> CheckResult:
+    if verdict is None:
+        return CheckResult(True, severity, figures)
+    return CheckResult(False, severity, figures | {"hint": verdict.hint}, verdict.sentence)
+
+
+def _late(checked: CheckedSource) -> CheckResult:
+    verdict = late(checked.source, checked.lag, checked.pause)
+    return _judged(verdict, _WARN, distance_metadata(checked.lag, None))
+
+
+def _at_risk(checked: CheckedSource) -> CheckResult:
+    room = checked.headroom
+    verdict = None if room is None else at_risk(checked.source, room, checked.pause)
+    return _judged(verdict, _ERROR, distance_metadata(Lag(), room))
+
+
+def _adding_up(checked: CheckedSource) -> CheckResult:
+    accounts = checked.accounts
+    wrong = [account for account in accounts if not (account.whole and account.arrived)]
+    figures: Metadata = {"batches": len(accounts)}
+    for words in ("written", "merged", "stopped"):
+        counts = sum((getattr(account, words) for account in accounts), RowCounts())
+        name = "of tables that stopped" if words == "stopped" else words
+        for operation in ("inserted", "updated", "deleted"):
+            figures[f"rows {operation}, {name}"] = getattr(counts, operation)
+    figures["images read"] = sum(account.read for account in accounts)
+    figures["images written"] = sum(account.images for account in accounts)
+    if not wrong:
+        return CheckResult(True, _WARN, figures)
+    heads = ("batch", "images read", "images written", "rows written", "rows merged", "not merged")
+    rows = [
+        (
+            account.batch,
+            account.read,
+            account.images,
+            account.written.total,
+            account.merged.total,
+            ", ".join(map(str, account.unmerged)),
+        )
+        for account in wrong
+    ]
+    figures["batches that do not add up"] = records(heads, rows)
+    lost = any(not account.whole for account in wrong)
+    numbers = ", ".join(str(account.batch) for account in wrong)
+    told = f"batch {numbers}: read, written and merged rows are not the same; `lockstep verify`"
+    return CheckResult(False, _ERROR if lost else _WARN, figures, told)
+
+
+def _old_proofs(checked: CheckedSource) -> CheckResult:
+    """Of tables that follow: when each was last found equal, by all of its rows or by some."""
+    active, keep = _active(checked.conditions), checked.keep.total_seconds()
+    newest: dict[TableName, float] = {}
+    for proof in checked.proofs:
+        age = _age(checked, proof.proven_at)
+        if age is not None and proof.table in active:
+            newest[proof.table] = min(age, newest.get(proof.table, age))
+    never = active - newest.keys()
+    figures: Metadata = {"tables proven": len(newest), "tables never proven": len(never)}
+    if not newest:
+        told = "no table was ever compared with MySQL: `lockstep verify`"
+        return CheckResult(True, _WARN, figures, told if never else None)
+    figures["oldest proof in seconds"] = max(newest.values())
+    figures["limit in seconds"] = keep
+    old = sorted(table for table, age in newest.items() if age > keep)
+    if not old:
+        return CheckResult(True, _WARN, figures)
+    told = (
+        f"{len(old)} tables were last found equal more than {spoken(checked.keep)} ago, {old[0]} "
+        f"first: `lockstep verify {old[0]}`"
+    )
+    return CheckResult(False, _WARN, figures, told)
+
+
+def _slow_consumers(checked: CheckedSource) -> CheckResult:
+    consumers = checked.consumers
+    waits = {one.name: _age(checked, since) or 0.0 for one, since in consumers}
+    figures: Metadata = {
+        "consumers": len(consumers),
+        "longest behind in seconds": max(waits.values(), default=0.0),
+        "changes not read": sum(one.changes for one, _ in consumers),
+    }
+    if consumers:
+        heads = ("consumer", "batches behind", "changes behind", "deliveries out", "since")
+        rows = [(one.name, one.behind, one.changes, one.out, since) for one, since in consumers]
+        figures["consumers' places"] = records(heads, rows)
+    slow = [name for name, age in waits.items() if age > checked.keep.total_seconds()]
+    if not slow:
+        return CheckResult(True, _WARN, figures)
+    told = (
+        f"{', '.join(slow)}: nothing acknowledged for more than {spoken(checked.keep)}, which is "
+        "how long versions stay: start the program that reads, or give the consumer up with "
+        "lockstep.drop_consumer"
+    )
+    return CheckResult(False, _WARN, figures, told)
+
+
+CHECKS: Sequence[tuple[str, str, Callable[[CheckedSource], CheckResult]]] = (
+    (
+        "no_table_quarantined",
+        "Tables that are quarantined or paused do not follow the source until released.",
+        _quarantined,
+    ),
+    (
+        "no_gap",
+        "Changes that were never read, because somebody chose a later start: the tables may "
+        "differ from the source.",
+        _gaps,
+    ),
+    (
+        "no_partial_mirror",
+        "Tables that had rows before the place where their log is read from: the mirror has "
+        "only part of them.",
+        _partial,
+    ),
+    (
+        "no_table_differs",
+        "Tables whose rows differed from the source's when `lockstep verify`, or a run with "
+        "prove_rows, last compared them.",
+        _differing,
+    ),
+    ("not_late", "Whether the lake is as fresh as its schedule allows.", _late),
+    (
+        "log_is_kept",
+        "Whether the server keeps the log behind the cursor long enough for the next runs.",
+        _at_risk,
+    ),
+    (
+        "rows_add_up",
+        "Whether the newest batches have as many rows written and merged as were read of the log, "
+        "by operation.",
+        _adding_up,
+    ),
+    (
+        "proofs_are_recent",
+        "Whether each table was found equal to MySQL's within the time that versions are kept.",
+        _old_proofs,
+    ),
+    (
+        "consumers_keep_up",
+        "Whether each consumer of the changelog reads within the time that versions are kept.",
+        _slow_consumers,
+    ),
+)
+"""Name, description, rule."""

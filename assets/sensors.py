@@ -1,0 +1,302 @@
+"""What happens in Dagster by itself: sensors that look and report, runs that begin by the clock.
+
+Each asks the ledger only when it must, and loads without it. What trouble is says
+`pipeline.standing.verdict`, which addresses know of it `notices`, a run's events `other_runs`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from urllib.parse import urlsplit
+
+import dagster as dg
+
+from assets.catalogue import fingerprint, read_catalogue
+from assets.dead_runs import own_runs, report_dead, runs_under_way
+from assets.declared import Declaration
+from assets.forms import evaluated
+from assets.names import SOURCE_TAG, job_name
+from assets.notices import judged, tell, told_of
+from assets.other_runs import OtherRuns, Reported
+from assets.run_events import tell_of_dead
+from assets.runs import OpenSite
+from pipeline.decisions import LeaseView
+from pipeline.errors import LockstepError
+from pipeline.preflight import pause_from_now
+from pipeline.runs.context import Unwatched
+from pipeline.runs.inspecting.status import log_seen
+from pipeline.standing.facts import Headroom, Lag
+from pipeline.standing.verdict import State, Verdict, at_risk
+from resources.config import Settings
+from resources.config.source_settings import SourceSettings
+from resources.config.sources import TriggerSection
+
+Look = Callable[[dg.SensorEvaluationContext], dg.RunRequest | dg.SensorResult | dg.SkipReason]
+
+Notify = Callable[[str, Verdict], None]
+"""Source, trouble."""
+
+Reload = Callable[[str, str], str]
+"""Address of the page, location → what is wrong, "" if nothing is."""
+
+MOST = 200
+"""Largest number of tables in one tick: Dagster takes tens of milliseconds for each event, and a
+tick may take a minute."""
+
+_PATIENCE = 30
+"""Seconds that the page may take to answer."""
+
+
+def _sensor(
+    name: str, seconds: int, described: str, look: Look, job: str | None = None
+) -> dg.SensorDefinition:
+    """On from the start; a refusal is what the tick says."""
+
+    def tick(
+        context: dg.SensorEvaluationContext,
+    ) -> dg.RunRequest | dg.SensorResult | dg.SkipReason:
+        try:
+            return look(context)
+        except LockstepError as error:
+            return dg.SkipReason(f"{error.message} hint: {error.hint}")
+
+    return dg.sensor(
+        name=name,
+        job_name=job,
+        minimum_interval_seconds=seconds,
+        default_status=dg.DefaultSensorStatus.RUNNING,
+        description=described,
+    )(evaluated(tick))
+
+
+def attention_sensor(
+    settings: Settings, open_site: OpenSite, notify: Notify | None
+) -> dg.SensorDefinition:
+    """Tells each trouble once, to `notify`, to the tick's log and to the addresses of `[notify]`,
+    and again when it is another. Its cursor holds what was told last of each source."""
+
+    def look(context: dg.SensorEvaluationContext) -> dg.SkipReason:
+        before: dict[str, str] = json.loads(context.cursor or "{}")
+        now: dict[str, str] = {}
+        told: list[str] = []
+        with open_site() as adapters:
+            for source in settings.sources:
+                found = judged(adapters, source)
+                tell(settings, source.name, found, context.log.warning)
+                if found.state is State.BUSY and source.name in before:
+                    now[source.name] = before[source.name]
+                if not found.needs_a_person:
+                    continue
+                now[source.name] = found.trouble
+                told.append(told_of(source.name, found))
+                if before.get(source.name) != now[source.name]:
+                    context.log.warning(told[-1])
+                    if notify is not None:
+                        notify(source.name, found)
+        context.update_cursor(json.dumps(now))
+        return dg.SkipReason("\n".join(told) or "Nothing needs a person.")
+
+    described = "Reports trouble that no later run mends, with what to do."
+    return _sensor("lockstep_attention", 300, described, look)
+
+
+def dead_run_sensor(settings: Settings, open_site: OpenSite) -> dg.SensorDefinition:
+    sources = [source.name for source in settings.sources]
+
+    def look(context: dg.SensorEvaluationContext) -> dg.SkipReason:
+        under_way = {source: runs_under_way(context.instance, source) for source in sources}
+        if not any(under_way.values()):
+            return dg.SkipReason("No run is under way.")
+        reported: list[str] = []
+        with open_site() as adapters:
+            for source, runs in under_way.items():
+                lease = adapters.ledger().lease(source) if runs else None
+                dead = report_dead(context.instance, runs, lease, datetime.now(UTC))
+                own = own_runs(context.instance, source, dead)
+                tell_of_dead(settings, source, own, context.log.warning)
+                reported += dead
+        if reported:
+            return dg.SkipReason(f"Reported as failed: {', '.join(reported)}.")
+        return dg.SkipReason("Every run under way is alive.")
+
+    described = "Reports runs as failed whose process is gone."
+    return _sensor("lockstep_dead_runs", 60, described, look)
+
+
+def new_table_sensor(
+    settings: Settings, loaded: str, reload: Reload | None = None
+) -> dg.SensorDefinition:
+    """Where the page's address is configured, the page is asked to load its definitions again; else
+    the tick says what to click. `loaded`: the fingerprint of the catalogue that these definitions
+    were made from."""
+    ask = reload or reload_location
+
+    def look(_: dg.SensorEvaluationContext) -> dg.SkipReason:
+        names = [source.name for source in settings.sources]
+        now = {name: read_catalogue(settings.state_folder, name) for name in names}
+        if fingerprint(now) == loaded:
+            return dg.SkipReason("Every table is shown.")
+        address, location = settings.webserver(), settings.dagster.location
+        if address is None:
+            return dg.SkipReason(
+                "Tables came or went: reload definitions on the page; with `webserver` under "
+                "[dagster] in lockstep.toml, that happens by itself."
+            )
+        wrong = ask(address, location)
+        if wrong:
+            return dg.SkipReason(
+                f"{address} did not reload the location {location}: {wrong} hint: correct "
+                "`webserver` and `location` under [dagster] in lockstep.toml"
+            )
+        return dg.SkipReason(f"Tables came or went; {address} reloads the location {location}.")
+
+    described = "Shows tables that came since the definitions were loaded."
+    return _sensor("lockstep_new_tables", 60, described, look)
+
+
+def reload_location(address: str, location: str) -> str:
+    """Ask the page at that address; what is wrong in one sentence, "" if nothing is."""
+    from dagster_graphql import DagsterGraphQLClient, ReloadRepositoryLocationStatus
+
+    parts = urlsplit(address)
+    try:
+        client = DagsterGraphQLClient(
+            parts.hostname or "",
+            port_number=parts.port,
+            use_https=parts.scheme == "https",
+            path_prefix=parts.path.rstrip("/"),
+            timeout=_PATIENCE,
+        )
+        answer = client.reload_repository_location(location)
+    except Exception as error:  # noqa: BLE001 - whatever the page answers, the tick tells it
+        return f"{type(error).__name__}: {next(iter(str(error).splitlines()), '')}"
+    if answer.status is ReloadRepositoryLocationStatus.SUCCESS:
+        return ""
+    return answer.message or str(answer.failure_type)
+
+
+def other_runs_sensor(
+    settings: Settings, declared: Mapping[str, Declaration], open_site: OpenSite
+) -> dg.SensorDefinition:
+    """Its cursor holds how far each source is reported."""
+
+    def look(context: dg.SensorEvaluationContext) -> dg.SensorResult:
+        kept = json.loads(context.cursor or "{}")
+        events, said = list[Any](), list[str]()
+        with open_site() as adapters:
+            for name, declaration in declared.items():
+                if (room := MOST - len(events)) <= 0:
+                    break
+                try:
+                    work, consumers = adapters.workplace(name, Unwatched()), adapters.consumers()
+                    found = OtherRuns(
+                        log=context.log,
+                        instance=context.instance,
+                        settings=settings,
+                        names=declaration.names,
+                        work=work,
+                        consumers=consumers,
+                    )
+                    after = found.report(Reported.of(kept.get(name, {})), room)
+                except LockstepError as error:
+                    said.append(f"{name}: {error.message} hint: {error.hint}")
+                    continue
+                events += found.events
+                said += found.sentences
+                kept[name] = asdict(after)
+        if events:
+            said.insert(0, f"{len(events)} events of runs that Dagster did not start.")
+        return dg.SensorResult(
+            asset_events=events,
+            skip_reason="\n".join(said or ["Dagster knows of every run."]),
+            cursor=json.dumps(kept),
+        )
+
+    described = "Shows what runs did that Dagster did not start."
+    return _sensor("lockstep_other_runs", 60, described, look)
+
+
+# -- what starts a run -------------------------------------------------------------------------
+
+
+def source_schedule(source: str, cron: str, open_site: OpenSite) -> dg.ScheduleDefinition:
+    """The source's job by cron, on from the start; skips, with a sentence, while another run holds
+    the source."""
+
+    @dg.schedule(
+        name=f"{job_name(source)}_schedule",
+        job_name=job_name(source),
+        cron_schedule=cron,
+        default_status=dg.DefaultScheduleStatus.RUNNING,
+    )
+    @evaluated
+    def tick() -> dg.RunRequest | dg.SkipReason:
+        busy = None
+        try:
+            with open_site() as adapters:
+                busy = why_busy(source, adapters.ledger().lease(source))
+        except LockstepError:
+            pass  # a ledger out of reach is the run's to report
+        return dg.RunRequest(tags={SOURCE_TAG: source}) if busy is None else dg.SkipReason(busy)
+
+    return tick
+
+
+def why_busy(source: str, lease: LeaseView | None) -> str | None:
+    """Who works on the source now, in one sentence; None when nobody does."""
+    if lease is None or not lease.live:
+        return None
+    run = f", run {lease.dagster_run}" if lease.dagster_run else ""
+    return (
+        f"{source} is being worked on by {lease.holder}{run}, since "
+        f"{lease.taken_at:%Y-%m-%d %H:%M:%S} UTC; the next tick tries again."
+    )
+
+
+def traffic_sensor(source: SourceSettings, open_site: OpenSite) -> dg.SensorDefinition:
+    """For a source that says in lockstep.toml how much log is enough."""
+    name, trigger = source.name, source.trigger
+    assert trigger is not None, "asked for where there is one"
+
+    def look(context: dg.SensorEvaluationContext) -> dg.RunRequest | dg.SkipReason:
+        with open_site() as adapters:
+            ledger = adapters.ledger()
+            busy = why_busy(name, ledger.lease(name))
+            if busy is not None:
+                return dg.SkipReason(busy)
+            if ledger.acknowledged_cursor(name) is None:
+                return dg.SkipReason(f"The first run of {name} is a person's to start.")
+            work = adapters.workplace(name, Unwatched())
+            _, lag, room = log_seen(work, work.clock())
+        why = why_now(name, trigger, lag, room, pause_from_now(source.schedule))
+        if why is None:
+            return dg.SkipReason(f"Too little was written to the log of {name}.")
+        return dg.RunRequest(tags={SOURCE_TAG: name, "lockstep/reason": why})
+
+    described = f"Starts a run of {name} when enough was written to its log."
+    return _sensor(f"{job_name(name)}_traffic", 30, described, look, job_name(name))
+
+
+def why_now(
+    source: str,
+    trigger: TriggerSection,
+    lag: Lag,
+    room: Headroom | None,
+    pause: timedelta | None,
+) -> str | None:
+    """Why a run is to begin now, in a few words; None where none is. Where the server may soon
+    purge what was not read, any log is enough."""
+    behind = lag.log_bytes
+    if behind == 0:
+        return None
+    if room is not None and at_risk(source, room, pause) is not None:
+        return "the log may be purged soon"
+    if trigger.bytes is not None and behind is not None and behind >= trigger.bytes:
+        return f"{behind} bytes of log"
+    if trigger.seconds is not None and lag.seconds is not None and lag.seconds >= trigger.seconds:
+        return f"{lag.seconds:.0f} seconds behind"
+    return None
