@@ -1,16 +1,14 @@
-"""The start rules of an operator's choice: `lockstep start-at`.
-
-Belongs here: whether a chosen place can be begun at, and what lies between it and the
-cursor. Does not: finding the place (`pipeline.runs.find_place`).
-"""
+"""The start rules of an operator's choice: `lockstep start-at`. Finding the place is
+`pipeline.runs.find_place`."""
 
 from __future__ import annotations
 
 from pipeline.batch import Cursor
 from pipeline.decisions import Continuity
+from pipeline.errors import StartBehindCursor, StartUnreachable
 from pipeline.gtid import GtidSet
+from pipeline.places import AfterGtids
 from pipeline.position import Coordinates
-from pipeline.start import refusals
 from pipeline.start.question import (
     Answer,
     Question,
@@ -24,33 +22,44 @@ from pipeline.start.resumed import rewritten
 
 
 def unreachable(asked: Question) -> Answer:
-    if asked.override is None or isinstance(asked.reached, ReachedPlace):
+    choice, why = asked.override, asked.reached
+    if choice is None or isinstance(why, ReachedPlace):
         return None
-    return refusals.chosen_unreachable(asked.override, asked.reached)
+    because = f": {why.message}" if why else ""
+    return StartUnreachable(
+        f"{choice.place}, which {choice.author} chose, is not on the server{because}",
+        hint=(f"{why.hint}; or " if why else "")
+        + "choose another place: `lockstep start-at PLACE --reason …`",
+    )
 
 
 def behind(asked: Question) -> Answer:
-    if asked.override is None or not isinstance(asked.reached, ReachedPlace):
+    choice, reached, cursor = asked.override, asked.reached, asked.cursor
+    if choice is None or cursor is None or not isinstance(reached, ReachedPlace):
         return None
-    if asked.cursor is None or _between(asked, asked.cursor, asked.reached) is not None:
+    if _between(asked, cursor, reached) is not None:
         return None
-    return refusals.chosen_behind(asked, asked.override, asked.cursor)
+    position = cursor.position
+    read_here = asked.same_server and asked.witness is WitnessReading.SAME
+    place = position if read_here else AfterGtids(position.gtid_set)
+    return StartBehindCursor(
+        f"{choice.place}, which {choice.author} chose, lies before {position}, up to which "
+        "everything was read",
+        hint="what was read cannot be read again yet; to go on from where the source is: "
+        f"`lockstep start-at {place} --reason …`",
+    )
 
 
 def choose(asked: Question) -> Answer:
-    choice, reached = asked.override, asked.reached
+    choice, reached, cursor = asked.override, asked.reached, asked.cursor
     if choice is None or not isinstance(reached, ReachedPlace):
         return None
-    reason = f"{choice.author} chose {choice.place}: {choice.reason}"
-    cursor = asked.cursor
-    if cursor is None:
-        return Start(StartRule.CHOSEN_START, reason, reached.where, override=choice.id)
     return Start(
         StartRule.CHOSEN_START,
-        reason,
+        f"{choice.author} chose {choice.place}: {choice.reason}",
         reached.where,
-        follows=cursor.batch,
-        continuity=_between(asked, cursor, reached),
+        follows=None if cursor is None else cursor.batch,
+        continuity=None if cursor is None else _between(asked, cursor, reached),
         override=choice.id,
     )
 

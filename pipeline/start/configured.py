@@ -1,13 +1,17 @@
-"""The start rules of a source without a cursor: what lockstep.toml says.
-
-Belongs here: which configured place can be begun at. Does not: finding it
-(`pipeline.runs.find_place`).
-"""
+"""The start rules of a source without a cursor: what lockstep.toml says. Finding the place is
+`pipeline.runs.find_place`."""
 
 from __future__ import annotations
 
 from pipeline.binlog.stream.framing import FIRST_OFFSET
-from pipeline.gtid import GtidSet
+from pipeline.errors import (
+    LockstepError,
+    NoRuleApplies,
+    PositionPurged,
+    SourceDiverged,
+    StartNotChosen,
+    StartUnreachable,
+)
 from pipeline.places import (
     AfterGtids,
     AtCoordinates,
@@ -17,89 +21,87 @@ from pipeline.places import (
     Latest,
     Snapshot,
 )
-from pipeline.position import Coordinates
-from pipeline.start import refusals
-from pipeline.start.question import (
-    Answer,
-    Question,
-    Since,
-    Start,
-    StartRule,
-)
-
-
-def _first_set(asked: Question) -> GtidSet | None:
-    """The configured set, where a source has no cursor yet."""
-    place = asked.configured
-    return place.gtids if asked.cursor is None and isinstance(place, AfterGtids) else None
+from pipeline.position import Coordinates, LogFile
+from pipeline.start.question import Answer, Question, Since, Start, StartRule
 
 
 def set_purged(asked: Question) -> Answer:
-    chosen = _first_set(asked)
-    if chosen is None or chosen.contains(asked.purged):
+    place = asked.configured
+    if not isinstance(place, AfterGtids) or place.gtids.contains(asked.purged):
         return None
-    return refusals.set_purged(asked, chosen)
+    missing = asked.purged.difference(place.gtids)
+    return PositionPurged(
+        f"the server has purged {missing.shortened()}, which the configured start does not hold",
+        hint="start = 'earliest', or a set that contains what the server purged "
+        "(select @@gtid_purged)",
+    )
 
 
 def set_diverged(asked: Question) -> Answer:
-    chosen = _first_set(asked)
-    if chosen is None or asked.executed.contains(chosen):
+    place = asked.configured
+    if not isinstance(place, AfterGtids) or asked.executed.contains(place.gtids):
         return None
-    return refusals.set_diverged(asked, chosen)
-
-
-def after_set(asked: Question) -> Answer:
-    chosen = _first_set(asked)
-    if chosen is None:
-        return None
-    reason = "the configured start is a GTID set: everything after it is read"
-    return Start(StartRule.CONFIGURED_SET, reason, chosen)
+    missing = place.gtids.difference(asked.executed)
+    return SourceDiverged(
+        f"the server never executed {missing.shortened()}, which the configured start holds",
+        hint="correct start in lockstep.toml: a set that lies within @@gtid_executed",
+    )
 
 
 def unreachable(asked: Question) -> Answer:
-    if asked.cursor is not None:
-        return None
     match asked.configured:
         case AtCoordinates(at):
             size = asked.facts.size_of(at.file)
             if size is None or not FIRST_OFFSET <= at.offset <= size:
-                return refusals.unreachable(asked, at.file, f"'{at}'")
-        case InFile(file, _) as place:
-            if not asked.facts.lists(file):
-                return refusals.unreachable(asked, file, f"'{place}'")
+                return _unreachable(asked, at.file, f"'{at}'")
+        case InFile(file, _) as place if not asked.facts.lists(file):
+            return _unreachable(asked, file, f"'{place}'")
         case Earliest() if not asked.facts.binlogs:
-            return refusals.no_files()
-        case _:
-            pass
+            return StartUnreachable(
+                "start = 'earliest': the server lists no log file",
+                hint="set log_bin in the server's configuration and restart it",
+            )
     return None
 
 
-def coordinates(asked: Question) -> Answer:
-    if asked.cursor is not None or not isinstance(asked.configured, AtCoordinates):
-        return None
-    reason = f"start = '{asked.configured}' is configured and on the server"
-    return Start(StartRule.CONFIGURED_COORDINATES, reason, asked.configured.at)
+def _unreachable(asked: Question, file: LogFile, place: str) -> LockstepError:
+    logs, size = asked.facts.binlogs, asked.facts.size_of(file)
+    listed = f"{logs[0].file} to {logs[-1].file}" if logs else "none"
+    there = f"{file} ends at {size}" if size is not None else f"files listed: {listed}"
+    return StartUnreachable(
+        f"start = {place} is not on the server ({there})",
+        hint="choose a place that SHOW BINARY LOGS lists",
+    )
 
 
-def moment_in_file(asked: Question) -> Answer:
-    place = asked.configured
-    if asked.cursor is not None or not isinstance(place, InFile):
-        return None
-    reason = f"start = '{place}': the first transaction of that file at or after the moment"
-    return Start(StartRule.CONFIGURED_MOMENT_IN_FILE, reason, Since(place.moment, place.file))
+def place(asked: Question) -> Answer:
+    """The place that is configured, once no rule above has refused it."""
+    match asked.configured:
+        case AfterGtids(gtids):
+            reason = "the configured start is a GTID set: everything after it is read"
+            return Start(StartRule.CONFIGURED_SET, reason, gtids)
+        case AtCoordinates(at) as start:
+            reason = f"start = '{start}' is configured and on the server"
+            return Start(StartRule.CONFIGURED_COORDINATES, reason, at)
+        case InFile(file, moment) as start:
+            reason = f"start = '{start}': the first transaction of that file at or after the moment"
+            return Start(StartRule.CONFIGURED_MOMENT_IN_FILE, reason, Since(moment, file))
+        case AtMoment(moment) as start:
+            reason = f"start = '{start}': the first transaction committed at or after it"
+            return Start(StartRule.CONFIGURED_MOMENT, reason, Since(moment))
+        case Snapshot():
+            return _snapshot(asked)
+        case Earliest():
+            at = Coordinates(asked.facts.binlogs[0].file, FIRST_OFFSET)
+            reason = f"start = 'earliest': the oldest log file is {at.file}"
+            return Start(StartRule.CONFIGURED_EARLIEST, reason, at)
+        case Latest():
+            reason = f"start = 'latest': the log ends at {asked.facts.head}"
+            return Start(StartRule.CONFIGURED_LATEST, reason, asked.facts.head)
+    return None
 
 
-def moment(asked: Question) -> Answer:
-    place = asked.configured
-    if asked.cursor is not None or not isinstance(place, AtMoment):
-        return None
-    reason = f"start = '{place}': the first transaction committed at or after it"
-    return Start(StartRule.CONFIGURED_MOMENT, reason, Since(place.moment))
-
-
-def snapshot(asked: Question) -> Answer:
-    if asked.cursor is not None or not isinstance(asked.configured, Snapshot):
-        return None
+def _snapshot(asked: Question) -> Start:
     where, what = asked.facts.head, "its end"
     low = asked.loading
     if low is not None and low.offset <= (asked.facts.size_of(low.file) or 0):
@@ -108,26 +110,20 @@ def snapshot(asked: Question) -> Answer:
     return Start(StartRule.CONFIGURED_SNAPSHOT, f"{reason} on", where)
 
 
-def earliest(asked: Question) -> Answer:
-    if asked.cursor is not None or not isinstance(asked.configured, Earliest):
-        return None
-    at = Coordinates(asked.facts.binlogs[0].file, FIRST_OFFSET)
-    reason = f"start = 'earliest': the oldest log file is {at.file}"
-    return Start(StartRule.CONFIGURED_EARLIEST, reason, at)
-
-
-def latest(asked: Question) -> Answer:
-    if asked.cursor is not None or not isinstance(asked.configured, Latest):
-        return None
-    reason = f"start = 'latest': the log ends at {asked.facts.head}"
-    return Start(StartRule.CONFIGURED_LATEST, reason, asked.facts.head)
-
-
 def not_chosen(asked: Question) -> Answer:
-    if asked.cursor is not None or asked.configured is not None:
+    if asked.configured is not None:
         return None
-    return refusals.not_chosen()
+    return StartNotChosen(
+        "the source has no cursor and no start is configured",
+        hint="write start = 'snapshot' (the tables as they are, and then the log) into "
+        "lockstep.toml; or 'earliest' (only the logs that the server has), 'latest' (from now "
+        "on, what came before is not read), or a place such as 'binlog.000012:4567'",
+    )
 
 
 def no_rule(asked: Question) -> Answer:
-    return refusals.no_rule(asked)
+    where = f"the cursor {asked.cursor.position}" if asked.cursor else f"start = {asked.configured}"
+    return NoRuleApplies(
+        f"no start rule fits {where} and the server's facts (witness: {asked.witness.value})",
+        hint="report this: `lockstep status --json` holds the facts",
+    )

@@ -17,9 +17,9 @@ from pipeline.tables import TablePatterns
 def decide_start(asked: Question) -> Start | Refusal:
     """The first rule of the table that applies; total, and pure."""
     for row in TABLE:
-        answer = row.decide(asked) if row.decide is not None else None
+        answer = row.answer(asked)
         if answer is not None:
-            return answer
+            return answer if isinstance(answer, Start) else Refusal(row.rule, answer)
     raise AssertionError("the last rule always applies")
 
 

@@ -101,6 +101,12 @@ class Question:
     loading: Coordinates | None = None
 
     @property
+    def known_cursor(self) -> Cursor:
+        """The cursor, for a rule that needs one."""
+        assert self.cursor is not None, "the rule's row says that there is one"
+        return self.cursor
+
+    @property
     def executed(self) -> GtidSet:
         return GtidSet.parse(self.facts.gtid_executed)
 
@@ -115,20 +121,25 @@ class Question:
     @property
     def same_server(self) -> bool:
         """Whether the server that answers is the one the cursor belongs to."""
-        return (
-            self.cursor is not None and self.cursor.position.server_uuid == self.facts.server_uuid
-        )
+        cursor = self.cursor
+        return cursor is not None and cursor.position.server_uuid == self.facts.server_uuid
+
+    @property
+    def other_server(self) -> bool:
+        """Whether another server answers than the one the cursor belongs to."""
+        return self.cursor is not None and not self.same_server
 
     @property
     def by_gtid(self) -> bool:
         """Whether the cursor may be resumed by its GTID set on this server."""
         cursor = self.cursor
-        return (
-            self.gtids_on
-            and cursor is not None
-            and cursor.by_gtid
-            and bool(cursor.position.gtid_set)
-        )
+        resumable = cursor is not None and cursor.by_gtid and bool(cursor.position.gtid_set)
+        return self.gtids_on and resumable
+
+    @property
+    def file_is_gone(self) -> bool:
+        """Whether the cursor's server has purged the cursor's file."""
+        return self.same_server and not self.facts.lists(self.known_cursor.position.at.file)
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,5 +183,5 @@ class Refusal:
         return self.error.message
 
 
-Answer = Start | Refusal | None
-"""What a rule answers; None: it does not apply."""
+Answer = Start | LockstepError | None
+"""What a rule answers: where to begin, why not to; None: it does not apply."""

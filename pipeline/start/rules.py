@@ -1,29 +1,55 @@
 """The decision table: every start rule in its order, in words and as code.
 
-Belongs here: the order, and the words that `docs/positions.md` shows. Does not: the
-conditions (`chosen`, `resumed`, `configured`), what an operator is told (`refusals`).
+Belongs here: the order, which cursor a rule needs, and the words that `docs/positions.md` shows.
+What else its facts must be, and what an operator is told, is in `chosen`, `resumed`, `configured`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from pipeline.start import chosen, configured, resumed
 from pipeline.start.question import Answer, Question, StartRule
 
+_REUSED: Final = "of another server, or of this one and its file is gone; may be resumed by GTID"
+_UNPROVEN: Final = f"{_REUSED}; its set holds all that is purged, and all of it is executed"
+_NEEDS: Final[Mapping[str, Callable[[Question], bool]]] = {
+    "none": lambda asked: asked.cursor is None,
+    "any": lambda asked: asked.cursor is not None,
+    "any; a place was chosen": lambda asked: asked.override is not None,
+    "none, or any; a place was chosen": lambda asked: asked.override is not None,
+    "of this server": lambda asked: asked.same_server,
+    "of this server, may be resumed by GTID": lambda asked: asked.same_server and asked.by_gtid,
+    "of another server, may be resumed by GTID": lambda asked: asked.other_server and asked.by_gtid,
+    "of another server, with a commit time; may not be resumed by GTID": (
+        lambda asked: asked.other_server
+    ),
+    "of another server; may not be resumed by GTID": lambda asked: asked.other_server,
+    _REUSED: lambda asked: asked.by_gtid,
+    _UNPROVEN: lambda asked: asked.by_gtid,
+    "any other": lambda _: True,
+}
+"""What a row says of the cursor → whether it is so, as far as no row before it has decided."""
+
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One rule: whether it needs a cursor, what the facts must be, what is decided. Without
+    """One rule: what the cursor must be, what the facts must be, what is decided. Without
     `decide` it is carried out before the facts are asked for (`pipeline.runs.repair`)."""
 
     rule: StartRule
     cursor: str
     facts: str
     decision: str
-    decide: Callable[[Question], Answer] | None
+    decide: Callable[[Question], Answer] | None = None
+
+    def answer(self, asked: Question) -> Answer:
+        """What the rule answers; None if it does not apply."""
+        if self.decide is None or not _NEEDS[self.cursor](asked):
+            return None
+        return self.decide(asked)
 
 
 TABLE: Final[tuple[Row, ...]] = (
@@ -32,14 +58,12 @@ TABLE: Final[tuple[Row, ...]] = (
         "captured segments damaged or missing, none of them used",
         "",
         "abandon the captured batches from there on; go on with the cursor before them",
-        None,
     ),
     Row(
         StartRule.SEGMENTS_LOST,
         "captured segments damaged or missing, some published or merged",
         "",
         "refuse `SegmentsLost`",
-        None,
     ),
     Row(
         StartRule.CHOSEN_START_UNREACHABLE,
@@ -73,7 +97,7 @@ TABLE: Final[tuple[Row, ...]] = (
     ),
     Row(
         StartRule.SET_REUSED,
-        "of another server, or of this one and its file is gone; may be resumed by GTID",
+        _REUSED,
         "this server's log has another transaction under a GTID of the cursor's set",
         "refuse `HistoryRewritten`, with its GTID",
         resumed.set_reused,
@@ -87,8 +111,7 @@ TABLE: Final[tuple[Row, ...]] = (
     ),
     Row(
         StartRule.SET_UNPROVEN,
-        "of another server, or of this one and its file is gone; may be resumed by GTID; its set "
-        "holds all that is purged, and all of it is executed",
+        _UNPROVEN,
         "the last transaction that was read is purged, and this is another server, or it was "
         "restarted or reset since: nothing shows that its history is the one that was read",
         "refuse `HistoryUnproven`; somebody may confirm that it is: "
@@ -169,13 +192,6 @@ TABLE: Final[tuple[Row, ...]] = (
         configured.set_diverged,
     ),
     Row(
-        StartRule.CONFIGURED_SET,
-        "none",
-        "`start` is a GTID set between the purged and the executed one",
-        "start after it",
-        configured.after_set,
-    ),
-    Row(
         StartRule.START_UNREACHABLE,
         "none",
         "`start` names a file that is not listed, or an offset beyond it",
@@ -183,46 +199,53 @@ TABLE: Final[tuple[Row, ...]] = (
         configured.unreachable,
     ),
     Row(
+        StartRule.CONFIGURED_SET,
+        "none",
+        "`start` is a GTID set between the purged and the executed one",
+        "start after it",
+        configured.place,
+    ),
+    Row(
         StartRule.CONFIGURED_COORDINATES,
         "none",
         "`start` is `file:offset`",
         "there, rewound to the beginning of its transaction; refuse `NotAnEventBoundary`",
-        configured.coordinates,
+        configured.place,
     ),
     Row(
         StartRule.CONFIGURED_MOMENT_IN_FILE,
         "none",
         "`start` is `file@moment`",
         "first transaction of that file at or after it, else the file's beginning",
-        configured.moment_in_file,
+        configured.place,
     ),
     Row(
         StartRule.CONFIGURED_MOMENT,
         "none",
         "`start` is a moment",
         "first transaction at or after it; refuse `MomentOutOfRange`",
-        configured.moment,
+        configured.place,
     ),
     Row(
         StartRule.CONFIGURED_SNAPSHOT,
         "none",
         '`start = "snapshot"`',
         "the log's head; tables that have rows are read from the source as they are",
-        configured.snapshot,
+        configured.place,
     ),
     Row(
         StartRule.CONFIGURED_EARLIEST,
         "none",
         '`start = "earliest"`',
         "first transaction of the oldest file",
-        configured.earliest,
+        configured.place,
     ),
     Row(
         StartRule.CONFIGURED_LATEST,
         "none",
         '`start = "latest"`',
         "the log's head",
-        configured.latest,
+        configured.place,
     ),
     Row(
         StartRule.START_NOT_CHOSEN,
