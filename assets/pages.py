@@ -22,7 +22,7 @@ from pipeline.runs.reports import AcknowledgeReport, CaptureReport, MergeReport,
 from pipeline.schema.column_words import written_type
 from pipeline.schema.history import SchemaStatement
 from pipeline.schema.model import TableSchema
-from pipeline.schema.shown import first_words
+from pipeline.shown import first_words
 from pipeline.schema.types import sql_type
 from pipeline.segment import RowCounts
 from pipeline.shown import in_markdown

@@ -28,7 +28,7 @@ from pipeline.position import Position
 from pipeline.runs.context import Workplace
 from pipeline.runs.inspecting.repeated_keys import count_keys
 from pipeline.runs.reports import TableMerge
-from pipeline.standing.tables import KnownOfTables, TableStanding, table_standings
+from pipeline.standing.tables import TableStanding, table_standings
 from pipeline.table import TableName
 from pipeline.table_state import TableEvent, TableEventKind
 from resources.config import Settings
@@ -60,13 +60,11 @@ _FEW = 100
 def standings_of(work: Workplace) -> dict[TableName, TableStanding]:
     ledger, source = work.ledger, work.source.name
     return table_standings(
-        KnownOfTables(
-            states=ledger.table_states(source),
-            partial=ledger.partial(source),
-            loading=[load.progress for load in ledger.open_loads(source)],
-            gaps=ledger.gaps(source),
-            proofs=ledger.proofs(source),
-        )
+        ledger.table_states(source),
+        partial=ledger.partial(source),
+        loading=[load.progress for load in ledger.open_loads(source)],
+        gaps=ledger.gaps(source),
+        proofs=ledger.proofs(source),
     )
 
 

@@ -1,7 +1,6 @@
 """What Arrow cannot do with one table's values is that table's matter.
 
-Belongs here: Arrow's errors as a `TableError`, without their text, which quotes values. Does
-not: memory that is short, which is the machine's.
+Not here: memory that is short, which is the machine's.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Batches, their segments and states: the values the ledger keeps.
 
 A batch is what one capture produced: a contiguous range of positions (start, end].
-States only move forward, by the table below (`TRANSITIONS`); the database enforces the
-same rules again, for what code might forget.
+States only move forward; the database enforces it.
 
     capturing ──segments durable and recorded──▶ captured ──every table merged──▶ merged
         │                                            │            or quarantined       │
@@ -14,11 +13,9 @@ stored beside them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from types import MappingProxyType
 from typing import ClassVar
 
 from pipeline.decisions import Continuity
@@ -44,25 +41,6 @@ class BatchState(StrEnum):
     MERGED = "merged"
     ACKNOWLEDGED = "acknowledged"
     ABANDONED = "abandoned"
-
-
-class BatchEvent(StrEnum):
-    SEGMENTS_RECORDED = "segments recorded"
-    FOUND_UNFINISHED = "found unfinished"
-    SEGMENTS_DAMAGED = "segments damaged"
-    TABLES_SETTLED = "tables settled"
-    ACKNOWLEDGED = "acknowledged"
-
-
-TRANSITIONS: Mapping[tuple[BatchState, BatchEvent], BatchState] = MappingProxyType(
-    {
-        (BatchState.CAPTURING, BatchEvent.SEGMENTS_RECORDED): BatchState.CAPTURED,
-        (BatchState.CAPTURING, BatchEvent.FOUND_UNFINISHED): BatchState.ABANDONED,
-        (BatchState.CAPTURED, BatchEvent.SEGMENTS_DAMAGED): BatchState.ABANDONED,
-        (BatchState.CAPTURED, BatchEvent.TABLES_SETTLED): BatchState.MERGED,
-        (BatchState.MERGED, BatchEvent.ACKNOWLEDGED): BatchState.ACKNOWLEDGED,
-    }
-)
 
 
 class BatchKind(StrEnum):

@@ -1,8 +1,6 @@
 """A source's folder in the lake belongs to one ledger, and both tell the same. Pure.
 
-Belongs here: what the folder says of itself (its claim), and whether a ledger may go on with
-it. Does not: reading and writing it (`ports.claims`), each table's log
-(`pipeline.foreign_commits`).
+Not here: reading and writing it (`ports.claims`), each table's log (`pipeline.foreign_commits`).
 """
 
 from __future__ import annotations

@@ -7,8 +7,8 @@ first, or rolled back newest first and then given again under new ids.
     get ──▶ out ──ack──▶ acknowledged
              └──rollback──▶ rolled back
 
-The cursor is the end of the newest acknowledged delivery, else where the consumer began;
-it is never stored beside them. Does not belong here: reading any change.
+The cursor is the end of the newest acknowledged delivery, else where the consumer
+began; it is never stored beside them. Does not belong here: reading any change.
 """
 
 from __future__ import annotations
@@ -85,7 +85,6 @@ class DeliveryBounds:
 
     @property
     def batches(self) -> int:
-        """How many batches there can be at most."""
         return min(self.max_batches or MOST_BATCHES, MOST_BATCHES)
 
 

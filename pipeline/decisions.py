@@ -1,7 +1,6 @@
 """Decisions and who may write: what the ledger keeps besides batches.
 
-Belongs here: start decisions, how attempts ended, a person's choice of a start, leases. Does
-not: the rules (`pipeline.start`), what attempts mean for a source (`pipeline.standing`).
+Not here: the rules (`pipeline.start`), what attempts mean for a source (`pipeline.standing`).
 """
 
 from __future__ import annotations

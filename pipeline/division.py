@@ -1,16 +1,15 @@
 """Where a moment lies in a sequence of things whose times may not ascend.
 
-Belongs here: the one rule that every search by time follows, as a pure function of the times. Does
-not: the things that have them: transactions (`pipeline.binlog.search.moments`), batches
-(`pipeline.replay`).
+Not here: the things that have them: transactions (`pipeline.binlog.search.moments`),
+batches (`pipeline.replay`).
 
 A moment lies where the fewest things are on its wrong side: before the place, things whose time is
 the moment or later; after it, things whose time is earlier. Of several such places it is the first.
 Where times only ascend, this is the place before the first thing at or after the moment. A single
 time that is wrong, however far ahead or behind, moves the place past one other thing at most.
 
-A time later than `latest`, when the things were read, is not believed: such a thing counts with
-the one before it.
+A time later than `latest`, when the things were read, is not believed: such a thing
+counts with the one before it.
 """
 
 from __future__ import annotations
@@ -58,11 +57,9 @@ class Divider:
         that do not."""
 
     def restarted(self) -> Divider:
-        """Return a divider for the same moment that was given nothing yet."""
         return Divider(self.moment, self.latest)
 
     def put(self, times: npt.NDArray[np.int64]) -> None:
-        """Take the times of the next things."""
         if not len(times):
             return
         earlier = times < self.moment
@@ -98,7 +95,6 @@ class Divider:
 def divided(
     times: Sequence[datetime], moment: datetime, latest: datetime | None = None
 ) -> Division:
-    """Return where the moment lies among things that have these times."""
     divider = Divider(microseconds(moment), None if latest is None else microseconds(latest))
     divider.put(np.array([microseconds(at) for at in times], np.int64))
     return divider.division
@@ -112,5 +108,4 @@ def divided_after(
 
 
 def microseconds(at: datetime) -> int:
-    """Return a moment that has a time zone as microseconds since the epoch."""
     return (at - _EPOCH) // timedelta(microseconds=1)

@@ -1,11 +1,10 @@
 """Storage engines by name: whose tables are captured, and why the others are not.
 
-Belongs here: the one list that `check`, a run and the page go by. Does not: which engine a
-table has, which the server says (`resources.mysql`), or a statement in the log
-(`pipeline.schema`).
+Not here: which engine a table has, which the server says (`resources.mysql`), or a
+statement in the log (`pipeline.schema`).
 
-A table is captured if what its engine keeps is what the log says, no more and no less. An
-engine that is not named here is not captured: nobody tried what it does.
+A table is captured if what its engine keeps is what the log says, no more and no less.
+An engine that is not named here is not captured: nobody tried what it does.
 """
 
 from __future__ import annotations

@@ -7,9 +7,11 @@ No driver's exception crosses a port: adapters translate.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from enum import Enum, StrEnum
-from typing import ClassVar, Final
+from typing import ClassVar, Final, TypeVar
 
 from pipeline.shown import shown
 
@@ -116,88 +118,66 @@ class TlsRefused(ConfigurationError):
 # -- try again -------------------------------------------------------------------
 
 
-class SourceUnavailable(LockstepError):
+class TemporaryTrouble(LockstepError):
+    """Base of what a later try may get past; never raised itself."""
+
+    recovery = Recovery.RETRY
+
+
+class SourceUnavailable(TemporaryTrouble):
     """MySQL refuses connections, or the connection was lost."""
 
-    recovery = Recovery.RETRY
 
-
-class LedgerUnavailable(LockstepError):
+class LedgerUnavailable(TemporaryTrouble):
     """Postgres cannot be reached, or the connection was lost."""
 
-    recovery = Recovery.RETRY
 
-
-class SourceBusy(LockstepError):
+class SourceBusy(TemporaryTrouble):
     """Another run holds the source's lock."""
 
-    recovery = Recovery.RETRY
 
-
-class BatchesWait(LockstepError):
+class BatchesWait(TemporaryTrouble):
     """What was captured is not merged yet, and what is asked for begins behind that."""
 
-    recovery = Recovery.RETRY
 
-
-class RowsNotRead(LockstepError):
+class RowsNotRead(TemporaryTrouble):
     """The rows of a condition could not be read just now, or not joined with the log."""
 
-    recovery = Recovery.RETRY
 
-
-class LeaseLost(LockstepError):
+class LeaseLost(TemporaryTrouble):
     """Another run took the source over; nothing of this run was recorded after that."""
 
-    recovery = Recovery.RETRY
 
-
-class CommitConflict(LockstepError):
+class CommitConflict(TemporaryTrouble):
     """Somebody else committed to the same Delta table first."""
 
-    recovery = Recovery.RETRY
 
-
-class LakeUnavailable(LockstepError):
+class LakeUnavailable(TemporaryTrouble):
     """The lake's storage cannot be written or read (full, read-only, gone)."""
 
-    recovery = Recovery.RETRY
 
-
-class DiskFull(LockstepError):
+class DiskFull(TemporaryTrouble):
     """A disk of this machine has no space left for Lockstep's own files."""
 
-    recovery = Recovery.RETRY
 
-
-class CatalogUnavailable(LockstepError):
+class CatalogUnavailable(TemporaryTrouble):
     """The catalog of `[catalog]` does not answer."""
 
-    recovery = Recovery.RETRY
 
-
-class CatalogRefused(LockstepError):
+class CatalogRefused(TemporaryTrouble):
     """The catalog does not do what it is asked about one entry."""
 
-    recovery = Recovery.RETRY
 
-
-class StreamEndedEarly(LockstepError):
+class StreamEndedEarly(TemporaryTrouble):
     """The server's stream ended before the run's end was reached."""
 
-    recovery = Recovery.RETRY
 
-
-class SourceMoving(LockstepError):
+class SourceMoving(TemporaryTrouble):
     """A comparison needs the source and the lake to stand still."""
 
-    recovery = Recovery.RETRY
 
-
-class StructureMoved(LockstepError):
+class StructureMoved(TemporaryTrouble):
     """A table is not, or no longer, built as whoever wants to read it thinks."""
-
-    recovery = Recovery.RETRY
 
 
 # -- an operator must decide -----------------------------------------------------
@@ -406,3 +386,25 @@ class TableBusy(TableError):
 
 class MirrorRefused(TableError):
     """A table's mirror cannot be read or written as it is: writing it anew is the cure."""
+
+
+_START_AT: Final = re.compile(r"`(lockstep\x20start-at (?![^`]*--source)[^`]*?)( --reason [^`]*)`")
+
+Named = TypeVar("Named", bound=LockstepError)
+
+
+def named(error: Named, source: str) -> Named:
+    """The same error; `lockstep start-at` in its hint says which source is meant: without it the
+    command is refused where there are several."""
+    error.hint = _START_AT.sub(rf"`\1 --source {source}\2`", error.hint)
+    return error
+
+
+@contextmanager
+def naming(source: str) -> Iterator[None]:
+    """What is refused inside says in its hint which source its commands are for."""
+    try:
+        yield
+    except LockstepError as error:
+        named(error, source)
+        raise

@@ -1,7 +1,6 @@
 """What a table's log shows above the place that was looked at last, judged. Pure.
 
-Belongs here: which commits are the ledger's own, which change nothing, and which were made by
-somebody else or under another ledger. Does not: what follows from that (`pipeline.runs`).
+Not here: what follows from that (`pipeline.runs`).
 
 | a commit | is |
 |---|---|
@@ -13,12 +12,12 @@ somebody else or under another ledger. Does not: what follows from that (`pipeli
 | one that leaves the table as it was | neutral |
 | any other | foreign |
 
-A commit leaves the table as it was if its operation is one of `NEUTRAL`, every file in it has
-`dataChange = false`, it adds as many rows as it removes, and it changed no column and no
-property of ours.
+A commit leaves the table as it was if its operation is one of `NEUTRAL`, every file in
+it has `dataChange = false`, it adds as many rows as it removes, and it changed no
+column and no property of ours.
 
-`dataChange` alone is a claim, so rows are counted too. What the log does not say is unknown,
-and unknown is foreign.
+`dataChange` alone is a claim, so rows are counted too. What the log does not say is
+unknown, and unknown is foreign.
 
 Whose rows are in which files does not matter in a mirror. A changelog's files are the ledger's, so
 that a neutral commit which lists others there is `Moved`: the next run lists the recorded ones.
@@ -123,13 +122,11 @@ class Expected:
 
     @property
     def version(self) -> int:
-        """The Delta version that the mirror has at least."""
         settled = -1 if self.settled is None else self.settled.delta_version
         return max(settled, self.begun, -1 if self.looked is None else self.looked)
 
     @property
     def since(self) -> int:
-        """From which Delta version on commits are looked at."""
         settled = -1 if self.settled is None else self.settled.delta_version
         return max(settled if self.looked is None else self.looked, self.begun)
 
@@ -180,7 +177,6 @@ def _mirrors(commit: LakeCommit, expected: Expected) -> Ahead | Foreign | None:
 
 
 def _number(commit: LakeCommit, app_id: str) -> int | None:
-    """The transaction that a commit belongs to: its own, or its step's."""
     for name in (app_id, f"{app_id}/evolve"):
         if name in commit.transactions:
             return commit.transactions[name]

@@ -1,7 +1,6 @@
 """What no batch read, the tables that it may have touched, and what made each of them whole.
 
-Belongs here: when a table's part of a gap is history. Does not: which tables a gap names
-(`pipeline.runs.begin`), keeping them (`pipeline.ports.ledger`).
+Not here: which tables a gap names (`pipeline.runs.begin`), keeping them (`pipeline.ports.ledger`).
 
 | behind the gap, once its batch is acknowledged | the table's part |
 |---|---|
@@ -11,8 +10,8 @@ Belongs here: when a table's part of a gap is history. Does not: which tables a 
 | another table took its mirror with its name | goes on under that name |
 | anything else | open |
 
-A comparison tells nothing of a table whose mirror has gone to another name since.
-A gap is history once all its parts are closed. Its changes stay missing from the changelogs.
+A comparison tells nothing of a table whose mirror has gone to another name since. A gap
+is history once all its parts are closed. Its changes stay missing from the changelogs.
 """
 
 from __future__ import annotations
@@ -84,7 +83,6 @@ class Gap:
 
     @property
     def open_tables(self) -> tuple[str, ...]:
-        """Tables whose rows may be wrong."""
         return tuple(table for table in self.tables if table not in self.closed)
 
     @property

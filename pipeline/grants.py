@@ -1,9 +1,8 @@
 """The privileges of an account, read from the lines of SHOW GRANTS, and the GRANT that is missing.
 
-Belongs here: reading the lines. Does not: asking for them, what a missing privilege means for a
-run (`preflight.account`). The lines include privileges that come from a role if the role is active
-(MySQL manual, "SHOW GRANTS Statement"); MariaDB lists the roles' own grants as well, and those of
-PUBLIC.
+Not here: asking for them, what a missing privilege means for a run (`preflight.account`). The lines
+include privileges that come from a role if the role is active (MySQL manual, "SHOW GRANTS
+Statement"); MariaDB lists the roles' own grants as well, and those of PUBLIC.
 """
 
 from __future__ import annotations
@@ -40,7 +39,6 @@ class Grant:
     columns: bool = False
 
     def gives(self, privilege: str) -> bool:
-        """Return whether the privilege is among these."""
         return bool(self.privileges & {privilege, *_EVERYTHING})
 
 
@@ -96,12 +94,13 @@ def shown_whole(grants: Iterable[Grant], tables: Iterable[TableName]) -> frozens
     wide, own = list[Grant](), defaultdict[str, list[Grant]](list)
     for grant in grants:
         (wide if grant.table == "*" else own[grant.table]).append(grant)
-    return frozenset(table for table in tables if _shows_whole((*wide, *own[table.name]), table))
-
-
-def _shows_whole(grants: tuple[Grant, ...], table: TableName) -> bool:
-    on_columns = any(grant.columns and grant.database == table.database for grant in grants)
-    return not on_columns and covers(grants, "SELECT", table)
+    found = set[TableName]()
+    for table in tables:
+        meant = (*wide, *own[table.name])
+        on_columns = any(grant.columns and grant.database == table.database for grant in meant)
+        if not on_columns and covers(meant, "SELECT", table):
+            found.add(table)
+    return frozenset(found)
 
 
 def account_name(account: str) -> str:
@@ -116,6 +115,5 @@ def grant_statement(what: str, where: str, account: str) -> str:
 
 
 def place(table: TableName) -> str:
-    """Return a table's name as GRANT takes it."""
     parts = (part.replace("`", "``") for part in (table.database, table.name))
     return ".".join(f"`{part}`" for part in parts)

@@ -10,7 +10,6 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from types import MappingProxyType
 from typing import Literal
 
@@ -84,13 +83,11 @@ class GtidSet:
         )
 
     def difference(self, other: GtidSet) -> GtidSet:
-        """What is in this set and not in the other."""
         return self._of(
             {s: _without(spans, other.intervals.get(s, ())) for s, spans in self.intervals.items()}
         )
 
     def contains(self, other: GtidSet) -> bool:
-        """Whether the other holds nothing that is not in this set."""
         return not other.difference(self)
 
     def shortened(self, limit: int = 300) -> str:
@@ -100,8 +97,8 @@ class GtidSet:
         if len(text) <= limit:
             return text
         flat = [(source, span) for source, spans in self.intervals.items() for span in spans]
-        length = partial(_length_of_first, flat)
-        kept = max(1, bisect_right(range(len(flat)), limit, key=length) - 1)
+        counts = range(len(flat))
+        kept = max(1, bisect_right(counts, limit, key=lambda count: len(_text(flat[:count]))) - 1)
         more = len(flat) - kept
         shown = _text(flat[:kept])
         return f"{shown} and {more:,} more interval{'s' * (more > 1)}" if more else shown
@@ -187,7 +184,6 @@ def _require_one_flavour(sources: Sequence[str]) -> None:
 
 
 def _text(flat: Sequence[tuple[str, Span]]) -> str:
-    """The canonical text of intervals in canonical order."""
     members: dict[str, list[str]] = {}
     before = ""
     for source, (first, last) in flat:
@@ -201,10 +197,6 @@ def _text(flat: Sequence[tuple[str, Span]]) -> str:
             members[f"{source}-{number}"] = [f"{source}-{number}"]
         before = source
     return ",".join(":".join(texts) for texts in members.values())
-
-
-def _length_of_first(flat: Sequence[tuple[str, Span]], count: int) -> int:
-    return len(_text(flat[:count]))
 
 
 def _joined(spans: Iterable[Span]) -> tuple[Span, ...]:

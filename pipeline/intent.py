@@ -1,6 +1,6 @@
 """Writes to mirrors, as the ledger keeps them: intended, settled, read together.
 
-Belongs here: the values. Does not: what is written (`ports.mirror_writes`).
+Not here: what is written (`ports.mirror_writes`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Every value as JSON: what `--json` prints, what the log says, what the ledger keeps of decisions.
 
-Belongs here: one rule for each kind of value. Does not: which values an answer has (the commands),
-structures in the ledger, which leave out what is as by default (`schema.model_json`).
+Not here: which values an answer has (the commands), structures in the ledger, which
+leave out what is as by default (`schema.model_json`).
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """How long versions of a mirror stay readable: what was promised, and what a table keeps.
 
-Belongs here: the Delta properties that hold a promise, as values. Does not: reading or writing
-them (`resources.lake`), judging a mirror's (`pipeline.preflight.keeping`).
+Not here: reading or writing them (`resources.lake`), judging a mirror's
+(`pipeline.preflight.keeping`).
 
-Format: Delta documentation, "Table properties". VACUUM deletes files that were replaced longer
-ago than `delta.deletedFileRetentionDuration`. With each checkpoint, commits that are older than
-`delta.logRetentionDuration` go, also of a version that was the newest until now: so the log is
-kept longer.
+Format: Delta documentation, "Table properties". VACUUM deletes files that were replaced
+longer ago than `delta.deletedFileRetentionDuration`. With each checkpoint, commits that
+are older than `delta.logRetentionDuration` go, also of a version that was the newest
+until now: so the log is kept longer.
 """
 
 from __future__ import annotations
@@ -43,7 +43,6 @@ class Retention:
 
     @classmethod
     def of(cls, properties: dict[str, str]) -> Retention | None:
-        """What a table's properties say; None where that is no span known here."""
         found = {name: _span(properties[name]) for name in (FILES, LOG) if name in properties}
         files, log = found.get(FILES, _DEFAULTS[FILES]), found.get(LOG, _DEFAULTS[LOG])
         return None if files is None or log is None else cls(files, log)
@@ -52,7 +51,6 @@ class Retention:
         return {FILES: _text(self.files), LOG: _text(self.log)}
 
     def holds(self, keep: timedelta) -> bool:
-        """Return whether versions stay readable as long as that."""
         return min(self.files, self.log) >= keep
 
 

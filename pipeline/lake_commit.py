@@ -1,7 +1,6 @@
 """Commits of Delta tables in the lake: what a log's entries say, and what ours say of themselves.
 
-Belongs here: the values. Does not: reading a log (`resources.lake`), judging what it shows
-(`pipeline.foreign_commits`).
+Not here: reading a log (`resources.lake`), judging what it shows (`pipeline.foreign_commits`).
 """
 
 from __future__ import annotations
@@ -94,7 +93,6 @@ class LakeCommit:
 
     @property
     def said(self) -> Mapping[str, Any] | None:
-        """What it says of itself, if it is a Lockstep's."""
         return said_of(self.user_metadata)
 
     @property
@@ -114,7 +112,6 @@ class LakeCommit:
 
     @property
     def ours(self) -> bool:
-        """Whether some Lockstep made it."""
         return self.said is not None or any(
             app_id.startswith(APPLICATION) for app_id in self.transactions
         )
@@ -133,7 +130,6 @@ class LogAbove:
 
 
 def said_of(user_metadata: str | None) -> Mapping[str, Any] | None:
-    """What a commit's userMetadata says, if a Lockstep wrote it."""
     try:
         found = json.loads(user_metadata or "")["lockstep"]
     except (ValueError, KeyError, TypeError):
@@ -142,7 +138,6 @@ def said_of(user_metadata: str | None) -> Mapping[str, Any] | None:
 
 
 def same_write(user_metadata: str | None, told: str) -> bool:
-    """Whether a commit says what a write of ours would say."""
     ours = said_of(told)
     found = said_of(user_metadata)
     if ours is None or found is None:
@@ -160,7 +155,6 @@ def restamped(user_metadata: str, kind: WriteKind, **more: Any) -> str:
 
 
 def stamp(said: Mapping[str, Any]) -> str:
-    """As userMetadata (JSON, keys sorted)."""
     return json.dumps({"lockstep": dict(said)}, sort_keys=True)
 
 
@@ -177,7 +171,6 @@ def digest(checksums: Iterable[str]) -> str:
 
 
 def structures_text(structures: Iterable[TableSchema]) -> str:
-    """Structures as a file of the lake has them (JSON)."""
     ordered = sorted(structures, key=lambda one: one.name)
     return (
         json.dumps({"format": 1, "structures": [schema_to_json(schema) for schema in ordered]})
@@ -186,7 +179,6 @@ def structures_text(structures: Iterable[TableSchema]) -> str:
 
 
 def structures_key(text: str) -> str:
-    """What that file is called."""
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 

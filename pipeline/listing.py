@@ -1,7 +1,7 @@
 """Which files a changelog lists that the ledger did not record, and which of the recorded ones it
 does not list. Pure.
 
-Belongs here: the comparison. Does not: gathering what it compares, the commit that follows from it
+Not here: gathering what it compares, the commit that follows from it
 (`pipeline.runs.agreement.changelog_files`), whose commits those were (`foreign_commits`).
 
 A changelog's files are segments, under the names that the ledger recorded. A compaction puts their
@@ -33,7 +33,6 @@ class RecordedFiles:
 
     @property
     def batches(self) -> frozenset[int]:
-        """Batches that it has files of."""
         found = map(batch_of, (*self.files, *self.waiting))
         return frozenset(batch for batch in found if batch is not None)
 

@@ -4,16 +4,15 @@
        │                                       │      captured behind the last of them──▶ joined
        └──────────────── void ◀────────────────┘
 
-Belongs here: what the ledger keeps of a load, and whether it can go on. Does not: how a table is
-cut (`keys`, `bounds`), reading (`pipeline.runs.loading`), joining with the log
-(`pipeline.runs.capturing.table_changes`).
+Not here: how a table is cut (`keys`, `bounds`), reading (`pipeline.runs.loading`),
+joining with the log (`pipeline.runs.capturing.table_changes`).
 
-A load's rows belong behind `low`, a place of the log that was read before the first chunk. From
-there on the log of the table is captured like any other's, but not merged: once the last chunk is
-read and the log behind it is captured, the chunks are what the mirror begins with, and all that
-was captured behind `low` comes over them, key by key. So nobody has to know which chunk a key is
-in. What changes rows without a word in the log, and any change of the table's structure, voids
-what was read before it.
+A load's rows belong behind `low`, a place of the log that was read before the first
+chunk. From there on the log of the table is captured like any other's, but not merged:
+once the last chunk is read and the log behind it is captured, the chunks are what the
+mirror begins with, and all that was captured behind `low` comes over them, key by key.
+So nobody has to know which chunk a key is in. What changes rows without a word in the
+log, and any change of the table's structure, voids what was read before it.
 """
 
 from __future__ import annotations
@@ -108,7 +107,6 @@ class Load:
 
     @property
     def planned(self) -> bool:
-        """Whether all of the table is cut into chunks."""
         return bool(self.chunks) and self.chunks[-1].range.through is None
 
     @property
@@ -127,7 +125,6 @@ class Load:
 
     @property
     def rows(self) -> int:
-        """Rows read so far."""
         return sum(chunk.read.rows for chunk in self.chunks if chunk.read is not None)
 
     @property

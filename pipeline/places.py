@@ -8,8 +8,8 @@
     earliest, latest                         the oldest log's beginning, the log's end
     snapshot                                 only where a start is asked for
 
-Belongs here: the forms, their values and their text. Does not: finding the place in a
-log (`pipeline.binlog`), deciding whether it may be used (`pipeline.start`).
+Not here: finding the place in a log (`pipeline.binlog`), deciding whether it may be
+used (`pipeline.start`).
 """
 
 from __future__ import annotations
@@ -194,7 +194,6 @@ def _guessed(text: str, *, as_start: bool) -> Place:
 
 
 def parse_moment(text: str) -> datetime:
-    """`2026-11-01T06:00:00Z`, with up to six digits of a second's fraction → UTC."""
     if _LOCAL.fullmatch(text):
         raise ValueError(f"{text!r} does not say in which time zone; expected {_MOMENT_FORM}")
     if not _MOMENT.fullmatch(text):

@@ -12,19 +12,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
-from typing import Final
-
-_OLDER_WORDS: Final = {"set-aside": "quarantine"}
-"""Words that lockstep.toml had before, which go on."""
 
 
 class Policy(StrEnum):
     """The words of one key of a source. The docstring is the page's sentence."""
-
-    @classmethod
-    def _missing_(cls, value: object) -> Policy | None:
-        older = _OLDER_WORDS.get(value) if isinstance(value, str) else None
-        return None if older not in {word.value for word in cls} else cls(older)
 
 
 # -- where a run starts ---------------------------------------------------------------------

@@ -11,7 +11,6 @@ import re
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import total_ordering
-from itertools import pairwise
 from typing import ClassVar
 
 from pipeline.gtid import GtidSet
@@ -175,38 +174,3 @@ class Reign:
 
     def __str__(self) -> str:
         return f"{self.server_uuid} since batch {self.since_batch}"
-
-
-@dataclass(frozen=True, slots=True)
-class ServerLineage:
-    """The servers a source has been read from, in order; one may come back.
-
-    ValueError unless the batches ascend and each reign is another server's than the
-    one before it.
-    """
-
-    reigns: tuple[Reign, ...] = ()
-
-    def __post_init__(self) -> None:
-        for before, after in pairwise(self.reigns):
-            if after.since_batch <= before.since_batch or after.server_uuid == before.server_uuid:
-                raise ValueError(f"{after} cannot follow {before}")
-
-    @property
-    def current(self) -> Reign | None:
-        """The last server read from; None if nothing was read yet."""
-        return self.reigns[-1] if self.reigns else None
-
-    def grown(self, server_uuid: str, batch: int) -> ServerLineage:
-        """The lineage once a batch was read from a server: another reign only if the
-        server is another than the current one."""
-        if self.current is not None and self.current.server_uuid == server_uuid:
-            return self
-        return ServerLineage((*self.reigns, Reign(server_uuid, batch)))
-
-    def knows(self, server_uuid: str) -> bool:
-        """Whether the source was ever read from this server."""
-        return any(reign.server_uuid == server_uuid for reign in self.reigns)
-
-    def __str__(self) -> str:
-        return ", then ".join(map(str, self.reigns)) or "no server yet"

@@ -1,8 +1,8 @@
 """Whatever is tried again: how often, how long between, why, and what happens at the end.
 
-Belongs here: the numbers and the one loop that goes by them; nothing else in the product counts
-tries, or waits for the next one. Does not: what is tried, which errors are worth another try, what
-is told then.
+Belongs here: the numbers and the one loop that goes by them; nothing else in the
+product counts tries, or waits for the next one. Does not: what is tried, which errors
+are worth another try, what is told then.
 
 Each is a row of the table in docs/operations.md.
 """

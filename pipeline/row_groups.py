@@ -1,7 +1,6 @@
 """Batches of a table's rows, held until they are worth a row group.
 
-Belongs here: how many are held, by rows and by bytes. Does not: reading them
-(`SourceServer.snapshot`, `Mirrors.rows`), writing them (`ports.segments`).
+Not here: reading them (`SourceServer.snapshot`, `Mirrors.rows`), writing them (`ports.segments`).
 """
 
 from __future__ import annotations
@@ -33,7 +32,6 @@ class HeldRows:
         return self.rows >= GROUP_ROWS or self.bytes >= GROUP_BYTES
 
     def clear(self) -> None:
-        """They are written, or taken back."""
         self.batches, self.rows, self.bytes = [], 0, 0
 
 

@@ -1,7 +1,6 @@
 """Decoded row images: what a decoder hands on.
 
-Belongs here: the shape they have, their order, and the bits that say what an image leaves
-out. Does not: decoding (`pipeline.binlog`), numbering (`pipeline.changes.marks`).
+Not here: decoding (`pipeline.binlog`), numbering (`pipeline.changes.marks`).
 """
 
 from __future__ import annotations

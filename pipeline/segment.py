@@ -1,14 +1,15 @@
-"""Files of changes: what a capture leaves for the lake.
+"""Files of changes: what a capture leaves for the lake, and revisions, which a replay puts in the
+place of a batch's recorded files.
 
-Belongs here: segments, their files and what is counted of them. Does not: which batch they
-belong to (`pipeline.batch`), writing them (`ports.segments`).
+Not here: which batch they belong to (`pipeline.batch`), writing them
+(`ports.segments`), which segments get another revision (`pipeline.replay`).
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
@@ -64,7 +65,7 @@ UPDATED = "-updated"
 
 
 _OF_BATCH: Final = re.compile(r"(?:r[0-9a-f]{12}-)?batch-(\d{12,})-v(\d+)-")
-"""With a mark in front once it was revised (`pipeline.revision`)."""
+"""With a mark in front once it was revised (`pipeline.segment`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +102,6 @@ def written_for(path: str) -> tuple[int, int] | None:
 
 
 def batch_of(path: str) -> int | None:
-    """That batch."""
     found = written_for(path)
     return None if found is None else found[0]
 
@@ -139,3 +139,42 @@ def rows_by_table(segments: Iterable[Segment]) -> dict[TableName, RowCounts]:
     for segment in segments:
         found[segment.table] = found.get(segment.table, RowCounts()) + segment.counts
     return found
+
+
+_MARK: Final = re.compile(r"r[0-9a-f]{12}-")
+
+
+@dataclass(frozen=True, slots=True)
+class RevisedSegment:
+    """The files that a segment has from this revision on; the segment is told by its batch, its
+    table and the version its rows were written under."""
+
+    batch: int
+    table: TableName
+    schema_version: int
+    files: tuple[SegmentFile, ...]
+
+    def is_of(self, batch: int, segment: Segment) -> bool:
+        told = self.batch, self.table, self.schema_version
+        return told == (batch, segment.table, segment.schema_version)
+
+
+@dataclass(frozen=True, slots=True)
+class Revision:
+    """An open revision of a source's batches: its files are durable, and on their way into
+    changelogs."""
+
+    id: int
+    segments: tuple[RevisedSegment, ...]
+
+
+def revised(files: Iterable[SegmentFile]) -> tuple[SegmentFile, ...]:
+    """Files as a changelog is to know them: named by their content, so that no other one of that
+    batch has their name."""
+    return tuple(replace(file, path=f"r{file.sha256[:12]}-{file.path}") for file in files)
+
+
+def written_as(path: str) -> str:
+    """The name a file was written under before it was `revised`."""
+    mark = _MARK.match(path)
+    return path if mark is None else path[mark.end() :]

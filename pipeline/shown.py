@@ -1,12 +1,13 @@
-"""Names of others' making, as they are put into sentences and pages.
+"""Names and statements of others' making, as they are put into sentences and pages.
 
-MySQL takes any character but NUL in a name, a line break and a terminal's commands among them.
-Belongs here: what is shown for a character that would do something. Does not: names as paths
+MySQL takes any character but NUL in a name, a line break and a terminal's commands
+among them. Of a statement no literal is shown. Not here: names as paths
 (`pipeline.changes.layout`), HTML, whose template escapes all that is put in.
 """
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Sequence
 from typing import Final
@@ -43,3 +44,46 @@ def listed(names: Sequence[object]) -> str:
     """The first names, and how many more there are: `a, b, c, d, e and 2 more`."""
     more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
     return ", ".join(map(str, names[:NAMED])) + more
+
+
+_TOKEN: Final = re.compile(
+    r"""
+      (?P<space>\s+)
+    | (?P<comment>/\*(?!M?!).*?\*/|--(?=\s|$)[^\n]*|\#[^\n]*)
+    | (?P<opening>/\*M?!\d{0,6})
+    | (?P<closing>\*/)
+    | `(?P<name>(?:[^`]|``)*)`
+    | "(?P<either>(?:[^"\\]|\\.|"")*)"
+    | '(?P<string>(?:[^'\\]|\\.|'')*)'
+    | (?P<word>[\w$@]+)
+    | (?P<symbol>.)
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+
+
+def first_words(statement: str, count: int = 12) -> str:
+    """How a statement begins, on one line: so many words and symbols, each literal (and
+    what may be one) a `?`; `…` where it goes on."""
+    matches = list(_TOKEN.finditer(statement))
+    if any(match["symbol"] in ("'", '"') for match in matches):
+        count = min(count, 2)  # quotes that do not pair: what is a literal nobody knows
+    found = [shown for match in matches if (shown := _shown(match)) is not None]
+    text = " ".join(found[:count])
+    for loose, tight in ((" . ", "."), (" ,", ","), (" (", "("), ("( ", "("), (" )", ")")):
+        text = text.replace(loose, tight)
+    return text + (" …" if len(found) > count else "")
+
+
+def _shown(match: re.Match[str]) -> str | None:
+    """A token as it may be shown; None for what is left out."""
+    text = match[0]
+    match match.lastgroup:
+        case "space" | "comment" | "opening" | "closing":
+            return None
+        case "string" | "either":
+            return "?"
+        case "word" if text[0].isdigit():
+            return "?"
+        case _:
+            return text

@@ -1,7 +1,7 @@
 """A source as a run sees it: what it is called, captures, starts and ends at, its policies.
 
-Belongs here: what was configured, without what is needed to connect. Does not: reading
-lockstep.toml (`resources.config`), the ports a run works through (`pipeline.runs.context`).
+Not here: reading lockstep.toml (`resources.config`), the ports a run works through
+(`pipeline.runs.context`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Captured tables: the state of each, what happens to it, what a person orders.
 
-Belongs here: the values the ledger keeps of one table. Does not: its structures
-(`schema.history`), writes to its mirror (`pipeline.intent`).
+Not here: its structures (`schema.history`), writes to its mirror (`pipeline.intent`).
 """
 
 from __future__ import annotations
@@ -70,7 +69,6 @@ class Quarantine:
     def of(
         cls, table: TableName, error: TableError, position: str, at: Coordinates | None = None
     ) -> Quarantine:
-        """As the error says it."""
         return cls(table, error.reason, error.hint, position, at, error.remedy)
 
 
@@ -132,7 +130,6 @@ class Extent:
 
     @property
     def sentence(self) -> str:
-        """As every screen names it."""
         return f"partial: begins at {self.begins}, and older rows are missing unless they changed"
 
     @property

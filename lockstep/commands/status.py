@@ -26,8 +26,7 @@ from pipeline.runs.registering.gather import CatalogStanding
 from pipeline.runs.registering.gather import stand as registered
 from pipeline.runs.rejoin import must_be_read
 from pipeline.shown import listed
-from pipeline.standing.facts import Headroom, Standing
-from pipeline.standing.measures import why_not_by_gtid
+from pipeline.standing.facts import Headroom, Standing, why_not_by_gtid
 from pipeline.standing.verdict import State, Verdict, clock, verdict
 from pipeline.table import TableName
 from pipeline.table_state import OrderKind, TableCondition, TableOrder, TableState
@@ -134,7 +133,7 @@ def status_values(
             "another_than_read_last": standing.other_server,
             "standby": facts.standby,
         },
-        "lineage": standing.lineage.reigns,
+        "lineage": standing.lineage,
         "open_batches": [
             {**to_json(batch.batch), "waits_for": batch.tables} for batch in standing.waiting
         ],
@@ -256,8 +255,8 @@ def _server(standing: Standing) -> dict[str, str]:
         asked = standing.trouble.recovery is not Recovery.CONFIGURATION
         answer = "does not answer" if asked else "was not asked"
         found["server"] = f"{answer}: {standing.trouble.message}"
-    if len(standing.lineage.reigns) > 1:
-        found["read from"] = str(standing.lineage)
+    if len(standing.lineage) > 1:
+        found["read from"] = ", then ".join(map(str, standing.lineage))
     if cursor is not None:
         why = why_not_by_gtid(cursor, facts)
         found["failover"] = f"would be refused: {why}" if why else "could be followed by GTIDs"

@@ -30,8 +30,7 @@ from pipeline.schema.column_names import folded
 from pipeline.schema.fills import StatementMoment, fill_of
 from pipeline.schema.history import SchemaVersion, VersionOrigin
 from pipeline.schema.model import TableSchema
-from pipeline.schema.row_keys import key_candidates, merge_key
-from pipeline.schema.rows import row_structure
+from pipeline.schema.rows import key_candidates, merge_key, row_structure
 
 
 @dataclass(frozen=True, slots=True)

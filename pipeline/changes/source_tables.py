@@ -17,11 +17,11 @@ import pyarrow.compute as pc
 
 from pipeline.changes.layout import MARKS
 from pipeline.changes.marks import TransactionMarks
+from pipeline.schema.compare import sentence
 from pipeline.schema.consequences import Consequence
 from pipeline.schema.evolving.effects import DatabaseEffect, Renamed
 from pipeline.schema.history import History, SchemaStatement, SchemaVersion
 from pipeline.schema.logged import FollowedStatement, LoggedStatement
-from pipeline.schema.sentences import sentence
 from pipeline.segment import SourceTable
 from pipeline.table import TableName
 

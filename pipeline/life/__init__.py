@@ -1,1 +1,1 @@
-"""The life of a captured table: `rules` says what may happen to it, `step` what comes of it."""
+"""The life of a captured table: what may happen to it, and what comes of it."""

@@ -1,7 +1,7 @@
 """What happens to a captured table, as values.
 
-Belongs here: the events of a table's life and what each carries. Does not: which of them are
-allowed (`rules`), what they do (`step`), changes of rows and structure (`TableEvent`).
+Not here: which of them are allowed, and what they do (`rules`), changes of rows and structure
+(`TableEvent`).
 """
 
 from __future__ import annotations

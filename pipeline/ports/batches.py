@@ -21,13 +21,13 @@ from pipeline.batch import (
     Prepared,
     Requests,
 )
-from pipeline.coverage import CaptureScope
 from pipeline.decisions import Lease
 from pipeline.intent import SettledWrite
-from pipeline.position import Coordinates, Position, ServerLineage, SetWitness
+from pipeline.position import Coordinates, Position, Reign, SetWitness
 from pipeline.segment import Segment, SourcePart
 from pipeline.table import TableName
 from pipeline.table_state import SnapshotPart, TableEvent
+from pipeline.tables import CaptureScope
 
 
 class Elsewhere(StrEnum):
@@ -83,8 +83,8 @@ class Batches(Protocol):
         """The newest live captured batch from that server with the place between its start
         and its end, both included; not one that only caught tables up."""
 
-    def lineage(self, source: str) -> ServerLineage:
-        """The servers the source was read from, in order."""
+    def lineage(self, source: str) -> tuple[Reign, ...]:
+        """The servers the source was read from, in order; one may come back."""
 
     def begin_batch(
         self,

@@ -3,7 +3,7 @@
 Belongs here: the port to intents and settled writes of mirrors, version sets, versions that upkeep
 made, revisions of changelogs, entries in catalogs, and how a ledger knows its own lake again. Does
 not: writing a mirror (`ports.mirrors`), upkeep (`ports.upkeep`), what a revision is made of
-(`pipeline.revision`), the catalog (`ports.catalog`), what a log shows
+(`pipeline.segment`), the catalog (`ports.catalog`), what a log shows
 (`pipeline.foreign_commits`).
 """
 
@@ -23,7 +23,7 @@ from pipeline.intent import (
     ShownVersion,
     VersionSetEntry,
 )
-from pipeline.revision import RevisedSegment, Revision
+from pipeline.segment import RevisedSegment, Revision
 from pipeline.table import TableName
 
 

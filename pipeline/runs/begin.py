@@ -15,16 +15,17 @@ from pipeline.errors import (
     Recovery,
     SourceMoving,
     StartUnreachable,
+    named,
+    naming,
 )
 from pipeline.gtid import GtidSet
-from pipeline.hints import named, naming
 from pipeline.places import parse_place
 from pipeline.ports.source import ServerFacts
 from pipeline.position import Coordinates, Position, Witness
 from pipeline.retries import SERVER_SET
 from pipeline.runs.context import Workplace
 from pipeline.runs.find_place import find_known_until, find_place, resolve_start
-from pipeline.start.decision import compare_set, compare_witness, decide_start, recorded
+from pipeline.start.rules import compare_set, compare_witness, decide_start, recorded
 from pipeline.start.question import (
     Question,
     ReachedPlace,

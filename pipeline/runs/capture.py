@@ -11,8 +11,7 @@ from pipeline.batch import Batch, BatchState
 from pipeline.bounds import RunBounds
 from pipeline.decisions import AttemptOutcome, Decision, Lease
 from pipeline.engines import why_refused
-from pipeline.errors import BY_ITSELF, LogStops, RowsNotRead, TableError
-from pipeline.hints import named, naming
+from pipeline.errors import BY_ITSELF, LogStops, RowsNotRead, TableError, named, naming
 from pipeline.json_values import to_json
 from pipeline.places import AtCoordinates
 from pipeline.position import Coordinates

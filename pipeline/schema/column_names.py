@@ -1,7 +1,7 @@
 """Names of columns, as Delta and Spark take them: which two are one, which need another spelling.
 
-Belongs here: rules about names alone. Does not: a changelog's own columns
-(`pipeline.changes.layout`), when a mirror gets column mapping (`pipeline.changes.evolution`).
+Not here: a changelog's own columns (`pipeline.changes.layout`), when a mirror gets
+column mapping (`pipeline.changes.evolution`).
 """
 
 from __future__ import annotations
@@ -78,7 +78,6 @@ def hidden(name: str) -> str:
 
 
 def shown(name: str) -> str:
-    """The name that was `hidden`."""
     return chr(int(name[1:3], 16)) + name[3:] if _is_hidden(name) else name
 
 
@@ -104,7 +103,6 @@ def escaped(name: str) -> str:
 
 
 def unescaped(name: str) -> str:
-    """The name that was `escaped`."""
     return _UNESCAPED.sub(lambda found: chr(int(found[1], 16)), name)
 
 

@@ -1,6 +1,6 @@
 """A table's structure in the words of SHOW CREATE TABLE. Values in, text out.
 
-Belongs here: how a type, a default and a key are written. Does not: reading any of them.
+Not here: reading any of them.
 """
 
 from __future__ import annotations
@@ -54,7 +54,6 @@ def written_default(column: ColumnSchema) -> str | None:
 
 
 def keys_of(column: ColumnSchema, table: TableSchema) -> tuple[str, ...]:
-    """`primary`, `unique`, `index`, `fulltext`, `spatial`: the kinds of keys it is part of."""
     name = column.name.lower()
     kinds = (key.kind for key in table.keys if name in [part.lower() for part in key.columns])
     return tuple(dict.fromkeys(kinds))

@@ -1,9 +1,8 @@
 """What a change of a table means for its mirror and its changelog: one table of rules.
 
-Belongs here: effect of a statement → what a run does, by the source's policies. Does not:
-what the statement does to the structure (`evolve`), how the lake is changed
-(`pipeline.changes`, `resources.lake`). The first rule that applies decides; `RULES` is what
-docs/schema-changes.md shows.
+Not here: what the statement does to the structure (`evolve`), how the lake is changed
+(`pipeline.changes`, `resources.lake`). The first rule that applies decides; `RULES` is
+what docs/schema-changes.md shows.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ from enum import StrEnum
 from typing import Final
 
 from pipeline.policies import LakePolicies, OnRewrite
+from pipeline.schema.context import STRICT, zone_of
 from pipeline.schema.fills import StatementMoment
 from pipeline.schema.happened import (
     Happened,
@@ -27,13 +27,10 @@ from pipeline.schema.happened import (
     versioned,
 )
 from pipeline.schema.logged import FollowedStatement, LoggedStatement
-from pipeline.schema.zones import zone_of
 from pipeline.table import TableName
 
 
 class Action(StrEnum):
-    """What a run does about a table."""
-
     NOTHING = "nothing"
     CREATE = "create"
     FOLLOW = "follow"
@@ -260,7 +257,6 @@ RULES: Final[tuple[ConsequenceRule, ...]] = (
 
 
 def decided(event: Happened, policies: LakePolicies) -> Consequence:
-    """What follows, by the first rule that applies."""
     for rule in RULES:
         reason = rule.applies(event)
         if reason is not None:
@@ -275,7 +271,7 @@ def consequences(
 ) -> Mapping[TableName, Consequence]:
     """What follows from one statement, per table. Of several effects on one table the
     weightiest counts, but for a name that changes hands: there the last."""
-    strict = logged.context.strict
+    strict = logged.context.mode(STRICT)
     moment = StatementMoment(logged.executed_at, zone_of(logged.context.time_zone))
     found: dict[TableName, Consequence] = {}
     why = followed.not_understood

@@ -1,42 +1,44 @@
 """What a statement's meaning depends on besides its text, as its QUERY event tells it.
 
-Belongs here: the layout of a QUERY event's status variables, and the values that reading
-and following a statement ask for. Does not: the statement (`statements`), the schema it
-changes (`evolve`).
+Not here: the statement (`statements`), the schema it changes (`evolve`).
 
-Sources: `Query_event` in `libs/mysql/binlog/event/statement_events.cpp` of MySQL's source, where
-21 (Q_ENABLE_CASCADE_TRIGGERS, in 9.7) is the last code; `Query_log_event` in `sql/log_event.h` of
-MariaDB's for the codes from 128 to 131.
+Sources: `Query_event` in `libs/mysql/binlog/event/statement_events.cpp` of MySQL's
+source, where 21 (Q_ENABLE_CASCADE_TRIGGERS, in 9.7) is the last code; `Query_log_event`
+in `sql/log_event.h` of MariaDB's for the codes from 128 to 131.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from datetime import UTC, timedelta, timezone, tzinfo
 from typing import Final
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pipeline.errors import DamagedEvent, UnsupportedEvent
 from pipeline.schema.collations import charset_of, collation_name
 from pipeline.schema.hidden_columns import places_known
 
-_REAL_AS_FLOAT: Final = 1
+REAL_AS_FLOAT: Final = 1
 ANSI_QUOTES: Final = 1 << 2
-_IGNORE_SPACE: Final = 1 << 3
+IGNORE_SPACE: Final = 1 << 3
 _ORACLE: Final = 1 << 9
 _MAXDB: Final = 1 << 12
 NO_BACKSLASH_ESCAPES: Final = 1 << 20
 SQL_MODES: Final = {
     "ANSI_QUOTES": ANSI_QUOTES,
-    "IGNORE_SPACE": _IGNORE_SPACE,
+    "IGNORE_SPACE": IGNORE_SPACE,
     "ORACLE": _ORACLE,
     "MAXDB": _MAXDB,
     "NO_BACKSLASH_ESCAPES": NO_BACKSLASH_ESCAPES,
 }
 """Modes by which a text is read otherwise, as `sql_mode` names them."""
 
-_STRICT: Final = 1 << 21 | 1 << 22
+STRICT: Final = 1 << 21 | 1 << 22
 _MARIADB_EXPLICIT_TIMESTAMPS: Final = 1 << 24
-_MARIADB_EMPTY_IS_NULL: Final = 1 << 32
+EMPTY_IS_NULL: Final = 1 << 32
+"""MariaDB's EMPTY_STRING_IS_NULL."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,38 +107,15 @@ class StatementContext:
     ddl_xid: bool = False
     finds_view: bool = False
 
-    @property
-    def ansi_quotes(self) -> bool:
-        return bool(self.sql_mode & ANSI_QUOTES)
-
-    @property
-    def ignores_space(self) -> bool:
-        """Whether blanks may stand between a built-in function and its parenthesis."""
-        return bool(self.sql_mode & _IGNORE_SPACE)
-
-    @property
-    def backslash_escapes(self) -> bool:
-        return not self.sql_mode & NO_BACKSLASH_ESCAPES
-
-    @property
-    def real_as_float(self) -> bool:
-        return bool(self.sql_mode & _REAL_AS_FLOAT)
-
-    @property
-    def strict(self) -> bool:
-        return bool(self.sql_mode & _STRICT)
-
-    @property
-    def empty_is_null(self) -> bool:
-        """MariaDB's EMPTY_STRING_IS_NULL."""
-        return self.facts.mariadb and bool(self.sql_mode & _MARIADB_EMPTY_IS_NULL)
+    def mode(self, bits: int) -> bool:
+        return bool(self.sql_mode & bits)
 
     @property
     def other_grammar(self) -> str | None:
         """The sql_mode under which MariaDB reads types by other names; None for none."""
-        if self.facts.mariadb and self.sql_mode & _ORACLE:
+        if self.facts.mariadb and self.mode(_ORACLE):
             return "ORACLE"
-        return "MAXDB" if self.facts.mariadb and self.sql_mode & _MAXDB else None
+        return "MAXDB" if self.facts.mariadb and self.mode(_MAXDB) else None
 
 
 @dataclass(slots=True)
@@ -271,7 +250,6 @@ def _charsets(reader: _Reader, context: StatementContext) -> StatementContext:
 
 
 def _preferred(reader: _Reader, context: StatementContext) -> StatementContext:
-    """MariaDB's character_set_collations: pairs of a set's default and what is meant by it."""
     chosen = dict(context.charset_collations)
     for _ in range(reader.integer(1)):
         usual, meant = (_collation(reader.integer(2), context) for _ in range(2))
@@ -288,3 +266,27 @@ def _collation(number: int, context: StatementContext) -> str:
             hint="wait for a version that knows it; it was not recorded",
         )
     return name
+
+
+_OFFSET: Final = re.compile(r"(?P<sign>[+-])(?P<hours>\d\d?):(?P<minutes>\d\d)")
+
+
+def fixed_zone(name: str) -> tzinfo | None:
+    """A session's `time_zone` where it is an offset, the same all the year; None for others."""
+    offset = _OFFSET.fullmatch(name)
+    if offset is not None:
+        minutes = int(offset["hours"]) * 60 + int(offset["minutes"])
+        return timezone(timedelta(minutes=-minutes if offset["sign"] == "-" else minutes))
+    return UTC if name == "UTC" else None
+
+
+def zone_of(name: str) -> tzinfo | None:
+    """A session's `time_zone`; None for SYSTEM, for none, and for what this machine does
+    not know."""
+    fixed = fixed_zone(name)
+    if fixed is not None:
+        return fixed
+    try:
+        return ZoneInfo(name) if "/" in name else None
+    except (ZoneInfoNotFoundError, ValueError):
+        return None

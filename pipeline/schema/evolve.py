@@ -1,22 +1,28 @@
 """A statement's changes on a schema → the schema after them, and what happened.
 
-Belongs here: which tables a change concerns, whether they are there, renames across the
-whole server, what a database hands down and what goes with it. Does not: what becomes of one
-table's columns and keys (`evolving`), what it means to a lake. Pure, and total: what does not fit
-the schema is a `NotFollowed` or `UnknownTable`, and the table's structure is unknown from there
-on.
+Not here: what becomes of one table's columns and keys (`evolving`), what it means to a
+lake. Pure, and total: what does not fit the schema is a `NotFollowed` or
+`UnknownTable`, and the table's structure is unknown from there on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import assert_never
 
 from pipeline.schema.context import StatementContext
 from pipeline.schema.evolving.alter import altered
-from pipeline.schema.evolving.charsets import Charset, chosen, of_collation
-from pipeline.schema.evolving.create import created, created_like, inherited_charset, stored_name
+from pipeline.schema.evolving.column_changes import Charset, chosen, of_collation
+from pipeline.schema.evolving.create import (
+    created,
+    created_like,
+    inherited_charset,
+    renamed_names,
+    stored_name,
+    with_children,
+)
 from pipeline.schema.evolving.effects import (
     CannotFollow,
     Changed,
@@ -31,12 +37,13 @@ from pipeline.schema.evolving.effects import (
     Unchanged,
     UnknownTable,
 )
-from pipeline.schema.evolving.references import (
-    pointing_elsewhere,
-    renamed_names,
-    with_renamed_parents,
+from pipeline.schema.model import (
+    DatabaseCode,
+    DatabaseSchema,
+    ForeignKey,
+    ServerSchema,
+    TableSchema,
 )
-from pipeline.schema.model import DatabaseCode, DatabaseSchema, ServerSchema, TableSchema
 from pipeline.schema.statements.changes import (
     AlterDatabase,
     AlterTable,
@@ -61,8 +68,6 @@ Step = tuple[ServerSchema, list[Effect]]
 
 @dataclass(frozen=True, slots=True)
 class Evolved:
-    """The schema after a statement, and its effects in the order they happened."""
-
     schema: ServerSchema
     effects: tuple[Effect, ...]
 
@@ -70,7 +75,6 @@ class Evolved:
 def evolve(
     schema: ServerSchema, changes: Sequence[SchemaChange], context: StatementContext
 ) -> Evolved:
-    """The schema after all changes of one statement."""
     effects: list[Effect] = []
     if context.alter_phase in ("start", "rollback"):
         return Evolved(schema, ())
@@ -221,7 +225,7 @@ def _rename(
         table, name=target, foreign_keys=renamed_names(table.foreign_keys, table.name, target)
     )
     schema = schema.without_table(old).with_table(after)
-    schema = pointing_elsewhere(schema, table.name, target)
+    schema = with_children(schema, table.name, lambda key: replace(key, references=target))
     columns = tuple(column.name for column in after.columns)
     return schema, [Renamed(table.name, target, schema.table(target), columns)]
 
@@ -250,24 +254,29 @@ def _alter(schema: ServerSchema, change: AlterTable, context: StatementContext) 
     if before is None:
         return _alter_unknown(schema, change, target, context)
     try:
-        done = altered(before, change.clauses, schema, context)
+        table, renamed, columns_from = altered(before, change.clauses, schema, context)
     except CannotFollow as error:
         schema, moved = _renamed(schema.with_unknown(name), name, target, context)
         return schema, [NotFollowed(before.name, str(error)), *moved, *dirty]
-    schema = schema.with_table(done.table)
-    if done.renamed:
-        schema = with_renamed_parents(schema, before.name, done.renamed)
-    after = schema.table(name) or done.table
+    schema = schema.with_table(table)
+    if renamed:
+        schema = with_children(schema, before.name, partial(_following, renamed))
+    after = schema.table(name) or table
     effects: list[Effect] = []
-    if after != before or done.columns_from != tuple(column.name for column in before.columns):
-        effects.append(Changed(before.name, before, after, done.columns_from))
+    if after != before or columns_from != tuple(column.name for column in before.columns):
+        effects.append(Changed(before.name, before, after, columns_from))
     schema, moved = _renamed(schema, name, target, context)
     effects += [
-        replace(one, columns_from=done.columns_from) if isinstance(one, Renamed) else one
+        replace(one, columns_from=columns_from) if isinstance(one, Renamed) else one
         for one in moved
     ]
     effects += dirty
     return schema, effects or [Unchanged(before.name, "it is as it was")]
+
+
+def _following(renamed: Mapping[str, str], key: ForeignKey) -> ForeignKey:
+    """The foreign key after columns of its parent got new names (old ones in lower case)."""
+    return replace(key, referenced=tuple(renamed.get(c.lower(), c) for c in key.referenced))
 
 
 def _renamed(
@@ -331,5 +340,5 @@ def drop_database(schema: ServerSchema, change: DropDatabase) -> Step:
     dropped: list[Effect] = [
         Dropped(table.name, table) for key, table in schema.tables.items() if key.database == gone
     ]
-    dropped += [Dropped(name, None) for name in schema.unknown if name.database == gone]
+    dropped += [Dropped(name, None) for name in sorted(schema.unknown) if name.database == gone]
     return schema.without_database(change.name), [*dropped, DatabaseEffect(change.name, "dropped")]

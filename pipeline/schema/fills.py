@@ -19,20 +19,18 @@ from typing import Any, Final
 import pyarrow as pa
 
 from pipeline.schema.model import (
+    BLOBS,
+    INTEGER_BITS,
+    TEXTS,
     ColumnSchema,
     ExpressionDefault,
     LiteralDefault,
     WrittenDefault,
 )
 
-_NUMBERS: Final = frozenset(
-    {"tinyint", "smallint", "mediumint", "int", "bigint", "year", "decimal"}
-    | {"float", "double", "bit"}
-)
-_CHARACTERS: Final = frozenset(
-    {"char", "varchar", "tinytext", "text", "mediumtext", "longtext", "set", "enum", "time"}
-)
-_BYTES: Final = frozenset({"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"})
+_NUMBERS: Final = frozenset({*INTEGER_BITS, "year", "decimal", "float", "double", "bit"})
+_CHARACTERS: Final = frozenset({"char", "varchar", *TEXTS, "set", "enum", "time"})
+_BYTES: Final = frozenset({"binary", "varbinary", *BLOBS})
 _NOW: Final = re.compile(
     r"(?:current_timestamp|now|localtime|localtimestamp)(?:\s*\(\s*(\d?)\s*\))?", re.IGNORECASE
 )

@@ -1,25 +1,28 @@
 """What a statement did to one table, and what of it concerns the rows that are stored.
 
-Belongs here: an effect as the rules see it, and the questions that rules ask of a change; each
-answers why, or None. Among them, whether a change of a column's definition changes the values that
-its rows hold, as the server's ALTER TABLE makes it. Does not: what follows (`consequences`), which
-column is which (`columns_from`), what the statement does to the structure (`evolve`).
+Belongs here: an effect as the rules see it, and the questions that rules ask of a
+change; each answers why, or None. Among them, whether a change of a column's definition
+changes the values that its rows hold, as the server's ALTER TABLE makes it; and which
+column of a structure that a person gave is which of the structure before. Does not:
+what follows (`consequences`), what the statement does to the structure (`evolve`).
 
 A server writes no row event for what ALTER TABLE does to values. So a change counts as
 value-preserving only where it cannot do anything else; in doubt it is not.
 
-Sources: the MySQL manual, "ALTER TABLE Statement" and "Data Types"; the code tables behind
-"superset" are those of `pipeline.binlog.text.charsets`.
+Sources: the MySQL manual, "ALTER TABLE Statement" and "Data Types"; the code tables
+behind "superset" are those of `pipeline.binlog.text.charsets`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from pipeline.engines import why_refused
 from pipeline.errors import TableError
+from pipeline.schema.collations import SINGLE_BYTE, UTF8, WIDE
+from pipeline.schema.context import StatementContext
 from pipeline.schema.evolving.effects import (
     Changed,
     Created,
@@ -32,8 +35,19 @@ from pipeline.schema.evolving.effects import (
     UnknownTable,
 )
 from pipeline.schema.fills import StatementMoment, fill_of
-from pipeline.schema.model import ColumnSchema, ExpressionDefault, TableSchema
+from pipeline.schema.model import (
+    BLOBS,
+    GEOMETRIES,
+    INTEGER_BITS,
+    LARGE,
+    TEXTS,
+    ColumnSchema,
+    ExpressionDefault,
+    TableSchema,
+)
 from pipeline.schema.rows import row_structure
+from pipeline.schema.statements.reader import CannotRead, StatementReader
+from pipeline.schema.tracker import ColumnsFrom
 from pipeline.schema.types import arrow_type
 from pipeline.table import Column, TableName
 
@@ -54,14 +68,12 @@ class Happened:
 
     @property
     def schemas(self) -> tuple[TableSchema, TableSchema]:
-        """A change's `before` and `after`."""
         assert self.before is not None
         assert self.after is not None
         return self.before, self.after
 
     @property
     def pairs(self) -> Iterator[tuple[ColumnSchema | None, ColumnSchema]]:
-        """Each column after, and what it was before."""
         before, after = self.schemas
         for origin, column in zip(self.columns_from, after.columns, strict=True):
             yield (before.column(origin) if origin is not None else None), column
@@ -98,12 +110,10 @@ _ROWS_KEPT: Final = frozenset({"innodb", "myisam", "aria", "rocksdb"})
 
 
 def engine_refused(event: Happened) -> str | None:
-    """From here on its engine keeps something else than the log says."""
     return None if event.after is None else why_refused(event.after.engine)
 
 
 def versioned(event: Happened) -> str | None:
-    """From here on MariaDB keeps rows of the past in it, and logs them as rows of the table."""
     return None if event.after is None else why_versioned(event.after)
 
 
@@ -115,7 +125,6 @@ def why_versioned(schema: TableSchema) -> str | None:
 
 
 def engine_changed(event: Happened) -> str | None:
-    """Its rows do not come along to the new engine."""
     before, after = (schema.engine for schema in event.schemas)
     if before.lower() == after.lower() or {before.lower(), after.lower()} <= _ROWS_KEPT:
         return None
@@ -123,7 +132,6 @@ def engine_changed(event: Happened) -> str | None:
 
 
 def values_changed(event: Happened) -> str | None:
-    """A stored value may be another one than before."""
     for before, after in event.pairs:
         if before is not None and (why := why_values_change(before, after, strict=event.strict)):
             return f"stored values of {after.name} may have changed: {why}"
@@ -131,7 +139,6 @@ def values_changed(event: Happened) -> str | None:
 
 
 def key_changed(event: Happened) -> str | None:
-    """Rows are told apart by other columns."""
     origin = dict(zip((c.name for c in event.schemas[1].columns), event.columns_from, strict=True))
     before, after = (schema.primary_key for schema in event.schemas)
     if tuple(origin.get(name) for name in after) == before:
@@ -140,7 +147,6 @@ def key_changed(event: Happened) -> str | None:
 
 
 def differs_per_row(event: Happened) -> str | None:
-    """A new column has values that only the source knows."""
     _, schema = event.schemas
     structure = row_structure(schema)
     kinds = {column.name: column for column in structure.columns}
@@ -151,11 +157,12 @@ def differs_per_row(event: Happened) -> str | None:
             return f"the new column {after.name} is generated"
         if after.auto_increment:
             return f"the new column {after.name} is numbered by the server"
-        if isinstance(after.default, ExpressionDefault) and not _is_now(after.default):
+        expression = after.default.text if isinstance(after.default, ExpressionDefault) else None
+        if expression is not None and not expression.upper().startswith("CURRENT_TIMESTAMP"):
             return f"the new column {after.name} has a default that differs per row"
         if _is_known(after, kinds[after.name], event.moment):
             continue
-        if isinstance(after.default, ExpressionDefault):
+        if expression is not None:
             return f"the new column {after.name} has a moment of a zone that the log does not name"
         return f"the new column {after.name} has a default whose value only the server knows"
     return None
@@ -170,10 +177,6 @@ def _is_known(column: ColumnSchema, decoded: Column, moment: StatementMoment | N
         return True
 
 
-def _is_now(default: ExpressionDefault) -> bool:
-    return default.text.upper().startswith("CURRENT_TIMESTAMP")
-
-
 def columns_changed(event: Happened) -> str | None:
     """Its rows have other columns, or other types. One that goes and comes again in the same
     statement is another, however much it looks like the old one."""
@@ -182,12 +185,6 @@ def columns_changed(event: Happened) -> str | None:
     return "its columns changed" if before != after or event.columns_from != names else None
 
 
-_INTEGERS: Final = ("tinyint", "smallint", "mediumint", "int", "bigint")
-_BITS: Final = {"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32, "bigint": 64}
-_TEXTS: Final = {"tinytext": 255, "text": 65535, "mediumtext": (1 << 24) - 1}
-_TEXTS_AND_LONG: Final = {**_TEXTS, "longtext": (1 << 32) - 1}
-_BLOBS: Final = {"tinyblob": 255, "blob": 65535, "mediumblob": (1 << 24) - 1}
-_BLOBS_AND_LONG: Final = {**_BLOBS, "longblob": (1 << 32) - 1}
 _MOMENTS: Final = frozenset({"datetime", "timestamp"})
 _WHOLE_DIGITS: Final = {
     ("tinyint", False): 3,
@@ -206,31 +203,13 @@ _WHOLE_DIGITS: Final = {
 _PRINTED_DIGITS: Final = 38
 """A DECIMAL of more digits is text in the lake, with all its digits behind the point."""
 
-_POINTS: Final = frozenset({"point", "linestring", "polygon", "geometry"})
-_COLLECTIONS: Final = frozenset(
-    {"multipoint", "multilinestring", "multipolygon", "geomcollection", "geometrycollection"}
-)
-
-_ASCII_IN: Final = frozenset(
-    {
-        *("utf8mb4", "utf8mb3", "latin1", "latin2", "latin5", "latin7", "greek", "hebrew"),
-        *("cp1250", "cp1251", "cp1256", "cp1257", "cp850", "cp852", "cp866", "koi8r", "koi8u"),
-    }
-)
-"""Character sets that have every character of ASCII."""
-
-_IN_UTF8MB3: Final = frozenset(
-    {
-        *("ascii", "latin1", "latin2", "latin5", "latin7", "greek", "hebrew", "ucs2"),
-        *("cp1250", "cp1251", "cp1256", "cp1257", "cp850", "cp852", "cp866", "koi8r", "koi8u"),
-    }
-)
+_IN_UTF8MB3: Final = SINGLE_BYTE | {"ascii", "ucs2"}
 """Character sets whose every character is in the basic plane, and so in utf8mb3."""
 
 _AS_BYTES: Final = frozenset({"utf8mb4", "utf8mb3", "ascii"})
 """Sets whose bytes are those of UTF-8, in which members of bytes are kept here."""
 
-_IN_UTF8MB4: Final = _IN_UTF8MB3 | {"utf8mb3", "utf16", "utf16le", "utf32"}
+_IN_UTF8MB4: Final = SINGLE_BYTE | WIDE | {"ascii", "utf8mb3"}
 
 
 def why_values_change(before: ColumnSchema, after: ColumnSchema, *, strict: bool) -> str | None:
@@ -244,9 +223,9 @@ def why_values_change(before: ColumnSchema, after: ColumnSchema, *, strict: bool
         return "it became NOT NULL, which turns NULL into a value"
     if before.nullable and not after.nullable and after.type == "timestamp":
         return "it became NOT NULL, which turns NULL into the moment of the statement"
-    if before.type in _INTEGERS and after.type in _INTEGERS:
+    if before.type in INTEGER_BITS and after.type in INTEGER_BITS:
         return _integers(before, after)
-    if before.type in _INTEGERS and after.type == "decimal":
+    if before.type in INTEGER_BITS and after.type == "decimal":
         return _integer_as_decimal(before, after)
     if _is_text(before) and _is_text(after):
         return _texts(before, after)
@@ -266,7 +245,7 @@ def _generated(before: ColumnSchema, after: ColumnSchema) -> str | None:
 
 
 def _integers(before: ColumnSchema, after: ColumnSchema) -> str | None:
-    grown = _BITS[after.type] - _BITS[before.type]
+    grown = INTEGER_BITS[after.type] - INTEGER_BITS[before.type]
     fits = grown >= 0 if before.unsigned == after.unsigned else grown > 0 and before.unsigned
     return None if fits else f"{_words(before)} became {_words(after)}, which holds less"
 
@@ -280,7 +259,7 @@ def _integer_as_decimal(before: ColumnSchema, after: ColumnSchema) -> str | None
 
 
 def _is_text(column: ColumnSchema) -> bool:
-    return column.type in ("char", "varchar") or column.type in _TEXTS_AND_LONG
+    return column.type in ("char", "varchar") or column.type in TEXTS
 
 
 def _texts(before: ColumnSchema, after: ColumnSchema) -> str | None:
@@ -300,13 +279,13 @@ def _superset(before: str, after: str) -> bool:
         return before in _IN_UTF8MB4
     if after == "utf8mb3":
         return before in _IN_UTF8MB3
-    return before == "ascii" and after in _ASCII_IN
+    return before == "ascii" and after in SINGLE_BYTE | UTF8
 
 
 def _characters(column: ColumnSchema) -> int:
     """So many characters it surely holds; the TEXT family counts bytes, but a conversion
     that needs more makes the column's type larger (`converted`) and is compared as such."""
-    return _TEXTS_AND_LONG.get(column.type, column.length or 0)
+    return LARGE.get(column.type, column.length or 0)
 
 
 def _others(before: ColumnSchema, after: ColumnSchema) -> str | None:
@@ -332,7 +311,7 @@ def _others(before: ColumnSchema, after: ColumnSchema) -> str | None:
             return None if (after.length or 0) >= (before.length or 0) else changed
         case ("binary" | "varbinary" | "tinyblob" | "blob" | "mediumblob" | "longblob", _):
             return None if _bytes_kept(before, after) else changed
-        case (one, "geometry") if one in _POINTS | _COLLECTIONS:
+        case (one, "geometry") if one in GEOMETRIES:
             return None
     return None if _kind(before) == _kind(after) else changed
 
@@ -358,14 +337,13 @@ def _bytes_kept(before: ColumnSchema, after: ColumnSchema) -> bool:
     """BINARY keeps its padding as any other bytes; only a longer BINARY pads further."""
     if before.type == after.type == "binary":
         return before.length == after.length
-    if after.type != "varbinary" and after.type not in _BLOBS_AND_LONG:
+    if after.type != "varbinary" and after.type not in BLOBS:
         return False
-    room = [_BLOBS_AND_LONG.get(column.type, column.length or 0) for column in (before, after)]
+    room = [LARGE.get(column.type, column.length or 0) for column in (before, after)]
     return room[0] <= room[1]
 
 
 def _kind(column: ColumnSchema) -> tuple[object, ...]:
-    """All of a column that its values depend on."""
     digits = column.length, column.precision, column.scale
     signs = column.unsigned, column.zerofill
     return column.type, *digits, *signs, column.charset, column.members
@@ -375,3 +353,86 @@ def _words(column: ColumnSchema) -> str:
     sizes = [one for one in (column.length, column.precision, column.scale) if one is not None]
     size = f"({','.join(map(str, sizes))})" if sizes else ""
     return f"{column.type}{size}{' unsigned' if column.unsigned else ''}"
+
+
+Renames = Sequence[tuple[str, str]]
+"""A person's word: the name that a column had, and the name that it has."""
+
+
+def may_rename_columns(text: str, context: StatementContext) -> bool:
+    try:
+        reader = StatementReader(text, context)
+    except CannotRead:
+        return True
+    while not reader.over:
+        if reader.next().keyword in ("CHANGE", "RENAME"):
+            return True
+    return False
+
+
+def columns_from(before: TableSchema, given: TableSchema, renames: Renames) -> ColumnsFrom:
+    """For each column of `given` its name in `before`, None for a new one: by what the person
+    said, and else by its name."""
+    was = {new.lower(): old for old, new in renames}
+    gone = {old.lower() for old, _ in renames}
+    found = []
+    for column in given.columns:
+        folded = column.name.lower()
+        same = None if folded in gone and folded not in was else before.column(column.name)
+        old = before.column(was[folded]) if folded in was else same
+        found.append(None if old is None else old.name)
+    return tuple(found)
+
+
+def why_renames_refused(before: TableSchema, given: TableSchema, renames: Renames) -> str | None:
+    """Why what a person says of columns cannot be; None where it can."""
+    olds = [old.lower() for old, _ in renames]
+    news = [new.lower() for _, new in renames]
+    for old, new in renames:
+        said = f"{old}={new}"
+        if before.column(old) is None:
+            there = ", ".join(column.name for column in before.columns)
+            return f"{said}: the table had no column {old} where it stopped, only {there}"
+        if given.column(new) is None:
+            there = ", ".join(column.name for column in given.columns)
+            return f"{said}: the given structure has no column {new}, only {there}"
+        if old.lower() == new.lower():
+            return f"{said}: a column that keeps its name needs no --rename; leave it out"
+        if olds.count(old.lower()) > 1:
+            return f"{old} cannot have become two columns"
+        if news.count(new.lower()) > 1:
+            return f"{new} cannot have been two columns"
+        if before.column(new) is not None and new.lower() not in olds:
+            return f"{said}: there was already a column {new}, and nothing says what became of it"
+        if given.column(old) is not None and old.lower() not in news:
+            return (
+                f"{said}: the given structure has a column {old} as well, and nothing says which "
+                "column that was"
+            )
+    return None
+
+
+def why_unclear(
+    before: TableSchema, given: TableSchema, renames: Renames = (), *, renaming: bool
+) -> str | None:
+    """Why rows of before cannot go on under the structure given: it is not told which column is
+    which, or the rules of statements (`consequences`) have them read for such a change.
+    `renaming`: the statement between the two may have given columns other names."""
+    if renaming and not renames:
+        return "the statement that stopped it renames, which the given structure does not show"
+    origins = columns_from(before, given, renames)
+    stays = {name for name in origins if name is not None}
+    gone = [column.name for column in before.columns if column.name not in stays]
+    new = [
+        column.name for column, origin in zip(given.columns, origins, strict=True) if origin is None
+    ]
+    if gone and new:
+        return (
+            f"by the structure given {', '.join(gone)} may have become {', '.join(new)}, or have "
+            "gone while that is new"
+        )
+    change = Happened(given.name, "changed", "", before, given, origins, strict=False)
+    for test in (engine_changed, values_changed, key_changed, differs_per_row):
+        if why := test(change):
+            return f"by the structure given, {why}"
+    return None

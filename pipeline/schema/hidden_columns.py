@@ -1,7 +1,6 @@
 """The columns that MySQL hides behind functional indexes, and where they stand in a table.
 
-Belongs here: which versions have them in the log, their names and places. Does not: finding
-them in a table map (`pipeline.runs.capturing.image_decoder`).
+Not here: finding them in a table map (`pipeline.runs.capturing.image_decoder`).
 
 MySQL computes each expression of an index in a hidden column. MySQL 8.0.15 has these columns in
 its table maps and row images: a new one stands behind all columns that the table has then, and
@@ -68,7 +67,6 @@ def hidden_places(table: TableSchema) -> tuple[int, ...] | None:
 def with_hidden(
     columns: Iterable[Column], hidden: Iterable[HiddenColumn]
 ) -> list[Column | HiddenColumn]:
-    """Return visible and hidden columns in the order of the row images."""
     found: list[Column | HiddenColumn] = list(columns)
     for column in sorted(hidden, key=lambda column: column.place):
         found.insert(column.place, column)
@@ -76,7 +74,6 @@ def with_hidden(
 
 
 def numbered(columns: Iterable[object]) -> tuple[HiddenColumn, ...]:
-    """Return the hidden ones of all columns, each with the place at which it stands now."""
     return tuple(
         replace(column, place=place)
         for place, column in enumerate(columns)

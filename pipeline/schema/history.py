@@ -1,14 +1,14 @@
 """What the ledger keeps of a source's structures: every version of every table, by place.
 
-Belongs here: the values, and their order. Does not: how a version comes about (`evolve`,
-`tracker`), how the ledger stores it (`resources.postgres`).
+Not here: how a version comes about (`evolve`, `tracker`), how the ledger stores it
+(`resources.postgres`).
 
 A version holds from its place on: the place behind the statement that made it, or, for
 what was read from the server, the place the reading belongs to. Versions are ordered by
-(batch, file number, offset, version): batches ascend along the log, and where a start is
-not behind the batch before it, the versions that hold there are recorded once more
-(`VersionOrigin.CARRIED`). So nothing is ever deleted, and a table's newest version is always the
-one that the next batch begins with.
+(batch, file number, offset, version): batches ascend along the log, and where a start
+is not behind the batch before it, the versions that hold there are recorded once more
+(`VersionOrigin.CARRIED`). So nothing is ever deleted, and a table's newest version is
+always the one that the next batch begins with.
 """
 
 from __future__ import annotations
@@ -28,16 +28,12 @@ from pipeline.table import TableName, TableStructure
 
 
 class Knowledge(StrEnum):
-    """What a version says of its table from its place on."""
-
     KNOWN = "known"
     DROPPED = "dropped"
     UNKNOWN = "unknown"
 
 
 class VersionOrigin(StrEnum):
-    """Where a version comes from."""
-
     BASELINE = "baseline"
     """Read from the server."""
     STATEMENT = "statement"
@@ -126,8 +122,6 @@ class SchemaStatement:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """What one capture adds to the history."""
-
     statements: tuple[SchemaStatement, ...] = ()
     versions: tuple[SchemaVersion, ...] = ()
     databases: tuple[DatabaseVersion, ...] = ()

@@ -1,7 +1,7 @@
 """A statement of the log and what it did, as the ledger records it.
 
-Belongs here: the two values, and what is read out of them for the history. Does not: how a
-statement is followed (`evolve`, `tracker`), what it means for a lake (`consequences`).
+Not here: how a statement is followed (`evolve`, `tracker`), what it means for a lake
+(`consequences`).
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 
 from pipeline.position import Coordinates
+from pipeline.schema.compare import sentence
 from pipeline.schema.context import StatementContext
 from pipeline.schema.evolving.effects import (
     Changed,
@@ -20,9 +21,7 @@ from pipeline.schema.evolving.effects import (
     UnknownTable,
 )
 from pipeline.schema.history import SchemaStatement
-from pipeline.schema.sentences import sentence
-from pipeline.schema.statements.changes import NotUnderstood
-from pipeline.schema.statements.kinds import StatementKind
+from pipeline.schema.statements.changes import NotUnderstood, StatementKind
 from pipeline.table import TableName
 
 
@@ -55,7 +54,6 @@ class FollowedStatement:
 
 
 def recorded_statement(logged: LoggedStatement, followed: FollowedStatement) -> SchemaStatement:
-    """What the history keeps of it."""
     outcome = "followed"
     if followed.not_understood is not None:
         outcome = "not understood"

@@ -1,20 +1,35 @@
 """Databases, tables, columns and keys as a server holds them at one moment.
 
-Belongs here: frozen values. Does not: their JSON and fingerprints (`model_json`), reading them
-from statements (`statements`) or changing them (`evolve`), what the log's decoder needs of them
-(`rows`). Comments and the statistics of a table are no part of it, nor are
-CHECK constraints, partitions' bounds and the order of keys.
+Not here: their JSON and fingerprints (`model_json`), reading them from statements (`statements`) or
+changing them (`evolve`), what the log's decoder needs of them (`rows`). Comments and the statistics
+of a table are no part of it, nor are CHECK constraints, partitions' bounds and the order of keys.
 
-Words and spellings are those of information_schema of MySQL 9.7, for MariaDB too, except
-where a docstring says otherwise.
+Words and spellings are those of information_schema of MySQL 9.7, for MariaDB too,
+except where a docstring says otherwise.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from pipeline.table import TableName
+
+INTEGER_BITS: Final = {"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32, "bigint": 64}
+TEXTS: Final = ("tinytext", "text", "mediumtext", "longtext")
+BLOBS: Final = ("tinyblob", "blob", "mediumblob", "longblob")
+LARGE: Final = {
+    name: (1 << 8 * count) - 1
+    for family in (TEXTS, BLOBS)
+    for count, name in enumerate(family, start=1)
+}
+"""TEXT and BLOB types → bytes that a value may have."""
+
+GEOMETRIES: Final = frozenset(
+    {"geometry", "point", "linestring", "polygon", "geomcollection", "geometrycollection"}
+    | {"multipoint", "multilinestring", "multipolygon"}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +159,6 @@ class TableSchema:
     hidden: tuple[HiddenColumn, ...] = ()
 
     def column(self, name: str) -> ColumnSchema | None:
-        """The column of that name, whatever its case."""
         return next((c for c in self.columns if c.name.lower() == name.lower()), None)
 
     def key(self, name: str) -> KeySchema | None:
@@ -170,8 +184,6 @@ class RowCode:
 
 @dataclass(frozen=True, slots=True)
 class Trigger:
-    """A trigger of its database, on a table, at these kinds of change."""
-
     name: str
     table: TableName
     events: tuple[str, ...]
@@ -180,8 +192,6 @@ class Trigger:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A view of its database."""
-
     name: str
     code: RowCode
 
@@ -197,23 +207,6 @@ class DatabaseCode:
 
     def view(self, name: str) -> View | None:
         return next((view for view in self.views if view.name.lower() == name.lower()), None)
-
-    def with_view(self, view: View) -> DatabaseCode:
-        return replace(self, views=(*self.views, view))
-
-    def without_view(self, name: str) -> DatabaseCode:
-        kept = (view for view in self.views if view.name.lower() != name.lower())
-        return replace(self, views=tuple(kept))
-
-    def with_trigger(self, trigger: Trigger) -> DatabaseCode:
-        triggers = self.triggers
-        return self if triggers is None else replace(self, triggers=(*triggers, trigger))
-
-    def without_trigger(self, name: str) -> DatabaseCode:
-        if self.triggers is None:
-            return self
-        kept = (one for one in self.triggers if one.name.lower() != name.lower())
-        return replace(self, triggers=tuple(kept))
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,7 +231,6 @@ class ServerSchema:
     lower_case_table_names: int = 0
 
     def fold(self, name: TableName) -> TableName:
-        """The name as the server compares it."""
         if self.lower_case_table_names == 0:
             return name
         return TableName(name.database.lower(), name.name.lower())
@@ -253,13 +245,7 @@ class ServerSchema:
         key = self.fold(TableName(database.name, "")).database
         return replace(self, databases={**self.databases, key: database})
 
-    def with_all_code(self, code: DatabaseCode | None) -> ServerSchema:
-        """What every database has of triggers and views from here on."""
-        databases = {n: replace(one, code=code) for n, one in self.databases.items()}
-        return replace(self, databases=databases)
-
     def without_database(self, name: str) -> ServerSchema:
-        """The database is gone, and all its tables."""
         gone = self.fold(TableName(name, "")).database
         return replace(
             self,

@@ -1,7 +1,6 @@
 """Structures as plain values for JSON: in the ledger, in the lake, in answers.
 
-Belongs here: writing and reading them, and what tells two apart. Does not: what a structure is
-(`model`).
+Not here: what a structure is (`model`).
 """
 
 from __future__ import annotations
@@ -40,7 +39,6 @@ _PLAIN: Final = frozenset((str, int, bool, type(None)))
 
 
 def schema_to_json(schema: TableSchema) -> dict[str, Any]:
-    """Plain values; what is as by default is left out."""
     data: dict[str, Any] = _plain(schema)
     return data
 

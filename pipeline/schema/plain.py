@@ -1,8 +1,7 @@
 """Texts of default values that say themselves which value they are.
 
-Belongs here: a text and a column → what SELECT prints of the value that the column makes of it,
-where that is beyond doubt, under any `sql_mode`. Does not: statements and their sessions
-(`pipeline.schema.evolving.defaults`), what the lake holds (`fills`).
+Not here: statements and their sessions (`pipeline.schema.evolving.defaults`), what the
+lake holds (`fills`).
 
 What is not listed here is not derived: a server rounds, cuts, pads and converts literals by
 rules that differ between products and sessions. So: integers and decimals that fit, strings of
@@ -18,21 +17,16 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Final
 
-from pipeline.schema.model import ColumnSchema, LiteralDefault, WrittenDefault
+from pipeline.schema.collations import SINGLE_BYTE, UTF8, WIDE
+from pipeline.schema.model import INTEGER_BITS, TEXTS, ColumnSchema, LiteralDefault, WrittenDefault
 
-_BITS: Final = {"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32, "bigint": 64}
-_TEXTS: Final = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext"})
+_TEXTS: Final = frozenset({"char", "varchar", *TEXTS})
 _TEXT_ROOM: Final = 255 // 4
 """Characters that every TEXT has room for."""
 
-HAVE_ASCII: Final = frozenset(
-    {"utf8mb4", "utf8mb3", "ascii", "latin1", "latin2", "latin5", "latin7", "greek", "hebrew"}
-    | {"cp1250", "cp1251", "cp1256", "cp1257", "cp850", "cp852", "cp866", "koi8r", "koi8u"}
-    | {"gbk", "gb2312", "gb18030", "euckr", "big5"}
-)
+HAVE_ASCII: Final = SINGLE_BYTE | UTF8 | {"ascii", "gbk", "gb2312", "gb18030", "euckr", "big5"}
 """Character sets in which the printable characters of ASCII are their own bytes."""
 
-_WIDE: Final = frozenset({"ucs2", "utf16", "utf16le", "utf32"})
 _INTEGER: Final = re.compile(r"[+-]?\d{1,65}")
 _DECIMAL: Final = re.compile(r"([+-]?)(\d{0,65})(?:\.(\d{0,30}))?")
 _YEAR: Final = re.compile(r"\d{4}")
@@ -50,7 +44,7 @@ def plain_text(column: ColumnSchema, text: str) -> str | None:
     """What SELECT prints of the column's value for that text; None where a server may make
     something else of it, or refuse it."""
     kind = column.type
-    if kind in _BITS:
+    if kind in INTEGER_BITS:
         return _integer(column, text)
     if kind == "decimal":
         return _decimal(column, text)
@@ -95,7 +89,7 @@ def plain_moment(column: ColumnSchema, text: str) -> str | None:
 def _integer(column: ColumnSchema, text: str) -> str | None:
     if not _INTEGER.fullmatch(text):
         return None
-    number, bits = int(text), _BITS[column.type]
+    number, bits = int(text), INTEGER_BITS[column.type]
     low, high = (0, 1 << bits) if column.unsigned else (-1 << bits - 1, 1 << bits - 1)
     return str(number) if low <= number < high else None
 
@@ -123,7 +117,7 @@ def _time(column: ColumnSchema, text: str) -> str | None:
 
 def _string(column: ColumnSchema, text: str) -> str | None:
     room = _TEXT_ROOM if column.length is None else column.length
-    if column.charset not in HAVE_ASCII | _WIDE or not is_ascii(text) or len(text) > room:
+    if column.charset not in HAVE_ASCII | WIDE or not is_ascii(text) or len(text) > room:
         return None
     return None if column.type == "char" and text.endswith(" ") else text
 

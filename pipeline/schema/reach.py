@@ -1,8 +1,7 @@
 """Which tables a statement changes that stands in the log instead of its rows.
 
-Belongs here: what its names stand for at its place in the log, and every table that it reaches
-through triggers, foreign keys, views and MERGE tables. Does not: which names its text has
-(`statements.row_changes`), what a run does about the answer (`pipeline.runs.capturing`).
+Not here: which names its text has (`statements.row_changes`), what a run does about the
+answer (`pipeline.runs.capturing`).
 
 The answer is a proof or none: whatever the history does not know of is `Unknown`. Triggers are
 taken to run on rows that a foreign key changes, which some servers let them do.
@@ -10,12 +9,11 @@ taken to run on rows that a foreign key changes, which some servers let them do.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
 from pipeline.engines import is_merge, is_part
-from pipeline.schema.code import change_of
 from pipeline.schema.model import (
     DatabaseCode,
     ExpressionDefault,
@@ -23,22 +21,11 @@ from pipeline.schema.model import (
     ServerSchema,
     TableSchema,
 )
-from pipeline.schema.statements.row_changes import (
-    DELETE,
-    INSERT,
-    UPDATE,
-    RowChange,
-    WrittenTable,
-)
+from pipeline.schema.statements.row_changes import DELETE, INSERT, UPDATE
 from pipeline.table import TableName
 
 _VIRTUAL: Final = frozenset({"information_schema", "performance_schema"})
 _ACTS: Final = frozenset({"CASCADE", "SET NULL", "SET DEFAULT"})
-
-
-@dataclass(frozen=True, slots=True)
-class Passed:
-    """It changes no captured table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +43,7 @@ class Unknown:
     target: TableName | None = None
 
 
-Verdict = Passed | Reaches | Unknown
+Verdict = Reaches | Unknown
 
 
 class _CannotTell(Exception):
@@ -64,22 +51,23 @@ class _CannotTell(Exception):
 
 
 def reached(
-    change: RowChange,
+    change: RowCode,
     schema: ServerSchema,
     captured: Callable[[TableName], bool],
     trusted: Callable[[TableName], bool],
 ) -> Verdict:
     """Which of the captured tables a statement changes at the place where `schema` holds.
     `trusted`: tables of which a person says that statements which change them change no other."""
-    target = change.writes[0].table if change.writes else None
-    if change.writes and all(trusted(one.table) for one in change.writes):
-        return Passed()
+    if change.reason is not None:
+        return Unknown(change.reason)
+    if change.writes and all(trusted(table) for table, _ in change.writes):
+        return Reaches({})
     closure = _Closure(schema, captured, trusted)
     try:
         closure.follow(change, "it changes it")
     except _CannotTell as error:
-        return Unknown(str(error), target)
-    return Reaches(closure.found) if closure.found else Passed()
+        return Unknown(str(error), change.writes[0][0] if change.writes else None)
+    return Reaches(closure.found)
 
 
 @dataclass(slots=True)
@@ -91,11 +79,11 @@ class _Closure:
     _seen: set[tuple[TableName, str]] = field(default_factory=set)
     _read: set[TableName] = field(default_factory=set)
 
-    def follow(self, change: RowChange, why: str) -> None:
+    def follow(self, change: RowCode, why: str) -> None:
         for table in change.reads:
             self._reads(table, own=table in change.own)
-        for written in change.writes:
-            self._writes(written, why)
+        for table, events in change.writes:
+            self._writes(table, events, why)
 
     def _code(self, table: TableName) -> DatabaseCode | None:
         database = self.schema.database(table.database)
@@ -123,27 +111,25 @@ class _Closure:
         elif not self._is_base(table) and not own:
             raise _CannotTell(f"the history knows no table {table}")
 
-    def _body(self, code: RowCode, what: str) -> RowChange:
+    def _body(self, code: RowCode, what: str) -> RowCode:
         if code.reason is not None:
             raise _CannotTell(f"what {what} does is not known: {code.reason}")
-        return change_of(code)
+        return code
 
-    def _writes(self, written: WrittenTable, why: str) -> None:
-        table = written.table
+    def _writes(self, table: TableName, kinds: Iterable[str], why: str) -> None:
         if self.trusted(table):
             return
         folded = self.schema.fold(table)
-        new = {event for event in written.events if (folded, event) not in self._seen}
-        if not new:
+        events = frozenset(kind for kind in kinds if (folded, kind) not in self._seen)
+        if not events:
             return
-        self._seen |= {(folded, event) for event in new}
-        events = frozenset(new)
+        self._seen |= {(folded, event) for event in events}
         view = self._view(table)
         if view is not None:
             behind = self._body(view, f"the view {table}")
             for one in behind.reads:
                 if one not in behind.own:
-                    self._writes(WrittenTable(one, events), f"it is behind the view {table}")
+                    self._writes(one, events, f"it is behind the view {table}")
                 self._reads(one, own=one in behind.own)
             return
         if not self._is_base(table):
@@ -155,11 +141,11 @@ class _Closure:
         if known is not None and INSERT in events:
             self._require_no_sequence(known)
         self._fire(table, events)
-        for child in self._children(table, events):
-            self._writes(child, f"a foreign key of it refers to {table}")
+        for child, kinds_there in self._children(table, events):
+            self._writes(child, kinds_there, f"a foreign key of it refers to {table}")
         if known is not None and is_merge(known.engine):
             for member in self._members(known):
-                self._writes(WrittenTable(member, events), f"it may be a part of {table}")
+                self._writes(member, events, f"it may be a part of {table}")
 
     def _require_no_sequence(self, table: TableSchema) -> None:
         """MariaDB's sequences are tables that a default may change."""
@@ -183,7 +169,9 @@ class _Closure:
                 body = self._body(trigger.code, f"the trigger {trigger.name} of {table}")
                 self.follow(body, f"the trigger {trigger.name} of {table} changes it")
 
-    def _children(self, table: TableName, events: frozenset[str]) -> Iterator[WrittenTable]:
+    def _children(
+        self, table: TableName, events: frozenset[str]
+    ) -> Iterator[tuple[TableName, set[str]]]:
         folded = self.schema.fold(table)
         for child in self.schema.tables.values():
             for key in child.foreign_keys:
@@ -195,7 +183,7 @@ class _Closure:
                 if UPDATE in events and key.on_update in _ACTS:
                     done.add(UPDATE)
                 if done:
-                    yield WrittenTable(child.name, frozenset(done))
+                    yield child.name, done
 
     def _members(self, merge: TableSchema) -> Iterator[TableName]:
         """Tables that a MERGE table may have as its parts: the history has no list of them, but

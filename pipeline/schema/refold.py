@@ -1,17 +1,17 @@
 """Every recorded statement followed once more, and held against the versions it made then.
 
-Belongs here: pure folding of what the ledger has. Does not: reading it, and asking the
-server (`pipeline.runs.comparing.verify_schema`).
+Not here: reading it, and asking the server (`pipeline.runs.comparing.verify_schema`).
 
-What no statement made (read from the server, told by a table map, carried on from an older
-place, given by a person) is taken as it is recorded. A table is told once: what follows
-from a wrong version is wrong too.
+What no statement made (read from the server, told by a table map, carried on from an
+older place, given by a person) is taken as it is recorded. A table is told once: what
+follows from a wrong version is wrong too.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from typing import Any, ClassVar, Final
 
@@ -21,7 +21,7 @@ from pipeline.schema.context import ServerDialect, StatementContext
 from pipeline.schema.history import DatabaseVersion, Knowledge, SchemaStatement, SchemaVersion
 from pipeline.schema.logged import LoggedStatement
 from pipeline.schema.model_json import schema_fingerprint
-from pipeline.schema.tracker import SchemaTracker
+from pipeline.schema.tracker import HeldStructures, SchemaTracker
 from pipeline.table import TableName
 
 _NEVER: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -53,47 +53,16 @@ class Disagreement:
     version: int | None = None
 
 
-@dataclass(slots=True)
-class _Known:
-    """`KnownStructures`: what was recorded so far; `ever`: all of it, `tables`: the newest."""
-
-    ever: dict[TableName, list[SchemaVersion]] = field(default_factory=dict)
-    tables: dict[TableName, SchemaVersion] = field(default_factory=dict)
-    schemas: dict[str, DatabaseVersion] = field(default_factory=dict)
-
-    def one(self, table: TableName) -> SchemaVersion | None:
-        return self.tables.get(table)
-
-    def all(self) -> Sequence[SchemaVersion]:
-        return [table for table in self.tables.values() if table.knowledge is not Knowledge.DROPPED]
-
-    def versions(self, table: TableName) -> Sequence[SchemaVersion]:
-        return self.ever.get(table, ())
-
-    def referring(self) -> Sequence[SchemaVersion]:
-        return [
-            version
-            for version in self.all()
-            if version.schema is not None and version.schema.foreign_keys
-        ]
-
-    def databases(self) -> Sequence[DatabaseVersion]:
-        return list(self.schemas.values())
-
-    def last_number(self, table: TableName) -> int:
-        version = self.tables.get(table)
-        return 0 if version is None else version.version
-
-
 def refold(
     batches: Iterable[RecordedBatch], *, lower_case_table_names: int
 ) -> Iterator[Disagreement]:
     """What comes out otherwise than it is recorded, in the order of the log. `batches`: in
     the order they were read."""
-    known, tables = _Known(), set[TableName]()
+    ever, tables = defaultdict[TableName, list[SchemaVersion]](list), set[TableName]()
+    known = HeldStructures(ever=ever.__getitem__)
     for recorded in batches:
         if recorded.databases is not None:
-            known.schemas = {database.name: database for database in recorded.databases}
+            known.schemas = recorded.databases
         if recorded.whole:
             known.tables.clear()
         for disagreement in _batch(recorded, known, lower_case_table_names):
@@ -103,10 +72,10 @@ def refold(
                 tables.add(disagreement.table)
         for version in recorded.versions:
             known.tables[version.table] = version
-            known.ever.setdefault(version.table, []).append(version)
+            ever[version.table].append(version)
 
 
-def _batch(recorded: RecordedBatch, known: _Known, folding: int) -> Iterator[Disagreement]:
+def _batch(recorded: RecordedBatch, known: HeldStructures, folding: int) -> Iterator[Disagreement]:
     made: dict[int, dict[TableName, SchemaVersion]] = {}
     versions: list[SchemaVersion] = []
     for version in recorded.versions:
@@ -124,8 +93,8 @@ def _batch(recorded: RecordedBatch, known: _Known, folding: int) -> Iterator[Dis
         while versions and versions[0].since < statement.end:
             _adopt(tracker, versions.pop(0))
         yield from _statement(tracker, statement, made.get(statement.id, {}))
-    for database in tracker.history.databases:
-        known.schemas[database.name] = database
+    newest = (*known.schemas, *tracker.history.databases)
+    known.schemas = tuple({database.name: database for database in newest}.values())
 
 
 def _adopt(tracker: SchemaTracker, version: SchemaVersion) -> None:
@@ -192,7 +161,6 @@ def _origin(version: SchemaVersion) -> str:
 
 
 def logged_statement(statement: SchemaStatement) -> LoggedStatement:
-    """A statement as it was read, by what the history kept of it."""
     moment = statement.committed_at or _NEVER
     return LoggedStatement(
         text=statement.text,

@@ -1,7 +1,10 @@
-"""A table's schema → what the log's decoder needs of it, and as far as it goes back.
+"""A table's schema → what the log's decoder needs of it, and as far as it goes back; and by which
+keys its rows are told apart.
 
-Belongs here: widths in row images, and the names the log has for types. The same answer
-as `pipeline.binlog.rows.table_map.read_structure` gives for a TABLE_MAP with full metadata.
+The structure is the one that `pipeline.binlog.rows.table_map.read_structure` gives for
+a TABLE_MAP with full metadata. In the lake, keys are compared as text or bytes, which
+is sound: what is unique under a collation is unique in its bytes, and a key's bytes
+come back from its text (`binlog.text.twins`) or the table is quarantined.
 
 Widths: `pack_length()` in `sql/field.h` of MySQL's source.
 """
@@ -13,22 +16,26 @@ from dataclasses import replace
 from typing import Final
 
 from pipeline.schema.collations import widest
-from pipeline.schema.model import ColumnSchema, KeyPart, KeySchema, TableSchema
+from pipeline.schema.model import (
+    BLOBS,
+    GEOMETRIES,
+    TEXTS,
+    ColumnSchema,
+    KeyPart,
+    KeySchema,
+    TableSchema,
+)
 from pipeline.table import Column, TableStructure
 
 _TYPES: Final = {
-    **dict.fromkeys(("tinytext", "text", "mediumtext", "longtext"), "text"),
-    **dict.fromkeys(("tinyblob", "blob", "mediumblob", "longblob"), "blob"),
-    **dict.fromkeys(("point", "linestring", "polygon", "geometry"), "geometry"),
-    **dict.fromkeys(("multipoint", "multilinestring", "multipolygon"), "geometry"),
-    **dict.fromkeys(("geomcollection", "geometrycollection"), "geometry"),
+    **dict.fromkeys(TEXTS, "text"),
+    **dict.fromkeys(BLOBS, "blob"),
+    **dict.fromkeys(GEOMETRIES, "geometry"),
     **dict.fromkeys(("inet4", "inet6", "uuid"), "binary"),
 }
 _LENGTH_BYTES: Final = {
-    **dict.fromkeys(("tinytext", "tinyblob"), 1),
-    **dict.fromkeys(("text", "blob"), 2),
-    **dict.fromkeys(("mediumtext", "mediumblob"), 3),
-    **dict.fromkeys(("longtext", "longblob", "json", "geometry", "vector"), 4),
+    **{name: count for family in (TEXTS, BLOBS) for count, name in enumerate(family, start=1)},
+    **dict.fromkeys(("json", "geometry", "vector"), 4),
 }
 _WIDTHS: Final = {"inet4": 4, "inet6": 16, "uuid": 16}
 _CHARACTERS: Final = frozenset({"char", "varchar"})
@@ -38,7 +45,6 @@ _AS_BINARY: Final = frozenset({"binary", "varbinary", "blob"})
 
 
 def row_structure(table: TableSchema) -> TableStructure:
-    """Columns in the order of the row images, and the names of the key's columns."""
     return _structure(table, row_key)
 
 
@@ -139,10 +145,7 @@ def _length(column: ColumnSchema, kind: str) -> int | None:
     return known.get(column.type, known.get(kind))
 
 
-_BY_LENGTH_BYTES: Final = {
-    "text": ("tinytext", "text", "mediumtext", "longtext"),
-    "blob": ("tinyblob", "blob", "mediumblob", "longblob"),
-}
+_BY_LENGTH_BYTES: Final = {"text": TEXTS, "blob": BLOBS}
 _COMPRESSED: Final = "compressed "
 _WITH_CHARSET: Final = frozenset({"char", "varchar", "text", "enum", "set"})
 _DECLARED: Final = frozenset({"bit", *_BYTES, *_TEMPORAL})
@@ -182,3 +185,38 @@ def _schema_of(column: Column) -> ColumnSchema:
         members=column.members,
         compressed=kind != column.type,
     )
+
+
+def merge_key(schema: TableSchema) -> tuple[str, ...]:
+    """The primary key's columns; else those of a UNIQUE index over whole NOT NULL columns,
+    the first by name (the order of a structure's keys means nothing); else none."""
+    return next(key_candidates(schema), ())
+
+
+def key_candidates(schema: TableSchema) -> Iterator[tuple[str, ...]]:
+    """Every key a row can be told by, the best first, in the columns' own spelling."""
+    for key in _telling(schema):
+        yield tuple(_spelled(schema, name) for name in key.columns)
+
+
+def merge_index(schema: TableSchema) -> KeySchema | None:
+    """The key that `merge_key` has the columns of."""
+    return next(_telling(schema), None)
+
+
+def key_columns(schema: TableSchema) -> frozenset[str]:
+    """The columns of every key that rows are told by, now or once another key is gone."""
+    return frozenset(name for key in key_candidates(schema) for name in key)
+
+
+def _telling(schema: TableSchema) -> Iterator[KeySchema]:
+    unique = sorted(
+        (key for key in schema.keys if key.kind == "unique"), key=lambda key: key.name.lower()
+    )
+    yield from (key for key in schema.keys if key.kind == "primary")
+    yield from (key for key in unique if _tells_apart(key, schema))
+
+
+def _spelled(schema: TableSchema, name: str) -> str:
+    column = schema.column(name)
+    return name if column is None else column.name

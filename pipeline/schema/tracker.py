@@ -1,8 +1,7 @@
 """The structures of one source, followed along one reading of its log.
 
-Belongs here: statement → what changed, and the versions that the ledger is to record. Does not:
-where the first structures come from (`pipeline.runs.capturing.initial_schemas`), how a version is
-numbered (`versions`), what a change means for a lake (`consequences`), storing anything.
+Not here: where the first structures come from (`pipeline.runs.capturing.initial_schemas`), what a
+change means for a lake (`consequences`).
 
 Tables are asked for one by one until the first statement that changes something; then all
 of them are, once. So a run without such a statement pays for the tables it has rows of.
@@ -10,8 +9,9 @@ of them are, once. So a run without such a statement pays for the tables it has 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 from pipeline.position import Coordinates
 from pipeline.schema.code import (
@@ -40,17 +40,7 @@ from pipeline.schema.logged import (
 from pipeline.schema.model import ServerSchema, TableSchema
 from pipeline.schema.rows import schema_of
 from pipeline.schema.statements.changes import Irrelevant, NotUnderstood, RenameTables
-from pipeline.schema.statements.kinds import kind_of
 from pipeline.schema.statements.read import read_change
-from pipeline.schema.versions import (
-    ColumnsFrom,
-    Generation,
-    KnownStructures,
-    Recorded,
-    Versions,
-    same_names,
-    told_by_log,
-)
 from pipeline.table import TableName, TableStructure
 
 
@@ -61,6 +51,72 @@ class Later:
 
     since: Coordinates
     schema: TableSchema
+
+
+ColumnsFrom = tuple[str | None, ...]
+"""For each column the name it had before, None for a new one."""
+
+
+class KnownStructures(Protocol):
+    """What was known where the reading begins."""
+
+    def one(self, table: TableName) -> SchemaVersion | None: ...
+
+    def all(self) -> Sequence[SchemaVersion]:
+        """Every table's, those that are dropped left out."""
+
+    def versions(self, table: TableName) -> Sequence[SchemaVersion]:
+        """All versions it ever had, in the order of their places."""
+
+    def referring(self) -> Sequence[SchemaVersion]:
+        """Those of `all` that have foreign keys."""
+
+    def databases(self) -> Sequence[DatabaseVersion]: ...
+
+    def last_number(self, table: TableName) -> int:
+        """The highest number that any version of the table ever had; 0 for none."""
+
+
+@dataclass(slots=True)
+class HeldStructures:
+    """`KnownStructures` at hand. `tables`: the newest version of each; `ever`: all of one."""
+
+    tables: dict[TableName, SchemaVersion] = field(default_factory=dict)
+    schemas: Sequence[DatabaseVersion] = ()
+    ever: Callable[[TableName], Sequence[SchemaVersion]] = lambda _: ()
+    numbers: Mapping[TableName, int] = field(default_factory=dict)
+
+    def one(self, table: TableName) -> SchemaVersion | None:
+        return self.tables.get(table)
+
+    def all(self) -> Sequence[SchemaVersion]:
+        return [one for one in self.tables.values() if one.knowledge is not Knowledge.DROPPED]
+
+    def versions(self, table: TableName) -> Sequence[SchemaVersion]:
+        return self.ever(table)
+
+    def referring(self) -> Sequence[SchemaVersion]:
+        return [one for one in self.all() if one.schema is not None and one.schema.foreign_keys]
+
+    def databases(self) -> Sequence[DatabaseVersion]:
+        return self.schemas
+
+    def last_number(self, table: TableName) -> int:
+        return self.numbers.get(table, 0)
+
+
+Generation = Callable[[Sequence[SchemaVersion], TableSchema | None], int]
+"""Which of a changelog's generations the rows of a new version go to, by the versions there
+were."""
+
+
+Recorded = Callable[
+    [TableName, Coordinates, TableSchema | None, str | None, ColumnsFrom | None],
+    SchemaVersion | None,
+]
+"""The version that an earlier reading of the same place recorded of a table, if it says the
+same: this schema, or for None that it is dropped, or unknown for this reason. Columns of before
+are given where a person said which they are."""
 
 
 class SchemaTracker:
@@ -77,31 +133,38 @@ class SchemaTracker:
         recorded: Recorded | None = None,
     ) -> None:
         self._known = known
-        self._versions = Versions(known, generation, recorded)
+        self._generation = generation
+        self._recorded = recorded
         self._folding = lower_case_table_names
         self._later = dict(later or {})
         self._schema: ServerSchema | None = None
+        self._current: dict[TableName, SchemaVersion | None] = {}
+        self._made: dict[TableName, list[SchemaVersion]] = {}
+        self._before: dict[TableName, TableSchema] = {}
+        self._versions: list[SchemaVersion] = []
         self._statements: list[SchemaStatement] = []
         self._databases: list[DatabaseVersion] = []
 
     @property
     def history(self) -> History:
-        """What was learnt so far."""
-        return History(tuple(self._statements), tuple(self._versions.made), tuple(self._databases))
+        return History(tuple(self._statements), tuple(self._versions), tuple(self._databases))
 
     @property
     def statements(self) -> int:
-        """How many statements that history has."""
         return len(self._statements)
 
     def version(self, table: TableName) -> SchemaVersion | None:
         """The table's structure at this place of the log; None where nothing was ever
         known of it."""
-        return self._versions.current(table)
+        if table not in self._current:
+            self._current[table] = self._known.one(table)
+        return self._current[table]
 
     def last_known(self, table: TableName) -> TableSchema | None:
         """The table's structure at this place, or before it, where it is not known here."""
-        return self._versions.last_known(table)
+        version = self.version(table)
+        known = None if version is None else version.schema
+        return known or self._before.get(table)
 
     def known_from(self, table: TableName) -> Coordinates | None:
         """Where a structure that is unknown here is known again."""
@@ -111,28 +174,37 @@ class SchemaTracker:
     def told_by_log(self, table: TableName) -> bool:
         """Whether what is known of the table comes from the log's own account of it, which
         tells no defaults."""
-        return told_by_log(self._versions.ever(table))
+        told = False
+        for version in self._ever(table):
+            if version.origin is VersionOrigin.TABLE_MAP:
+                told = True
+            elif version.origin in (VersionOrigin.BASELINE, VersionOrigin.PERSON) or (
+                version.origin is VersionOrigin.STATEMENT and version.columns_from is None
+            ):
+                told = False
+        return told
+
+    def _ever(self, table: TableName) -> list[SchemaVersion]:
+        return [*self._known.versions(table), *self._made.get(table, ())]
 
     def referring(self) -> Sequence[TableSchema]:
-        """Tables with foreign keys, at this place of the log."""
         if self._schema is not None:
             return [table for table in self._schema.tables.values() if table.foreign_keys]
-        versions = self._versions.with_current(self._known.referring())
+        versions = self._with_current(self._known.referring())
         schemas = (version.schema for version in versions.values())
         return [schema for schema in schemas if schema is not None and schema.foreign_keys]
 
     def fold(self, table: TableName) -> TableName:
-        """The name as the server compares it."""
         return ServerSchema(lower_case_table_names=self._folding).fold(table)
 
     def whole(self) -> ServerSchema:
-        """All structures at this place of the log."""
         if self._schema is None:
             schema = ServerSchema(lower_case_table_names=self._folding)
             for database in self._known.databases():
                 if database.schema is not None:
                     schema = schema.with_database(database.schema)
-            versions = self._versions.all_current()
+            versions = self._with_current(self._known.all())
+            self._current.update(versions)
             tables = {n: v.schema for n, v in versions.items() if v.schema is not None}
             unknown = {n for n, v in versions.items() if v.knowledge is Knowledge.UNKNOWN}
             self._schema = ServerSchema(
@@ -143,6 +215,13 @@ class SchemaTracker:
             )
         return self._schema
 
+    def _with_current(self, known: Iterable[SchemaVersion]) -> dict[TableName, SchemaVersion]:
+        """What was known of some tables at the beginning, as it is here, and every table that
+        was asked for since."""
+        versions = {version.table: version for version in known}
+        current = self._current.items()
+        return versions | {name: version for name, version in current if version is not None}
+
     # -- from elsewhere ----------------------------------------------------------------
 
     def told_by_map(self, structure: TableStructure, at: Coordinates) -> SchemaVersion:
@@ -150,7 +229,7 @@ class SchemaTracker:
         schema = schema_of(structure)
         if self._schema is not None:
             self._schema = self._schema.with_table(schema)
-        return self._versions.record(structure.name, schema, at, VersionOrigin.TABLE_MAP)
+        return self._record(structure.name, schema, at, VersionOrigin.TABLE_MAP)
 
     def begin_with(
         self, versions: Iterable[SchemaVersion], databases: Iterable[DatabaseVersion]
@@ -160,9 +239,8 @@ class SchemaTracker:
         for version in versions:
             columns_from = None
             if version.schema is not None:
-                before = self._versions.last_known_at_beginning(version.table)
-                columns_from = same_names(before, version.schema)
-            self._versions.record(
+                columns_from = self._same_names(version.table, version.schema)
+            self._record(
                 version.table,
                 version.schema,
                 version.since,
@@ -172,17 +250,29 @@ class SchemaTracker:
             )
         self._databases += databases
 
+    def _same_names(self, table: TableName, after: TableSchema) -> ColumnsFrom | None:
+        """Which column is which by their names; None if no structure of the table was known when
+        the reading began."""
+        if not self._known.last_number(table):
+            return None
+        known = (version.schema for version in reversed(self._known.versions(table)))
+        before = next((schema for schema in known if schema is not None), None)
+        if before is None:
+            return None
+        columns = (before.column(column.name) for column in after.columns)
+        return tuple(None if column is None else column.name for column in columns)
+
     def carry(self, table: TableName, version: SchemaVersion | None, at: Coordinates) -> None:
         """An older version holds again from there on; None: the table is not there, or
         nobody knew of it."""
         schema = None if version is None else version.schema
         reason = None if version is None else version.reason
-        self._versions.record(table, schema, at, VersionOrigin.CARRIED, reason=reason)
+        self._record(table, schema, at, VersionOrigin.CARRIED, reason=reason)
 
     def adopt(self, schema: TableSchema, at: Coordinates) -> SchemaVersion:
         """What the server was found to have at a place."""
         self._schema = self.whole().with_table(schema)
-        return self._versions.record(schema.name, schema, at, VersionOrigin.BASELINE)
+        return self._record(schema.name, schema, at, VersionOrigin.BASELINE)
 
     def take_word(
         self, schema: TableSchema, at: Coordinates, columns_from: ColumnsFrom | None
@@ -192,7 +282,7 @@ class SchemaTracker:
         CREATE TABLE tells."""
         schema = replace(schema, hidden=())
         self._schema = self.whole().with_table(schema)
-        return self._versions.record(
+        return self._record(
             schema.name, schema, at, VersionOrigin.PERSON, columns_from=columns_from
         )
 
@@ -201,12 +291,56 @@ class SchemaTracker:
         whole = self.whole()
         if version.schema is not None:
             self._schema = whole.with_table(version.schema)
-        self._versions.hold(version)
+        self._current[version.table] = version
+
+    def _record(
+        self,
+        table: TableName,
+        schema: TableSchema | None,
+        since: Coordinates,
+        origin: VersionOrigin,
+        *,
+        columns_from: ColumnsFrom | None = None,
+        statement: int | None = None,
+        reason: str | None = None,
+    ) -> SchemaVersion:
+        """From here on the table is known so, or for None dropped, or unknown for a reason."""
+        old = self._current.get(table)
+        if old is not None and old.schema is not None:
+            self._before[table] = old.schema
+        word = columns_from if origin is VersionOrigin.PERSON else None
+        told = self._recorded and self._recorded(table, since, schema, reason, word)
+        if told:
+            self._current[table] = told
+            return told
+        knowledge = Knowledge.KNOWN if schema is not None else Knowledge.DROPPED
+        if reason is not None:
+            knowledge = Knowledge.UNKNOWN
+        made = self._made.setdefault(table, [])
+        number = made[-1].version if made else self._known.last_number(table)
+        generation = 1
+        if number and self._generation is not None:
+            generation = self._generation(self._ever(table), schema)
+        version = SchemaVersion(
+            table,
+            number + 1,
+            since,
+            knowledge,
+            origin,
+            schema=schema,
+            columns_from=columns_from,
+            statement=statement,
+            reason=reason,
+            generation=generation,
+        )
+        self._versions.append(version)
+        made.append(version)
+        self._current[table] = version
+        return version
 
     # -- statements --------------------------------------------------------------------
 
     def take(self, logged: LoggedStatement) -> FollowedStatement:
-        """Follow a statement."""
         read = read_change(logged.text, logged.context)
         if isinstance(read, Irrelevant):
             self._take_code(logged)
@@ -214,13 +348,13 @@ class SchemaTracker:
         before = self.whole()
         if isinstance(read, NotUnderstood):
             after = after_unknown(forget(before, read.may_touch or ()), read.may_touch or ())
-            followed = FollowedStatement(not_understood=read, kind=kind_of(read))
+            followed = FollowedStatement(not_understood=read, kind=read.kind)
         else:
             done = evolve(before, read, logged.context)
             after = after_effects(done.schema, done.effects)
             pairs = [pair for one in read if isinstance(one, RenameTables) for pair in one.pairs]
             after = renamed_views(after, pairs)
-            followed = FollowedStatement(done.effects, kind=kind_of(read[0]))
+            followed = FollowedStatement(done.effects, kind=read[0].kind)
         self._statements.append(recorded_statement(logged, followed))
         self._schema = self._caught_up(after, logged.end)
         number = len(self._statements) - 1
@@ -229,7 +363,6 @@ class SchemaTracker:
         return followed
 
     def _take_code(self, logged: LoggedStatement) -> None:
-        """Follow a statement that changes triggers or views, and no structure."""
         if not may_change_code(logged.text):
             return
         before = self.whole()
@@ -237,7 +370,6 @@ class SchemaTracker:
         self._note_databases(before, self._schema, logged.end, None)
 
     def _caught_up(self, schema: ServerSchema, end: Coordinates) -> ServerSchema:
-        """With the tables that are known from here on."""
         for name in [name for name, later in self._later.items() if later.since <= end]:
             later = self._later.pop(name)
             if schema.table(name) is None:
@@ -265,7 +397,7 @@ class SchemaTracker:
             origin = columns.get(key)
             if new is not None and old is not None and key not in columns:
                 origin = tuple(column.name for column in new.columns)
-            self._versions.record(
+            self._record(
                 key if either is None else either.name,
                 new,
                 at,

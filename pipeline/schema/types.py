@@ -2,8 +2,8 @@
 
 The mapping follows the widths of the MySQL manual's chapter "Data Types"; Delta has no
 unsigned integers and 38 decimal digits at most. A type that is not listed is never
-guessed: `TableError` quarantines the table. How a value's bytes or text become the Arrow
-value is the business of the two rooms that read values, `pipeline.binlog` and
+guessed: `TableError` quarantines the table. How a value's bytes or text become the
+Arrow value is the business of the two rooms that read values, `pipeline.binlog` and
 `pipeline.resultset`.
 """
 

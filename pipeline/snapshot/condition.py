@@ -14,7 +14,7 @@ from typing import Final
 
 from pipeline.errors import ConditionRefused
 from pipeline.schema.context import ServerDialect, StatementContext
-from pipeline.schema.statements.lexer import CannotRead, Token, tokens
+from pipeline.schema.statements.reader import CannotRead, Token, tokens
 
 HINT: Final = (
     "give what stands behind WHERE, on the table's own columns: "

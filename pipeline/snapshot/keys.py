@@ -15,7 +15,7 @@ from itertools import takewhile
 from typing import Any, Final
 
 from pipeline.schema.model import ColumnSchema, KeyPart, KeySchema, TableSchema
-from pipeline.schema.row_keys import merge_index
+from pipeline.schema.rows import merge_index
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,6 @@
 """Whether all that was read of the log arrived: row images read, written and merged, by batch.
 
-Pure. Belongs here: adding up what the ledger has of a batch. Does not: whether the rows themselves
-are right, which `lockstep verify` proves.
+Pure. Not here: whether the rows themselves are right, which `lockstep verify` proves.
 
     read     images that got a number when they were read
     written  images in the batch's files: one of each insert, delete and mark, two of each update
@@ -42,13 +41,11 @@ class Account:
 
     @property
     def whole(self) -> bool:
-        """Whether no image was lost, and none came twice, between reading and writing."""
         rows = self.written.inserted + 2 * self.written.updated + self.written.deleted
         return self.read == self.images and 0 <= self.images - rows <= self.marks
 
     @property
     def arrived(self) -> bool:
-        """Whether all rows of tables that follow are in their mirrors."""
         return not self.unmerged and self.merged + self.stopped == self.written
 
 

@@ -1,7 +1,6 @@
 """How one table stands, in a word, a sentence and a cure.
 
-Belongs here: which of all that is known of a table matters most. Pure, and total. Does not: a
-source as a whole (`verdict`), how screens show it.
+Not here: a source as a whole (`verdict`), how screens show it.
 """
 
 from __future__ import annotations
@@ -56,33 +55,30 @@ class TableStanding:
         return self.health in (TableHealth.FOLLOWING, TableHealth.UNSEEN)
 
 
-@dataclass(frozen=True, slots=True)
-class KnownOfTables:
-    """What the ledger has of a source's tables."""
-
-    states: Mapping[TableName, TableState]
-    partial: Sequence[Extent] = ()
-    loading: Sequence[LoadProgress] = ()
-    gaps: Sequence[Gap] = ()
-    proofs: Sequence[TableProof] = ()
-
-
-def table_standings(known: KnownOfTables) -> dict[TableName, TableStanding]:
+def table_standings(
+    states: Mapping[TableName, TableState],
+    *,
+    partial: Iterable[Extent] = (),
+    loading: Iterable[LoadProgress] = (),
+    gaps: Iterable[Gap] = (),
+    proofs: Sequence[TableProof] = (),
+) -> dict[TableName, TableStanding]:
     """Of each table that has a state or is partial, and of no other."""
-    partial = {extent.table: extent for extent in known.partial}
-    loading = {progress.table: progress for progress in known.loading}
-    differing = open_differences(known.proofs)
-    gaps = _open_gaps(known.gaps)
+    extents = {extent.table: extent for extent in partial}
+    reading = {progress.table: progress for progress in loading}
+    differing = open_differences(proofs)
+    oldest_first = sorted((gap for gap in gaps if gap.is_open), key=lambda gap: gap.batch)
+    open_gaps = {table: gap for gap in oldest_first for table in gap.open_tables}
     return {
         table: _standing(
             table,
-            known.states.get(table),
+            states.get(table),
             differing.get(table),
-            loading.get(table),
-            gaps.get(str(table)),
-            partial.get(table),
+            reading.get(table),
+            open_gaps.get(str(table)),
+            extents.get(table),
         )
-        for table in known.states.keys() | partial.keys()
+        for table in states.keys() | extents.keys()
     }
 
 
@@ -154,9 +150,3 @@ def _stopped(state: TableState, loading: LoadProgress | None) -> TableStanding |
                 progress=loading.sentence() if loading is not None else "",
             )
     assert_never(state.condition)
-
-
-def _open_gaps(gaps: Iterable[Gap]) -> dict[str, Gap]:
-    """The newest of each table that is not whole again, by the table's name."""
-    oldest_first = sorted((gap for gap in gaps if gap.is_open), key=lambda gap: gap.batch)
-    return {table: gap for gap in oldest_first for table in gap.open_tables}

@@ -1,6 +1,6 @@
 """One sentence that says what is the matter with a source, and what to type.
 
-Belongs here: which of all that is known matters most. Pure, and total.
+Pure, and total.
 """
 
 from __future__ import annotations

@@ -17,16 +17,12 @@ from pipeline.position import Coordinates, LogFile
 
 
 class WitnessReading(StrEnum):
-    """What the log showed where the cursor's witness should stand."""
-
     NOT_READ = "not read"
     SAME = "the same"
     DIFFERENT = "different"
 
 
 class SetReading(StrEnum):
-    """What the log showed where transactions of the cursor's set stand that were read."""
-
     NOT_KEPT = "not kept"
     """No transaction was kept to know the set by, or the server proves it otherwise."""
     SAME = "the same"
@@ -102,7 +98,6 @@ class Question:
 
     @property
     def known_cursor(self) -> Cursor:
-        """The cursor, for a rule that needs one."""
         assert self.cursor is not None, "the rule's row says that there is one"
         return self.cursor
 
@@ -120,18 +115,15 @@ class Question:
 
     @property
     def same_server(self) -> bool:
-        """Whether the server that answers is the one the cursor belongs to."""
         cursor = self.cursor
         return cursor is not None and cursor.position.server_uuid == self.facts.server_uuid
 
     @property
     def other_server(self) -> bool:
-        """Whether another server answers than the one the cursor belongs to."""
         return self.cursor is not None and not self.same_server
 
     @property
     def by_gtid(self) -> bool:
-        """Whether the cursor may be resumed by its GTID set on this server."""
         cursor = self.cursor
         resumable = cursor is not None and cursor.by_gtid and bool(cursor.position.gtid_set)
         return self.gtids_on and resumable
@@ -173,8 +165,6 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Do not begin; `error` says why, whose move it is, and what to type."""
-
     rule: StartRule
     error: LockstepError
 

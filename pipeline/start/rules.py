@@ -1,4 +1,5 @@
-"""The decision table: every start rule in its order, in words and as code.
+"""The decision table: every start rule in its order, in words and as code; taking the decision, and
+writing it down.
 
 Belongs here: the order, which cursor a rule needs, and the words that `docs/positions.md` shows.
 What else its facts must be, and what an operator is told, is in `chosen`, `resumed`, `configured`.
@@ -6,12 +7,24 @@ What else its facts must be, and what an operator is told, is in `chosen`, `resu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
 
+from pipeline.decisions import AttemptOutcome, Decision
+from pipeline.json_values import to_json
+from pipeline.position import Coordinates, SetWitness, Witness
 from pipeline.start import chosen, configured, resumed
-from pipeline.start.question import Answer, Question, StartRule
+from pipeline.start.question import (
+    Answer,
+    Question,
+    Refusal,
+    SetReading,
+    Start,
+    StartRule,
+    WitnessReading,
+)
+from pipeline.tables import TablePatterns
 
 _REUSED: Final = "of another server, or of this one and its file is gone; may be resumed by GTID"
 _UNPROVEN: Final = f"{_REUSED}; its set holds all that is purged, and all of it is executed"
@@ -46,7 +59,6 @@ class Row:
     decide: Callable[[Question], Answer] | None = None
 
     def answer(self, asked: Question) -> Answer:
-        """What the rule answers; None if it does not apply."""
         if self.decide is None or not _NEEDS[self.cursor](asked):
             return None
         return self.decide(asked)
@@ -262,3 +274,83 @@ TABLE: Final[tuple[Row, ...]] = (
         configured.no_rule,
     ),
 )
+
+
+def decide_start(asked: Question) -> Start | Refusal:
+    for row in TABLE:
+        answer = row.answer(asked)
+        if answer is not None:
+            return answer if isinstance(answer, Start) else Refusal(row.rule, answer)
+    raise AssertionError("the last rule always applies")
+
+
+def compare_witness(expected: Witness, witness: Witness | None) -> WitnessReading:
+    """What was recorded beside what the log shows now; None if it shows no event there.
+
+    The GTID is not compared: it stands in another event of the same transaction.
+    """
+    if witness is not None and replace(witness, gtid=expected.gtid) == expected:
+        return WitnessReading.SAME
+    return WitnessReading.DIFFERENT
+
+
+def compare_set(
+    kept: Sequence[SetWitness], witnesses: Mapping[str, SetWitness]
+) -> tuple[SetReading, str]:
+    """What was kept of the transactions read, the last one first, beside those that the log
+    shows under the same GTIDs; the GTID of one that is another.
+
+    The last one that was read must be there, and stands for what was read before it: the
+    log of a server that lives on has no more of that. Of every other source the last one
+    must be the same where the log still has it.
+    """
+    if not kept:
+        return SetReading.NOT_KEPT, ""
+    other = next(
+        (witness.gtid for witness in kept if witnesses.get(witness.gtid, witness) != witness), None
+    )
+    if other is not None:
+        return SetReading.DIFFERENT, other
+    return (SetReading.SAME if kept[0].gtid in witnesses else SetReading.PURGED), ""
+
+
+def recorded(
+    decision: Start | Refusal,
+    asked: Question,
+    patterns: TablePatterns,
+    *,
+    at: Coordinates | None = None,
+    tables: Sequence[str] = (),
+) -> Decision:
+    """A decision as the ledger keeps it, with the facts it was drawn from. `at`: where the
+    start was found to lie; `tables`: those that a gap may have touched."""
+    rows: dict[str, Any] = {
+        "tables": {"include": list(patterns.include), "exclude": list(patterns.exclude)},
+        "witness": asked.witness.value,
+        "set": asked.known.value,
+        "cursor": str(asked.cursor.position) if asked.cursor else None,
+        "after": asked.cursor.batch if asked.cursor else 0,
+    }
+    if at is not None:
+        rows["at"] = str(at)
+    if isinstance(decision, Refusal):
+        error = {"error": type(decision.error).__name__, "hint": decision.error.hint}
+        return Decision(
+            kind=AttemptOutcome.REFUSED.value,
+            rule=decision.rule.value,
+            reason=decision.reason,
+            facts={**to_json(asked.facts), **rows, **error},
+            recovery=decision.error.recovery,
+            hint=decision.error.hint,
+        )
+    return Decision(
+        kind="start",
+        rule=decision.rule.value,
+        reason=decision.reason,
+        facts={**to_json(asked.facts), **rows},
+        author=asked.override.author if asked.override else "lockstep",
+        follows=decision.follows,
+        continuity=decision.continuity,
+        gap_tables=tuple(tables),
+        override=decision.override,
+    )

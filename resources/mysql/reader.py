@@ -18,12 +18,10 @@ from pymysql.cursors import Cursor
 from pipeline.errors import StructureMoved, TableBusy, TableError
 from pipeline.ports.source import TableSnapshot
 from pipeline.schema.model import TableSchema
-from pipeline.schema.row_keys import key_columns
-from pipeline.schema.rows import row_structure
+from pipeline.schema.rows import key_columns, row_structure
 from pipeline.schema.types import arrow_schema
-from pipeline.server_errors import Meaning, meaning_of, names_of, told
+from pipeline.server_errors import LIMITS, Meaning, meaning_of, names_of, told
 from pipeline.snapshot.giving_way import Patience
-from pipeline.source_warnings import LIMITS
 from pipeline.table import TableName, TableStructure
 from resources.mysql.answers import ReadingCursor
 from resources.mysql.connection import (

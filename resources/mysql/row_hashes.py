@@ -25,9 +25,8 @@ from pipeline.proof.hashes import BYTES, MODULUS, RowSum
 from pipeline.proof.sampling import STRETCH
 from pipeline.schema.rows import row_structure
 from pipeline.schema.types import arrow_schema
-from pipeline.server_errors import names_of
+from pipeline.server_errors import names_of, require_harmless
 from pipeline.snapshot.giving_way import Patience
-from pipeline.source_warnings import require_harmless
 from pipeline.table import TableStructure
 from resources.mysql.answers import ReadingCursor
 from resources.mysql.connection import ConnectionSettings, connect

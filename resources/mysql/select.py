@@ -21,8 +21,7 @@ from pipeline.errors import StructureMoved, TableError
 from pipeline.resultset.column_arrays import ResultBatches, unlike
 from pipeline.resultset.packets import ErrorPacket
 from pipeline.schema.types import TEXT_TYPES, arrow_schema
-from pipeline.server_errors import names_of
-from pipeline.source_warnings import require_harmless
+from pipeline.server_errors import names_of, require_harmless
 from pipeline.table import Column, TableName, TableStructure
 from resources.mysql.answers import Answer, ReadingCursor
 from resources.mysql.warnings import read_warnings

@@ -2,7 +2,7 @@
 
 Belongs here: SHOW WARNINGS, which tells of the statement before it in the same session. Does
 not: how many there were of rows that we read ourselves, which the packet that ends a result says
-(`pipeline.resultset.packets`), and which of them are harmless (`pipeline.source_warnings`).
+(`pipeline.resultset.packets`), and which of them are harmless (`pipeline.server_errors`).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 import pymysql
 from pymysql.cursors import Cursor
 
-from pipeline.source_warnings import KEPT, SourceWarning
+from pipeline.server_errors import KEPT, SourceWarning
 
 
 def keep_warnings(cursor: Cursor) -> None:

@@ -23,24 +23,22 @@ from pipeline.batch import (
     Requests,
     Xid,
 )
-from pipeline.coverage import CaptureScope
 from pipeline.decisions import Continuity, Lease
 from pipeline.intent import SettledWrite
-from pipeline.life.told import capture_events
+from pipeline.life.rules import capture_events
 from pipeline.ports.batches import Elsewhere, TableContent
 from pipeline.position import (
     Coordinates,
     Position,
     Reign,
     ServerLife,
-    ServerLineage,
     SetWitness,
     Witness,
 )
 from pipeline.segment import RowCounts, Segment, SegmentFile, SourcePart, SourceTable
 from pipeline.table import TableName
 from pipeline.table_state import SnapshotPart, TableEvent, TableEventKind
-from pipeline.tables import TablePatterns
+from pipeline.tables import CaptureScope, TablePatterns
 from resources.postgres import life_events, tables
 from resources.postgres.life_events import forget
 from resources.postgres.rows import (
@@ -112,9 +110,9 @@ class PostgresBatches(Books):
         row = self._first(query, **values)
         return None if row is None else batch_of(row)
 
-    def lineage(self, source: str) -> ServerLineage:
+    def lineage(self, source: str) -> tuple[Reign, ...]:
         rows = self._all("reigns", source=source)
-        return ServerLineage(tuple(Reign(row["server_uuid"], row["since"]) for row in rows))
+        return tuple(Reign(row["server_uuid"], row["since"]) for row in rows)
 
     def begin_batch(
         self,

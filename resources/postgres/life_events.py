@@ -15,9 +15,7 @@ from typing import Any, Final
 from pipeline.decisions import Lease
 from pipeline.errors import Remedy
 from pipeline.life import events
-from pipeline.life.rules import ALWAYS_KEPT
-from pipeline.life.step import NotAllowed, replayed, step
-from pipeline.life.told import Told
+from pipeline.life.rules import ALWAYS_KEPT, NotAllowed, Told, replayed, step
 from pipeline.table import TableName
 from pipeline.table_state import Stopped, TableCondition, TableState
 from resources.postgres.refusals import refusal

@@ -17,7 +17,7 @@ from pipeline.decisions import Lease
 from pipeline.errors import Remedy
 from pipeline.json_values import to_json
 from pipeline.life.events import MirrorEvent, Paused, Released, Reloaded, Resumed
-from pipeline.life.told import quarantine_event
+from pipeline.life.rules import quarantine_event
 from pipeline.load import Chunk, ChunkRows, FollowedFrom, Load, LoadBasis
 from pipeline.position import Coordinates
 from pipeline.proof.proven import Compared, Proof, Proven, TableProof

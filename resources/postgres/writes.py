@@ -18,7 +18,7 @@ from pipeline.intent import (
     VersionSetEntry,
 )
 from pipeline.life.events import MirrorWritten
-from pipeline.revision import RevisedSegment, Revision
+from pipeline.segment import RevisedSegment, Revision
 from pipeline.table import TableName
 from resources.postgres.life_events import record
 from resources.postgres.rows import Row, files_of, filled, of_files, of_table, table

@@ -28,7 +28,7 @@ from pipeline.ports.mirror_writes import (
 from pipeline.schema.fills import StatementMoment
 from pipeline.schema.history import SchemaVersion, VersionOrigin
 from pipeline.schema.model import ColumnSchema, ExpressionDefault, KeySchema, LiteralDefault
-from pipeline.schema.row_keys import merge_key
+from pipeline.schema.rows import merge_key
 from tests.changes.tables_made import ID, a_column, a_key, a_table, a_version
 
 DROPPING = LakePolicies(dropped_columns=DroppedColumns.DROP)

@@ -21,11 +21,10 @@ from pipeline.policies import LakePolicies
 from pipeline.position import Coordinates, LogFile
 from pipeline.schema.consequences import consequences
 from pipeline.schema.logged import LoggedStatement
-from pipeline.schema.statements.kinds import StatementKind
-from pipeline.schema.tracker import SchemaTracker
+from pipeline.schema.statements.changes import StatementKind
+from pipeline.schema.tracker import HeldStructures, SchemaTracker
 from pipeline.segment import SourceTable
 from pipeline.table import TableName
-from tests.pipeline.segmented import NothingKnown
 from tests.schema.schemas_made import MYSQL
 
 MOMENT = datetime(2026, 11, 1, 6, tzinfo=UTC)
@@ -82,7 +81,7 @@ def test_transactions_without_changes_have_no_numbers() -> None:
 def followed(*texts: str) -> pa.Table:
     """`_ddl` of statements that follow each other; those about `shop.t` are of a captured
     table."""
-    tracker = SchemaTracker(NothingKnown())
+    tracker = SchemaTracker(HeldStructures())
     placed = []
     for number, text in enumerate(texts):
         begin, end = (Coordinates(LogFile("binlog", 1), 100 * (number + n)) for n in (1, 2))

@@ -13,7 +13,7 @@ from lockstep.grammar import UsageError, table_name
 from pipeline.gtid import GtidSet
 from pipeline.ports.source import BinlogSize, ServerFacts
 from pipeline.position import Coordinates, LogFile, Position
-from pipeline.standing.measures import log_distance
+from pipeline.standing.facts import log_distance
 from pipeline.table import TableName
 
 

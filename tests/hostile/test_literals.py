@@ -21,7 +21,7 @@ import pytest
 from pipeline.binlog.text.charsets import text_decoder
 from pipeline.position import Coordinates
 from pipeline.schema.collations import canonical_charset
-from pipeline.schema.comparable import disagreements
+from pipeline.schema.compare import disagreements
 from pipeline.schema.evolve import evolve
 from pipeline.schema.fills import fill_of
 from pipeline.schema.model import ExpressionDefault, ServerSchema, TableSchema, WrittenDefault

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import pytest
 
 from pipeline.errors import TableError
-from pipeline.source_warnings import HARMLESS, LIMITS, SourceWarning, require_harmless
+from pipeline.server_errors import HARMLESS, LIMITS, SourceWarning, require_harmless
 from pipeline.table import TableName
 from pipeline.table_state import TableCondition
 from tests.fix_mysql import MySqlStand

@@ -11,8 +11,7 @@ import pytest
 
 from pipeline.errors import SegmentsLost
 from pipeline.ports.changelog import Published
-from pipeline.revision import revised
-from pipeline.segment import SegmentFile
+from pipeline.segment import SegmentFile, revised
 from tests.lake.conftest import Lake
 from tests.lake.made import PEOPLE, changes
 from tests.lake.test_changelog import FOLDER, ROWS, published, segment

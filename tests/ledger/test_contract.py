@@ -12,7 +12,7 @@ from pipeline.decisions import Lease
 from pipeline.errors import Remedy
 from pipeline.intent import VersionSetEntry
 from pipeline.ports.ledger import Ledger
-from pipeline.position import ServerLife, ServerLineage
+from pipeline.position import ServerLife
 from pipeline.table_state import OrderKind, Quarantine, TableCondition
 from tests.ledger.made import (
     DECISION,
@@ -49,7 +49,7 @@ def test_an_empty_ledger_answers_with_nothing(ledger: Ledger, source: str) -> No
     assert ledger.attempts(source) == []
     assert ledger.open_override(source) is None
     assert ledger.gaps(source) == []
-    assert ledger.lineage(source) == ServerLineage()
+    assert ledger.lineage(source) == ()
     assert ledger.captured_by(source, "run-1") is None
     assert ledger.batch_times(source) == []
     assert ledger.table_states(source) == {}

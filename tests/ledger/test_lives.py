@@ -10,7 +10,7 @@ from psycopg2.extras import RealDictCursor
 
 from pipeline.decisions import Lease
 from pipeline.errors import Remedy
-from pipeline.life.step import replayed
+from pipeline.life.rules import replayed
 from pipeline.ports.ledger import Ledger
 from pipeline.position import Coordinates
 from pipeline.table import TableName

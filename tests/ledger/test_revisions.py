@@ -10,7 +10,7 @@ from pipeline.decisions import Lease
 from pipeline.errors import LedgerRefused
 from pipeline.intent import REPLAY
 from pipeline.ports.ledger import Ledger
-from pipeline.revision import RevisedSegment, Revision, revised
+from pipeline.segment import RevisedSegment, Revision, revised
 from tests.ledger.made import ORDERS, next_captured
 from tests.ledger.refusals import refused
 

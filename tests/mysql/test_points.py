@@ -6,7 +6,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from pipeline.schema.row_keys import merge_key
+from pipeline.schema.rows import merge_key
 from pipeline.snapshot.bounds import unaskable
 from pipeline.snapshot.condition import read_condition
 from pipeline.snapshot.keys import FORMS

@@ -7,7 +7,6 @@ tables quarantined that come of their events.
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -18,10 +17,8 @@ from pipeline.policies import LakePolicies
 from pipeline.runs.capturing.captured_tables import CapturedTables
 from pipeline.runs.capturing.segment_builder import Segmenter
 from pipeline.runs.capturing.table_changes import Rules
-from pipeline.schema.history import DatabaseVersion, SchemaVersion
-from pipeline.schema.tracker import SchemaTracker
+from pipeline.schema.tracker import HeldStructures, SchemaTracker
 from pipeline.segment import Segment
-from pipeline.table import TableName
 from pipeline.table_state import Quarantine
 from tests.pipeline.buffered import a_buffer
 from tests.pipeline.made import Log, gtid, query, received, rows, table_map
@@ -58,28 +55,6 @@ class Captured:
     changes: int
 
 
-class NothingKnown:
-    """A history without a version: the log says all."""
-
-    def one(self, table: TableName) -> SchemaVersion | None:
-        return None
-
-    def all(self) -> Sequence[SchemaVersion]:
-        return ()
-
-    def versions(self, table: TableName) -> Sequence[SchemaVersion]:
-        return ()
-
-    def referring(self) -> Sequence[SchemaVersion]:
-        return ()
-
-    def databases(self) -> Sequence[DatabaseVersion]:
-        return ()
-
-    def last_number(self, table: TableName) -> int:
-        return 0
-
-
 def captured(log: Log, *, ring_bytes: int = 1 << 20) -> Captured:
     lake = MemoryLake()
     store = MemorySegments(lake)
@@ -87,7 +62,7 @@ def captured(log: Log, *, ring_bytes: int = 1 << 20) -> Captured:
     quarantined: list[Quarantine] = []
     segmenter = Segmenter(
         tables,
-        SchemaTracker(NothingKnown()),
+        SchemaTracker(HeldStructures()),
         Rules(lambda: NOW, lambda _: True, LakePolicies(), quarantined.append),
     )
     buffer = a_buffer(wants=segmenter.wanted, ring_bytes=ring_bytes, group_bytes=1 << 9)

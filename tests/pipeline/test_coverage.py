@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from pipeline.coverage import CaptureScope, PastRange, hole, past_ranges
 from pipeline.table import TableName
-from pipeline.tables import TablePatterns
+from pipeline.tables import CaptureScope, PastRange, TablePatterns, hole, past_ranges
 
 A, B = TableName("shop", "a"), TableName("shop", "b")
 ALL, WITHOUT_A = TablePatterns(("shop.*",)), TablePatterns(("shop.*",), ("shop.a",))

@@ -12,8 +12,7 @@ from hypothesis.stateful import run_state_machine_as_test as run_machine
 
 from pipeline.errors import Remedy
 from pipeline.life import events
-from pipeline.life.rules import TRANSITIONS
-from pipeline.life.step import NotAllowed, replayed, step
+from pipeline.life.rules import TRANSITIONS, NotAllowed, replayed, step
 from pipeline.position import Coordinates
 from pipeline.table import TableName
 from pipeline.table_state import Stopped, TableCondition, TableState

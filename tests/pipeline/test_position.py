@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.position import Coordinates, LogFile, Reign, ServerLineage
+from pipeline.position import Coordinates, LogFile
 
 # What a file's name may hold on a POSIX system, less line breaks and what is invisible.
 LETTERS = st.characters(codec="utf-8", exclude_categories=("Cc", "Cs"), exclude_characters="/\\")
@@ -108,30 +108,3 @@ def test_places_that_are_none(text: str, expected: str) -> None:
     """A mistaken offset is named, with what one looks like."""
     with pytest.raises(ValueError, match=re.escape(expected)):
         Coordinates.parse(text)
-
-
-@given(st.lists(st.sampled_from("abc"), max_size=12))
-def test_a_lineage_keeps_each_change_of_server(read: list[str]) -> None:
-    """Batches read from one server after the other make one reign; a server that comes
-    back makes another."""
-    lineage = ServerLineage()
-    for batch, server in enumerate(read, start=1):
-        lineage = lineage.grown(server, batch)
-    changes = [n for n in range(len(read)) if n == 0 or read[n] != read[n - 1]]
-    assert lineage.reigns == tuple(Reign(read[n], n + 1) for n in changes)
-    assert lineage.current == (Reign(read[changes[-1]], changes[-1] + 1) if read else None)
-    assert {server for server in "abcd" if lineage.knows(server)} == set(read)
-
-
-def test_a_lineage_reads_as_a_sentence() -> None:
-    """An operator sees who was read and from which batch on."""
-    lineage = ServerLineage().grown("3e11fa47", 1).grown("5d0c", 9)
-    assert str(lineage) == "3e11fa47 since batch 1, then 5d0c since batch 9"
-    assert str(ServerLineage()) == "no server yet"
-
-
-@pytest.mark.parametrize("reigns", [(Reign("a", 2), Reign("b", 2)), (Reign("a", 1), Reign("a", 2))])
-def test_reigns_that_cannot_be(reigns: tuple[Reign, ...]) -> None:
-    """Batches ascend, and a reign ends only where another server's begins."""
-    with pytest.raises(ValueError, match="cannot follow"):
-        ServerLineage(reigns)

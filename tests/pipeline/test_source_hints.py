@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.errors import LockstepError, StartUnreachable
-from pipeline.hints import naming, with_source
+from pipeline.errors import LockstepError, StartUnreachable, named, naming
 
 
 @pytest.mark.parametrize(
-    ("hint", "named"),
+    ("hint", "expected"),
     [
         (
             "choose: `lockstep start-at PLACE --reason …`; or wait",
@@ -27,10 +26,11 @@ from pipeline.hints import naming, with_source
         ("`lockstep verify`, or start-at", "`lockstep verify`, or start-at"),
     ],
 )
-def test_a_start_is_for_one_source(hint: str, named: str) -> None:
+def test_a_start_is_for_one_source(hint: str, expected: str) -> None:
     """Once; other commands, and hints that name theirs, stay as they are."""
-    assert with_source(hint, "shop") == named
-    assert with_source(named, "shop") == named
+    once = named(StartUnreachable("gone", hint=hint), "shop")
+    assert once.hint == expected
+    assert named(once, "shop").hint == expected
 
 
 def test_a_refusal_names_it_where_it_leaves_the_source() -> None:

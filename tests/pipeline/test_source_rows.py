@@ -15,11 +15,11 @@ from pipeline.runs.capturing.captured_tables import CapturedTables
 from pipeline.runs.capturing.segment_builder import Segmenter, SourceRows
 from pipeline.runs.capturing.table_changes import Rules
 from pipeline.schema.history import History
-from pipeline.schema.tracker import SchemaTracker
+from pipeline.schema.tracker import HeldStructures, SchemaTracker
 from pipeline.segment import SourceTable
 from tests.pipeline.buffered import a_buffer
 from tests.pipeline.made import Log, gtid, nested, payload, query, received, rows
-from tests.pipeline.segmented import NOW, NothingKnown, begin, named, odd, write
+from tests.pipeline.segmented import NOW, begin, named, odd, write
 from tests.twins.lake import MemoryLake
 from tests.twins.segments import MemorySegments
 
@@ -32,7 +32,7 @@ def told(log: Log, *, ring_bytes: int = 1 << 20, wanted: str = "") -> list[dict[
     source = SourceRows(store, source="shop", batch=3)
     segmenter = Segmenter(
         tables,
-        SchemaTracker(NothingKnown()),
+        SchemaTracker(HeldStructures()),
         Rules(lambda: NOW, lambda _: True, LakePolicies(), lambda _: None),
         source_rows=source,
     )

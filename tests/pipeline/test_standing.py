@@ -17,8 +17,12 @@ from pipeline.json_values import to_json
 from pipeline.ports.source import ServerFacts
 from pipeline.position import Coordinates, Position
 from pipeline.proof.proven import Proof, Proven, TableProof, open_differences
-from pipeline.standing.facts import Failures, Headroom, Lag, Standing, WaitingBatch
-from pipeline.standing.measures import (
+from pipeline.standing.facts import (
+    Failures,
+    Headroom,
+    Lag,
+    Standing,
+    WaitingBatch,
     failures,
     headroom,
     lag,
@@ -28,8 +32,8 @@ from pipeline.standing.measures import (
     why_not_by_gtid,
 )
 from pipeline.standing.verdict import State, verdict
-from pipeline.start.decision import decide_start
 from pipeline.start.question import Question
+from pipeline.start.rules import decide_start
 from pipeline.table import TableName
 from pipeline.table_state import Extent, Quarantine, TableEventKind
 from tests.pipeline.start_made import (

@@ -16,11 +16,11 @@ from pipeline.errors import (
 from pipeline.places import Earliest
 from pipeline.policies import OnPositionLost, StartPolicies
 from pipeline.position import Coordinates, Witness
-from pipeline.start.decision import compare_witness, decide_start
 from pipeline.start.question import (
     Question,
     StartRule,
 )
+from pipeline.start.rules import compare_witness, decide_start
 from tests.pipeline.start_made import (
     BATCH,
     DIFFERENT,

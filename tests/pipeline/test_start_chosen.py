@@ -9,8 +9,8 @@ from pipeline.decisions import Continuity
 from pipeline.errors import MomentOutOfRange, StartBehindCursor, StartUnreachable
 from pipeline.ports.source import ServerFacts
 from pipeline.position import Coordinates
-from pipeline.start.decision import decide_start
 from pipeline.start.question import Question, ReachedPlace, Start, StartRule, WitnessReading
+from pipeline.start.rules import decide_start
 from tests.pipeline.start_made import (
     BATCH,
     DIFFERENT,

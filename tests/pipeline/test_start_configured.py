@@ -11,8 +11,8 @@ from pipeline.places import InFile, Latest, OfRun, Place, Snapshot, parse_place
 from pipeline.ports.source import ServerFacts
 from pipeline.position import Coordinates
 from pipeline.source_plan import SourcePlan, StandbyPlan
-from pipeline.start.decision import decide_start
 from pipeline.start.question import Question, Since, StartRule, Where
+from pipeline.start.rules import decide_start
 from pipeline.tables import TablePatterns
 from tests.pipeline.start_made import MARIA, A, B, at, facts, gtids, refused, started
 

@@ -18,7 +18,6 @@ from pipeline.errors import (
 from pipeline.policies import OnSourceChanged, StartPolicies
 from pipeline.ports.source import ServerFacts
 from pipeline.position import SetWitness
-from pipeline.start.decision import compare_set, decide_start
 from pipeline.start.question import (
     Question,
     SetReading,
@@ -27,6 +26,7 @@ from pipeline.start.question import (
     StartRule,
     WitnessReading,
 )
+from pipeline.start.rules import compare_set, decide_start
 from tests.pipeline.start_made import (
     BATCH,
     COMMITTED,

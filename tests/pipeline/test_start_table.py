@@ -26,7 +26,6 @@ from pipeline.places import (
 )
 from pipeline.policies import OnPositionLost, OnSourceChanged, StartPolicies
 from pipeline.position import Coordinates
-from pipeline.start.decision import decide_start, recorded
 from pipeline.start.question import (
     Question,
     Refusal,
@@ -35,7 +34,7 @@ from pipeline.start.question import (
     StartRule,
     WitnessReading,
 )
-from pipeline.start.rules import TABLE
+from pipeline.start.rules import TABLE, decide_start, recorded
 from pipeline.tables import TablePatterns
 from tests.pipeline.start_made import (
     BATCH,

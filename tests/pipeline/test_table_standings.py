@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pipeline.gaps import Gap
 from pipeline.position import Coordinates
 from pipeline.proof.proven import TableProof
-from pipeline.standing.tables import KnownOfTables, TableHealth, table_standings
+from pipeline.standing.tables import TableHealth, table_standings
 from pipeline.table import TableName
 from pipeline.table_state import Extent, TableCondition, TableState
 
@@ -35,16 +35,15 @@ BY_CONDITION = {
 def test_the_worst_is_told(condition: TableCondition, differs: bool, gap: bool, part: bool) -> None:
     """Of all that holds at once, the first in the order of `TableHealth`; it follows its source
     only where nothing does; and whatever is the matter has a cure."""
-    known = KnownOfTables(
+    found = table_standings(
         {TABLE: replace(STATE, condition=condition)},
         partial=[EXTENT] if part else [],
         gaps=[GAP] if gap else [],
         proofs=[PROOF] if differs else [],
-    )
+    )[TABLE]
     holds = {BY_CONDITION[condition]}
     holds |= {TableHealth.DIFFERS} if differs else set()
     holds |= {TableHealth.GAP} if gap else set()
     holds |= {TableHealth.PARTIAL} if part else set()
-    found = table_standings(known)[TABLE]
     assert found.health is min(holds, key=list(TableHealth).index)
     assert found.follows == (holds == {TableHealth.FOLLOWING}) == (not found.hint)

@@ -5,7 +5,13 @@ from __future__ import annotations
 import pytest
 
 from pipeline.errors import DamagedEvent, UnsupportedEvent
-from pipeline.schema.context import ServerDialect, StatementContext, read_context
+from pipeline.schema.context import (
+    ANSI_QUOTES,
+    NO_BACKSLASH_ESCAPES,
+    ServerDialect,
+    StatementContext,
+    read_context,
+)
 from tests.fix_mysql import MySqlStand
 from tests.mysql.logged import head
 from tests.schema.logged_items import Logged, facts_of, logged
@@ -54,7 +60,7 @@ def test_all_of_mysql() -> None:
         ddl_xid=True,
     )
     assert expected == context
-    assert (context.ansi_quotes, context.backslash_escapes) == (True, False)
+    assert context.mode(ANSI_QUOTES) and context.mode(NO_BACKSLASH_ESCAPES)
 
 
 def test_too_many_databases() -> None:

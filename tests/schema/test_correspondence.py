@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from pipeline.schema.context import StatementContext
-from pipeline.schema.correspondence import (
+from pipeline.schema.happened import (
     columns_from,
     may_rename_columns,
-    why_refused,
+    why_renames_refused,
     why_unclear,
 )
 from tests.schema.schemas_made import table
@@ -40,7 +40,7 @@ def test_a_column_is_what_a_person_says_or_what_its_name_says(
 ) -> None:
     given = table(f"create table t ({columns})")
     assert columns_from(BEFORE, given, said(renames)) == origins
-    assert why_refused(BEFORE, given, said(renames)) is None
+    assert why_renames_refused(BEFORE, given, said(renames)) is None
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_a_column_is_what_a_person_says_or_what_its_name_says(
     ],
 )
 def test_what_cannot_be_is_refused_in_a_sentence(columns: str, renames: str, why: str) -> None:
-    found = why_refused(BEFORE, table(f"create table t ({columns})"), said(renames))
+    found = why_renames_refused(BEFORE, table(f"create table t ({columns})"), said(renames))
     assert found is not None
     assert why in found
 

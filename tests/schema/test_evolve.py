@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from pipeline.schema.code import with_code
 from pipeline.schema.context import ServerDialect, StatementContext
 from pipeline.schema.evolve import evolve, forget
 from pipeline.schema.evolving.effects import (
@@ -19,7 +20,7 @@ from pipeline.schema.evolving.effects import (
     Unchanged,
     UnknownTable,
 )
-from pipeline.schema.model import ServerSchema
+from pipeline.schema.model import DatabaseCode, ServerSchema
 from pipeline.schema.rows import row_structure, schema_of
 from pipeline.schema.statements.changes import CreateTable, Irrelevant, NotUnderstood
 from pipeline.schema.statements.read import read_change
@@ -90,7 +91,10 @@ def test_missing_tables(statement: str, expected: object) -> None:
 
 @pytest.mark.parametrize(
     "alter",
-    ["drop x", "modify x int", "add b int", "add d int after x", "drop key x", "add key (x)"],
+    [
+        *("drop x", "modify x int", "add b int", "add d int after x", "drop key x", "add key (x)"),
+        *("drop id, drop b, drop c", "modify b int first, change b d int after c"),
+    ],
 )
 def test_what_does_not_fit(alter: str) -> None:
     """A clause that does not fit the table makes its structure unknown, no guess."""
@@ -98,6 +102,19 @@ def test_what_does_not_fit(alter: str) -> None:
     assert isinstance(done.effects[0], NotFollowed)
     assert {named("a")} == done.schema.unknown
     assert done.schema.tables == {}
+
+
+def test_a_key_over_an_expression_that_mariadb_does_not_have() -> None:
+    """What no server of its kind is known to do is not followed, whatever its text says."""
+    (effect,) = after(["create table a (b int, key ((b + 1)))"], MARIADB).effects
+    assert isinstance(effect, NotFollowed)
+
+
+def test_a_trigger_that_cannot_be_read() -> None:
+    """From there on nobody knows what triggers and views the databases have."""
+    known = EMPTY.with_database(replace(EMPTY.databases["shop"], code=DatabaseCode()))
+    done = with_code(known, "create trigger t before insert a for each row set @x = 1", MYSQL)
+    assert done == EMPTY
 
 
 def test_created_twice() -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from pipeline.schema.context import ServerDialect, StatementContext
-from pipeline.schema.statements.lexer import CannotRead, tokens
+from pipeline.schema.statements.reader import CannotRead, tokens
 from tests.schema.schemas_made import MARIADB, MYSQL
 
 _ANSI = replace(MYSQL, sql_mode=1 << 2)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.schema.shown import first_words
+from pipeline.shown import first_words
 
 SECRET = "hunter2"
 

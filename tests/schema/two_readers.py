@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from pipeline.changes.layout import changelog_path
-from pipeline.schema.comparable import disagreements
+from pipeline.schema.compare import disagreements
 from pipeline.schema.history import SchemaVersion, VersionOrigin
 from pipeline.table import TableName
 from tests.fix_mysql import MySqlStand

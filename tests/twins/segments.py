@@ -10,8 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import pyarrow as pa
 
-from pipeline.revision import written_as
-from pipeline.segment import ENDINGS, UPDATED, SegmentFile, SourceTable
+from pipeline.segment import ENDINGS, UPDATED, SegmentFile, SourceTable, written_as
 from tests.twins.lake import MemoryLake
 
 

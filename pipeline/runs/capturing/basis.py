@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from pipeline.batch import Prepared, Xid
 from pipeline.bounds import RunBounds
-from pipeline.coverage import past_ranges
+from pipeline.tables import past_ranges
 from pipeline.position import Position
 from pipeline.runs.agreement.lake_logs import foreign_mirrors
 from pipeline.runs.begin import RunStart

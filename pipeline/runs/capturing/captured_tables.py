@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from pipeline.changes.layout import captured_schema, changelog_path, mirror_path, new_table
 from pipeline.changes.marks import changelog_rows, file_schema
-from pipeline.coverage import PastRange, hole
+from pipeline.tables import PastRange, hole
 from pipeline.errors import Remedy, TableError
 from pipeline.ports.segments import SegmentStore, SegmentWriter
 from pipeline.position import Coordinates
@@ -30,6 +30,7 @@ from pipeline.table_state import (
     TableEventKind,
     TableState,
 )
+from pipeline.tables import PastRange, hole
 
 HELD_BYTES = 128 << 20
 """Images of all tables are held up to this size; then the largest are written."""

@@ -10,8 +10,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from typing import TypeVar
 
 from pipeline.batch import Batch, Cursor
@@ -47,11 +47,17 @@ from pipeline.schema.statements.changes import (
     NotUnderstood,
     RenameTables,
     RenameTo,
+    needed_by,
+    touched_by,
 )
 from pipeline.schema.statements.read import read_change
-from pipeline.schema.statements.touched import Touched, needed_by, touched_by
-from pipeline.schema.tracker import Later, SchemaTracker
-from pipeline.schema.versions import KnownStructures, Recorded
+from pipeline.schema.tracker import (
+    HeldStructures,
+    KnownStructures,
+    Later,
+    Recorded,
+    SchemaTracker,
+)
 from pipeline.start.question import WitnessReading
 from pipeline.table import TableName
 
@@ -105,14 +111,14 @@ def tracker_of(
     )
 
 
-def known_at(work: Workplace, batch: Batch, at: Coordinates) -> Given:
+def known_at(work: Workplace, batch: Batch, at: Coordinates) -> HeldStructures:
     """What held at a place that the batch began or ended at."""
     ledger, source = work.ledger, work.source.name
     then = {
         version.table: version for version in ledger.schemas_at(source, batch=batch.id, place=at)
     }
     databases = tuple(ledger.databases_at(source, batch=batch.id, place=at))
-    return Given(ledger, source, then, databases, ledger.last_versions(source))
+    return _held(ledger, source, then, databases)
 
 
 def _covering(work: Workplace, run_start: RunStart) -> Batch | None:
@@ -131,7 +137,7 @@ def _from_history(work: Workplace, batch: Batch, run_start: RunStart) -> SchemaT
     """What held there; what is another now is recorded once more."""
     ledger, source, at = work.ledger, work.source.name, run_start.start.at
     known = known_at(work, batch, at)
-    then, now = known.holds, {schema.table: schema for schema in ledger.schemas_at(source)}
+    then, now = known.tables, {schema.table: schema for schema in ledger.schemas_at(source)}
     tracker = tracker_of(known, run_start.facts)
     for table in sorted({*then, *now}):
         before, after = then.get(table), now.get(table)
@@ -174,37 +180,24 @@ class Newest:
         return self._ledger.last_versions(self._source)
 
 
+def _held(
+    ledger: Ledger,
+    source: str,
+    tables: dict[TableName, SchemaVersion],
+    databases: tuple[DatabaseVersion, ...],
+) -> HeldStructures:
+    """What holds is at hand, what held before is in the ledger."""
+    versions, numbers = partial(ledger.schema_versions, source), ledger.last_versions(source)
+    return HeldStructures(tables, databases, versions, numbers)
+
+
 @dataclass(frozen=True, slots=True)
-class Given:
-    """`KnownStructures`: what holds at hand, the rest in the ledger."""
+class Touched:
+    """A table that statements changed: `last` is where the last of them ends; `created`,
+    whether the first of them certainly made it."""
 
-    ledger: Ledger
-    source: str
-    holds: dict[TableName, SchemaVersion]
-    schemas: tuple[DatabaseVersion, ...]
-    numbers: dict[TableName, int] = field(default_factory=dict)
-
-    def one(self, table: TableName) -> SchemaVersion | None:
-        return self.holds.get(table)
-
-    def all(self) -> Sequence[SchemaVersion]:
-        return [hold for hold in self.holds.values() if hold.knowledge is not Knowledge.DROPPED]
-
-    def referring(self) -> Sequence[SchemaVersion]:
-        return [
-            version
-            for version in self.all()
-            if version.schema is not None and version.schema.foreign_keys
-        ]
-
-    def versions(self, table: TableName) -> Sequence[SchemaVersion]:
-        return self.ledger.schema_versions(self.source, table)
-
-    def databases(self) -> Sequence[DatabaseVersion]:
-        return self.schemas
-
-    def last_number(self, table: TableName) -> int:
-        return self.numbers.get(table, 0)
+    last: Coordinates
+    created: bool
 
 
 Stopped = TypeVar("Stopped", bound=LogStops)
@@ -272,7 +265,7 @@ def structures_of_server(work: Workplace, run_start: RunStart) -> SchemaTracker:
         )
         for database in baseline.databases
     )
-    known = Given(work.ledger, source, versions, databases, work.ledger.last_versions(source))
+    known = _held(work.ledger, source, versions, databases)
     tracker = tracker_of(known, facts, later=later)
     tracker.begin_with(versions.values(), databases)
     for newest in work.ledger.schemas_at(source):

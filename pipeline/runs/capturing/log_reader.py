@@ -33,9 +33,10 @@ from pipeline.errors import (
     TransactionsMissing,
     TransactionsWithoutGtid,
     UnsupportedStatement,
+    named,
 )
 from pipeline.gtid import GtidSet
-from pipeline.hints import named
+from pipeline.errors import named
 from pipeline.position import Coordinates, Position, Witness
 from pipeline.runs.begin import RunStart
 from pipeline.runs.capturing.basis import Basis
@@ -50,10 +51,9 @@ from pipeline.runs.context import Workplace, captured_until_now
 from pipeline.runs.cures import release_hint
 from pipeline.schema.history import SchemaStatement
 from pipeline.schema.logged import FollowedStatement, LoggedStatement
-from pipeline.schema.model import ServerSchema
-from pipeline.schema.reach import Passed, Reaches, Unknown, Verdict, reached
+from pipeline.schema.model import RowCode, ServerSchema
+from pipeline.schema.reach import Reaches, Unknown, Verdict, reached
 from pipeline.schema.refold import logged_statement
-from pipeline.schema.shown import first_words
 from pipeline.schema.statements.changes import (
     CreateLike,
     CreateSelect,
@@ -62,11 +62,12 @@ from pipeline.schema.statements.changes import (
     NotUnderstood,
     SchemaChange,
     TruncateTable,
+    touched_by,
 )
 from pipeline.schema.statements.read import read_change
-from pipeline.schema.statements.row_changes import RowChange, read_created, read_row_change
-from pipeline.schema.statements.touched import touched_by
+from pipeline.schema.statements.row_changes import read_created, read_row_change
 from pipeline.schema.tracker import SchemaTracker
+from pipeline.shown import first_words
 from pipeline.source_plan import SourcePlan
 from pipeline.table import TableName
 
@@ -429,16 +430,16 @@ class RowStatements:
         self._structures = structures
         self._source = source
         self._schema: ServerSchema | None = None
-        self._verdicts: dict[RowChange, Verdict] = {}
+        self._verdicts: dict[RowCode, Verdict] = {}
         self.passed: Counter[str] = Counter()
 
     def judge(self, logged: LoggedStatement) -> Verdict:
         """What a statement does that stands for rows."""
         change = read_row_change(logged.text, logged.context)
-        verdict = Unknown(change) if isinstance(change, str) else self._reached(change)
-        if isinstance(verdict, Passed) and not isinstance(change, str):
-            word = any(self._source.passes.matches(written.table) for written in change.writes)
-            names = ", ".join(str(written.table) for written in change.writes) or "no table"
+        verdict = self._reached(change)
+        if verdict == Reaches({}):
+            word = any(self._source.passes.matches(table) for table, _ in change.writes)
+            names = ", ".join(str(table) for table, _ in change.writes) or "no table"
             self.passed[f"{names} (passed_statements)" if word else names] += 1
         return verdict
 
@@ -446,11 +447,9 @@ class RowStatements:
         """What the query of a CREATE TABLE … SELECT does beside making the table, where the log has
         it: a session in statement format has no rows of what its functions changed."""
         change = read_created(logged.text, logged.context)
-        if change is None:
-            return Passed()
-        return Unknown(change) if isinstance(change, str) else self._reached(change)
+        return Reaches({}) if change is None else self._reached(change)
 
-    def _reached(self, change: RowChange) -> Verdict:
+    def _reached(self, change: RowCode) -> Verdict:
         schema = self._structures.whole()
         if schema is not self._schema:
             self._schema, self._verdicts = schema, {}

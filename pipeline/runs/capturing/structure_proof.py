@@ -44,13 +44,11 @@ from pipeline.runs.capturing.segment_builder import Segmenter
 from pipeline.runs.context import Workplace
 from pipeline.runs.cures import Reread
 from pipeline.schema.code import changes_code, with_code
-from pipeline.schema.comparable import comparable
-from pipeline.schema.compare import aligned, differences
+from pipeline.schema.compare import aligned, comparable, differences
 from pipeline.schema.evolve import evolve, forget
 from pipeline.schema.logged import LoggedStatement
 from pipeline.schema.model import ColumnSchema, ServerSchema, TableSchema
-from pipeline.schema.row_keys import key_candidates, merge_key
-from pipeline.schema.rows import row_structure, schema_of
+from pipeline.schema.rows import key_candidates, merge_key, row_structure, schema_of
 from pipeline.schema.statements.changes import Irrelevant, NotUnderstood
 from pipeline.schema.statements.read import read_change
 from pipeline.shown import listed

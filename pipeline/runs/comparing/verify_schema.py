@@ -21,7 +21,7 @@ from pipeline.runs.capturing.logged_statements import (
     with_views,
 )
 from pipeline.runs.context import Workplace
-from pipeline.schema.comparable import disagreements
+from pipeline.schema.compare import disagreements
 from pipeline.schema.history import Knowledge, SchemaStatement, SchemaVersion, VersionOrigin
 from pipeline.schema.model import TableSchema
 from pipeline.schema.refold import Disagreement, RecordedBatch, refold

@@ -36,10 +36,10 @@ from pipeline.runs.cures import release_hint
 from pipeline.runs.rejoin import ReturnPlan
 from pipeline.schema.consequences import Action, Consequence, consequences
 from pipeline.schema.logged import FollowedStatement, LoggedStatement
-from pipeline.schema.row_keys import merge_key
-from pipeline.schema.shown import first_words
+from pipeline.schema.rows import merge_key
 from pipeline.schema.tracker import SchemaTracker
 from pipeline.segment import RowCounts
+from pipeline.shown import first_words
 from pipeline.table import TableName
 from pipeline.table_state import Quarantine
 

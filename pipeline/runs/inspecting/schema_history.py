@@ -127,8 +127,7 @@ def _at(
 
 def _servers(ledger: Ledger, source: str) -> list[str]:
     """Those the source was read from, the last one first."""
-    reigns = ledger.lineage(source).reigns
-    return list(dict.fromkeys(reign.server_uuid for reign in reversed(reigns)))
+    return list(dict.fromkeys(reign.server_uuid for reign in reversed(ledger.lineage(source))))
 
 
 def _at_coordinates(

@@ -24,8 +24,9 @@ from pipeline.runs.known_batches import (
     known_batches,
     no_such_run,
 )
-from pipeline.schema.shown import first_words
+from pipeline.shown import first_words
 from pipeline.segment import RowCounts
+from pipeline.shown import first_words
 from pipeline.table import TableName
 from pipeline.table_state import Quarantine, TableEvent, TableEventKind
 

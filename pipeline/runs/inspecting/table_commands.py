@@ -28,9 +28,9 @@ from pipeline.runs.inspecting.schema_history import unknown_table
 from pipeline.runs.rejoin import Besides, ReturnPlan, origin_of, remedy_of, returns_of
 from pipeline.schema.consequences import GOES_ON, NOT_FOLLOWED, Consequence, consequences
 from pipeline.schema.context import ServerDialect, read_context
-from pipeline.schema.correspondence import may_rename_columns, why_refused, why_unclear
 from pipeline.schema.evolve import evolve
 from pipeline.schema.evolving.effects import Created, NotFollowed
+from pipeline.schema.happened import may_rename_columns, why_renames_refused, why_unclear
 from pipeline.schema.logged import FollowedStatement, LoggedStatement
 from pipeline.schema.model import ServerSchema, TableSchema
 from pipeline.schema.plain import believed
@@ -143,7 +143,7 @@ def foresee_release(work: Workplace, asked: Asked) -> Ordered:
 def _require_renames(asked: Asked, before: TableSchema | None, given: TableSchema) -> None:
     why = "its earlier columns are not known"
     if before is not None:
-        why = why_refused(before, given, asked.renames) or ""
+        why = why_renames_refused(before, given, asked.renames) or ""
     if why:
         raise ConfigurationError(
             f"--rename does not fit {asked.table}: {why}.",

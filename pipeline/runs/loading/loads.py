@@ -27,7 +27,7 @@ from pipeline.runs.agreement.lake_logs import foreign_mirrors
 from pipeline.runs.begin import RunStart
 from pipeline.runs.context import Workplace, loaded_until_now
 from pipeline.runs.cures import Reread, owed, refusal
-from pipeline.schema.row_keys import merge_key
+from pipeline.schema.rows import merge_key
 from pipeline.shown import listed
 from pipeline.snapshot.bounds import Range
 from pipeline.snapshot.keys import chunk_key

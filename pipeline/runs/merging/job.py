@@ -47,7 +47,6 @@ from pipeline.runs.cures import owed
 from pipeline.schema.fills import StatementMoment
 from pipeline.schema.history import Knowledge, SchemaVersion, VersionOrigin
 from pipeline.schema.model import TableSchema
-from pipeline.schema.zones import zone_of
 from pipeline.segment import RowCounts, batch_of
 from pipeline.table import TableName
 from pipeline.table_state import SnapshotPart, TableEventKind, TableState

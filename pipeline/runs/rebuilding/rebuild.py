@@ -53,7 +53,7 @@ from pipeline.runs.rebuilding.origin import (
 from pipeline.runs.replaying.heal import mirror_shown
 from pipeline.runs.replaying.recapture import require_merged
 from pipeline.runs.replaying.settle import commit_mirror, settle_replays
-from pipeline.schema.row_keys import merge_key
+from pipeline.schema.rows import merge_key
 from pipeline.table import TableName
 from pipeline.table_state import TableState
 

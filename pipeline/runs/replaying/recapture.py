@@ -38,7 +38,7 @@ from pipeline.runs.capturing.segment_builder import Segmenter
 from pipeline.runs.capturing.table_changes import RecordedBefore, Rules
 from pipeline.runs.context import Workplace
 from pipeline.runs.known_batches import batch_of_run, begins_before, known_batches
-from pipeline.schema.versions import KnownStructures
+from pipeline.schema.tracker import KnownStructures
 from pipeline.segment import Segment
 from pipeline.start.question import WitnessReading
 from pipeline.table import TableName

@@ -13,7 +13,6 @@ from pipeline.changes.layout import scratch_path
 from pipeline.decisions import Lease
 from pipeline.errors import SegmentsLost
 from pipeline.foreign_commits import Passed
-from pipeline.revision import RevisedSegment, Revision, revised
 from pipeline.runs.agreement.changelog_files import (
     ChangelogTable,
     changelog_table,
@@ -27,7 +26,7 @@ from pipeline.runs.agreement.lake_logs import judged_changelog
 from pipeline.runs.commit_records import revised_metadata
 from pipeline.runs.context import Workplace
 from pipeline.runs.replaying.segments_found import SegmentFound
-from pipeline.segment import Segment, SegmentFile, written_for
+from pipeline.segment import RevisedSegment, Revision, Segment, SegmentFile, revised, written_for
 from pipeline.table import TableName
 
 

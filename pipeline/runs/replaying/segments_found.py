@@ -16,7 +16,7 @@ from pipeline.batch import Batch
 from pipeline.changes.layout import changelog_names, changelog_path, scratch_path
 from pipeline.replay.rows import ReplayDifference, difference
 from pipeline.runs.context import Workplace
-from pipeline.schema.row_keys import merge_key
+from pipeline.schema.rows import merge_key
 from pipeline.segment import ENDINGS, Segment, SegmentFile
 from pipeline.table import TableName
 

@@ -14,7 +14,7 @@ from pipeline.errors import SegmentsLost
 from pipeline.intent import REPLAY
 from pipeline.lake_commit import WriteKind
 from pipeline.ports.mirror_writes import MirrorTarget, MirrorWrite
-from pipeline.revision import Revision
+from pipeline.segment import Revision
 from pipeline.runs.commit_records import commit_metadata
 from pipeline.runs.context import Workplace
 from pipeline.segment import SegmentFile

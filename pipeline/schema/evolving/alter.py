@@ -10,29 +10,40 @@ and clauses that change rows (`pipeline.schema.evolve`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from pipeline.schema.context import ServerDialect, StatementContext
-from pipeline.schema.evolving.charsets import Charset, chosen
 from pipeline.schema.evolving.column_changes import (
-    BLOBS,
-    TEXTS,
+    Charset,
     beside_convert,
+    chosen,
     converted,
     converted_text,
-    resolve_columns,
+    resolve_column,
     with_timestamps,
     with_zero_moments,
 )
-from pipeline.schema.evolving.create import inherited_charset, key_of, session_charset, split
+from pipeline.schema.evolving.create import (
+    inherited_charset,
+    kept_by,
+    key_of,
+    resolve_references,
+    session_charset,
+    split,
+)
 from pipeline.schema.evolving.defaults import resolve_default
 from pipeline.schema.evolving.effects import CannotFollow
-from pipeline.schema.evolving.keys import pending_key, resolve_keys, with_key_columns
-from pipeline.schema.evolving.prefixes import WITH_PREFIX, in_key
-from pipeline.schema.evolving.references import kept_by, resolve_references
+from pipeline.schema.evolving.keys import (
+    WITH_PREFIX,
+    in_key,
+    pending_key,
+    resolve_keys,
+    with_key_columns,
+)
 from pipeline.schema.hidden_columns import appended, expressions, kept, numbered, with_hidden
 from pipeline.schema.model import (
+    LARGE,
     ColumnSchema,
     ExpressionDefault,
     ForeignKey,
@@ -44,42 +55,24 @@ from pipeline.schema.model import (
 )
 from pipeline.schema.statements.changes import (
     FIRST,
-    AddColumn,
-    AddForeignKey,
-    AddKey,
-    AddPeriod,
+    AddElement,
     AlterDefault,
-    AlterKeyVisibility,
-    AlterVisibility,
-    ChangeColumn,
     Clause,
     ConvertCharset,
-    DropColumn,
-    DropConstraint,
-    DropForeignKey,
-    DropKey,
-    RenameColumn,
-    RenameKey,
+    DefineColumn,
+    Drop,
+    Element,
+    Part,
+    Rename,
     RenameTo,
     SetOptions,
-)
-from pipeline.schema.statements.written import (
-    Element,
+    SetVisibility,
     WrittenColumn,
     WrittenKey,
     WrittenOptions,
     WrittenPeriod,
+    WrittenReference,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class AlteredTable:
-    """The table after the statement; its columns' new names by the old ones in lower case;
-    for each column its name before, None for a new one."""
-
-    table: TableSchema
-    renamed: Mapping[str, str]
-    columns_from: tuple[str | None, ...]
 
 
 def altered(
@@ -87,17 +80,19 @@ def altered(
     clauses: tuple[Clause, ...],
     schema: ServerSchema,
     context: StatementContext,
-) -> AlteredTable:
-    """The table after all clauses; CannotFollow for a clause that does not fit it."""
+) -> tuple[TableSchema, Mapping[str, str], tuple[str | None, ...]]:
+    """The table after all clauses; its columns' new names by the old ones in lower case; for each
+    column its name before, None for a new one. CannotFollow for a clause that does not fit it."""
     _check_rename(table, clauses, context)
     plan = planned(table, clauses, context.facts)
     convert = _converted_to(table, plan, schema, context)
     charset = _charset(table, plan, convert, context)
-    engine = plan.options.engine or table.engine
+    options = plan.options
+    engine = options.engine or table.engine
     written = [change.column for change in plan.defined]
     if convert is not None:
         written = [beside_convert(column, charset, convert, context) for column in written]
-    new = resolve_columns(written, charset, context)
+    new = [resolve_column(column, charset, context) for column in written]
     placed, hidden = placed_columns(table, plan, new, convert, context)
     defined = {column.name.lower() for column in new}
     kept = {column.name.lower() for column in table.columns if not column.nullable} - defined
@@ -110,7 +105,7 @@ def altered(
     keys = kept_keys(table, plan, placed)
     pending, references = split(tuple(plan.elements), context)
     made = [*map(pending_key, keys), *pending]
-    row_format = plan.options.row_format or table.row_format
+    row_format = options.row_format or table.row_format
     resolved = resolve_keys(made, columns, engine, context.facts, row_format)
     foreign: tuple[ForeignKey, ...] = ()
     if kept_by(engine):
@@ -126,11 +121,13 @@ def altered(
         collation=None if charset is None else charset.collation,
         engine=engine,
         row_format=row_format,
-        partitioned=_or(plan.options.partitioned, table.partitioned),
-        system_versioned=_or(plan.options.system_versioned, table.system_versioned),
+        partitioned=table.partitioned if options.partitioned is None else options.partitioned,
+        system_versioned=(
+            table.system_versioned if options.system_versioned is None else options.system_versioned
+        ),
         hidden=_with_new_keys(hidden, keys, resolved, len(placed), context),
     )
-    return AlteredTable(after, names, tuple(placement.before for placement in placed))
+    return after, names, tuple(placement.before for placement in placed)
 
 
 @dataclass(slots=True)
@@ -138,12 +135,12 @@ class AlterPlan:
     """A statement's clauses, sorted by what they concern; names in lower case.
     `convert_again`: before CONVERT TO it names a character set, of which nothing is left."""
 
-    defined: list[AddColumn | ChangeColumn] = field(default_factory=list)
+    defined: list[DefineColumn] = field(default_factory=list)
     elements: list[Element] = field(default_factory=list)
     periods: list[WrittenPeriod] = field(default_factory=list)
     dropped: set[str] = field(default_factory=set)
     renamed: dict[str, str] = field(default_factory=dict)
-    altered: dict[str, list[AlterDefault | AlterVisibility]] = field(default_factory=dict)
+    altered: dict[str, list[AlterDefault | SetVisibility]] = field(default_factory=dict)
     dropped_keys: set[str] = field(default_factory=set)
     dropped_references: set[str] = field(default_factory=set)
     renamed_keys: dict[str, str] = field(default_factory=dict)
@@ -161,7 +158,7 @@ def planned(table: TableSchema, clauses: tuple[Clause, ...], facts: ServerDialec
     placed = {
         change.column.name.lower()
         for change in plan.defined
-        if isinstance(change, AddColumn) or change.after is not None
+        if change.old is None or change.after is not None
     }
     for name in plan.altered:
         if name not in placed and (table.column(name) is None or name in plan.dropped):
@@ -171,28 +168,30 @@ def planned(table: TableSchema, clauses: tuple[Clause, ...], facts: ServerDialec
 
 def _sort(clause: Clause, table: TableSchema, plan: AlterPlan, facts: ServerDialect) -> None:
     match clause:
-        case AddColumn(column, _, if_not_exists):
-            if if_not_exists and _has(table, column.name, plan):
+        case DefineColumn(None, column, _, if_not_exists):
+            added = {change.column.name.lower() for change in plan.defined}
+            there = table.column(column.name) is not None or column.name.lower() in added
+            if if_not_exists and there:
                 # The key that stands with it is added all the same.
                 plan.elements += _own_key(column, table, plan)
                 return
             plan.defined.append(clause)
             plan.elements.append(_unless_keyed(column, table, plan) if if_not_exists else column)
-        case ChangeColumn(old, column, _, if_exists):
+        case DefineColumn(str(old), column, _, if_exists):
             if _missing(table, old, if_exists):
                 return
             plan.defined.append(clause)
             plan.elements.append(_unless_keyed(column, table, plan) if if_exists else column)
-        case DropColumn(name, if_exists):
+        case Drop(Part.COLUMN, name, if_exists):
             if not _missing(table, name, if_exists):
                 plan.dropped.add(name.lower())
-        case RenameColumn(old, new, if_exists):
+        case Rename(Part.COLUMN, old, new, if_exists):
             if not _missing(table, old, if_exists):
                 plan.renamed[old.lower()] = new
         case AlterDefault(name, _, if_exists):
             if not if_exists or table.column(name) is not None:
                 plan.altered.setdefault(name.lower(), []).append(clause)
-        case AlterVisibility(name):
+        case SetVisibility(Part.COLUMN, name):
             plan.altered.setdefault(name.lower(), []).append(clause)
         case ConvertCharset():
             before = plan.options.charset, plan.options.collation, plan.convert
@@ -220,8 +219,13 @@ def _unless_keyed(column: WrittenColumn, table: TableSchema, plan: AlterPlan) ->
 def _is_there(key: WrittenKey, table: TableSchema, plan: AlterPlan) -> bool:
     """Whether IF NOT EXISTS finds the key by its name, or its first column's: in the table, or
     earlier in the statement and of its kind (MariaDB's `handle_if_exists_options`)."""
+    earlier = (
+        key_of(element) if isinstance(element, WrittenColumn) and element.key else element
+        for element in plan.elements
+    )
     return table.key(_sought(key)) is not None or any(
-        one.kind == key.kind and _sought(one) == _sought(key) for one in _keys_so_far(plan)
+        isinstance(one, WrittenKey) and one.kind == key.kind and _sought(one) == _sought(key)
+        for one in earlier
     )
 
 
@@ -229,51 +233,38 @@ def _sought(key: WrittenKey) -> str:
     return ("primary" if key.kind == "primary" else key.name or key.parts[0].column or "").lower()
 
 
-def _keys_so_far(plan: AlterPlan) -> Iterator[WrittenKey]:
-    for element in plan.elements:
-        if isinstance(element, WrittenKey):
-            yield element
-        elif isinstance(element, WrittenColumn) and element.key is not None:
-            yield key_of(element)
-
-
 def _sort_key(clause: Clause, table: TableSchema, plan: AlterPlan) -> None:
     match clause:
-        case AddKey(key):
+        case AddElement(WrittenKey() as key):
             if not (key.if_not_exists and _is_there(key, table, plan)):
                 plan.elements.append(key)
-        case AddForeignKey(reference):
+        case AddElement(WrittenReference() as reference):
             there = {key.name.lower() for key in table.foreign_keys}
             if not (reference.if_not_exists and (reference.name or "").lower() in there):
                 plan.elements.append(reference)
-        case AddPeriod(period):
+        case AddElement(WrittenPeriod() as period):
             plan.periods.append(period)
-        case DropKey(name, if_exists):
-            _drop_key(name, if_exists, table, plan)
-        case DropForeignKey(name):
+        case Drop(Part.KEY, name, if_exists):
+            folded = name.lower()
+            if table.key(folded) is None and not if_exists:
+                raise CannotFollow(f"it drops the key {folded}, which is not there")
+            plan.dropped_keys.add(folded)
+        case Drop(Part.FOREIGN_KEY, name):
             plan.dropped_references.add(name.lower())
-        case DropConstraint(name):
+        case Drop(Part.CONSTRAINT, name):
             if any(key.name.lower() == name.lower() for key in table.foreign_keys):
                 plan.dropped_references.add(name.lower())
             elif table.key(name) is not None:
                 plan.dropped_keys.add(name.lower())
-        case RenameKey(old, new):
+        case Rename(Part.KEY, old, new):
             plan.renamed_keys[old.lower()] = new
-        case AlterKeyVisibility(name, invisible):
+        case SetVisibility(Part.KEY, name, invisible):
             plan.key_visibility[name.lower()] = invisible
         case _:
             return
 
 
-def _drop_key(name: str | None, if_exists: bool, table: TableSchema, plan: AlterPlan) -> None:
-    folded = "primary" if name is None else name.lower()
-    if table.key(folded) is None and not if_exists:
-        raise CannotFollow(f"it drops the key {folded}, which is not there")
-    plan.dropped_keys.add(folded)
-
-
 def merged(options: WrittenOptions, other: WrittenOptions, facts: ServerDialect) -> WrittenOptions:
-    """What either gives; the other wins."""
     if facts.charset_resets and other.charset is not None:
         options = replace(options, collation=None)
     given = {
@@ -282,11 +273,6 @@ def merged(options: WrittenOptions, other: WrittenOptions, facts: ServerDialect)
         if (value := getattr(other, name)) is not None
     }
     return replace(options, **given)
-
-
-def _has(table: TableSchema, name: str, plan: AlterPlan) -> bool:
-    added = any(change.column.name.lower() == name.lower() for change in plan.defined)
-    return added or table.column(name) is not None
 
 
 def _missing(table: TableSchema, name: str, if_exists: bool) -> bool:
@@ -306,9 +292,7 @@ def _with_new_keys(
 ) -> tuple[HiddenColumn, ...]:
     """The hidden columns of kept keys, and behind all columns those of new ones; none where their
     places are not known."""
-    if not context.facts.places_hidden:
-        return ()
-    if len(hidden) != len(expressions(kept)):
+    if not context.facts.places_hidden or len(hidden) != len(expressions(kept)):
         return ()
     names = {key.name for key in kept}
     return appended(hidden, visible, [key for key in keys if key.name not in names])
@@ -322,15 +306,10 @@ def _check_rename(
     if len(clauses) == 1 or not any(isinstance(clause, RenameTo) for clause in clauses):
         return
     own = any(key.references == table.name for key in table.foreign_keys)
-    added = {
-        clause.reference.references.name for clause in clauses if isinstance(clause, AddForeignKey)
-    }
+    elements = (clause.element for clause in clauses if isinstance(clause, AddElement))
+    added = {one.references.name for one in elements if isinstance(one, WrittenReference)}
     if (own and context.facts.mariadb) or table.name.name in added:
         raise CannotFollow("it renames a table that points at itself")
-
-
-def _or(chosen_value: bool | None, before: bool) -> bool:
-    return before if chosen_value is None else chosen_value
 
 
 def _converted_to(
@@ -395,17 +374,19 @@ def placed_columns(
     """The columns in their order: all that stay in their places, then each new and each moved
     one goes where its clause says, in the order of the clauses. The hidden columns that stay
     among them come apart; none where their places are not known."""
-    hidden = _kept_hidden(table, plan, context)
+    hidden: tuple[HiddenColumn, ...] = ()
+    if context.facts.places_hidden:
+        hidden = kept(table, plan.dropped_keys, plan.renamed_keys) or ()
     changes = {
         change.old.lower(): column
         for change, column in zip(plan.defined, new, strict=True)
-        if isinstance(change, ChangeColumn)
+        if change.old is not None
     }
     unsized = {
         change.old.lower()
         for change in plan.defined
-        if isinstance(change, ChangeColumn)
-        and change.column.type.name in TEXTS + BLOBS
+        if change.old is not None
+        and change.column.type.name in LARGE
         and not change.column.type.sized
     }
     columns: list[PlacedColumn | HiddenColumn] = []
@@ -422,7 +403,7 @@ def placed_columns(
         elif folded not in plan.dropped:
             columns.append(PlacedColumn(_kept(column, plan, convert, context), column.name))
     for one, made in zip(plan.defined, new, strict=True):
-        if isinstance(one, AddColumn):
+        if one.old is None:
             _place(columns, PlacedColumn(_defined(made, plan, context), None), one.after)
         elif one.after is not None:
             moved = _taken_out(columns, one.column.name)
@@ -431,36 +412,24 @@ def placed_columns(
     visible = [column for column in columns if isinstance(column, PlacedColumn)]
     if len({placement.column.name.lower() for placement in visible}) != len(visible):
         raise CannotFollow("two columns would have one name")
+    if not visible:
+        raise CannotFollow("no column would be left")
+    # MySQL's `sql_generate_invisible_primary_key`: while it is on, the column stays first.
     first = table.columns[0]
-    places = [place for place, placement in enumerate(visible) if placement.before == first.name]
-    if _made_by_server(first) and any(places):
+    by_server = first.name == "my_row_id" and first.invisible and first.auto_increment
+    if by_server and any(placed.before == first.name for placed in visible[1:]):
         raise CannotFollow("the server does not say whether a column goes before its own key")
     return visible, numbered(columns)
-
-
-def _kept_hidden(
-    table: TableSchema, plan: AlterPlan, context: StatementContext
-) -> tuple[HiddenColumn, ...]:
-    if not context.facts.places_hidden:
-        return ()
-    return kept(table, plan.dropped_keys, plan.renamed_keys) or ()
-
-
-def _made_by_server(column: ColumnSchema) -> bool:
-    """MySQL's `sql_generate_invisible_primary_key`: while it is on, the column stays first."""
-    return column.name == "my_row_id" and column.invisible and column.auto_increment
 
 
 def _taken_out(columns: list[PlacedColumn | HiddenColumn], name: str) -> PlacedColumn:
     """A column that was changed stands in its old place until its own clause moves it: a
     clause before that one finds it there, under its new name."""
-    moved = next(
-        column
-        for column in columns
-        if isinstance(column, PlacedColumn) and column.column.name.lower() == name.lower()
-    )
-    columns.remove(moved)
-    return moved
+    for column in columns:
+        if isinstance(column, PlacedColumn) and column.column.name.lower() == name.lower():
+            columns.remove(column)
+            return column
+    raise CannotFollow(f"it changes the column {name} twice")
 
 
 def _defined(made: ColumnSchema, plan: AlterPlan, context: StatementContext) -> ColumnSchema:
@@ -509,7 +478,7 @@ def _altered(column: ColumnSchema, plan: AlterPlan, context: StatementContext) -
                     # DEFAULT and ON UPDATE CURRENT_TIMESTAMP go together there.
                     column = replace(column, on_update=False)
                 column = replace(column, default=resolve_default(default, column, context))
-            case AlterVisibility(invisible=invisible):
+            case SetVisibility(invisible=invisible):
                 column = replace(column, invisible=invisible)
     return column
 

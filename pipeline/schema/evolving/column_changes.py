@@ -1,33 +1,44 @@
 """Column definitions → columns as the server makes them.
 
-Belongs here: types that depend on a character set or a length, nullability, defaults, the
-old rules for TIMESTAMP. Does not: keys, and positions in the table.
+Belongs here: which character set and collation a column, a table or a database comes to have,
+types that depend on a character set or a length, nullability, the old rules for TIMESTAMP. Does
+not: keys, and positions in the table.
 
-Rules: MySQL manual, "Silent Column Specification Changes", "Data Type Default Values",
-"Automatic Initialization and Updating for TIMESTAMP and DATETIME".
+Rules: MySQL manual, "Specifying Character Sets and Collations", "Silent Column Specification
+Changes", "Data Type Default Values", "Automatic Initialization and Updating for TIMESTAMP and
+DATETIME".
 """
 
 from __future__ import annotations
 
 from collections.abc import Container, Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
-from pipeline.schema.collations import charset_of, widest
+from pipeline.schema.collations import (
+    UTF8,
+    WIDE,
+    binary_collation,
+    canonical_charset,
+    canonical_collation,
+    charset_of,
+    default_collation,
+    widest,
+)
 from pipeline.schema.context import StatementContext
-from pipeline.schema.evolving.charsets import Charset, chosen
-from pipeline.schema.evolving.defaults import resolve_default, zero_moment
+from pipeline.schema.evolving.defaults import as_text, read_anew, resolve_default, zero_moment
 from pipeline.schema.evolving.effects import CannotFollow
-from pipeline.schema.evolving.literals import as_text, read_anew
-from pipeline.schema.evolving.prefixes import character_bytes
-from pipeline.schema.model import ColumnSchema, ExpressionDefault, LiteralDefault
+from pipeline.schema.evolving.keys import character_bytes
+from pipeline.schema.model import (
+    BLOBS,
+    LARGE,
+    TEXTS,
+    ColumnSchema,
+    ExpressionDefault,
+    LiteralDefault,
+)
 from pipeline.schema.plain import believed
-from pipeline.schema.statements.written import WrittenColumn, WrittenType
-
-TEXTS: Final = ("tinytext", "text", "mediumtext", "longtext")
-BLOBS: Final = ("tinyblob", "blob", "mediumblob", "longblob")
-_LIMITS: Final = (1 << 8, 1 << 16, 1 << 24)
-"""Bytes from which the next larger TEXT or BLOB is needed."""
+from pipeline.schema.statements.changes import WrittenColumn, WrittenType
 
 _CHARACTERS: Final = frozenset({"char", "varchar", "enum", "set", *TEXTS})
 _AS_BYTES: Final = {
@@ -35,10 +46,6 @@ _AS_BYTES: Final = {
     "varchar": "varbinary",
     **dict(zip(TEXTS, BLOBS, strict=True)),
 }
-_UTF8: Final = frozenset({"utf8mb3", "utf8mb4"})
-_WIDE: Final = frozenset({"ucs2", "utf16", "utf16le", "utf32"})
-"""Sets of which ASCII is no part."""
-
 _STRINGS: Final = frozenset({"char", "varchar", "binary", "varbinary"})
 _PRINTED: Final = {
     **dict.fromkeys(("tinyint", "smallint", "mediumint", "int", "bigint", "float"), 20),
@@ -47,14 +54,62 @@ _PRINTED: Final = {
 """Characters of a type as it is printed, at most: few enough for a TINYTEXT."""
 
 _MAX_VARCHAR: Final = 65535
+
+
+@dataclass(frozen=True, slots=True)
+class Charset:
+    name: str
+    collation: str
+
+
+def of_collation(collation: str) -> Charset:
+    return Charset(charset_of(collation) or "binary", collation)
+
+
+def chosen(
+    charset: str | None,
+    collation: str | None,
+    inherited: Charset | None,
+    context: StatementContext,
+    *,
+    binary: bool = False,
+) -> Charset:
+    """What was written, or inherited. A set alone brings its default collation, never the
+    one inherited, not even where the sets are the same."""
+    name = None if charset is None else _charset(charset, inherited)
+    if collation is not None and collation.upper() != "DEFAULT":
+        known = canonical_collation(collation, name or (inherited.name if inherited else None))
+        if known is None:
+            raise CannotFollow(f"the collation {collation} is not known")
+        found = of_collation(known)
+        if binary and (name is None or not context.facts.mysql_8):
+            # MariaDB refuses the two together; MySQL 8.0 lets COLLATE win beside a set alone.
+            return Charset(found.name, binary_collation(found.name))
+        return found
+    if name is None:
+        if inherited is None:
+            raise CannotFollow("what character set it inherits is not known")
+        return Charset(inherited.name, binary_collation(inherited.name)) if binary else inherited
+    if binary:
+        return Charset(name, binary_collation(name))
+    return Charset(name, _default(name, context))
+
+
+def _charset(written: str, inherited: Charset | None) -> str:
+    if written.upper() == "DEFAULT" and inherited is not None:
+        return inherited.name
+    known = canonical_charset(written)
+    if known is None:
+        raise CannotFollow(f"the character set {written} is not known")
+    return known
+
+
+def _default(name: str, context: StatementContext) -> str:
+    preferred = context.charset_collations.get(name)
+    return preferred or default_collation(name, context.utf8mb4_collation)
+
+
 _JSON_OF_MARIADB: Final = Charset("utf8mb4", "utf8mb4_bin")
-
-
-def resolve_columns(
-    written: Iterable[WrittenColumn], inherited: Charset | None, context: StatementContext
-) -> list[ColumnSchema]:
-    """A statement's definitions, in the order it has them."""
-    return [resolve_column(column, inherited, context) for column in written]
 
 
 def with_timestamps(
@@ -103,16 +158,16 @@ def with_zero_moments(
     were so before."""
     if not context.facts.mariadb:
         return tuple(columns)
-    return tuple(
-        column if column.name.lower() in kept else _zero_by_mariadb(column, context)
-        for column in columns
-    )
-
-
-def _zero_by_mariadb(column: ColumnSchema, context: StatementContext) -> ColumnSchema:
-    if column.on_update and not column.nullable and column.default is None:
-        return replace(column, default=LiteralDefault(zero_moment(column.length or 0)))
-    return column if context.explicit_timestamps else _zero_timestamp(column)
+    found = list(columns)
+    for index, column in enumerate(found):
+        if column.name.lower() in kept:
+            continue
+        if column.on_update and not column.nullable and column.default is None:
+            zero = LiteralDefault(zero_moment(column.length or 0))
+            found[index] = replace(column, default=zero)
+        elif not context.explicit_timestamps:
+            found[index] = _zero_timestamp(column)
+    return tuple(found)
 
 
 def resolve_column(
@@ -182,7 +237,7 @@ def _typed(kind: WrittenType, inherited: Charset | None, context: StatementConte
         charset = chosen(kind.charset, kind.collation, inherited, context, binary=kind.binary)
         column = in_charset(column, charset)
         if kind.members:
-            if charset_of(context.connection_collation) == "binary" and column.charset in _WIDE:
+            if charset_of(context.connection_collation) == "binary" and column.charset in WIDE:
                 raise CannotFollow(f"its members are bytes, which {column.charset} reads otherwise")
             members = tuple(as_text(member, column.charset).rstrip(" ") for member in kind.members)
             column = replace(column, members=members)
@@ -215,7 +270,7 @@ def fitted(column: ColumnSchema, *, sized: bool = False) -> ColumnSchema:
 
 
 def _smallest(family: tuple[str, ...], size: int) -> str:
-    return next((n for n, limit in zip(family, _LIMITS, strict=False) if size < limit), family[-1])
+    return next((name for name in family if size <= LARGE[name]), family[-1])
 
 
 def converted(column: ColumnSchema, charset: Charset) -> ColumnSchema:
@@ -227,8 +282,7 @@ def converted(column: ColumnSchema, charset: Charset) -> ColumnSchema:
     before = character_bytes(column)
     after = believed(in_charset(column, charset))
     if column.type in TEXTS:
-        size = _LIMITS[TEXTS.index(column.type)] - 1 if column.type != "longtext" else 1 << 32
-        name = _smallest(TEXTS, size // before * widest(charset.name))
+        name = _smallest(TEXTS, LARGE[column.type] // before * widest(charset.name))
         family = after.type in BLOBS
         larger = TEXTS[max(TEXTS.index(name), TEXTS.index(column.type))]
         return replace(after, type=_AS_BYTES[larger] if family else larger)
@@ -241,9 +295,8 @@ def converted_text(made: ColumnSchema, before: ColumnSchema) -> ColumnSchema:
     family = TEXTS if made.type in TEXTS else BLOBS
     if made.type not in family[:-1]:
         return made
-    families = {**_sizes(TEXTS), **_sizes(BLOBS)}
-    if before.type in families:
-        size: int | None = families[before.type] // character_bytes(before)
+    if before.type in LARGE:
+        size: int | None = LARGE[before.type] // character_bytes(before)
     elif before.members:
         lengths = [len(member) for member in before.members]
         size = max(lengths) if before.type == "enum" else sum(lengths) + len(lengths) - 1
@@ -257,21 +310,13 @@ def converted_text(made: ColumnSchema, before: ColumnSchema) -> ColumnSchema:
     return replace(made, type=_smallest(family, size * character_bytes(made)))
 
 
-def _sizes(family: tuple[str, ...]) -> dict[str, int]:
-    return dict(zip(family, (*(limit - 1 for limit in _LIMITS), (1 << 32) - 1), strict=True))
-
-
 def _same_bytes(column: ColumnSchema, charset: Charset) -> bool:
-    """Whether members are the same bytes in both sets, and the same text."""
     before, after = column.charset or "", charset.name
     ascii_only = all(member.isascii() for member in column.members)
-    if before == after or ({before, after} <= _UTF8 and _basic(column.members)):
+    basic = all(max(member, default="") <= "\uffff" for member in column.members)
+    if before == after or ({before, after} <= UTF8 and basic):
         return True
-    return ascii_only and not {before, after} & _WIDE
-
-
-def _basic(members: tuple[str, ...]) -> bool:
-    return all(max(member, default="") <= "\uffff" for member in members)
+    return ascii_only and not {before, after} & WIDE
 
 
 def _members_read_anew(column: ColumnSchema, charset: str) -> ColumnSchema:

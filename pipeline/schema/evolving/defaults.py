@@ -1,7 +1,6 @@
-"""A statement's DEFAULT → what its column has by default.
+"""A statement's literals → members of ENUM and SET, and what a column has by default.
 
-Belongs here: which constants are values that a rule tells, for the session they ran in. Does
-not: the rules (`pipeline.schema.plain`), what rows get (`pipeline.schema.fills`).
+Not here: the rules (`pipeline.schema.plain`), what rows get (`pipeline.schema.fills`).
 
 A constant that no rule tells is kept as it is written: nothing hangs on it until a row takes it.
 """
@@ -12,10 +11,13 @@ import re
 from datetime import UTC, datetime
 from typing import Final
 
-from pipeline.schema.collations import charset_of
-from pipeline.schema.context import StatementContext
-from pipeline.schema.evolving.literals import literal_bytes
+from pipeline.schema.collations import UTF8, charset_of
+from pipeline.schema.context import EMPTY_IS_NULL, StatementContext, fixed_zone
+from pipeline.schema.evolving.effects import CannotFollow
 from pipeline.schema.model import (
+    BLOBS,
+    LARGE,
+    TEXTS,
     ColumnSchema,
     Default,
     ExpressionDefault,
@@ -23,16 +25,13 @@ from pipeline.schema.model import (
     WrittenDefault,
 )
 from pipeline.schema.plain import HAVE_ASCII, is_ascii, plain_moment, plain_text
-from pipeline.schema.statements.written import Computed, Constant
-from pipeline.schema.zones import fixed_zone
+from pipeline.schema.statements.changes import Computed, Constant
 
-_TEXTS: Final = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext"})
-_BLOBS: Final = frozenset({"tinyblob", "blob", "mediumblob", "longblob"})
-_WITHOUT: Final = frozenset({"tinytext", "text", "mediumtext", "longtext", *_BLOBS})
+_TEXTS: Final = frozenset({"char", "varchar", *TEXTS})
+_WITHOUT: Final = frozenset(LARGE)
 """Types that take no constant on MySQL; '' is passed outside of strict mode, and ignored."""
 
 _MOMENTS: Final = ("date", "time", "timestamp")
-_UTF8: Final = frozenset({"utf8mb4", "utf8mb3"})
 _BASIC_PLANE: Final = "\uffff"
 _NUMBER: Final = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)")
 _WHOLE: Final = re.compile(r"\d+")
@@ -55,7 +54,8 @@ def resolve_default(
             return ExpressionDefault(text)
     if not context.facts.mariadb and column.type in _WITHOUT:
         return None
-    if written == Constant("string", "", written.charset) and context.empty_is_null:
+    empty = written == Constant("string", "", written.charset)
+    if empty and context.facts.mariadb and context.mode(EMPTY_IS_NULL):
         return None
     value = _value(written, column, context)
     return WrittenDefault(written.as_sql) if value is None else LiteralDefault(value)
@@ -67,7 +67,7 @@ def zero_moment(digits: int) -> str:
 
 
 def _value(written: Constant, column: ColumnSchema, context: StatementContext) -> str | None:
-    if column.type in ("binary", "varbinary") or column.type in _BLOBS:
+    if column.type in ("binary", "varbinary") or column.type in BLOBS:
         return _bytes(written, column, context)
     if column.type == "bit":
         return _bits(written, column)
@@ -81,7 +81,10 @@ def _value(written: Constant, column: ColumnSchema, context: StatementContext) -
         return _rounded(written.text, column)
     if column.type == "timestamp":
         return _instant(written, column, context)
-    if written.kind == "number" and not _takes_number(written.text, column):
+    if written.kind == "number" and column.type in _TEXTS:
+        return plain_text(column, written.text) if _AS_TEXT.fullmatch(written.text) else None
+    numeric = column.type in ("decimal", "year") or column.type.endswith("int")
+    if written.kind == "number" and not numeric:
         return None
     return plain_text(column, written.text)
 
@@ -99,17 +102,11 @@ def _utf8(written: Constant, column: ColumnSchema, context: StatementContext) ->
         return None
     connection, text = charset_of(context.connection_collation), written.text
     sets = {context.client_charset, connection, column.charset, written.charset or connection}
-    if not sets <= _UTF8 or len(text) > column.length or not text.isprintable():
+    if not sets <= UTF8 or len(text) > column.length or not text.isprintable():
         return None
     if column.type == "char" and text != text.rstrip():
         return None
     return text if sets == {"utf8mb4"} or max(text, default="") <= _BASIC_PLANE else None
-
-
-def _takes_number(text: str, column: ColumnSchema) -> bool:
-    if column.type in _TEXTS:
-        return _AS_TEXT.fullmatch(text) is not None
-    return column.type in ("decimal", "year") or column.type.endswith("int")
 
 
 def _rounded(text: str, column: ColumnSchema) -> str | None:
@@ -157,3 +154,74 @@ def _bits(written: Constant, column: ColumnSchema) -> str | None:
     else:
         return None
     return f"b'{number:b}'" if number >> (column.length or 1) == 0 else None
+
+
+_CODECS: Final = {
+    **dict.fromkeys(("utf8mb4", "utf8mb3"), "utf-8"),
+    **dict.fromkeys(("ucs2", "utf16"), "utf-16-be"),
+    "utf16le": "utf-16-le",
+    "utf32": "utf-32-be",
+}
+_NARROW: Final = frozenset({"utf8mb3", "ucs2"})
+"""Sets without characters beyond U+FFFF."""
+
+_ALMOST: Final = {"latin1": "latin-1", "latin2": "iso8859-2", "euckr": "euc-kr", "ujis": "euc-jp"}
+"""Codecs that have no character that MySQL's set lacks, where the names differ."""
+
+_CP1252: Final = {"latin1": "cp1252", "ascii": "ascii"}
+"""MySQL's latin1 has five more characters."""
+
+_UNDECODED: Final = re.compile("[\udc00-\udcff]")
+"""Bytes that were no characters in the statement."""
+
+
+def as_text(constant: Constant, charset: str | None) -> str:
+    """A literal's characters in a column of that character set. CannotFollow for bytes
+    that only the server could read as characters."""
+    if constant.kind not in ("hex", "bits"):
+        if _UNDECODED.search(constant.text):
+            raise CannotFollow("a literal has bytes that are not text in its session")
+        if not holds(charset, constant.text):
+            raise CannotFollow(f"a literal has characters that {charset} may not have")
+        return constant.text
+    data = literal_bytes(constant)
+    codec = _CODECS.get(charset or "", "ascii")
+    try:
+        return data.decode(codec)
+    except UnicodeDecodeError:
+        raise CannotFollow(f"bytes in hex stand for text in {charset}") from None
+
+
+def holds(charset: str | None, text: str) -> bool:
+    """Whether a set surely has all these characters; MariaDB puts ? for others."""
+    if charset is None or text.isascii() or charset in _CODECS or charset == "binary":
+        return charset not in _NARROW or text.isascii() or max(text) <= "\uffff"
+    try:
+        text.encode(_ALMOST.get(charset, charset))
+    except (LookupError, UnicodeEncodeError):
+        return False
+    return True
+
+
+def read_anew(text: str, charset: str, other: str) -> str:
+    """The characters that the bytes of these are in another set; bytes alone are kept as the
+    text that they are in UTF-8. UnicodeError where that is not known."""
+    return text.encode(_codec(charset)).decode("utf-8" if other == "binary" else _codec(other))
+
+
+def _codec(charset: str) -> str:
+    codec = _CODECS.get(charset, _CP1252.get(charset))
+    if codec is None:
+        raise UnicodeError(f"no codec is the same as {charset}")
+    return codec
+
+
+def literal_bytes(constant: Constant) -> bytes:
+    """The bytes of x'…' and b'…', and of a string of ASCII."""
+    match constant.kind:
+        case "hex":
+            return bytes.fromhex("0" * (len(constant.text) % 2) + constant.text)
+        case "bits":
+            size = (len(constant.text) + 7) // 8
+            return int(constant.text or "0", 2).to_bytes(size, "big")
+    return constant.text.encode()

@@ -1,7 +1,6 @@
 """What a change did to the schema, table by table.
 
-Belongs here: the values that `evolve` answers. What follows from them for a lake is
-decided elsewhere.
+What follows from them for a lake is decided elsewhere.
 """
 
 from __future__ import annotations

@@ -1,9 +1,11 @@
 """Keys as a statement wrote them → keys as the server makes them.
 
-Belongs here: names the server chooses, keys that a foreign key needs, what a key does to
-its columns. How much of a column a key holds is `prefixes`. Rules:
-`mysql_prepare_create_table` and `foreign_key_prefix` in MySQL's `sql/sql_table.cc` and
-`sql/sql_class.cc`.
+Belongs here: names the server chooses, keys that a foreign key needs, what a key does to its
+columns, and how much of a column it holds where the statement asks for more than it can: a shorter
+beginning, or on MariaDB for a UNIQUE a hash of the whole.
+
+Rules: `mysql_prepare_create_table` in `sql/sql_table.cc` of MySQL and MariaDB, and
+`foreign_key_prefix` in MySQL's `sql/sql_class.cc`.
 """
 
 from __future__ import annotations
@@ -15,15 +17,8 @@ from typing import Final
 from pipeline.schema.collations import widest
 from pipeline.schema.context import ServerDialect
 from pipeline.schema.evolving.effects import CannotFollow
-from pipeline.schema.evolving.prefixes import (
-    GEOMETRIES,
-    TEXTS,
-    WITH_PREFIX,
-    fitted_key,
-    shortened_key,
-)
-from pipeline.schema.model import ColumnSchema, KeyPart, KeySchema
-from pipeline.schema.statements.written import WrittenKey, WrittenPeriod
+from pipeline.schema.model import GEOMETRIES, LARGE, ColumnSchema, KeyPart, KeySchema, TableSchema
+from pipeline.schema.statements.changes import WrittenKey, WrittenPeriod
 
 _WITHOUT_PARTS: Final = frozenset({"fulltext", "spatial"})
 _POINT: Final = 25
@@ -37,23 +32,33 @@ def resolve_keys(
     facts: ServerDialect,
     row_format: str | None = None,
 ) -> tuple[KeySchema, ...]:
-    """All keys of a table, those it had before first, then a statement's in its order."""
     by_name = {column.name.lower(): column for column in columns}
     made: list[KeySchema] = []
-    if facts.mariadb and any(key.generated and _over_texts(key, by_name) for key in pending):
+    shapes = {name for name, column in by_name.items() if column.type in GEOMETRIES}
+    texts = {name for name, column in by_name.items() if column.type in LARGE}
+    over_texts = (
+        key.generated and any((part.column or "").lower() in texts for part in key.parts)
+        for key in pending
+    )
+    if facts.mariadb and any(over_texts):
         raise CannotFollow("which key a foreign key over a TEXT or BLOB has is not known")
     whole = [replace(key, parts=_without_prefixes(key, by_name)) for key in pending]
-    if not (facts.mariadb or facts.mysql_8):
-        whole = [replace(key, parts=_ascending(key)) for key in whole]
+    before_8 = not (facts.mariadb or facts.mysql_8)
+    if before_8:  # it reads DESC, and makes an index that ascends
+        whole = [
+            replace(key, parts=tuple(replace(part, descending=False) for part in key.parts))
+            for key in whole
+        ]
     needed = _needed(whole, facts)
     named = {key.name for key in needed if key.name is not None}
     for key in needed:
         parts = tuple(_part(part, key, by_name, facts) for part in key.parts)
         name = key.name or _free_name(parts, {one.name for one in made}, named)
         found = KeySchema(name, key.kind, parts, key.invisible, key.generated)
+        first = parts[0].column or ""
         if facts.mariadb:
             found = _with_row_end(fitted_key(found, by_name, engine, hashed=key.hash), columns)
-        elif facts.mysql_8 and _is_spatial(found, by_name):
+        elif facts.mysql_8 and found.kind == "index" and first.lower() in shapes:
             found = replace(found, kind="spatial")
         else:
             found = shortened_key(found, by_name, engine, row_format)
@@ -71,24 +76,7 @@ def _without_prefixes(key: WrittenKey, columns: Mapping[str, ColumnSchema]) -> t
     return tuple(found)
 
 
-def _ascending(key: WrittenKey) -> tuple[KeyPart, ...]:
-    """MySQL 5.7 reads DESC, and makes an index that ascends."""
-    return tuple(replace(part, descending=False) for part in key.parts)
-
-
-def _over_texts(key: WrittenKey, columns: Mapping[str, ColumnSchema]) -> bool:
-    found = [columns.get((part.column or "").lower()) for part in key.parts]
-    return any(column is not None and column.type in TEXTS for column in found)
-
-
-def _is_spatial(key: KeySchema, columns: Mapping[str, ColumnSchema]) -> bool:
-    """MySQL 8.0 makes a key over a shape a SPATIAL one."""
-    first = columns.get((key.parts[0].column or "").lower())
-    return key.kind == "index" and first is not None and first.type in GEOMETRIES
-
-
 def pending_key(key: KeySchema) -> WrittenKey:
-    """A key that is there, as one to be made again."""
     return WrittenKey(key.kind, key.parts, key.name, key.invisible, generated=key.generated)
 
 
@@ -137,22 +125,18 @@ def _part(
     if column is None:
         raise CannotFollow(f"a key names the column {part.column}, which is not there")
     part = replace(part, column=column.name)
-    if column.type == "point" and key.kind not in _WITHOUT_PARTS and _keeps_points(facts):
+    keeps_points = not (facts.mariadb or facts.mysql_8)  # MySQL 5.7
+    if column.type == "point" and key.kind not in _WITHOUT_PARTS and keeps_points:
         return replace(part, prefix=part.prefix or _POINT)
     if key.kind in _WITHOUT_PARTS or column.type not in WITH_PREFIX:
         return replace(part, prefix=None)
     if part.prefix is not None and column.length is not None and part.prefix >= column.length:
         return replace(part, prefix=None)
-    if part.prefix is not None and column.type in TEXTS:
+    if part.prefix is not None and column.type in LARGE:
         # MariaDB takes as many characters as the column has bytes.
         width = 1 if facts.mariadb or column.charset is None else widest(column.charset)
-        return replace(part, prefix=min(part.prefix, TEXTS[column.type] // width))
+        return replace(part, prefix=min(part.prefix, LARGE[column.type] // width))
     return part
-
-
-def _keeps_points(facts: ServerDialect) -> bool:
-    """Return whether an ordinary key over a POINT is possible, as in MySQL 5.7."""
-    return not (facts.mariadb or facts.mysql_8)
 
 
 def _free_name(parts: Sequence[KeyPart], made: set[str], named: set[str]) -> str:
@@ -191,3 +175,129 @@ def _with_row_end(key: KeySchema, columns: Sequence[ColumnSchema]) -> KeySchema:
     if end is None or not unique or end in key.columns:
         return key
     return replace(key, parts=(*key.parts, KeyPart(end)))
+
+
+_STRINGS: Final = frozenset({"char", "varchar", "binary", "varbinary"})
+WITH_PREFIX: Final = _STRINGS | frozenset(LARGE)
+"""Types of which a key can hold a beginning."""
+
+SHAPES: Final = "how much of a shape a key holds is not known"
+"""Why a key of MariaDB over shapes is not followed."""
+
+_LIMITS: Final = {"InnoDB": 3072, "MyISAM": 1000, "Aria": 2300}
+"""Bytes that a key of an engine holds, and a part of it; InnoDB's with pages of 16 KiB."""
+
+_OLD_FORMATS, _OLD_LIMIT = frozenset({"compact", "redundant"}), 767
+"""InnoDB's row formats of before MySQL 5.7, and how many bytes a part of a key holds in them."""
+
+_WIDTHS: Final = {"tinyint": 1, "year": 1, "smallint": 2, "mediumint": 3, "date": 3}
+_WIDTH: Final = 8
+_BYTES: Final = {
+    **dict.fromkeys(("tinyint", "year"), 1),
+    **dict.fromkeys(("smallint",), 2),
+    **dict.fromkeys(("mediumint", "date"), 3),
+    **dict.fromkeys(("int", "float", "inet4"), 4),
+    **dict.fromkeys(("bigint", "double"), 8),
+    **dict.fromkeys(("inet6", "uuid"), 16),
+}
+_MOMENTS: Final = {"time": 3, "timestamp": 4, "datetime": 5}
+_DIGITS: Final = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
+"""Bytes of so many decimal digits (MySQL manual, "Precision Math")."""
+
+
+def in_key(part: KeyPart, column: ColumnSchema) -> int | None:
+    """How much of its column the part holds, counted as a prefix is; 0 where that comes to
+    nothing, None where it is not known. Another column under that name is held so far."""
+    if part.prefix is not None:
+        return part.prefix
+    if column.type in _STRINGS:
+        return column.length
+    if column.type in LARGE:
+        return 0  # FULLTEXT, or MariaDB's hash of the whole
+    if column.type == "enum":
+        return (1 if len(column.members) < 256 else 2) // widest(column.charset or "binary")
+    if column.type == "decimal":
+        whole, scale = (column.precision or 0) - (column.scale or 0), column.scale or 0
+        return sum(count // 9 * 4 + _DIGITS[count % 9] for count in (whole, scale))
+    if column.type in _MOMENTS:
+        return _MOMENTS[column.type] + ((column.length or 0) + 1) // 2
+    return _BYTES.get(column.type)
+
+
+def fitted_key(
+    key: KeySchema, columns: Mapping[str, ColumnSchema], engine: str, *, hashed: bool
+) -> KeySchema:
+    """A key as MariaDB makes it of what was asked for; columns by lower-case names.
+
+    InnoDB's old row formats shorten none: MariaDB refuses a part of more than 767 bytes (1709).
+    It hashes a UNIQUE over a TEXT there, too.
+    """
+    if any(part.column is None for part in key.parts):
+        raise CannotFollow("how MariaDB keeps a key over an expression is not known")
+    if _over_shapes(key, columns):
+        raise CannotFollow(SHAPES)
+    limit = _LIMITS.get(engine)
+    if key.kind not in ("unique", "index") or limit is None:
+        return key
+    sizes = [_size(part, columns) for part in key.parts]
+    whole = any(part.prefix is None and _type(part, columns) in LARGE for part in key.parts)
+    too_long = whole or max(sizes) > limit or sum(sizes) > limit
+    if key.kind == "unique" and (hashed or too_long):
+        plain = tuple(replace(part, descending=False) for part in key.parts)
+        return replace(key, parts=plain, hashed=True)
+    return replace(key, parts=tuple(_held(part, columns, limit) for part in key.parts))
+
+
+def shortened_key(
+    key: KeySchema, columns: Mapping[str, ColumnSchema], engine: str, row_format: str | None
+) -> KeySchema:
+    """A key as MySQL makes it of what was asked for; columns by lower-case names. A session
+    without strict mode shortens each part that is too long; others are refused."""
+    limit = {**_LIMITS, "MEMORY": 3072}.get(engine)
+    if engine == "InnoDB" and row_format in _OLD_FORMATS:
+        limit = _OLD_LIMIT
+    if key.kind != "index" or limit is None:
+        return key
+    parts = (part if part.column is None else _held(part, columns, limit) for part in key.parts)
+    return replace(key, parts=tuple(parts))
+
+
+def holds_shapes(table: TableSchema) -> bool:
+    """Whether a key that is not SPATIAL is over shapes."""
+    columns = {column.name.lower(): column for column in table.columns}
+    return any(_over_shapes(key, columns) for key in table.keys)
+
+
+def _over_shapes(key: KeySchema, columns: Mapping[str, ColumnSchema]) -> bool:
+    if key.kind in ("fulltext", "spatial"):
+        return False
+    return any(_type(part, columns) in GEOMETRIES for part in key.parts if part.column)
+
+
+def _type(part: KeyPart, columns: Mapping[str, ColumnSchema]) -> str:
+    return columns[(part.column or "").lower()].type
+
+
+def _size(part: KeyPart, columns: Mapping[str, ColumnSchema]) -> int:
+    column = columns[(part.column or "").lower()]
+    if column.type not in WITH_PREFIX:
+        return _WIDTHS.get(column.type, _WIDTH)
+    if part.prefix is None and column.type in LARGE:
+        return LARGE[column.type]
+    return (part.prefix or column.length or 0) * character_bytes(column)
+
+
+def character_bytes(column: ColumnSchema) -> int:
+    """Bytes of the longest character of a column; 1 if it has no character set."""
+    return widest(column.charset) if column.charset else 1
+
+
+def _held(part: KeyPart, columns: Mapping[str, ColumnSchema], limit: int) -> KeyPart:
+    column = columns[(part.column or "").lower()]
+    if column.type not in WITH_PREFIX:
+        return part
+    most = limit // character_bytes(column)
+    if part.prefix is None and column.type in LARGE:
+        return replace(part, prefix=min(most, LARGE[column.type]))
+    asked = part.prefix or column.length or 0
+    return replace(part, prefix=most) if asked > most else part

@@ -1,9 +1,9 @@
 """Statements that are passed over, since they change neither rows nor structures: what they begin
 with, and what they do.
 
-Belongs here: the table that docs/schema-changes.md shows. Does not: statements that are followed
-(`read`). A statement is passed over if it begins with all words of a row, never by its first alone:
-`ANALYZE UPDATE …` changes rows on MariaDB, and `CREATE OR REPLACE SEQUENCE` drops a table.
+Not here: statements that are followed (`read`). A statement is passed over if it begins with all
+words of a row, never by its first alone: `ANALYZE UPDATE …` changes rows on MariaDB, and `CREATE OR
+REPLACE SEQUENCE` drops a table.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ class Passed:
 
     @property
     def beginnings(self) -> tuple[tuple[str, ...], ...]:
-        """All ways to write `words`."""
         return tuple(product(*(word.split("|") for word in self.words.split())))
 
 

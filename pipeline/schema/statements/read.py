@@ -1,7 +1,7 @@
 """A statement → what it changes: the room's face.
 
-Belongs here: telling statements apart by the words they begin with. Does not: the list of those
-that change nothing here (`passed`). Nothing is passed because it was not recognised.
+Not here: the list of those that change nothing here (`passed`). Nothing is passed because it was
+not recognised.
 """
 
 from __future__ import annotations
@@ -12,36 +12,36 @@ from itertools import product
 from typing import Final
 
 from pipeline.schema.context import ANSI_QUOTES, NO_BACKSLASH_ESCAPES, StatementContext
-from pipeline.schema.statements.alter import drop_index_clause, read_alter_table
 from pipeline.schema.statements.changes import (
-    AddColumn,
     AlterDefault,
     AlterTable,
-    ChangeColumn,
     CreateLike,
     CreateSelect,
     CreateTable,
+    DefineColumn,
+    Drop,
     DropDatabase,
     DropTables,
     Irrelevant,
     NotUnderstood,
+    Part,
     RenameTables,
     RepairTables,
     SchemaChange,
     TruncateTable,
+    named_by,
 )
-from pipeline.schema.statements.create import (
+from pipeline.schema.statements.passed import PASSED
+from pipeline.schema.statements.reader import CannotRead, StatementReader
+from pipeline.schema.statements.set_statement import read_settings
+from pipeline.schema.statements.table_statements import (
     read_alter_database,
+    read_alter_table,
     read_create_database,
     read_create_index,
     read_create_table,
     skip_locks,
 )
-from pipeline.schema.statements.lexer import CannotRead
-from pipeline.schema.statements.passed import PASSED
-from pipeline.schema.statements.reader import StatementReader
-from pipeline.schema.statements.set_statement import read_settings
-from pipeline.schema.statements.touched import named_by
 from pipeline.table import TableName
 
 Understood = tuple[SchemaChange, ...] | Irrelevant
@@ -57,47 +57,29 @@ def read_change(text: str, context: StatementContext) -> Understood | NotUnderst
     may touch where that much could be read, None for any table.
     """
     found = _read_text(text, context)
-    if context.other_grammar is not None:
-        found = _under_other_grammar(found, context.other_grammar)
+    grammar = context.other_grammar
+    # What defines no column is the same under each grammar, and so is the table it is for.
+    if grammar is not None and (isinstance(found, NotUnderstood) or _defines_columns(found)):
+        found = NotUnderstood(f"it ran under sql_mode={grammar}", _may_touch(found))
     if _may_set_mode(text, context):
         found = _under_any_mode(text, context, found)
-    if context.error not in (0, _UNKNOWN_TABLE):
-        found = _of_failed(found, context.error)
-    return _of_temporary(found) if context.thread_specific else found
-
-
-def _under_other_grammar(
-    found: Understood | NotUnderstood, grammar: str
-) -> Understood | NotUnderstood:
-    """Return what is known of a statement of a session that reads types by other names. What
-    defines no column, and which table a definition is for, are the same under each grammar."""
-    if isinstance(found, Irrelevant) or (
-        not isinstance(found, NotUnderstood) and not _defines_columns(found)
-    ):
-        return found
-    return NotUnderstood(f"it ran under sql_mode={grammar}", _may_touch(found))
-
-
-def _of_failed(found: Understood | NotUnderstood, error: int) -> Understood | NotUnderstood:
-    """Return what is known of a statement that failed. It is in the log because a part of it was
-    done, as MySQL 5.7 does with DROP TABLE of several tables."""
     if isinstance(found, Irrelevant | NotUnderstood):
         return found
-    return NotUnderstood(f"it failed with error {error} in the middle", named_by(found))
-
-
-def _of_temporary(found: Understood | NotUnderstood) -> Understood | NotUnderstood:
-    """Return what is known of a statement that used temporary tables. A name may mean one of
-    these instead of the table that has this name for everybody."""
-    if isinstance(found, Irrelevant | NotUnderstood) or not any(map(_may_mean_temporary, found)):
-        return found
-    return NotUnderstood("it may have meant a temporary table", named_by(found))
+    if context.error not in (0, _UNKNOWN_TABLE):
+        # It is in the log because a part of it was done, as MySQL 5.7 does with DROP TABLE of
+        # several tables.
+        reason = f"it failed with error {context.error} in the middle"
+        return NotUnderstood(reason, named_by(found))
+    if context.thread_specific and any(map(_may_mean_temporary, found)):
+        return NotUnderstood("it may have meant a temporary table", named_by(found))
+    return found
 
 
 def _may_mean_temporary(change: SchemaChange) -> bool:
-    """Return whether the names of a change are ambiguous. Servers log which kind of table they
-    dropped, and definitions in full. MariaDB also marks every CREATE OR REPLACE that replaced a
-    table, so that the mark says nothing about its LIKE."""
+    """Return whether a name may mean a temporary table of the session instead of the table that
+    has it for everybody. Servers log which kind of table they dropped, and definitions in full.
+    MariaDB also marks every CREATE OR REPLACE that replaced a table, so that the mark says nothing
+    about its LIKE."""
     if isinstance(change, CreateLike):
         return not change.or_replace
     return isinstance(change, AlterTable | RenameTables | RepairTables | TruncateTable)
@@ -109,7 +91,7 @@ def _read_text(text: str, context: StatementContext) -> Understood | NotUndersto
     except CannotRead as error:
         return NotUnderstood(str(error))
     try:
-        settings = read_settings(reader)
+        engine, unknown = read_settings(reader)
         found = _read(reader)
         if not isinstance(found, Irrelevant) and not reader.over:
             raise reader.unexpected("the statement's end")
@@ -117,12 +99,12 @@ def _read_text(text: str, context: StatementContext) -> Understood | NotUndersto
         return NotUnderstood(str(error), _touched(text, context))
     if isinstance(found, Irrelevant):
         return found
-    if settings.unknown:
-        variables = ", ".join(settings.unknown)
+    if unknown:
+        variables = ", ".join(unknown)
         return NotUnderstood(f"SET STATEMENT changes {variables} for it", named_by(found))
-    if settings.engine is None:
+    if engine is None:
         return found
-    return tuple(_with_engine(change, settings.engine) for change in found)
+    return tuple(_with_engine(change, engine) for change in found)
 
 
 def _with_engine(change: SchemaChange, engine: str) -> SchemaChange:
@@ -164,12 +146,12 @@ def _under_any_mode(
     return NotUnderstood(reason, touched.pop() if len(touched) == 1 else None)
 
 
-def _defines_columns(changes: Sequence[SchemaChange]) -> bool:
-    return any(
+def _defines_columns(changes: Understood) -> bool:
+    return not isinstance(changes, Irrelevant) and any(
         isinstance(change, CreateTable | CreateSelect)
         or (
             isinstance(change, AlterTable)
-            and any(isinstance(c, AddColumn | ChangeColumn | AlterDefault) for c in change.clauses)
+            and any(isinstance(c, DefineColumn | AlterDefault) for c in change.clauses)
         )
         for change in changes
     )
@@ -190,35 +172,32 @@ def _may_touch(reading: Understood | NotUnderstood) -> tuple[TableName, ...] | N
 def _read(reader: StatementReader) -> Understood:
     if reader.over:
         return Irrelevant("nothing")
-    followed = _followed(reader)
-    return _passed(reader) if followed is None else followed
-
-
-def _followed(reader: StatementReader) -> tuple[SchemaChange, ...] | None:
-    """Return what a statement changes that is followed. For any other, return None and stay at
-    its beginning."""
     first = reader.at
-    word = reader.next().keyword
-    change: SchemaChange | None = None
-    match word:
+    change = _followed(reader)
+    if change is not None:
+        return (change,)
+    reader.at = first
+    return _passed(reader)
+
+
+def _followed(reader: StatementReader) -> SchemaChange | None:
+    match reader.next().keyword:
         case "CREATE":
-            change = _create(reader)
+            return _create(reader)
         case "ALTER":
-            change = _alter(reader)
+            return _alter(reader)
         case "DROP":
-            change = _drop(reader)
+            return _drop(reader)
         case "RENAME" if not reader.sees("USER"):
-            change = _rename(reader)
+            return _rename(reader)
         case "TRUNCATE":
             reader.accept("TABLE")
-            change = TruncateTable(reader.table())
+            table = reader.table()
             skip_locks(reader)
+            return TruncateTable(table)
         case "REPAIR" if not (reader.sees("VIEW") or reader.sees("VIEWS")):
-            change = _repair(reader)
-    if change is None:
-        reader.at = first
-        return None
-    return (change,)
+            return _repair(reader)
+    return None
 
 
 def _create(reader: StatementReader) -> SchemaChange | None:
@@ -267,7 +246,7 @@ def _drop(reader: StatementReader) -> SchemaChange | None:
         reader.expect("ON")
         table = reader.table()
         skip_locks(reader)
-        return AlterTable(table, (drop_index_clause(name, if_exists=if_exists),))
+        return AlterTable(table, (Drop(Part.KEY, name, if_exists),))
     return None
 
 
@@ -330,7 +309,6 @@ def skip_attributes(reader: StatementReader) -> None:
 
 
 def _skip_account(reader: StatementReader) -> None:
-    """Skip `user`, `user@host` or `CURRENT_USER()`, with each part quoted or not."""
     reader.word_or_string()
     if reader.sees_symbol("("):
         reader.parenthesized()
@@ -340,7 +318,6 @@ def _skip_account(reader: StatementReader) -> None:
 
 
 def _touched(text: str, context: StatementContext) -> tuple[TableName, ...] | None:
-    """The table a statement that could not be read begins with, if it changes no other."""
     reader = StatementReader(text, context)
     try:
         read_settings(reader)

@@ -1,17 +1,260 @@
-"""A cursor over a statement's tokens, with the forms that all statements share.
+"""A statement's text → tokens, by the rules of the session that ran it, and a cursor over them.
 
-Belongs here: looking ahead, expecting, names of tables, balanced parentheses. Does not:
-any one statement's grammar.
+Not here: any one statement's grammar.
+
+Rules: MySQL manual, "Language Structure"; MariaDB's executable comments as in its
+"Comment Syntax" (`/*M!`, and versions 50700 to 99999, which are MySQL's alone, left out).
+
+A server logs an executable comment that it skipped as a plain one: `/*!99999 … */` as
+`/* 99999 … */`. What was nested in it newer servers rewrite to `(* … *)`. Older MySQL leaves it
+as it is, so that the comment seems to end too early: such a text cannot be read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
 from typing import Final, TypeVar
 
-from pipeline.schema.context import StatementContext
-from pipeline.schema.statements.lexer import CannotRead, Token, tokens
+from pipeline.schema.context import ANSI_QUOTES, NO_BACKSLASH_ESCAPES, StatementContext
 from pipeline.table import TableName
+
+
+class CannotRead(ValueError):
+    """The text is not what this grammar expects; `str()` says where. It never leaves the
+    room: `read_change` answers `NotUnderstood`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """`kind` is "word" (unquoted, also keywords), "name" (quoted), "string", "number",
+    "hex" or "bits" (`text` is their digits), "variable" or "symbol". `start` and `end` are
+    its place in the text; `charset` is a string's introducer, "utf8mb3" for N'…'."""
+
+    kind: str
+    text: str
+    start: int
+    end: int
+    charset: str | None = None
+
+    @property
+    def keyword(self) -> str:
+        """The word in upper case; "" for everything else. Only ASCII makes a keyword: in Python,
+        other letters become ASCII in upper case."""
+        return self.text.upper() if self.kind == "word" and self.text.isascii() else ""
+
+    @property
+    def is_name(self) -> bool:
+        return self.kind in ("word", "name")
+
+
+_WORD: Final = r"[0-9A-Za-z_$\u0080-\U0010ffff]"
+_BLANK: Final = r"[\x00-\x20]"
+_PLACE: Final = rf"""
+      (?P<space>{_BLANK}+)
+    | (?P<line>--(?={_BLANK}|$)[^\n]*|\#[^\n]*)
+    | (?P<open>/\*(?P<maria>M)?!)
+    | (?P<comment>/\*)
+    | (?P<close>\*/)
+    | (?P<hex>[xX]'(?P<hexed>[0-9A-Fa-f]*)'|0x(?P<bare_hex>[0-9A-Fa-f]+)(?!{_WORD}))
+    | (?P<bits>[bB]'(?P<bit>[01]*)'|0b(?P<bare_bits>[01]+)(?!{_WORD}))
+    | (?P<national>[nN](?='))
+    | (?P<number>(?:\d+\.\d*|\.\d+|\d+)(?:[eE][+-]?\d+)?(?!{_WORD}))
+    | (?P<word>{_WORD}+)
+    | (?P<variable>@@?[0-9A-Za-z_$.]*)
+    | (?P<symbol>:=|<=>|->>|->|<<|>>|<>|<=|>=|!=|&&|\|\||.)
+"""
+_MULTI_BYTE: Final = frozenset(
+    {"utf8mb4", "utf8mb3", "gb18030", "gbk", "gb2312", "big5", "sjis", "cp932", "ujis", "eucjpms"}
+    | {"euckr", "binary"}
+)
+"""Character sets of clients in which U+00A0 is a letter. In latin1 it is a blank, and elsewhere a
+blank or a syntax error."""
+
+_VERSION_MARIADB: Final = re.compile(r"[0-9]{5,6}")
+_VERSION_MYSQL: Final = re.compile(r"[0-9]{6}(?=[\t-\r ])|[0-9]{5}")
+_VERSION_OLD_MYSQL: Final = re.compile(r"[0-9]{5}")
+_SKIPPED: Final = re.compile(r" [0-9]{5}")
+_SIX_DIGITS_SINCE: Final = 80100
+"""MySQL's first version that reads versions of six digits, if a blank follows them."""
+
+_CLOSE: Final = re.compile(r"\*/")
+_COMMENT_END: Final = re.compile(r"\*/|/\*")
+_SPECIAL: Final = {
+    (quote, escapes): re.compile(rf"[{quote}\\]" if escapes else quote)
+    for quote in "'\"`"
+    for escapes in (False, True)
+}
+"""A quote, and whether backslashes escape → where its next special character is."""
+_ESCAPES: Final = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a"}
+_DOLLARS: Final = re.compile(
+    r"(?P<tag>\$[0-9A-Za-z_\u0080-\U0010ffff]*\$)(?P<body>.*?)(?P=tag)", re.DOTALL
+)
+_DOLLARS_SINCE: Final = 90000
+_MYSQL_ALONE: Final = range(50700, 100000)
+
+
+@cache
+def _patterns(client_charset: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """What may stand at a place, and after the dot of a name. They are not made at import: a run
+    that reads no statement needs no patterns of this size."""
+    place, after_dot = _PLACE, _WORD + "+"
+    if client_charset not in _MULTI_BYTE:
+        word = _WORD.replace(r"\u0080-", r"\u0080-\u009f\u00a1-")
+        blank = _BLANK.replace("]", r"\u00a0]")
+        place = place.replace(_WORD, word).replace(_BLANK, blank)
+        after_dot = word + "+"
+    return re.compile(place, re.VERBOSE | re.DOTALL | re.ASCII), re.compile(after_dot)
+
+
+def tokens(text: str, context: StatementContext) -> Iterator[Token]:
+    """The tokens, executable comments opened where this server executed them. CannotRead
+    for quotes and comments that are not closed."""
+    at, opened, last = 0, 0, ""
+    place, after_dot = _patterns(context.client_charset)
+    behind_name = -1
+    while at < len(text):
+        if at == behind_name and text[at] == ".":
+            # `a.1` is a name and another, not a name and a number.
+            last = "."
+            yield Token("symbol", ".", at, at + 1)
+            at += 1
+            continue
+        if last == "." and (match := after_dot.match(text, at)):
+            last = match[0]
+            yield Token("word", match[0], at, match.end())
+            at = behind_name = match.end()
+            continue
+        if text[at] in "'\"`":
+            token = _quoted(text, at, context)
+            last = "x"
+            yield token
+            at = token.end
+            behind_name = at if token.is_name else -1
+            continue
+        if (body := _dollar_quoted(text, at, context)) is not None:
+            yield body
+            at, last, behind_name = body.end, "x", -1
+            continue
+        match = place.match(text, at)
+        if match is None:
+            raise CannotRead(f"{text[at]!r} at {at}")
+        match match.lastgroup:
+            case "space" | "line":
+                at = match.end()
+            case "comment":
+                at = _leave_out(text, match.end(), context)
+            case "open":
+                at, entered = _enter(text, match, context)
+                opened += entered
+            case "close" if opened:
+                opened -= 1
+                at = match.end()
+            case "close":
+                raise CannotRead(f"a comment that did not begin ends at {at}")
+            case _:
+                token = _plain(text, match, context)
+                last = token.text if token.kind == "symbol" else "x"
+                yield token
+                at = token.end
+                behind_name = at if token.is_name else -1
+    if opened:
+        raise CannotRead("an executable comment is not closed")
+
+
+def _enter(text: str, match: re.Match[str], context: StatementContext) -> tuple[int, bool]:
+    maria = match["maria"] is not None
+    if maria and not context.facts.mariadb:
+        return _close(text, match.end()), False
+    version = _version(text, match.end(), context)
+    if version is None:
+        return match.end(), True
+    number = int(version[0])
+    skipped = number > context.facts.version
+    if context.facts.mariadb and not maria:
+        skipped = skipped or number in _MYSQL_ALONE
+    if skipped:
+        return _close(text, match.end(), nested=True), False
+    return version.end(), True
+
+
+def _version(text: str, at: int, context: StatementContext) -> re.Match[str] | None:
+    if context.facts.mariadb:
+        return _VERSION_MARIADB.match(text, at)
+    six_digits = context.facts.version >= _SIX_DIGITS_SINCE
+    return (_VERSION_MYSQL if six_digits else _VERSION_OLD_MYSQL).match(text, at)
+
+
+def _leave_out(text: str, at: int, context: StatementContext) -> int:
+    """Return the place after a plain comment. Raise CannotRead if it may be an executable one
+    that the server skipped, and then ends at another place."""
+    end = _close(text, at)
+    if not context.facts.mariadb and _SKIPPED.match(text, at) and text.find("/*", at, end) >= 0:
+        raise CannotRead(f"the comment at {at - 2} may end at two places")
+    return end
+
+
+def _close(text: str, at: int, *, nested: bool = False) -> int:
+    """Behind a comment that is left out. In an executable one another may stand."""
+    depth = 1
+    while depth:
+        match = _COMMENT_END.search(text, at) if nested else _CLOSE.search(text, at)
+        if match is None:
+            raise CannotRead("a comment is not closed")
+        depth += -1 if match[0] == "*/" else 1
+        at = match.end()
+    return at
+
+
+def _quoted(text: str, at: int, context: StatementContext) -> Token:
+    quote = text[at]
+    is_name = quote == "`" or (quote == '"' and context.mode(ANSI_QUOTES))
+    escapes = not (is_name or context.mode(NO_BACKSLASH_ESCAPES))
+    special = _SPECIAL[quote, escapes]
+    parts: list[str] = []
+    place = at + 1
+    while (match := special.search(text, place)) is not None:
+        parts.append(text[place : match.start()])
+        place = match.end()
+        after = text[place : place + 1]
+        if match[0] == quote and after != quote:
+            return Token("name" if is_name else "string", "".join(parts), at, place)
+        if match[0] == quote:
+            parts.append(quote)
+        else:
+            # \% and \_ stay as they are: they are for patterns of LIKE.
+            parts.append("\\" + after if after in "%_" else _ESCAPES.get(after, after))
+        place += 1
+    raise CannotRead(f"a quote opened at {at} is not closed")
+
+
+def _dollar_quoted(text: str, at: int, context: StatementContext) -> Token | None:
+    """A string between two equal `$tag$`, as MySQL takes them from 9.0 on (bodies of
+    routines and libraries); None where none begins."""
+    if text[at] != "$" or context.facts.mariadb or context.facts.version < _DOLLARS_SINCE:
+        return None
+    match = _DOLLARS.match(text, at)
+    return match and Token("string", match["body"], at, match.end())
+
+
+def _plain(text: str, match: re.Match[str], context: StatementContext) -> Token:
+    at, end = match.span()
+    match match.lastgroup:
+        case "hex":
+            return Token("hex", match["hexed"] or match["bare_hex"] or "", at, end)
+        case "bits":
+            return Token("bits", match["bit"] or match["bare_bits"] or "", at, end)
+        case "national":
+            string = _quoted(text, end, context)
+            return Token("string", string.text, at, string.end, "utf8mb3")
+        case "number" | "word" | "variable" | "symbol":
+            return Token(str(match.lastgroup), match[0], at, end)
+    raise CannotRead(f"{match[0]!r} at {at}")
+
+
+# -- the cursor ----------------------------------------------------------------------------
 
 T = TypeVar("T")
 _END: Final = Token("end", "", -1, -1)
@@ -91,7 +334,6 @@ class StatementReader:
     # -- forms that statements share ---------------------------------------------------
 
     def name(self) -> str:
-        """An identifier, quoted or not."""
         if not self.peek().is_name:
             raise self.unexpected("a name")
         return self.next().text
@@ -111,7 +353,6 @@ class StatementReader:
         return self.listed(self.table)
 
     def names(self) -> tuple[str, ...]:
-        """`(name, …)`."""
         return self.enclosed(lambda: self.listed(self.name))
 
     def listed(self, read: Callable[[], T]) -> tuple[T, ...]:
@@ -122,7 +363,6 @@ class StatementReader:
         return tuple(found)
 
     def enclosed(self, read: Callable[[], T]) -> T:
-        """In parentheses."""
         self.expect_symbol("(")
         found = read()
         self.expect_symbol(")")
@@ -192,7 +432,6 @@ class StatementReader:
             self.at += 1
 
     def rest(self) -> str:
-        """The text from the next token on."""
         return self.text[self.peek().start :] if not self.over else ""
 
     def slice(self, first: int) -> str:

@@ -1,8 +1,7 @@
 """A statement that changes rows → the tables that it changes and reads, from its text alone.
 
-Belongs here: INSERT, REPLACE, UPDATE, DELETE and LOAD DATA, bodies of triggers and what a view
-selects, as far as their text says which tables they name. Does not: what the names stand for, and
-which tables are reached through them (`pipeline.schema.reach`).
+Not here: what the names stand for, and which tables are reached through them
+(`pipeline.schema.reach`).
 
 A session in statement format logs these statements instead of the rows they change. So whatever
 the text leaves open is refused: a function that is not built in may change any table, and so may a
@@ -15,16 +14,18 @@ Grammar: MySQL manual, "Data Manipulation Statements", "Function Name Parsing an
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TypeVar
 
-from pipeline.schema.context import StatementContext
+from pipeline.schema.context import IGNORE_SPACE, StatementContext
+from pipeline.schema.model import RowCode
 from pipeline.schema.statements.functions import BUILT_IN, KEYWORDS
-from pipeline.schema.statements.lexer import CannotRead, Token
-from pipeline.schema.statements.reader import StatementReader
+from pipeline.schema.statements.reader import CannotRead, StatementReader, Token
 from pipeline.schema.statements.set_statement import read_settings
 from pipeline.table import TableName
+
+Code = TypeVar("Code", bound=RowCode | None)
 
 INSERT, UPDATE, DELETE = "INSERT", "UPDATE", "DELETE"
 
@@ -45,45 +46,24 @@ _NO_CALL_AFTER: Final = frozenset({"string", "number", "hex", "bits"})
 _SEQUENCES: Final = frozenset({"nextval", "currval", "lastval", "setval"})
 
 
-@dataclass(frozen=True, slots=True)
-class WrittenTable:
-    """A table that a statement changes, and by which kinds of change: INSERT, UPDATE, DELETE."""
-
-    table: TableName
-    events: frozenset[str]
-
-
-@dataclass(frozen=True, slots=True)
-class RowChange:
-    """The tables, or views, that a statement changes, and those that it reads. `own`: names that
-    it reads without a database and that it defines itself (WITH), too."""
-
-    writes: tuple[WrittenTable, ...] = ()
-    reads: tuple[TableName, ...] = ()
-    own: frozenset[TableName] = frozenset()
-
-
-def read_row_change(text: str, context: StatementContext) -> RowChange | str:
-    """What a logged statement changes, or why its text does not tell."""
-    try:
-        reader = StatementReader(text, context)
-        settings = read_settings(reader)
-        if settings.unknown or ("sql_mode" in text.lower() and reader.at):
-            return "SET STATEMENT changes for it how it is read"
+def read_row_change(text: str, context: StatementContext) -> RowCode:
+    def read(reader: StatementReader) -> RowCode:
+        _, unknown = read_settings(reader)
+        if unknown or ("sql_mode" in text.lower() and reader.at):
+            return RowCode(reason="SET STATEMENT changes for it how it is read")
         first = reader.peek()
         if first.keyword not in _CHANGES and not reader.sees_symbol("("):
-            return f"{first.text[:20] or 'nothing'} … is not among the statements that can be read"
+            word = first.text[:20] or "nothing"
+            return RowCode(reason=f"{word} … is not among the statements that can be read")
         return _Walk(reader).all()
-    except CannotRead as error:
-        return str(error)
+
+    return read_or_reason(text, context, read)
 
 
-def read_created(text: str, context: StatementContext) -> RowChange | str | None:
+def read_created(text: str, context: StatementContext) -> RowCode | None:
     """What the query of a CREATE TABLE … SELECT changes and reads; None without one."""
-    if "select" not in text.lower():
-        return None
-    try:
-        reader = StatementReader(text, context)
+
+    def read(reader: StatementReader) -> RowCode | None:
         read_settings(reader)
         if not reader.accept("CREATE"):
             return None
@@ -94,8 +74,8 @@ def read_created(text: str, context: StatementContext) -> RowChange | str | None
         while not (reader.over or _begins_query(reader)):
             reader.next()
         return None if reader.over else _Walk(reader).all(inside=True)
-    except CannotRead as error:
-        return str(error)
+
+    return read_or_reason(text, context, read) if "select" in text.lower() else None
 
 
 def _begins_query(reader: StatementReader) -> bool:
@@ -106,14 +86,24 @@ def _begins_query(reader: StatementReader) -> bool:
     return first.keyword == "SELECT"
 
 
-def read_body(reader: StatementReader, *, selects: bool) -> RowChange | str:
+def read_body(reader: StatementReader, *, selects: bool) -> RowCode:
     """What a trigger's body changes, from the reader's place on; or the view that selects it."""
     if reader.context.other_grammar is not None:
-        return f"it was made under sql_mode={reader.context.other_grammar}"
+        return RowCode(reason=f"it was made under sql_mode={reader.context.other_grammar}")
     try:
         return _Walk(reader, body=not selects).all()
     except CannotRead as error:
-        return str(error)
+        return RowCode(reason=str(error))
+
+
+def read_or_reason(
+    text: str, context: StatementContext, read: Callable[[StatementReader], Code]
+) -> Code | RowCode:
+    """What is read of a text, or why it does not tell."""
+    try:
+        return read(StatementReader(text, context))
+    except CannotRead as error:
+        return RowCode(reason=str(error))
 
 
 @dataclass(slots=True)
@@ -149,18 +139,15 @@ class _Walk:
     inserted: TableName | None = None
     before: Token = field(default_factory=lambda: Token("symbol", "(", 0, 0))
 
-    def all(self, *, inside: bool = False) -> RowChange:
+    def all(self, *, inside: bool = False) -> RowCode:
         """`inside`: parentheses may be open that are closed behind it."""
         self._read(_Level())
         while inside and self.reader.accept_symbol(")"):
             self._read(_Level())
         if not self.reader.over:
             raise CannotRead("a parenthesis is closed that is not open")
-        return RowChange(
-            tuple(WrittenTable(name, frozenset(events)) for name, events in self.writes.items()),
-            tuple(self.reads),
-            frozenset(self.own),
-        )
+        writes = tuple((table, tuple(sorted(events))) for table, events in self.writes.items())
+        return RowCode(writes, tuple(self.reads), tuple(sorted(self.own)))
 
     def _write(self, table: TableName, *events: str) -> None:
         self.writes.setdefault(table, set()).update(events)
@@ -340,7 +327,8 @@ class _Walk:
             return
         if len(chain) > 1 or not word or word.lower() not in BUILT_IN:
             raise CannotRead(f"it calls {'.'.join(chain)}, which is no built-in function")
-        if token.end != self.reader.peek().start and not self.reader.context.ignores_space:
+        apart = token.end != self.reader.peek().start
+        if apart and not self.reader.context.mode(IGNORE_SPACE):
             raise CannotRead(f"a blank follows {token.text}, which makes it another function")
 
     def _reference(self, level: _Level, table: TableName) -> None:

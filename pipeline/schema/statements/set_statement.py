@@ -1,7 +1,6 @@
 """`SET STATEMENT variable=value, … FOR statement` of MariaDB, which logs it as it was written.
 
-Belongs here: which variables may be set while the statement is followed, and what they come to.
-Does not: the statement inside (`read`).
+Not here: the statement inside (`read`).
 
 MariaDB parses the whole text under the session's own variables, sets these, and logs the
 statement's context as it is then. So the text of a statement that sets `sql_mode` was parsed
@@ -10,12 +9,10 @@ under one that the log does not have.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
-from pipeline.schema.statements.lexer import Token
-from pipeline.schema.statements.options import engine_name
-from pipeline.schema.statements.reader import StatementReader
+from pipeline.schema.statements.reader import StatementReader, Token
+from pipeline.schema.statements.table_statements import engine_name
 
 _LOGGED: Final = frozenset(
     {"character_set_server", "collation_server", "explicit_defaults_for_timestamp"}
@@ -50,17 +47,9 @@ _NEUTRAL: Final = frozenset(
 _ENGINE: Final = frozenset({"default_storage_engine", "storage_engine"})
 
 
-@dataclass(frozen=True, slots=True)
-class StatementSettings:
-    """What the statement runs with. `engine`: of tables whose definition names none; `unknown`:
-    variables that may change what the statement does."""
-
-    engine: str | None = None
-    unknown: tuple[str, ...] = ()
-
-
-def read_settings(reader: StatementReader) -> StatementSettings:
-    """Read each `SET STATEMENT … FOR` before the statement itself."""
+def read_settings(reader: StatementReader) -> tuple[str | None, tuple[str, ...]]:
+    """Read each `SET STATEMENT … FOR` before the statement itself: the engine of tables whose
+    definition names none, and variables that may change what the statement does."""
     engine: str | None = None
     unknown: list[str] = []
     while reader.context.facts.mariadb and reader.accept("SET", "STATEMENT"):
@@ -71,7 +60,7 @@ def read_settings(reader: StatementReader) -> StatementSettings:
             elif variable not in _LOGGED | _NEUTRAL:
                 unknown.append(variable)
         reader.expect("FOR")
-    return StatementSettings(engine, tuple(unknown))
+    return engine, tuple(unknown)
 
 
 def _assignment(reader: StatementReader) -> tuple[str, tuple[Token, ...]]:

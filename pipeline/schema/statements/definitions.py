@@ -1,9 +1,7 @@
-"""Column definitions: `name type attribute …`.
+"""Definitions of columns and keys: the grammar that CREATE and ALTER TABLE share.
 
-Belongs here: the attributes, and data types: every name that MySQL and MariaDB have for them, their
-lengths and the attributes that belong to the type (UNSIGNED, CHARACTER SET, BINARY …). Does not:
-defaults (`defaults`), what an attribute, an omitted length or character set comes to on a server
-(`pipeline.schema.evolving.column_changes`).
+Not here: what an omitted length, character set or name comes to on a server
+(`pipeline.schema.evolving`).
 
 Source: `field_def`, `column_attribute` and `type:` in `sql/sql_yacc.yy` of MySQL, and MariaDB's
 `field_type`.
@@ -16,11 +14,18 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
-from pipeline.schema.statements.defaults import accept_now, read_default
-from pipeline.schema.statements.keys import read_reference
-from pipeline.schema.statements.lexer import CannotRead
-from pipeline.schema.statements.reader import StatementReader
-from pipeline.schema.statements.written import Constant, WrittenColumn, WrittenType
+from pipeline.schema.collations import UTF8
+from pipeline.schema.context import REAL_AS_FLOAT
+from pipeline.schema.model import BLOBS, TEXTS, KeyPart
+from pipeline.schema.statements.changes import (
+    Computed,
+    Constant,
+    WrittenColumn,
+    WrittenKey,
+    WrittenReference,
+    WrittenType,
+)
+from pipeline.schema.statements.reader import CannotRead, StatementReader
 
 
 def read_column(reader: StatementReader) -> WrittenColumn:
@@ -29,7 +34,6 @@ def read_column(reader: StatementReader) -> WrittenColumn:
 
 
 def read_definition(name: str, reader: StatementReader) -> WrittenColumn:
-    """What stands behind a column's name."""
     column = WrittenColumn(name, read_type(reader))
     if column.type.serial:
         column = replace(column, nullable=False, auto_increment=True, key="unique")
@@ -174,8 +178,6 @@ _INTEGERS: Final = {
 }
 _DECIMALS: Final = frozenset({"DECIMAL", "DEC", "NUMERIC", "FIXED", "NUMBER"})
 _FLOATS: Final = {"FLOAT4": "float", "FLOAT8": "double", "DOUBLE": "double"}
-_TEXTS: Final = ("tinytext", "text", "mediumtext", "longtext")
-_BLOBS: Final = ("tinyblob", "blob", "mediumblob", "longblob")
 _TEMPORAL: Final = frozenset({"TIME", "DATETIME", "TIMESTAMP"})
 _SPATIAL: Final = frozenset(
     {"GEOMETRY", "POINT", "LINESTRING", "POLYGON"}
@@ -183,7 +185,6 @@ _SPATIAL: Final = frozenset(
 )
 _COLLECTIONS: Final = ("GEOMETRYCOLLECTION", "GEOMCOLLECTION")
 _MARIADB: Final = frozenset({"INET4", "INET6", "UUID"})
-_UTF8: Final = frozenset({"utf8", "utf8mb3", "utf8mb4"})
 _FLOAT_DIGITS: Final = 24
 """FLOAT(p) is a FLOAT up to this p (MySQL manual, "Floating-Point Types")."""
 
@@ -193,7 +194,6 @@ _VECTOR_DIMENSIONS: Final = 2048
 
 
 def read_type(reader: StatementReader) -> WrittenType:
-    """The type and its attributes; CannotRead for a type of neither server."""
     word = reader.peek().keyword
     if not word:
         raise reader.unexpected("a data type")
@@ -228,7 +228,7 @@ def _float(
     word: str, precision: int | None, scale: int | None, reader: StatementReader
 ) -> WrittenType:
     name = _FLOATS.get(word, "float")
-    if word == "REAL" and not reader.context.real_as_float:
+    if word == "REAL" and not reader.context.mode(REAL_AS_FLOAT):
         name = "double"
     if scale is None:
         if word == "FLOAT" and precision is not None and precision > _FLOAT_DIGITS:
@@ -271,11 +271,11 @@ def _string(word: str, reader: StatementReader) -> WrittenType | None:
             members = reader.enclosed(lambda: reader.listed(lambda: _member(reader)))
             return _attributes(WrittenType(word.lower(), members=members), reader)
     name = word.lower()
-    if name in _TEXTS:
+    if name in TEXTS:
         length = _length(reader) if name == "text" else None
         type_ = WrittenType(name, length=length, sized=length is not None)
         return _attributes(_compressed(type_, reader), reader)
-    if name in _BLOBS:
+    if name in BLOBS:
         length = _length(reader) if name == "blob" else None
         return _compressed(WrittenType(name, length=length, sized=length is not None), reader)
     return None
@@ -349,7 +349,7 @@ def _member(reader: StatementReader) -> Constant:
     token = reader.next()
     if token.kind in ("string", "hex", "bits"):
         ours, charset = reader.context.client_charset, token.charset
-        same = charset in (None, ours) or {charset, ours} <= _UTF8
+        same = charset in (None, ours) or {charset, ours} <= UTF8 | {"utf8"}
         if not same and token.kind == "string" and not token.text.isascii():
             raise CannotRead(f"a literal of {charset} in a session of {ours}")
         return Constant(token.kind, token.text, charset)
@@ -391,3 +391,231 @@ def _attributes(type_: WrittenType, reader: StatementReader) -> WrittenType:
             type_ = replace(type_, binary=True)
         else:
             return _compressed(type_, reader)
+
+
+_NOW: Final = ("CURRENT_TIMESTAMP", "NOW", "LOCALTIME", "LOCALTIMESTAMP")
+_LITERALS: Final = frozenset({"string", "number", "hex", "bits"})
+_END_EXPRESSION: Final = frozenset(
+    {"NOT", "NULL", "ON", "AUTO_INCREMENT", "UNIQUE", "PRIMARY", "KEY", "COMMENT", "COLLATE"}
+    | {"CHECK", "REFERENCES", "INVISIBLE", "FIRST", "AFTER", "GENERATED", "AS", "WITH"}
+    | {"WITHOUT", "CONSTRAINT", "COMPRESSED", "REF_SYSTEM_ID"}
+)
+"""Words that end an expression without parentheses, which MariaDB allows."""
+
+_MOMENTS: Final = ("DATE", "TIME", "TIMESTAMP")
+
+
+def read_default(reader: StatementReader) -> Constant | Computed:
+    """Behind the word DEFAULT."""
+    first = reader.at
+    found = _simple(reader)
+    if reader.context.facts.mariadb and (found is None or _goes_on(reader)):
+        return _expression(reader, first)
+    if found is None:
+        raise reader.unexpected("a default")
+    return found
+
+
+def _simple(reader: StatementReader) -> Constant | Computed | None:
+    if reader.sees_symbol("("):
+        return Computed(reader.parenthesized())
+    now = accept_now(reader)
+    if now is not None:
+        return now
+    if reader.accept("NULL"):
+        return Constant("null")
+    if word := reader.accept_any("TRUE", "FALSE"):
+        return Constant("number", "1" if word == "TRUE" else "0")
+    return _literal(reader)
+
+
+def _literal(reader: StatementReader) -> Constant | None:
+    token = reader.peek()
+    if token.kind in _LITERALS:
+        reader.next()
+        return _joined(Constant(token.kind, token.text, token.charset), reader)
+    if token.kind == "symbol" and token.text in "+-" and reader.peek(1).kind == "number":
+        reader.next()
+        sign = "-" if token.text == "-" else ""
+        return Constant("number", sign + reader.next().text)
+    if token.keyword in _MOMENTS and reader.peek(1).kind == "string":
+        reader.next()
+        return Constant(token.keyword.lower(), reader.next().text)
+    introducer = token.kind == "word" and token.text.startswith("_")
+    if introducer and reader.peek(1).kind in ("string", "hex", "bits"):
+        reader.next()
+        found = reader.next()
+        return _joined(Constant(found.kind, found.text, token.text[1:].lower()), reader)
+    return None
+
+
+def _joined(found: Constant, reader: StatementReader) -> Constant:
+    """Strings that stand side by side are one."""
+    while found.kind == "string" and reader.peek().kind == "string":
+        found = replace(found, text=found.text + reader.next().text)
+    return found
+
+
+def accept_now(reader: StatementReader) -> Computed | None:
+    """CURRENT_TIMESTAMP with its digits, by any of its names; None for anything else."""
+    word = reader.peek().keyword
+    called = reader.sees_symbol("(", 1)
+    if word not in _NOW or (word == "NOW" and not called):
+        return None
+    reader.next()
+    digits = 0
+    if reader.accept_symbol("("):
+        digits = 0 if reader.sees_symbol(")") else reader.integer()
+        reader.expect_symbol(")")
+    return Computed(f"CURRENT_TIMESTAMP({digits})" if digits else "CURRENT_TIMESTAMP", now=True)
+
+
+def _goes_on(reader: StatementReader) -> bool:
+    token = reader.peek()
+    return token.kind == "symbol" and token.text not in (",", ")")
+
+
+def _expression(reader: StatementReader, first: int) -> Computed:
+    reader.at = first
+    while not _ends(reader, first):
+        if reader.sees_symbol("("):
+            reader.parenthesized()
+        else:
+            reader.next()
+    if reader.at == first:
+        raise CannotRead("DEFAULT has no value")
+    return Computed(reader.slice(first))
+
+
+def _ends(reader: StatementReader, first: int) -> bool:
+    if reader.over or reader.sees_symbol(",") or reader.sees_symbol(")"):
+        return True
+    return reader.at > first and reader.peek().keyword in _END_EXPRESSION
+
+
+_FIRST_WORDS: Final = frozenset(
+    {"CONSTRAINT", "PRIMARY", "UNIQUE", "INDEX", "KEY", "FULLTEXT", "SPATIAL", "FOREIGN", "CHECK"}
+)
+_ACTIONS: Final = ("RESTRICT", "CASCADE")
+_VALUED: Final = (
+    "KEY_BLOCK_SIZE",
+    "COMMENT",
+    "ENGINE_ATTRIBUTE",
+    "SECONDARY_ENGINE_ATTRIBUTE",
+    "CLUSTERING",
+)
+
+
+def sees_key(reader: StatementReader) -> bool:
+    """Whether a key or constraint comes next, and no column of such a name."""
+    return reader.peek().keyword in _FIRST_WORDS
+
+
+def read_key(reader: StatementReader) -> WrittenKey | WrittenReference | None:
+    name = _constraint(reader)
+    if reader.accept("CHECK"):
+        reader.skip_check()
+        return None
+    if reader.accept("FOREIGN"):
+        reader.expect("KEY")
+        if_not_exists = reader.if_not_exists()
+        index = None if reader.sees_symbol("(") else reader.name()
+        columns = reader.names()
+        reference = replace(read_reference(columns, reader), name=name, index=index)
+        return replace(reference, if_not_exists=if_not_exists)
+    if reader.accept("PRIMARY"):
+        reader.expect("KEY")
+        if_not_exists = reader.if_not_exists()
+        read_name_and_type(reader)
+        return read_parts(WrittenKey("primary", (), "PRIMARY", if_not_exists=if_not_exists), reader)
+    kind = reader.accept_any("UNIQUE", "FULLTEXT", "SPATIAL").lower()
+    if not reader.accept_any("INDEX", "KEY") and not kind:
+        raise reader.unexpected("INDEX")
+    if_not_exists = reader.if_not_exists()
+    own, hashed = read_name_and_type(reader)
+    key = WrittenKey(kind or "index", (), own or name, if_not_exists=if_not_exists, hash=hashed)
+    return read_parts(key, reader)
+
+
+def _constraint(reader: StatementReader) -> str | None:
+    if not reader.accept("CONSTRAINT"):
+        return None
+    if reader.peek().keyword in ("PRIMARY", "UNIQUE", "FOREIGN", "CHECK"):
+        return None
+    return reader.name()
+
+
+def read_name_and_type(reader: StatementReader) -> tuple[str | None, bool]:
+    """`[name] [USING type]`: the name may be left out, so may the type; whether it is HASH."""
+    name = None
+    if reader.peek().is_name and not reader.sees("USING"):
+        typed = reader.sees("TYPE") and not reader.sees_symbol("(", 1)
+        name = None if typed else reader.name()
+    return name, bool(reader.accept_any("USING", "TYPE")) and reader.name().upper() == "HASH"
+
+
+def read_parts(key: WrittenKey, reader: StatementReader) -> WrittenKey:
+    parts = reader.enclosed(lambda: reader.listed(lambda: _part(reader)))
+    return read_key_options(replace(key, parts=parts), reader)
+
+
+def _part(reader: StatementReader) -> KeyPart:
+    if reader.sees_symbol("("):
+        part = KeyPart(None, expression=reader.parenthesized())
+    else:
+        part = KeyPart(reader.name())
+        if reader.accept_symbol("("):
+            part = replace(part, prefix=reader.integer())
+            reader.expect_symbol(")")
+    order = reader.accept_any("ASC", "DESC")
+    return replace(part, descending=order == "DESC")
+
+
+def read_key_options(key: WrittenKey, reader: StatementReader) -> WrittenKey:
+    while True:
+        if reader.accept_any("USING", "TYPE"):
+            key = replace(key, hash=reader.name().upper() == "HASH")
+        elif reader.accept_any(*_VALUED):
+            reader.accept_symbol("=")
+            reader.next()
+        elif reader.accept("WITH", "PARSER"):
+            reader.name()
+        elif reader.accept("VISIBLE") or reader.accept("NOT", "IGNORED"):
+            key = replace(key, invisible=False)
+        elif reader.accept_any("INVISIBLE", "IGNORED"):
+            key = replace(key, invisible=True)
+        elif reader.context.facts.mariadb and reader.peek().is_name and reader.sees_symbol("=", 1):
+            reader.at += 3
+        else:
+            return key
+
+
+def read_reference(columns: tuple[str, ...], reader: StatementReader) -> WrittenReference:
+    reader.expect("REFERENCES")
+    table = reader.table(database="")
+    referenced = reader.names() if reader.sees_symbol("(") else ()
+    reference = WrittenReference(columns, table, referenced)
+    facts, ignored = reader.context.facts, False
+    while True:
+        if reader.accept("MATCH"):
+            reader.next()
+            # MySQL manual 5.7, "FOREIGN KEY Constraints": with MATCH, the actions are ignored.
+            ignored = not (facts.mariadb or facts.mysql_8)
+        elif reader.accept("ON", "DELETE"):
+            reference = replace(reference, on_delete=_action(reader))
+        elif reader.sees("ON", "UPDATE") and reader.peek(2).keyword in (*_ACTIONS, "SET", "NO"):
+            reader.at += 2
+            reference = replace(reference, on_update=_action(reader))
+        elif ignored:
+            return replace(reference, on_delete=None, on_update=None)
+        else:
+            return reference
+
+
+def _action(reader: StatementReader) -> str:
+    if word := reader.accept_any(*_ACTIONS):
+        return word
+    for first, second in (("SET", "NULL"), ("SET", "DEFAULT"), ("NO", "ACTION")):
+        if reader.accept(first, second):
+            return f"{first} {second}"
+    raise reader.unexpected("a referential action")

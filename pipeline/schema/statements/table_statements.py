@@ -1,0 +1,531 @@
+"""CREATE TABLE, ALTER TABLE, CREATE INDEX, CREATE and ALTER DATABASE, clause by clause.
+
+Not here: that all clauses resolve against the table as it was (`pipeline.schema.evolving.alter`).
+
+Source: `alter_table_stmt` in `sql/sql_yacc.yy` of MySQL, and MariaDB's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from pipeline.schema.context import ServerDialect
+from pipeline.schema.statements.changes import (
+    FIRST,
+    AddElement,
+    AlterDatabase,
+    AlterDefault,
+    AlterTable,
+    Clause,
+    ConvertCharset,
+    CreateDatabase,
+    CreateLike,
+    CreateSelect,
+    CreateTable,
+    DefineColumn,
+    Drop,
+    Element,
+    Neutral,
+    Part,
+    Rename,
+    RenameTo,
+    RowsChange,
+    SetOptions,
+    SetVisibility,
+    WrittenKey,
+    WrittenOptions,
+    WrittenPeriod,
+)
+from pipeline.schema.statements.definitions import (
+    read_column,
+    read_default,
+    read_definition,
+    read_key,
+    read_parts,
+    sees_key,
+)
+from pipeline.schema.statements.reader import CannotRead, StatementReader
+
+
+def read_alter_table(reader: StatementReader, *, ignore: bool) -> AlterTable:
+    if_exists = reader.if_exists()
+    table = reader.table()
+    if reader.accept("WAIT"):
+        reader.next()
+    else:
+        reader.accept("NOWAIT")
+    clauses: list[Clause] = [RowsChange("ALTER IGNORE")] if ignore else []
+    while not reader.over:
+        clauses.extend(_clause(reader))
+        partitions = reader.sees("PARTITION", "BY") or reader.sees("REMOVE", "PARTITIONING")
+        more = reader.accept_symbol(",") or partitions
+        if not more and not reader.over:
+            raise reader.unexpected("a comma")
+    return AlterTable(table, tuple(clauses), if_exists)
+
+
+def _clause(reader: StatementReader) -> list[Clause]:
+    word = reader.peek().keyword
+    match word:
+        case "ADD":
+            return _add(reader)
+        case "DROP":
+            return [_drop(reader)]
+        case "CHANGE" | "MODIFY":
+            return [_change(reader)]
+        case "ALTER":
+            return [_alter(reader)]
+        case "RENAME":
+            return [_rename(reader)]
+        case "CONVERT" if reader.sees("CONVERT", "TO"):
+            return [_convert(reader)]
+    found = read_partitions(reader) or read_neutral(reader)
+    if found is not None:
+        return [found]
+    place = reader.at
+    options = read_options(reader)
+    if reader.at == place:
+        raise reader.unexpected("a clause of ALTER TABLE")
+    return [SetOptions(options)]
+
+
+def _add(reader: StatementReader) -> list[Clause]:
+    reader.expect("ADD")
+    if reader.accept("PARTITION"):
+        # New partitions are empty; those of HASH and KEY only move rows.
+        to_the_end(reader)
+        return [Neutral("ADD PARTITION")]
+    if reader.context.facts.mariadb:
+        if reader.accept("SYSTEM", "VERSIONING"):
+            return [SetOptions(WrittenOptions(system_versioned=True))]
+        if reader.accept("PERIOD", "FOR"):
+            period = read_period(reader)
+            return [Neutral("ADD PERIOD") if period is None else AddElement(period)]
+    if sees_key(reader) or reader.sees("CHECK"):
+        return [_key(reader)]
+    reader.accept("COLUMN")
+    if_not_exists = reader.if_not_exists()
+    if reader.sees_symbol("("):
+        return reader.enclosed(lambda: _group(reader, if_not_exists=if_not_exists))
+    column = read_column(reader)
+    return [DefineColumn(None, column, _position(reader), if_not_exists)]
+
+
+def _group(reader: StatementReader, *, if_not_exists: bool) -> list[Clause]:
+    found: list[Clause] = []
+    while True:
+        if sees_key(reader):
+            found.append(_key(reader))
+        else:
+            found.append(DefineColumn(None, read_column(reader), None, if_not_exists))
+        if not reader.accept_symbol(","):
+            return found
+
+
+def _key(reader: StatementReader) -> Clause:
+    key = read_key(reader)
+    return Neutral("ADD CHECK") if key is None else AddElement(key)
+
+
+def _change(reader: StatementReader) -> Clause:
+    word = reader.next().keyword
+    reader.accept("COLUMN")
+    if_exists = reader.if_exists()
+    old = reader.name()
+    new = reader.name() if word == "CHANGE" else old
+    column = read_definition(new, reader)
+    return DefineColumn(old, column, _position(reader), if_exists)
+
+
+def _position(reader: StatementReader) -> str | None:
+    if reader.accept("FIRST"):
+        return FIRST
+    return reader.name() if reader.accept("AFTER") else None
+
+
+def _alter(reader: StatementReader) -> Clause:
+    reader.expect("ALTER")
+    if reader.accept_any("INDEX", "KEY"):
+        reader.if_exists()
+        name = reader.name()
+        hidden = reader.accept_any("VISIBLE", "INVISIBLE", "IGNORED", "NOT")
+        if hidden == "NOT":
+            reader.expect("IGNORED")
+        return SetVisibility(Part.KEY, name, hidden in ("INVISIBLE", "IGNORED"))
+    if reader.accept_any("CHECK", "CONSTRAINT"):
+        reader.name()
+        if not reader.accept("NOT", "ENFORCED"):
+            reader.expect("ENFORCED")
+        return Neutral("ALTER CHECK")
+    reader.accept("COLUMN")
+    if_exists = reader.if_exists()
+    name = reader.name()
+    if reader.accept("DROP"):
+        reader.expect("DEFAULT")
+        return AlterDefault(name, None, if_exists)
+    reader.expect("SET")
+    if word := reader.accept_any("VISIBLE", "INVISIBLE"):
+        return SetVisibility(Part.COLUMN, name, word == "INVISIBLE")
+    reader.expect("DEFAULT")
+    return AlterDefault(name, read_default(reader), if_exists)
+
+
+def _drop(reader: StatementReader) -> Clause:
+    reader.expect("DROP")
+    if reader.accept("PARTITION"):
+        to_the_end(reader)
+        return RowsChange("DROP PARTITION")
+    if reader.accept("SYSTEM", "VERSIONING"):
+        return SetOptions(WrittenOptions(system_versioned=False))
+    if reader.sees("PERIOD", "FOR") or reader.sees("PERIOD", "IF", "EXISTS"):
+        reader.next()
+        reader.if_exists()
+        reader.expect("FOR")
+        reader.name()
+        return Neutral("DROP PERIOD")
+    if reader.accept("PRIMARY", "KEY"):
+        return Drop(Part.KEY, "PRIMARY")
+    if reader.accept_any("INDEX", "KEY"):
+        if_exists = reader.if_exists()
+        return Drop(Part.KEY, reader.name(), if_exists)
+    if reader.accept("FOREIGN", "KEY") or reader.sees("CONSTRAINT"):
+        part = Part.CONSTRAINT if reader.accept("CONSTRAINT") else Part.FOREIGN_KEY
+        reader.if_exists()
+        return Drop(part, reader.name())
+    if reader.sees("CHECK") and reader.peek(1).is_name:
+        reader.next()
+        reader.name()
+        return Neutral("DROP CHECK")
+    reader.accept("COLUMN")
+    if_exists = reader.if_exists()
+    name = reader.name()
+    reader.accept_any("RESTRICT", "CASCADE")
+    return Drop(Part.COLUMN, name, if_exists)
+
+
+def _rename(reader: StatementReader) -> Clause:
+    reader.expect("RENAME")
+    if reader.sees("COLUMN") and not reader.sees_symbol(".", 1):
+        reader.next()
+        return _renamed(reader, Part.COLUMN)
+    if reader.accept_any("INDEX", "KEY"):
+        return _renamed(reader, Part.KEY)
+    if not reader.accept_any("TO", "AS"):
+        reader.accept_symbol("=")
+    return RenameTo(reader.table())
+
+
+def _renamed(reader: StatementReader, part: Part) -> Clause:
+    if_exists = reader.if_exists()
+    old = reader.name()
+    reader.expect("TO")
+    return Rename(part, old, reader.name(), if_exists)
+
+
+def _convert(reader: StatementReader) -> Clause:
+    reader.expect("CONVERT", "TO")
+    if not reader.charset_word():
+        raise reader.unexpected("CHARACTER SET")
+    charset = None if reader.accept("DEFAULT") else reader.word_or_string()
+    collation = None
+    if reader.accept("COLLATE"):
+        reader.accept_symbol("=")
+        collation = reader.word_or_string()
+    return ConvertCharset(charset, collation)
+
+
+_PARTITION_WORDS: Final = frozenset(
+    {"ANALYZE", "CHECK", "OPTIMIZE", "REBUILD", "REPAIR", "REORGANIZE", "COALESCE"}
+)
+
+
+def read_partitions(reader: StatementReader) -> Clause | None:
+    if skip_partitions(reader):
+        return SetOptions(WrittenOptions(partitioned=True))
+    if reader.accept("REMOVE", "PARTITIONING"):
+        return SetOptions(WrittenOptions(partitioned=False))
+    if word := reader.accept_any("DISCARD", "IMPORT"):
+        if reader.accept("PARTITION"):
+            reader.listed(reader.name)
+        reader.expect("TABLESPACE")
+        return RowsChange(f"{word} TABLESPACE")
+    if reader.accept("TRUNCATE", "PARTITION"):
+        to_the_end(reader)
+        return RowsChange("TRUNCATE PARTITION")
+    if reader.accept("EXCHANGE", "PARTITION"):
+        reader.name()
+        reader.expect("WITH", "TABLE")
+        other = reader.table()
+        if reader.accept_any("WITH", "WITHOUT"):
+            reader.expect("VALIDATION")
+        return RowsChange("EXCHANGE PARTITION", other)
+    if reader.context.facts.mariadb and reader.sees("CONVERT"):
+        raise CannotRead("CONVERT PARTITION and CONVERT TABLE are not followed")
+    word = reader.peek().keyword
+    if word in _PARTITION_WORDS and reader.sees(word, "PARTITION"):
+        words = to_the_end(reader)
+        rows_go = word == "REPAIR" or (word == "REORGANIZE" and _leaves_values_out(words))
+        return (RowsChange if rows_go else Neutral)(f"{word} PARTITION")
+    return None
+
+
+def _leaves_values_out(words: Sequence[str]) -> bool:
+    """Return whether REORGANIZE PARTITION may delete rows. Servers delete those whose value the new
+    lists (VALUES IN) leave out; what new ranges leave out they refuse."""
+    ranges = ("VALUES", "LESS", "THAN") in zip(words, words[1:], words[2:], strict=False)
+    return "INTO" in words and not ranges
+
+
+def to_the_end(reader: StatementReader) -> list[str]:
+    """Take the rest, and return its keywords. Partition clauses stand alone: nothing but they is
+    left."""
+    words = []
+    while not reader.over:
+        words.append(reader.next().keyword)
+    return words
+
+
+def read_neutral(reader: StatementReader) -> Clause | None:
+    for word in ("ALGORITHM", "LOCK"):
+        if reader.accept(word):
+            reader.accept_symbol("=")
+            reader.next()
+            return Neutral(word)
+    if reader.accept("FORCE") or reader.accept("NOWAIT"):
+        return Neutral("FORCE")
+    if word := reader.accept_any("ENABLE", "DISABLE"):
+        reader.expect("KEYS")
+        return Neutral(f"{word} KEYS")
+    if word := reader.accept_any("WITH", "WITHOUT"):
+        if reader.accept("VALIDATION"):
+            return Neutral("VALIDATION")
+        raise CannotRead(f"{word} is not understood here")
+    if reader.accept("ORDER", "BY"):
+        reader.listed(lambda: (reader.table(), reader.accept_any("ASC", "DESC")))
+        return Neutral("ORDER BY")
+    if word := reader.accept_any("SECONDARY_LOAD", "SECONDARY_UNLOAD"):
+        return Neutral(word)
+    return None
+
+
+_VALUED: Final = frozenset(
+    {"AUTO_INCREMENT", "AUTOEXTEND_SIZE", "AVG_ROW_LENGTH", "CHECKSUM", "TABLE_CHECKSUM"}
+    | {"COMMENT", "COMPRESSION", "CONNECTION", "DELAY_KEY_WRITE", "ENCRYPTION"}
+    | {"ENGINE_ATTRIBUTE", "INSERT_METHOD", "KEY_BLOCK_SIZE", "MAX_ROWS", "MIN_ROWS", "PACK_KEYS"}
+    | {"PASSWORD", "SECONDARY_ENGINE", "SECONDARY_ENGINE_ATTRIBUTE", "STATS_AUTO_RECALC"}
+    | {"STATS_PERSISTENT", "STATS_SAMPLE_PAGES", "PAGE_CHECKSUM", "TRANSACTIONAL"}
+    | {"ENCRYPTED", "ENCRYPTION_KEY_ID", "ITEF_QUOTES", "PAGE_COMPRESSED"}
+    | {"PAGE_COMPRESSION_LEVEL", "IETF_QUOTES"}
+)
+_AS_SERVER_SAYS: Final = {"INNODB": "InnoDB", "MYISAM": "MyISAM", "MARIA": "Aria", "ARIA": "Aria"}
+"""Engines under information_schema's names; the others are upper case."""
+
+_OTHER_ENGINES: Final = {"MERGE": "MRG_MYISAM", "HEAP": "MEMORY"}
+_NDB: Final = {"NDB": "ndbcluster", "NDBCLUSTER": "ndbcluster"}
+
+
+def read_options(reader: StatementReader) -> WrittenOptions:
+    options = WrittenOptions()
+    while True:
+        place = reader.at
+        reader.accept_symbol(",")
+        found = read_option(options, reader)
+        if found is None:
+            reader.at = place
+            return options
+        options = found
+
+
+def read_option(options: WrittenOptions, reader: StatementReader) -> WrittenOptions | None:
+    """One option; None where none comes next, and nothing is taken."""
+    place = reader.at
+    reader.accept("DEFAULT")
+    if reader.charset_word():
+        reader.accept_symbol("=")
+        collation = None if reader.context.facts.charset_resets else options.collation
+        return replace(options, charset=reader.word_or_string(), collation=collation)
+    if reader.accept("COLLATE"):
+        reader.accept_symbol("=")
+        return replace(options, collation=reader.word_or_string())
+    if reader.at > place:
+        reader.at = place
+        return None
+    if reader.accept_any("ENGINE", "TYPE"):
+        reader.accept_symbol("=")
+        return replace(options, engine=engine_name(reader.word_or_string(), reader.context.facts))
+    if reader.accept("ROW_FORMAT"):
+        reader.accept_symbol("=")
+        return replace(options, row_format=reader.word_or_string().lower())
+    return _neutral(options, reader)
+
+
+def engine_name(written: str, facts: ServerDialect) -> str:
+    """An engine under the name information_schema has for it."""
+    word = written.upper()
+    known = {**_AS_SERVER_SAYS, **_OTHER_ENGINES, **_NDB}
+    name = known.get(word, word)
+    return "MRG_MyISAM" if facts.mariadb and name == "MRG_MYISAM" else name
+
+
+def _neutral(options: WrittenOptions, reader: StatementReader) -> WrittenOptions | None:
+    if reader.peek().keyword in _VALUED:
+        reader.next()
+        reader.accept_symbol("=")
+        reader.next()
+        return options
+    if reader.accept("START", "TRANSACTION"):
+        return options
+    if reader.accept_any("DATA", "INDEX"):
+        reader.expect("DIRECTORY")
+        reader.accept_symbol("=")
+        reader.next()
+        return options
+    if reader.accept("UNION"):
+        reader.accept_symbol("=")
+        reader.parenthesized()
+        return options
+    if reader.accept("TABLESPACE"):
+        reader.accept_symbol("=")
+        reader.word_or_string()
+        return options
+    if reader.accept("STORAGE"):
+        reader.next()
+        return options
+    if reader.accept("WITH", "SYSTEM", "VERSIONING"):
+        return replace(options, system_versioned=True)
+    if reader.context.facts.mariadb:
+        if reader.accept("SEQUENCE"):
+            reader.accept_symbol("=")
+            if reader.next().text != "0":
+                raise CannotRead("a table that becomes a sequence is not followed")
+            return options
+        if reader.accept("PERIOD", "FOR"):
+            reader.name()
+            reader.parenthesized()
+            return options
+        if reader.peek().is_name and reader.sees_symbol("=", 1):
+            reader.at += 3
+            return options
+    return None
+
+
+def skip_partitions(reader: StatementReader) -> bool:
+    """`PARTITION BY …`, if it comes next; what it says of rows is no part of a structure."""
+    if not reader.accept("PARTITION", "BY"):
+        return False
+    linear = reader.accept("LINEAR")
+    kind = reader.accept_any("RANGE", "LIST", "HASH", "KEY", "SYSTEM_TIME")
+    if not kind or (linear and kind not in ("HASH", "KEY")):
+        raise reader.unexpected("a way to partition")
+    while not reader.over:
+        if reader.sees_symbol("("):
+            reader.parenthesized()
+        elif reader.peek().keyword in ("SELECT", "AS", "START"):
+            break
+        else:
+            reader.next()
+    return True
+
+
+_QUERIES = ("SELECT", "WITH", "VALUES", "TABLE", "AS", "IGNORE", "REPLACE")
+
+
+def read_create_table(
+    reader: StatementReader, *, or_replace: bool
+) -> CreateTable | CreateLike | CreateSelect:
+    if_not_exists = reader.if_not_exists()
+    table = reader.table()
+    if reader.accept("LIKE"):
+        return CreateLike(table, reader.table(), if_not_exists, or_replace)
+    if reader.sees_symbol("(") and reader.peek(1).keyword == "LIKE":
+        reader.next()
+        reader.expect("LIKE")
+        like = CreateLike(table, reader.table(), if_not_exists, or_replace)
+        reader.expect_symbol(")")
+        return like
+    elements: tuple[Element, ...] = ()
+    if reader.sees_symbol("(") and reader.peek(1).keyword not in _QUERIES[:4]:
+        found = reader.enclosed(lambda: reader.listed(lambda: _element(reader)))
+        elements = tuple(element for element in found if element is not None)
+    options = read_options(reader)
+    if skip_partitions(reader):
+        options = replace(options, partitioned=True)
+    reader.accept("START", "TRANSACTION")
+    if reader.peek().keyword in _QUERIES or reader.sees_symbol("("):
+        while not reader.over:
+            reader.next()
+        return CreateSelect(table, if_not_exists, or_replace)
+    if not elements:
+        raise CannotRead("a table without columns")
+    return CreateTable(table, elements, options, if_not_exists, or_replace)
+
+
+def _element(reader: StatementReader) -> Element | None:
+    """A column, a key or a foreign key; None for a CHECK constraint."""
+    if reader.context.facts.mariadb and reader.accept("PERIOD", "FOR"):
+        return read_period(reader)
+    if sees_key(reader):
+        return read_key(reader)
+    return read_column(reader)
+
+
+def read_period(reader: StatementReader) -> WrittenPeriod | None:
+    """Behind PERIOD FOR; None for SYSTEM_TIME, whose columns say it themselves."""
+    name = reader.name()
+    columns = reader.names()
+    return None if name.upper() == "SYSTEM_TIME" else WrittenPeriod(columns)
+
+
+def read_create_index(kind: str, reader: StatementReader, *, or_replace: bool) -> AlterTable:
+    """Behind CREATE [UNIQUE | FULLTEXT | SPATIAL] INDEX: an ALTER TABLE ADD INDEX."""
+    if_not_exists = reader.if_not_exists()
+    name = reader.name()
+    hashed = bool(reader.accept_any("USING", "TYPE")) and reader.name().upper() == "HASH"
+    reader.expect("ON")
+    table = reader.table()
+    written = WrittenKey(kind, (), name, if_not_exists=if_not_exists, hash=hashed)
+    key = read_parts(written, reader)
+    skip_locks(reader)
+    replaced = (Drop(Part.KEY, name, if_exists=True),) if or_replace else ()
+    return AlterTable(table, (*replaced, AddElement(key)))
+
+
+def skip_locks(reader: StatementReader) -> None:
+    while word := reader.accept_any("ALGORITHM", "LOCK", "WAIT", "NOWAIT"):
+        if word in ("ALGORITHM", "LOCK"):
+            reader.accept_symbol("=")
+        if word != "NOWAIT":
+            reader.next()
+
+
+def read_create_database(reader: StatementReader, *, or_replace: bool) -> CreateDatabase:
+    if_not_exists = reader.if_not_exists()
+    name = reader.name()
+    options = _database_options(reader)
+    return CreateDatabase(name, options.charset, options.collation, if_not_exists, or_replace)
+
+
+def read_alter_database(reader: StatementReader) -> AlterDatabase:
+    """Behind ALTER DATABASE; the default database where none is named."""
+    word = reader.peek().keyword
+    options_begin = word in ("DEFAULT", "CHARACTER", "CHARSET", "COLLATE", "ENCRYPTION", "COMMENT")
+    named = reader.peek().kind == "name" or not (options_begin or reader.sees("READ", "ONLY"))
+    name = reader.name() if named else reader.context.database
+    options = _database_options(reader)
+    return AlterDatabase(name, options.charset, options.collation)
+
+
+def _database_options(reader: StatementReader) -> WrittenOptions:
+    options = WrittenOptions()
+    while not reader.over:
+        if reader.accept("READ", "ONLY") or reader.accept("DEFAULT", "ENCRYPTION"):
+            reader.accept_symbol("=")
+            reader.next()
+            continue
+        found = read_option(options, reader)
+        if found is None:
+            raise reader.unexpected("a database's option")
+        options = found
+    return options
