@@ -115,6 +115,7 @@ UNEXPECTED: Final = "table_states_life"
 
 
 NOWHERE = "nowhere in the log yet"
+_CAPTURED = (TableCondition.ACTIVE, TableCondition.LOADING)
 _FIRST = (events.Followed, events.LoadBegun, events.Dropped)
 
 
@@ -144,36 +145,33 @@ def step(table: TableName, state: TableState | None, event: events.Event) -> Tab
 
 def _after(state: TableState, event: events.Event, life: TableCondition) -> TableState:
     match event:
-        case events.Followed(changelog, generation):
-            if life in (TableCondition.ACTIVE, TableCondition.LOADING):
-                return _going(state, life, changelog, generation, None)
-        case events.LoadBegun(changelog, generation):
-            return _going(state, life, changelog, generation, None)
-        case events.Loaded():
-            return _going(state, life, state.changelog, state.changelog_generation, None)
-        case events.Dropped(changelog, generation, _, stopped):
-            if life is TableCondition.DROPPED:
-                return _going(state, life, changelog, generation, stopped)
-        case events.Quarantined(reason, hint, position, remedy, stopped):
-            if state.condition is not life:
-                return replace(
-                    state,
-                    condition=life,
-                    reason=reason,
-                    hint=hint,
-                    position=position,
-                    remedy=_lacking(state, remedy),
-                    stopped=stopped,
-                )
-        case events.Paused(reason, hint, remedy, stopped):
-            return _paused(state, reason, hint, remedy, stopped)
-        case events.Reloaded(reason, hint, stopped):
-            if state.condition in (TableCondition.ACTIVE, TableCondition.LOADING):
-                return _paused(state, reason, hint, None, stopped)
-        case events.Rejoined():
-            return _going(state, life, state.changelog, state.changelog_generation, None)
-        case _:
-            return _mirror_after(state, event)
+        case (
+            events.Followed(changelog, generation) | events.LoadBegun(changelog, generation)
+        ) if life in _CAPTURED:
+            return _going(state, life, changelog, generation)
+        case events.Loaded() | events.Rejoined():
+            return _going(state, life, state.changelog, state.changelog_generation)
+        case events.Dropped(changelog, generation, _, stopped) if life is TableCondition.DROPPED:
+            return _going(state, life, changelog, generation, stopped)
+        case events.Quarantined(reason, hint, place, remedy, here) if state.condition is not life:
+            return _stopped(state, life, (reason, hint, place), remedy, here)
+        case events.Paused(reason, hint, remedy, here):
+            return _paused(state, reason, hint, remedy, here)
+        case events.Reloaded(reason, hint, here) if state.condition in _CAPTURED:
+            return _paused(state, reason, hint, None, here)
+        case events.MirrorWritten(version):
+            return replace(state, mirror_version=version)
+        case events.MirrorHandedOver(generation, mirror, delta_version, version):
+            moved = replace(state, generation=generation, mirror=mirror)
+            return replace(moved, mirror_version=version, adopted=delta_version)
+        case events.MirrorReplaced(mirror):
+            lost = replace(state, mirror_version=None, adopted=None, mirror=mirror)
+            return replace(lost, mirror_generation=state.mirror_generation + 1)
+        case events.MirrorRemoved() if state.mirror_version is None:
+            return state
+        case events.MirrorRemoved() | events.LakeRestarted():
+            lost = replace(state, mirror_version=None, adopted=None)
+            return replace(lost, generation=state.generation + 1)
     return state
 
 
@@ -182,69 +180,34 @@ def _going(
     life: TableCondition,
     changelog: str,
     generation: int,
-    stopped: Stopped | None,
+    stopped: Stopped | None = None,
 ) -> TableState:
     """Active or dropped: whatever kept it out is over."""
-    return replace(
-        state,
-        condition=life,
-        changelog=changelog,
-        changelog_generation=generation,
-        reason=None,
-        hint=None,
-        position=None,
-        remedy=None,
-        stopped=stopped,
-    )
+    going = replace(state, condition=life, changelog=changelog, changelog_generation=generation)
+    return replace(going, reason=None, hint=None, position=None, remedy=None, stopped=stopped)
 
 
 def _paused(
     state: TableState, reason: str, hint: str, remedy: Remedy | None, here: Stopped | None
 ) -> TableState:
-    going = state.condition in (TableCondition.ACTIVE, TableCondition.LOADING)
-    stopped = here if going else state.stopped
+    stopped = here if state.condition in _CAPTURED else state.stopped
     position = state.position or (NOWHERE if stopped is None else str(stopped.at))
-    return replace(
-        state,
-        condition=TableCondition.PAUSED,
-        reason=reason,
-        hint=hint,
-        position=position,
-        remedy=_lacking(state, remedy),
-        stopped=stopped,
-    )
+    return _stopped(state, TableCondition.PAUSED, (reason, hint, position), remedy, stopped)
 
 
-def _lacking(state: TableState, remedy: Remedy | None) -> Remedy | None:
-    """What brings a table back that stops; one that was loading lacks rows of the source."""
-    if state.condition is not TableCondition.LOADING or remedy is Remedy.RESNAPSHOT:
-        return remedy
-    return Remedy.RELEASED_RESNAPSHOT
-
-
-def _mirror_after(state: TableState, event: events.Event) -> TableState:
-    match event:
-        case events.MirrorWritten(version):
-            return replace(state, mirror_version=version)
-        case events.MirrorHandedOver(generation, mirror, delta_version, version):
-            return replace(
-                state,
-                generation=generation,
-                mirror=mirror,
-                mirror_version=version,
-                adopted=delta_version,
-            )
-        case events.MirrorReplaced(mirror):
-            number = state.mirror_generation + 1
-            lost = replace(state, mirror_version=None, adopted=None)
-            return replace(lost, mirror=mirror, mirror_generation=number)
-        case events.MirrorRemoved() if state.mirror_version is None:
-            return state
-        case events.MirrorRemoved() | events.LakeRestarted():
-            number = state.generation + 1
-            return replace(state, generation=number, mirror_version=None, adopted=None)
-        case _:
-            return state
+def _stopped(
+    state: TableState,
+    life: TableCondition,
+    told: tuple[str, str, str],
+    remedy: Remedy | None,
+    stopped: Stopped | None,
+) -> TableState:
+    """`told`: reason, hint and position. One that was loading lacks rows of the source."""
+    if state.condition is TableCondition.LOADING and remedy is not Remedy.RESNAPSHOT:
+        remedy = Remedy.RELEASED_RESNAPSHOT
+    reason, hint, position = told
+    kept_out = replace(state, condition=life, reason=reason, hint=hint, position=position)
+    return replace(kept_out, remedy=remedy, stopped=stopped)
 
 
 def replayed(
@@ -278,14 +241,10 @@ def _moved(event: events.Event, abandoned: Mapping[int, Coordinates]) -> events.
             | events.Paused(stopped=Stopped() as stopped)
             | events.Reloaded(stopped=Stopped() as stopped)
         ):
-            return replace(event, stopped=_begin(stopped, abandoned))
+            start = abandoned.get(stopped.batch, stopped.at)
+            return replace(event, stopped=Stopped(stopped.batch, start))
         case _:
             return event
-
-
-def _begin(stopped: Stopped, abandoned: Mapping[int, Coordinates]) -> Stopped:
-    start = abandoned.get(stopped.batch)
-    return stopped if start is None else Stopped(stopped.batch, start)
 
 
 Told = tuple[TableName, events.Event]

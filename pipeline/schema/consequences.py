@@ -31,13 +31,15 @@ from pipeline.table import TableName
 
 
 class Action(StrEnum):
+    """What a run does about a table, the most severe last."""
+
     NOTHING = "nothing"
-    CREATE = "create"
     FOLLOW = "follow"
     EMPTY = "empty"
+    CREATE = "create"
     DROP = "drop"
-    REREAD = "re-read"
     TAKE_OVER = "take over"
+    REREAD = "re-read"
     QUARANTINED = "quarantined"
 
 
@@ -269,10 +271,11 @@ def decided(event: Happened, policies: LakePolicies) -> Consequence:
 def consequences(
     followed: FollowedStatement, policies: LakePolicies, logged: LoggedStatement
 ) -> Mapping[TableName, Consequence]:
-    """What follows from one statement, per table. Of several effects on one table the
-    weightiest counts, but for a name that changes hands: there the last."""
+    """What follows from one statement, per table. If it has several effects on one table, the most
+    severe wins; for a name that changes hands, the last."""
     strict = logged.context.mode(STRICT)
     moment = StatementMoment(logged.executed_at, zone_of(logged.context.time_zone))
+    severity = list(Action).index
     found: dict[TableName, Consequence] = {}
     why = followed.not_understood
     for table in (why.may_touch or ()) if why is not None else ():
@@ -282,18 +285,6 @@ def consequences(
             following = decided(event, policies)
             known = found.get(event.table)
             moves = event.kind in ("created", "dropped", "renamed")
-            if known is None or moves or _WEIGHT[following.action] > _WEIGHT[known.action]:
+            if known is None or moves or severity(following.action) > severity(known.action):
                 found[event.table] = following
     return found
-
-
-_WEIGHT: Final = {
-    Action.NOTHING: 0,
-    Action.FOLLOW: 1,
-    Action.EMPTY: 2,
-    Action.CREATE: 3,
-    Action.DROP: 4,
-    Action.TAKE_OVER: 5,
-    Action.REREAD: 6,
-    Action.QUARANTINED: 7,
-}

@@ -185,7 +185,9 @@ def columns_changed(event: Happened) -> str | None:
     return "its columns changed" if before != after or event.columns_from != names else None
 
 
-_MOMENTS: Final = frozenset({"datetime", "timestamp"})
+_GROW: Final = frozenset({"datetime", "timestamp", "bit", "vector"})
+"""Types of which a longer one holds every value of a shorter one."""
+
 _WHOLE_DIGITS: Final = {
     ("tinyint", False): 3,
     ("tinyint", True): 3,
@@ -301,13 +303,9 @@ def _others(before: ColumnSchema, after: ColumnSchema) -> str | None:
             return None if _digits_kept(before, after) else changed
         case ("float" | "double", "float" | "double"):
             return None if _floats_kept(before, after) else changed
-        case ("bit", "bit"):
-            return None if (after.length or 0) >= (before.length or 0) else changed
-        case ("vector", "vector"):
-            return None if (after.length or 0) >= (before.length or 0) else changed
         case ("date", "datetime"):
             return None
-        case (one, other) if one == other and one in _MOMENTS:
+        case (one, other) if one == other and one in _GROW:
             return None if (after.length or 0) >= (before.length or 0) else changed
         case ("binary" | "varbinary" | "tinyblob" | "blob" | "mediumblob" | "longblob", _):
             return None if _bytes_kept(before, after) else changed

@@ -96,7 +96,7 @@ def _read_text(text: str, context: StatementContext) -> Understood | NotUndersto
         if not isinstance(found, Irrelevant) and not reader.over:
             raise reader.unexpected("the statement's end")
     except CannotRead as error:
-        return NotUnderstood(str(error), _touched(text, context))
+        return NotUnderstood(str(error), _touched(reader))
     if isinstance(found, Irrelevant):
         return found
     if unknown:
@@ -317,20 +317,18 @@ def _skip_account(reader: StatementReader) -> None:
         reader.word_or_string()
 
 
-def _touched(text: str, context: StatementContext) -> tuple[TableName, ...] | None:
-    reader = StatementReader(text, context)
+def _touched(reader: StatementReader) -> tuple[TableName, ...] | None:
+    """The table a statement that could not be read begins with, if it changes no other."""
+    reader.at = 0
     try:
         read_settings(reader)
-    except CannotRead:
-        return None
-    first = reader.accept_any("CREATE", "ALTER")
-    reader.accept("OR", "REPLACE")
-    reader.accept("IGNORE")
-    if not first or not reader.accept("TABLE"):
-        return None
-    reader.if_not_exists()
-    reader.if_exists()
-    try:
+        first = reader.accept_any("CREATE", "ALTER")
+        reader.accept("OR", "REPLACE")
+        reader.accept("IGNORE")
+        if not first or not reader.accept("TABLE"):
+            return None
+        reader.if_not_exists()
+        reader.if_exists()
         named = [reader.table()]
         while not reader.over:
             if reader.next().keyword in ("RENAME", "TABLE") and first == "ALTER":
