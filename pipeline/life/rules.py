@@ -145,9 +145,9 @@ def step(table: TableName, state: TableState | None, event: events.Event) -> Tab
 
 def _after(state: TableState, event: events.Event, life: TableCondition) -> TableState:
     match event:
-        case (
-            events.Followed(changelog, generation) | events.LoadBegun(changelog, generation)
-        ) if life in _CAPTURED:
+        case events.Followed(changelog, generation) | events.LoadBegun(changelog, generation) if (
+            life in _CAPTURED
+        ):
             return _going(state, life, changelog, generation)
         case events.Loaded() | events.Rejoined():
             return _going(state, life, state.changelog, state.changelog_generation)

@@ -145,8 +145,7 @@ def _neutral(column: WrittenColumn, reader: StatementReader) -> WrittenColumn | 
         reader.next()
         return column
     if reader.accept_any("ENGINE_ATTRIBUTE", "SECONDARY_ENGINE_ATTRIBUTE"):
-        reader.accept_symbol("=")
-        reader.next()
+        reader.given()
         return column
     if reader.context.facts.mariadb:
         if word := reader.accept_any("WITH", "WITHOUT"):
@@ -576,8 +575,7 @@ def read_key_options(key: WrittenKey, reader: StatementReader) -> WrittenKey:
         if reader.accept_any("USING", "TYPE"):
             key = replace(key, hash=reader.name().upper() == "HASH")
         elif reader.accept_any(*_VALUED):
-            reader.accept_symbol("=")
-            reader.next()
+            reader.given()
         elif reader.accept("WITH", "PARSER"):
             reader.name()
         elif reader.accept("VISIBLE") or reader.accept("NOT", "IGNORED"):

@@ -6,7 +6,6 @@ not recognised.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
 from typing import Final

@@ -382,6 +382,16 @@ class StatementReader:
             raise CannotRead(f"a name or a string was expected, not {token.text!r}")
         return token.text
 
+    def given(self) -> Token:
+        """Takes `[=] value`."""
+        self.accept_symbol("=")
+        return self.next()
+
+    def given_name(self) -> str:
+        """Takes `[=] name`, which may be a string."""
+        self.accept_symbol("=")
+        return self.word_or_string()
+
     def charset_word(self) -> bool:
         """Takes CHARACTER SET or one of its other names."""
         if self.accept("CHARSET"):

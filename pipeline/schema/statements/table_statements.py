@@ -231,8 +231,7 @@ def _convert(reader: StatementReader) -> Clause:
     charset = None if reader.accept("DEFAULT") else reader.word_or_string()
     collation = None
     if reader.accept("COLLATE"):
-        reader.accept_symbol("=")
-        collation = reader.word_or_string()
+        collation = reader.given_name()
     return ConvertCharset(charset, collation)
 
 
@@ -290,8 +289,7 @@ def to_the_end(reader: StatementReader) -> list[str]:
 def read_neutral(reader: StatementReader) -> Clause | None:
     for word in ("ALGORITHM", "LOCK"):
         if reader.accept(word):
-            reader.accept_symbol("=")
-            reader.next()
+            reader.given()
             return Neutral(word)
     if reader.accept("FORCE") or reader.accept("NOWAIT"):
         return Neutral("FORCE")
@@ -319,11 +317,17 @@ _VALUED: Final = frozenset(
     | {"ENCRYPTED", "ENCRYPTION_KEY_ID", "ITEF_QUOTES", "PAGE_COMPRESSED"}
     | {"PAGE_COMPRESSION_LEVEL", "IETF_QUOTES"}
 )
-_AS_SERVER_SAYS: Final = {"INNODB": "InnoDB", "MYISAM": "MyISAM", "MARIA": "Aria", "ARIA": "Aria"}
+_ENGINES: Final = {
+    "INNODB": "InnoDB",
+    "MYISAM": "MyISAM",
+    "MARIA": "Aria",
+    "ARIA": "Aria",
+    "MERGE": "MRG_MYISAM",
+    "HEAP": "MEMORY",
+    "NDB": "ndbcluster",
+    "NDBCLUSTER": "ndbcluster",
+}
 """Engines under information_schema's names; the others are upper case."""
-
-_OTHER_ENGINES: Final = {"MERGE": "MRG_MYISAM", "HEAP": "MEMORY"}
-_NDB: Final = {"NDB": "ndbcluster", "NDBCLUSTER": "ndbcluster"}
 
 
 def read_options(reader: StatementReader) -> WrittenOptions:
@@ -347,48 +351,40 @@ def read_option(options: WrittenOptions, reader: StatementReader) -> WrittenOpti
         collation = None if reader.context.facts.charset_resets else options.collation
         return replace(options, charset=reader.word_or_string(), collation=collation)
     if reader.accept("COLLATE"):
-        reader.accept_symbol("=")
-        return replace(options, collation=reader.word_or_string())
+        return replace(options, collation=reader.given_name())
     if reader.at > place:
         reader.at = place
         return None
     if reader.accept_any("ENGINE", "TYPE"):
-        reader.accept_symbol("=")
-        return replace(options, engine=engine_name(reader.word_or_string(), reader.context.facts))
+        return replace(options, engine=engine_name(reader.given_name(), reader.context.facts))
     if reader.accept("ROW_FORMAT"):
-        reader.accept_symbol("=")
-        return replace(options, row_format=reader.word_or_string().lower())
+        return replace(options, row_format=reader.given_name().lower())
     return _neutral(options, reader)
 
 
 def engine_name(written: str, facts: ServerDialect) -> str:
     """An engine under the name information_schema has for it."""
-    word = written.upper()
-    known = {**_AS_SERVER_SAYS, **_OTHER_ENGINES, **_NDB}
-    name = known.get(word, word)
+    name = _ENGINES.get(written.upper(), written.upper())
     return "MRG_MyISAM" if facts.mariadb and name == "MRG_MYISAM" else name
 
 
 def _neutral(options: WrittenOptions, reader: StatementReader) -> WrittenOptions | None:
     if reader.peek().keyword in _VALUED:
         reader.next()
-        reader.accept_symbol("=")
-        reader.next()
+        reader.given()
         return options
     if reader.accept("START", "TRANSACTION"):
         return options
     if reader.accept_any("DATA", "INDEX"):
         reader.expect("DIRECTORY")
-        reader.accept_symbol("=")
-        reader.next()
+        reader.given()
         return options
     if reader.accept("UNION"):
         reader.accept_symbol("=")
         reader.parenthesized()
         return options
     if reader.accept("TABLESPACE"):
-        reader.accept_symbol("=")
-        reader.word_or_string()
+        reader.given_name()
         return options
     if reader.accept("STORAGE"):
         reader.next()
@@ -521,8 +517,7 @@ def _database_options(reader: StatementReader) -> WrittenOptions:
     options = WrittenOptions()
     while not reader.over:
         if reader.accept("READ", "ONLY") or reader.accept("DEFAULT", "ENCRYPTION"):
-            reader.accept_symbol("=")
-            reader.next()
+            reader.given()
             continue
         found = read_option(options, reader)
         if found is None:
