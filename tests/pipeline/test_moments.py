@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.binlog.search.moments import find_moment
+from pipeline.binlog.search.moments import find_moment, find_moment_in_file
 from pipeline.binlog.stream.framing import EventType
 from pipeline.errors import MomentOutOfRange
 from pipeline.position import Coordinates, LogFile
@@ -284,6 +284,24 @@ def test_a_transaction_behind_the_head_is_none() -> None:
     server, found = logged((0, [1, 2, 3]))
     head = found[1][1]
     assert find_moment(server, server.binlogs, head, moment(1.5), NOW).at == head
+
+
+def test_a_moment_in_one_file() -> None:
+    """Its first transaction at or after it; else none, whatever the next one has."""
+    server, found = logged((0, [1, 2]), (10, [11, 12]), (20, [21]))
+    file = LogFile("binlog", 2)
+    asked = [moment(s) for s in (0, 11.5, 12.5, 21)]
+
+    def found_in(file: LogFile, wanted: datetime, end: Coordinates) -> Coordinates | None:
+        answer = find_moment_in_file(server, file, wanted, end, NOW)
+        return None if answer is None else answer.at
+
+    assert [found_in(file, m, server.head) for m in asked] == [
+        found[2][1], found[3][1], None, None,
+    ]  # fmt: skip
+    assert found_in(file, moment(11.5), found[3][1]) is None
+    last = found_in(LogFile("binlog", 3), moment(22), server.head)
+    assert (last, server.read > 0) == (None, True)
 
 
 def test_random_logs_are_searched_as_by_looking_at_everything() -> None:
