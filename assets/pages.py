@@ -22,10 +22,9 @@ from pipeline.runs.reports import AcknowledgeReport, CaptureReport, MergeReport,
 from pipeline.schema.column_words import written_type
 from pipeline.schema.history import SchemaStatement
 from pipeline.schema.model import TableSchema
-from pipeline.shown import first_words
 from pipeline.schema.types import sql_type
 from pipeline.segment import RowCounts
-from pipeline.shown import in_markdown
+from pipeline.shown import first_words, in_markdown
 from pipeline.standing.facts import Headroom, Lag
 from pipeline.standing.tables import TableStanding
 from pipeline.table import TableName

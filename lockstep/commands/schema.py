@@ -34,8 +34,7 @@ from pipeline.schema.history import Knowledge, SchemaStatement, VersionOrigin
 from pipeline.schema.model import TableSchema
 from pipeline.schema.model_json import schema_to_json
 from pipeline.schema.refold import Disagreement
-from pipeline.shown import first_words
-from pipeline.shown import listed
+from pipeline.shown import first_words, listed
 from pipeline.standing.verdict import clock
 from pipeline.table import TableName
 from resources.adapters import Adapters

@@ -25,7 +25,6 @@ from pipeline.position import Coordinates, Position, Witness
 from pipeline.retries import SERVER_SET
 from pipeline.runs.context import Workplace
 from pipeline.runs.find_place import find_known_until, find_place, resolve_start
-from pipeline.start.rules import compare_set, compare_witness, decide_start, recorded
 from pipeline.start.question import (
     Question,
     ReachedPlace,
@@ -35,6 +34,7 @@ from pipeline.start.question import (
     StartRule,
     WitnessReading,
 )
+from pipeline.start.rules import compare_set, compare_witness, decide_start, recorded
 from pipeline.table_state import TableCondition
 
 

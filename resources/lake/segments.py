@@ -21,8 +21,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pipeline.errors import SegmentsLost
-from pipeline.segment import written_as
-from pipeline.segment import ENDINGS, GROUP_ROWS, UPDATED, SegmentFile, SourceTable
+from pipeline.segment import ENDINGS, GROUP_ROWS, UPDATED, SegmentFile, SourceTable, written_as
 from resources.lake.java_classes import hadoop_path
 from resources.lake.paths import LakePath, ObjectPath
 from resources.lake.spark import Spark

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 
 from pipeline.batch import Prepared, Xid
 from pipeline.bounds import RunBounds
-from pipeline.tables import past_ranges
 from pipeline.position import Position
 from pipeline.runs.agreement.lake_logs import foreign_mirrors
 from pipeline.runs.begin import RunStart
@@ -18,6 +17,7 @@ from pipeline.runs.find_place import find_run_end
 from pipeline.schema.tracker import SchemaTracker
 from pipeline.table import TableName
 from pipeline.table_state import TableCondition, TableState
+from pipeline.tables import past_ranges
 
 
 @dataclass(frozen=True, slots=True)

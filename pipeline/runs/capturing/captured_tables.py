@@ -12,7 +12,6 @@ import pyarrow as pa
 
 from pipeline.changes.layout import captured_schema, changelog_path, mirror_path, new_table
 from pipeline.changes.marks import changelog_rows, file_schema
-from pipeline.tables import PastRange, hole
 from pipeline.errors import Remedy, TableError
 from pipeline.ports.segments import SegmentStore, SegmentWriter
 from pipeline.position import Coordinates

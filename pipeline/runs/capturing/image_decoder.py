@@ -56,8 +56,7 @@ from pipeline.schema.hidden_columns import (
 )
 from pipeline.schema.history import Knowledge, SchemaVersion
 from pipeline.schema.model import TableSchema, WrittenDefault
-from pipeline.schema.rows import key_columns
-from pipeline.schema.rows import logged_structure
+from pipeline.schema.rows import key_columns, logged_structure
 from pipeline.schema.tracker import SchemaTracker
 from pipeline.schema.types import arrow_schema
 from pipeline.segment import ChangeType

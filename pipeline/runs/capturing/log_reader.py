@@ -36,7 +36,6 @@ from pipeline.errors import (
     named,
 )
 from pipeline.gtid import GtidSet
-from pipeline.errors import named
 from pipeline.position import Coordinates, Position, Witness
 from pipeline.runs.begin import RunStart
 from pipeline.runs.capturing.basis import Basis

@@ -39,15 +39,14 @@ from pipeline.schema.consequences import (
     Consequence,
     consequences,
 )
-from pipeline.schema.happened import columns_from, may_rename_columns, why_unclear
 from pipeline.schema.evolving.effects import UnknownTable
+from pipeline.schema.happened import columns_from, may_rename_columns, why_unclear
 from pipeline.schema.history import History, Knowledge, SchemaVersion
 from pipeline.schema.logged import FollowedStatement, LoggedStatement
 from pipeline.schema.model import TableSchema
 from pipeline.schema.model_json import schema_fingerprint
 from pipeline.schema.rows import row_structure
-from pipeline.schema.tracker import SchemaTracker
-from pipeline.schema.tracker import ColumnsFrom
+from pipeline.schema.tracker import ColumnsFrom, SchemaTracker
 from pipeline.segment import ChangeType
 from pipeline.snapshot.progress import LoadProgress
 from pipeline.table import TableName

@@ -9,8 +9,7 @@ from typing import Final
 
 from pipeline.batch import BatchState, Cursor
 from pipeline.decisions import Continuity, Lease, LeaseView, Override
-from pipeline.errors import LockstepError, Recovery
-from pipeline.errors import named, naming
+from pipeline.errors import LockstepError, Recovery, named, naming
 from pipeline.places import AtCoordinates, Latest, Place, Snapshot
 from pipeline.ports.source import ServerFacts
 from pipeline.position import Position

@@ -24,7 +24,6 @@ from pipeline.runs.known_batches import (
     known_batches,
     no_such_run,
 )
-from pipeline.shown import first_words
 from pipeline.segment import RowCounts
 from pipeline.shown import first_words
 from pipeline.table import TableName

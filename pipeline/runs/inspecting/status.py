@@ -20,9 +20,17 @@ from pipeline.runs.begin import gather
 from pipeline.runs.capturing.table_extents import partial_tables
 from pipeline.runs.context import Workplace
 from pipeline.runs.cures import quarantines_of
-from pipeline.standing.facts import Headroom, Lag, Standing, WaitingBatch
-from pipeline.standing.facts import failures, headroom, lag, looked, overlaps
-from pipeline.start.rules import decide_start
+from pipeline.standing.facts import (
+    Headroom,
+    Lag,
+    Standing,
+    WaitingBatch,
+    failures,
+    headroom,
+    lag,
+    looked,
+    overlaps,
+)
 from pipeline.start.question import Refusal, Start
 from pipeline.start.rules import decide_start
 from pipeline.table_state import Quarantine, TableCondition

@@ -27,8 +27,7 @@ from pipeline.proof.sampling import ValueRange
 from pipeline.runs.context import Workplace
 from pipeline.runs.mirror_rows import Mirror
 from pipeline.schema.model import TableSchema
-from pipeline.schema.rows import key_candidates
-from pipeline.schema.rows import row_structure
+from pipeline.schema.rows import key_candidates, row_structure
 from pipeline.snapshot.bounds import unaskable
 from pipeline.snapshot.condition import Limit, Literal
 from pipeline.source_plan import PartOrder

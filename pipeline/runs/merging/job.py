@@ -44,6 +44,7 @@ from pipeline.position import Position
 from pipeline.runs.commit_records import commit_metadata
 from pipeline.runs.context import Workplace
 from pipeline.runs.cures import owed
+from pipeline.schema.context import zone_of
 from pipeline.schema.fills import StatementMoment
 from pipeline.schema.history import Knowledge, SchemaVersion, VersionOrigin
 from pipeline.schema.model import TableSchema

@@ -52,8 +52,8 @@ from pipeline.schema.column_names import folded
 from pipeline.schema.history import DatabaseVersion, Knowledge, SchemaVersion, VersionOrigin
 from pipeline.schema.model import TableSchema
 from pipeline.segment import SourceTable, batch_of
-from pipeline.start.rules import compare_witness
 from pipeline.start.question import WitnessReading
+from pipeline.start.rules import compare_witness
 from pipeline.table import TableName
 
 COMMITS: Final = 200

@@ -14,10 +14,9 @@ from pipeline.errors import SegmentsLost
 from pipeline.intent import REPLAY
 from pipeline.lake_commit import WriteKind
 from pipeline.ports.mirror_writes import MirrorTarget, MirrorWrite
-from pipeline.segment import Revision
 from pipeline.runs.commit_records import commit_metadata
 from pipeline.runs.context import Workplace
-from pipeline.segment import SegmentFile
+from pipeline.segment import Revision, SegmentFile
 from pipeline.table_state import TableState
 
 
