@@ -79,7 +79,7 @@ def note_coverage(
     """Tell Dagster of the partitions that are over and read: up to the moment at which this run
     looked where the log ends, by this machine's clock; None: up to the last commit that was
     read."""
-    source, partitions = work.source.name, settings.dagster.partitions
+    source, partitions = work.source.name, settings.file.dagster.partitions
     cursor = work.ledger.acknowledged_cursor(source)
     folder = settings.state_folder
     before = read_coverage(folder, source)

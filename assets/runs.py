@@ -339,7 +339,7 @@ def sessions_resource(
                 let_go(instance, lease)
 
         def events_of(kept: RunRecord) -> Callable[[], None]:
-            if settings.lineage is None or run.job_name != job_name(kept.source):
+            if settings.file.lineage is None or run.job_name != job_name(kept.source):
                 return lambda: None
             with failing():
                 try:
