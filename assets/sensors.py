@@ -268,7 +268,7 @@ def traffic_sensor(source: SourceSettings, open_site: OpenSite) -> dg.SensorDefi
             busy = why_busy(name, ledger.lease(name))
             if busy is not None:
                 return dg.SkipReason(busy)
-            if ledger.acknowledged_cursor(name) is None:
+            if ledger.cursors(name).acknowledged is None:
                 return dg.SkipReason(f"The first run of {name} is a person's to start.")
             work = adapters.workplace(name, Unwatched())
             _, lag, room = log_seen(work, work.clock())

@@ -22,7 +22,7 @@ from rich.table import Table
 
 from benchmarks.ground import DATABASE, Ground, ground
 from pipeline.ports.ledger import Ledger
-from pipeline.ports.schemas import Schemas
+from pipeline.ports.ledger import Ledger
 from pipeline.runs.capture import capture
 from pipeline.runs.context import Unwatched, Workplace
 from pipeline.table import TableName

@@ -13,6 +13,7 @@ from typing import Any
 from pymysql.cursors import DictCursor
 
 from pipeline.batch import Batch
+from pipeline.ports.ledger import content_of
 from pipeline.runs.comparing.verify_schema import verify_schema
 from pipeline.runs.inspecting.table_commands import Asked, give_order
 from pipeline.runs.reports import CaptureReport
@@ -115,7 +116,7 @@ class Shop:
         return [
             event.kind
             for batch in self.batches()
-            for event in ledger.table_events(SOURCE, batch.id)
+            for event in content_of(ledger, SOURCE, batch.id).events
             if event.table == self.table(table)
         ]
 
