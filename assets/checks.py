@@ -117,10 +117,11 @@ def _accounts(ledger: Ledger, source: str, active: frozenset[TableName]) -> tupl
     if not done:
         return ()
     span = (source, done[-1].id, done[0].id)
+    contents = ledger.contents(*span)
     return accounts(
         reversed(done),
-        ledger.rows_within(*span),
-        ledger.table_events(*span),
+        [row for content in contents for row in content.rows()],
+        [event for content in contents for event in content.events],
         ledger.writes_within(*span),
         active,
     )

@@ -20,6 +20,7 @@ from assets.files import changing_object, read_object
 from assets.table_news import Events
 from pipeline.batch import Batch
 from pipeline.changes.source_tables import source_table_path
+from pipeline.ports.ledger import content_of
 from pipeline.replay.partitions import Partitions
 from pipeline.runs.context import Workplace
 from pipeline.segment import SourceTable
@@ -79,8 +80,8 @@ def note_coverage(
     """Tell Dagster of the partitions that are over and read: up to the moment at which this run
     looked where the log ends, by this machine's clock; None: up to the last commit that was
     read."""
-    source, partitions = work.source.name, settings.dagster.partitions
-    cursor = work.ledger.acknowledged_cursor(source)
+    source, partitions = work.source.name, settings.file.dagster.partitions
+    cursor = work.ledger.cursors(source).acknowledged
     folder = settings.state_folder
     before = read_coverage(folder, source)
     first = None if cursor is None else _first_commit(work, before)
@@ -100,7 +101,7 @@ def note_coverage(
 def _first_commit(work: Workplace, before: Coverage | None) -> datetime | None:
     """When the first transaction was committed that the source's first batch may have. A time
     before the log file was made, or after it was read, is a wrong one: it opens no partitions."""
-    batch = work.ledger.first_batch(work.source.name)
+    batch = next(iter(work.ledger.live_batches(work.source.name, limit=1)), None)
     if batch is None or batch.end is None or batch.witness is None:
         return None
     first = batch.start.committed_at
@@ -115,7 +116,7 @@ def _first_commit(work: Workplace, before: Coverage | None) -> datetime | None:
 
 def _first_transaction(work: Workplace, batch: Batch) -> datetime | None:
     """When the earliest transaction of a batch was committed; None where none is known any more."""
-    parts = work.ledger.source_parts(batch.id)
+    parts = content_of(work.ledger, batch.source, batch.id).source_parts
     files = [one for part in parts if part.table is SourceTable.TRANSACTIONS for one in part.files]
     folder, moments = source_table_path(batch.source, SourceTable.TRANSACTIONS), list[datetime]()
     if not work.segments.damaged(folder, files):

@@ -53,7 +53,7 @@ class Declaration:
     def of(
         cls, settings: Settings, source: str, translator: LockstepTranslator | None = None
     ) -> Declaration:
-        shown = settings.dagster
+        shown = settings.file.dagster
         plain = SourceNames(source, shown.key_prefix, shown.group)
         if translator is None:
             return cls(plain, shown.owners, shown.tags)
@@ -86,5 +86,5 @@ def names_as_loaded(settings: Settings, source: str) -> SourceNames:
     import it."""
     entries = read_catalogue(settings.state_folder, source)
     known = {entry.table: dg.AssetKey(entry.key) for entry in entries if entry.key}
-    plain = SourceNames(source, settings.dagster.key_prefix, settings.dagster.group)
+    plain = SourceNames(source, settings.file.dagster.key_prefix, settings.file.dagster.group)
     return replace(plain, translated=lambda table: known.get(table) or plain.default(table))

@@ -181,7 +181,7 @@ def build(
             if settings.file.upkeep.schedule is not None:
                 schedules.append(_upkeep_schedule(name, settings.file.upkeep.schedule))
     shown = fingerprint({name: catalogue.get(name, ()) for name in declared})
-    triggers = [source for source in settings.sources if source.trigger is not None]
+    triggers = [source for source in settings.sources if source.part.trigger is not None]
     return dg.Definitions(
         assets=assets,
         asset_checks=[source_checks(settings, its) for its in declared.values()],
@@ -367,7 +367,7 @@ _RANGE: Final = ("dagster/asset_partition_range_start", "dagster/asset_partition
 
 
 def partitions_of(settings: Settings, coverage: Coverage) -> dg.TimeWindowPartitionsDefinition:
-    chosen = settings.dagster.partitions
+    chosen = settings.file.dagster.partitions
     begins = chosen.begin_of(coverage.begins)
     if chosen is Partitions.HOURLY:
         return dg.HourlyPartitionsDefinition(begins, timezone="UTC")

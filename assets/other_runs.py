@@ -41,12 +41,11 @@ from assets.table_news import (
     structure_news,
     written_event,
 )
-from pipeline.batch import Batch
+from pipeline.batch import Batch, BatchContent, TableContent
 from pipeline.decisions import AttemptOutcome, LeaseView
 from pipeline.errors import LockstepError
-from pipeline.ports.batches import TableContent
 from pipeline.ports.consumers import Consumers
-from pipeline.ports.leases import RunsElsewhere, WriteElsewhere
+from pipeline.ports.ledger import RunsElsewhere, WriteElsewhere, contents_of
 from pipeline.ports.mirrors import MirrorSize
 from pipeline.runs.context import Workplace
 from pipeline.runs.inspecting.status import log_seen
@@ -54,7 +53,7 @@ from pipeline.runs.inspecting.table_news import comments_of
 from pipeline.runs.reports import TableMerge
 from pipeline.segment import RowCounts
 from pipeline.table import TableName
-from pipeline.table_state import TableEvent, TableState
+from pipeline.table_state import TableState
 from resources.config import Settings
 
 _STRUCTURES = 200
@@ -159,8 +158,12 @@ class OtherRuns:
             if any((seen, place) == (version, position) for seen, place, _ in shown):
                 yield None
                 continue
-            between = work.ledger.contents(
-                work.source.name, table, write.first_batch, write.last.intent.last_batch
+            between = contents_of(
+                work.ledger,
+                work.source.name,
+                table,
+                write.first_batch,
+                write.last.intent.last_batch,
             )
             contents = [content for content in between if write.covers(content.batch)]
             done = _merge(work, write, states[table], contents)
@@ -193,14 +196,15 @@ class OtherRuns:
         work, names, now = self.work, self.names, self.work.clock()
         ledger, source = work.ledger, work.source.name
         numbers = runs.batches
-        read, events = list[Batch](), list[TableEvent]()
+        read, contents = list[Batch](), list[BatchContent]()
         between = ledger.live_batches(source, numbers[0], numbers[-1]) if numbers else ()
         own = frozenset(numbers)
         for of_these_runs, group in groupby(between, lambda batch: batch.id in own):
             if of_these_runs:
                 batches = list(group)
                 read += batches
-                events += ledger.table_events(source, batches[0].id, batches[-1].id)
+                contents += ledger.contents(source, batches[0].id, batches[-1].id)
+        events = [event for content in contents for event in content.events]
         for event in structure_news(names, work, events[-_STRUCTURES:]):
             self.log_event(event)
         facts, lag, room = log_seen(work, now)
@@ -209,11 +213,11 @@ class OtherRuns:
         (newest, *_) = ledger.attempts(source, limit=1) or (None,)
         idle = newest is not None and newest.outcome is AttemptOutcome.IDLE
         if runs.batches or idle:
-            captured, merged = _step_metadata(work, runs, read, len(events))
+            captured, merged = _step_metadata(runs, read, contents, len(events))
             self.log_event(dg.AssetMaterialization(names.captured, metadata=captured))
             self.log_event(dg.AssetMaterialization(names.merged, metadata=merged))
             # With the version set as its data version, as the step itself has it.
-            cursor = ledger.acknowledged_cursor(source)
+            cursor = ledger.cursors(source).acknowledged
             found = position_metadata(None if cursor is None else cursor.position, now)
             found |= distance_metadata(lag, room)
             run = read[-1].dagster_run if read else None
@@ -258,13 +262,12 @@ def _merge(
 
 
 def _step_metadata(
-    work: Workplace, runs: RunsElsewhere, batches: Sequence[Batch], structures: int
+    runs: RunsElsewhere,
+    batches: Sequence[Batch],
+    contents: Sequence[BatchContent],
+    structures: int,
 ) -> tuple[Metadata, Metadata]:
-    first, last = (batches[0].id, batches[-1].id) if batches else (0, -1)
-    own = {batch.id for batch in batches}
-    rows = [
-        row for row in work.ledger.rows_within(work.source.name, first, last) if row.batch in own
-    ]
+    rows = [row for content in contents for row in content.rows()]
     counts = sum((row.counts for row in rows), RowCounts())
     merged: Metadata = {
         "runs": runs.runs,

@@ -41,7 +41,8 @@ class RunEvents:
         require_client()
         self._settings, self._record, self._note = settings, record, note
         self._run = run
-        self._namespace = settings.lineage.namespace if settings.lineage is not None else ""
+        lineage = settings.file.lineage
+        self._namespace = "" if lineage is None else lineage.namespace
         self._sending = Sending(settings.lineage_transport, note)
         self._started = False
 
@@ -110,7 +111,7 @@ class RunEvents:
             self._namespace,
             source.name,
             source.host(),
-            source.port,
+            source.part.port,
             lake.bucket.url if isinstance(lake, ObjectPath) else "file",
             lake.key if isinstance(lake, ObjectPath) else str(lake.absolute()),
         )
@@ -127,7 +128,7 @@ def tell_of_dead(
     settings: Settings, source: str, runs: Collection[str], note: Callable[[str], None]
 ) -> None:
     """For who finds dead runs without being one."""
-    if settings.lineage is None or not runs:
+    if settings.file.lineage is None or not runs:
         return
     try:
         events = RunEvents(settings, RunRecord(source), "", note)

@@ -47,6 +47,7 @@ from assets.table_news import check_keys, ends_of, note_tables, structure_news, 
 from pipeline.decisions import Lease, LeaseView
 from pipeline.errors import ConfigurationError, LockstepError
 from pipeline.places import Place, parse_end
+from pipeline.ports.ledger import content_of, contents_of
 from pipeline.preflight import pause_from_now
 from pipeline.runs.context import StepProgress
 from pipeline.runs.inspecting.status import log_seen
@@ -169,7 +170,7 @@ def _capture(
     work, began = session.workplace(), session.record.began
     assert began is not None, "the step says when it began"
     if report.batch is not None:
-        events = work.ledger.table_events(names.source, report.batch)
+        events = content_of(work.ledger, names.source, report.batch).events
         for event in structure_news(names, work, events):
             context.log_event(event)
     note_tables(context, settings, names, work)
@@ -215,7 +216,7 @@ def _acknowledge(
         require_no_stop(session)
     # Another one when a batch was acknowledged, and only then: what is built on mirrors is made
     # anew of tables that are read together.
-    cursor = work.ledger.acknowledged_cursor(names.source)
+    cursor = work.ledger.cursors(names.source).acknowledged
     version = dg.DataVersion("none" if cursor is None else str(cursor.batch))
     return dg.MaterializeResult(metadata=told, data_version=version)
 
@@ -269,8 +270,8 @@ class MergeNews:
         comments = comments_of(work, {done.table for done in waiting})
         ends = ends_of(work, [done.last_batch for done in waiting])
         for done in sorted(waiting, key=lambda one: (one.table, one.first_batch)):
-            contents = work.ledger.contents(
-                work.source.name, done.table, done.first_batch, done.last_batch
+            contents = contents_of(
+                work.ledger, work.source.name, done.table, done.first_batch, done.last_batch
             )
             end, of_columns = ends.get(done.last_batch), comments.get(done.table, {})
             event = written_event(self.names, lake, work, done, contents, end, of_columns)
@@ -339,7 +340,7 @@ def sessions_resource(
                 let_go(instance, lease)
 
         def events_of(kept: RunRecord) -> Callable[[], None]:
-            if settings.lineage is None or run.job_name != job_name(kept.source):
+            if settings.file.lineage is None or run.job_name != job_name(kept.source):
                 return lambda: None
             with failing():
                 try:

@@ -140,7 +140,7 @@ def new_table_sensor(
         now = {name: read_catalogue(settings.state_folder, name) for name in names}
         if fingerprint(now) == loaded:
             return dg.SkipReason("Every table is shown.")
-        address, location = settings.webserver(), settings.dagster.location
+        address, location = settings.webserver(), settings.file.dagster.location
         if address is None:
             return dg.SkipReason(
                 "Tables came or went: reload definitions on the page; with `webserver` under "
@@ -259,7 +259,7 @@ def why_busy(source: str, lease: LeaseView | None) -> str | None:
 
 def traffic_sensor(source: SourceSettings, open_site: OpenSite) -> dg.SensorDefinition:
     """For a source that says in lockstep.toml how much log is enough."""
-    name, trigger = source.name, source.trigger
+    name, trigger = source.name, source.part.trigger
     assert trigger is not None, "asked for where there is one"
 
     def look(context: dg.SensorEvaluationContext) -> dg.RunRequest | dg.SkipReason:
@@ -268,7 +268,7 @@ def traffic_sensor(source: SourceSettings, open_site: OpenSite) -> dg.SensorDefi
             busy = why_busy(name, ledger.lease(name))
             if busy is not None:
                 return dg.SkipReason(busy)
-            if ledger.acknowledged_cursor(name) is None:
+            if ledger.cursors(name).acknowledged is None:
                 return dg.SkipReason(f"The first run of {name} is a person's to start.")
             work = adapters.workplace(name, Unwatched())
             _, lag, room = log_seen(work, work.clock())

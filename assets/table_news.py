@@ -22,8 +22,8 @@ from assets.pages import (
     materialization,
     structure_observation,
 )
+from pipeline.batch import TableContent
 from pipeline.errors import LockstepError
-from pipeline.ports.batches import TableContent
 from pipeline.position import Position
 from pipeline.runs.context import Workplace
 from pipeline.runs.inspecting.repeated_keys import count_keys
@@ -172,5 +172,5 @@ def structure_news(
     for event in events:
         version = ledger.schema_version(source, event.table, event.version)
         made_by = version.statement if event.kind in _BY_STATEMENT else None
-        statement = None if made_by is None else ledger.statement(source, made_by)
+        statement = None if made_by is None else ledger.statements(source, [made_by])[made_by]
         yield structure_observation(names, event, statement)

@@ -149,7 +149,7 @@ def _captured(ledger: Ledger, lease: Lease, end: int, history: History) -> int:
 
 
 def _begun(ledger: Ledger, lease: Lease) -> Batch:
-    cursor = ledger.captured_cursor(lease.source)
+    cursor = ledger.cursors(lease.source).captured
     if cursor is None:
         decided = ledger.decide(lease, Decision("start", "earliest", "a benchmark"))
         return ledger.begin_batch(lease, _position(0), predecessor=None, start_decision=decided.id)

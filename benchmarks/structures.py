@@ -22,13 +22,13 @@ from rich.table import Table
 
 from benchmarks.ground import DATABASE, Ground, ground
 from pipeline.ports.ledger import Ledger
-from pipeline.ports.schemas import Schemas
 from pipeline.runs.capture import capture
 from pipeline.runs.context import Unwatched, Workplace
 from pipeline.table import TableName
 from resources.adapters import Adapters
 from resources.config import load_settings
 from resources.mysql.server import MySqlServer
+from resources.postgres.schemas import PostgresSchemas
 from tests.twins.lake import MemoryLake
 from tests.twins.mirrors import MemoryMirrors
 
@@ -95,7 +95,7 @@ class TimedLedger:
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._ledger, name)
-        return self._timed(found) if name in vars(Schemas) else found
+        return self._timed(found) if name in vars(PostgresSchemas) else found
 
     def _timed(self, method: Callable[..., Any]) -> Callable[..., Any]:
         def ask(*values: Any, **named: Any) -> Any:

@@ -109,7 +109,7 @@ def _tables(
     states: Sequence[TableState],
     keys: SourceNames,
 ) -> list[DbtTable]:
-    lake, catalog = context.settings.lake_path().absolute(), context.settings.catalog
+    lake, catalog = context.settings.lake_path().absolute(), context.settings.file.catalog
     # Of rows that stay when they are deleted, two may have one value of a UNIQUE key.
     soft = context.settings.source(source).part.deletes is Deletes.SOFT
     comments, told = _comments(context, adapters, source, [state.table for state in states])

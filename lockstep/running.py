@@ -76,7 +76,7 @@ def run_source(
 
     record, run_id = RunRecord(source), str(uuid4())
     events: RunEvents | None = None
-    if settings.lineage is not None:
+    if settings.file.lineage is not None:
         from assets.run_events import RunEvents  # few projects have a backend
 
         try:

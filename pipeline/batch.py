@@ -13,10 +13,11 @@ stored beside them.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 from pipeline.decisions import Continuity
 from pipeline.load import LoadFollowed, LoadJoined
@@ -246,6 +247,89 @@ class CapturedRows:
 
 
 @dataclass(frozen=True, slots=True)
+class TableContent:
+    """What a batch has of one table, in the order in which it was recorded."""
+
+    batch: int
+    segments: tuple[Segment, ...] = ()
+    events: tuple[TableEvent, ...] = ()
+    snapshot: SnapshotPart | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BatchContent:
+    """What a captured batch recorded. `segments` in the order they were recorded, with the files
+    that they have today; `events` in the order of the log, or, of chosen tables, as they were
+    recorded; `snapshots` and `source_parts` by name. `ended`: XA transactions of earlier batches
+    that it saw committed or rolled back."""
+
+    batch: int
+    segments: tuple[Segment, ...] = ()
+    source_parts: tuple[SourcePart, ...] = ()
+    events: tuple[TableEvent, ...] = ()
+    snapshots: tuple[SnapshotPart, ...] = ()
+    ended: tuple[Prepared, ...] = ()
+
+    @property
+    def changed(self) -> set[TableName]:
+        """Tables with segments or events."""
+        return {segment.table for segment in self.segments} | {one.table for one in self.events}
+
+    @property
+    def tables(self) -> set[TableName]:
+        return self.changed | {part.table for part in self.snapshots}
+
+    def only(self, tables: Collection[TableName]) -> BatchContent:
+        """What it has of these tables; nothing of the source's own."""
+        return BatchContent(
+            self.batch,
+            segments=tuple(part for part in self.segments if part.table in tables),
+            events=tuple(event for event in self.events if event.table in tables),
+            snapshots=tuple(part for part in self.snapshots if part.table in tables),
+        )
+
+    def by_table(self) -> dict[TableName, TableContent]:
+        """What it has of each table, by name."""
+        segments, events = _by_table(self.segments), _by_table(self.events)
+        snapshots = {part.table: part for part in self.snapshots}
+        return {
+            table: TableContent(
+                self.batch,
+                tuple(segments.get(table, ())),
+                tuple(events.get(table, ())),
+                snapshots.get(table),
+            )
+            for table in sorted(self.tables)
+        }
+
+    def rows(self) -> Iterator[CapturedRows]:
+        """Yield what it has of each table that it has any rows of, by name."""
+        for table, own in self.by_table().items():
+            captured = [file for part in own.segments for file in part.files]
+            read = own.snapshot.files if own.snapshot is not None else ()
+            rows = CapturedRows(
+                self.batch,
+                table,
+                sum((segment.counts for segment in own.segments), RowCounts()),
+                sum(file.images for file in captured),
+                sum(file.size for file in (*captured, *read)),
+                sum(file.images for file in read),
+            )
+            if rows.images or rows.read:
+                yield rows
+
+
+Part = TypeVar("Part", Segment, TableEvent)
+
+
+def _by_table(parts: Iterable[Part]) -> dict[TableName, list[Part]]:
+    found: dict[TableName, list[Part]] = {}
+    for part in parts:
+        found.setdefault(part.table, []).append(part)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
 class Cursor:
     """The end of the newest batch in a state, and the witness that proves it.
 
@@ -259,3 +343,12 @@ class Cursor:
     witness: Witness
     by_gtid: bool = False
     lapsed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Cursors:
+    """The ends of the newest captured and of the newest acknowledged batch; None before the first
+    of them."""
+
+    captured: Cursor | None = None
+    acknowledged: Cursor | None = None

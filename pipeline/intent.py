@@ -100,3 +100,13 @@ class MissingTable:
     table: TableName
     why: Missing
     together: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class VersionSet:
+    """What to read together to see the source as it was at an acknowledged batch's end: of each
+    table that can be read so, the newest settled write up to it; and the tables that cannot, but
+    for those that the source did not have any more. Both by name; nothing for any other batch."""
+
+    shown: list[VersionSetEntry]
+    missing: list[MissingTable]

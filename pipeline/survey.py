@@ -6,6 +6,7 @@ they mean is `pipeline.preflight`; asking is `resources.mysql.survey`.
 
 from __future__ import annotations
 
+import ipaddress
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -123,3 +124,13 @@ class Survey:
     odd_sessions: tuple[OddSession, ...] = ()
     read_from: ReadReplica | None = None
     unanswered: frozenset[str] = frozenset()
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host name or address can only be this machine."""
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False

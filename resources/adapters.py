@@ -19,7 +19,7 @@ from pipeline.errors import LockstepError
 from pipeline.ports.catalog import Registry
 from pipeline.runs.context import Progress, Workplace
 from resources.config import Settings
-from resources.config.catalog import CatalogKind
+from resources.config.model import CatalogKind
 
 if TYPE_CHECKING:
     from pipeline.ports.catalog import Catalog
@@ -105,29 +105,23 @@ class Adapters:
         references, connects to nothing."""
         from resources.mysql.connection import ConnectionSettings
         from resources.mysql.server import MySqlServer
-        from resources.mysql.standby import ServerOrStandby
 
         chosen = self._settings.source(source)
         primary = ConnectionSettings(
             host=chosen.host(),
-            port=chosen.port,
+            port=chosen.part.port,
             user=chosen.user(),
             password=chosen.password().reveal(),
-            tls=chosen.tls,
+            tls=chosen.part.tls,
             tls_ca=chosen.tls_ca(),
-            connect_timeout=chosen.connect_timeout,
-            read_timeout=chosen.read_timeout,
+            connect_timeout=chosen.part.connect_timeout,
+            read_timeout=chosen.part.read_timeout,
         )
         at = chosen.read_from()
         replica = None if at is None else replace(primary, host=at[0], port=at[1])
-        standby = chosen.standby()
-        if standby is None:
-            return MySqlServer(primary, read_from=replica)
-        host, port = standby
-        return ServerOrStandby(
-            MySqlServer(primary, read_from=replica),
-            MySqlServer(replace(primary, host=host, port=port), read_from=replica),
-        )
+        at = chosen.standby()
+        standby = None if at is None else replace(primary, host=at[0], port=at[1])
+        return MySqlServer(primary, standby=standby, read_from=replica)
 
     def lake(self) -> LakeRoom:
         """The lake's adapters; Spark is started by what needs it, not here."""
@@ -150,7 +144,7 @@ class Adapters:
 
     def registry(self) -> Registry | None:
         """Where mirrors are registered; None where they are not. Asks nobody."""
-        part = self._settings.catalog
+        part = self._settings.file.catalog
         if part is None:
             return None
         lake = self._settings.lake_path()
@@ -162,12 +156,12 @@ class Adapters:
         return Registry(self._catalog(part.kind, locate), part.schemas)
 
     def _catalog(self, kind: CatalogKind, locate: Callable[[str], str]) -> Catalog:
-        uri, name = self._settings.catalog_uri(), self._settings.catalog_name()
+        uri, name, token = self._settings.catalog_address()
         match kind:
             case CatalogKind.UNITY:
                 from resources.unity.catalog import UnityCatalog
 
-                return UnityCatalog(uri, name, self._settings.catalog_token(), locate)
+                return UnityCatalog(uri, name, token, locate)
             case CatalogKind.HIVE:
                 from resources.hive.catalog import HiveCatalog
 

@@ -27,6 +27,7 @@ from psycopg2.extensions import connection as Connection
 from psycopg2.extensions import make_dsn
 
 from pipeline.decisions import Lease
+from pipeline.ports.ledger import LAST_BATCH
 from pipeline.segment import Segment, SegmentFile, SourceTable
 from pipeline.table import TableName
 from resources.postgres.connection import LedgerAddress
@@ -209,9 +210,8 @@ class LedgerOfTest(PostgresLedger):
 
     def recorded(self, source: str) -> list[tuple[int, Segment]]:
         """The segments of all batches, each with its batch's number."""
-        asked = "select distinct batch from lockstep.segments where source = %s order by 1"
-        batches = [batch for (batch,) in self.database.tell(asked, source)]
-        return [(batch, segment) for batch in batches for segment in self.segments(batch)]
+        contents = self.contents(source, 0, LAST_BATCH)
+        return [(one.batch, segment) for one in contents for segment in one.segments]
 
     def misrecord(self, batch: int, table: TableName | SourceTable, file: SegmentFile) -> None:
         """Believe that the batch's file of that path, of a table, has this size and content."""

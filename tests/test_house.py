@@ -277,7 +277,7 @@ MAY_ASK_FOR_DECISIONS = {"lockstep/commands/status.py"}
 # The value itself, who keeps it, and who puts it into lines.
 MAY_NAME_RECORDED_DECISIONS = {
     "pipeline/decisions.py",
-    "pipeline/ports/decisions.py",
+    "pipeline/ports/ledger.py",
     "resources/postgres/decisions.py",
     "lockstep/commands/status.py",
 }

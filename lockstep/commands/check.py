@@ -22,7 +22,7 @@ from pipeline.errors import (
     MirrorRefused,
     OperatorNeeded,
 )
-from pipeline.preflight import Finding, KeptMirror, pause_from_now, preflight
+from pipeline.preflight import Finding, KeptMirror, SourceEvidence, pause_from_now, preflight
 from pipeline.runs.context import Unwatched
 from pipeline.shown import listed, shown
 from resources.lake.paths import LakePath, ObjectPath
@@ -69,11 +69,11 @@ def machine_findings(adapters: Adapters, settings: Settings) -> list[Finding]:
         findings = [_tried("java", _java), _tried("delta", lambda: _jars(lake)), *findings]
     if settings.spark_server or settings.spark_cluster:
         findings.append(_tried("spark", lambda: _spark(adapters, settings)))
-    if settings.lineage is not None:
+    if settings.file.lineage is not None:
         findings.append(_tried("lineage", lambda: _lineage(settings)))
     if settings.notify:
         findings.append(_tried("notify", lambda: _notify(settings)))
-    if settings.catalog is not None:
+    if settings.file.catalog is not None:
         findings.append(_catalog(adapters))
     return findings
 
@@ -112,22 +112,19 @@ def _preflight(
     server = adapters.server(source.name)
     states = adapters.ledger().table_states(source.name) if known else {}
     partial = adapters.ledger().partial(source.name) if known else ()
-    pause = pause_from_now(source.schedule)
-    plan, keep = source.plan(), settings.keep()
-    mirrors = list(_mirrors(adapters, states.values()))
-    return preflight(
-        server,
+    plan = source.plan()
+    looked = SourceEvidence(
         server.survey(),
         plan.patterns,
-        states,
-        pause,
-        partial,
-        mirrors,
-        keep,
-        plan.snapshot,
-        plan.lake.foreign_keys,
-        plan.passes,
+        pause=pause_from_now(source.schedule),
+        partial=partial,
+        mirrors=list(_mirrors(adapters, states.values())),
+        keep=settings.keep(),
+        reading=plan.snapshot,
+        foreign_keys=plan.lake.foreign_keys,
+        passes=plan.passes,
     )
+    return preflight(server, looked, states)
 
 
 def _mirrors(adapters: Adapters, states: Iterable[TableState]) -> Iterator[KeptMirror]:

@@ -102,8 +102,8 @@ def describe(
     state = ledger.table_states(source).get(table)
     if state is None:
         return None
-    cursor = ledger.acknowledged_cursor(source)
-    versions = ledger.version_set(source, cursor.batch) if cursor else []
+    cursor = ledger.cursors(source).acknowledged
+    versions = ledger.version_set(source, cursor.batch).shown if cursor else []
     path, (features, names) = str(lake / state.mirror), _told_of(lake / state.mirror)
     return {
         "source": source,

@@ -197,7 +197,7 @@ def _require_alone(context: CommandContext, source: str, ledger: Ledger, behind:
             hint=f"name one as [ledger] dsn, then {back}",
         )
     names = [one.name for one in context.settings.sources if one.name != source]
-    others = [name for name in names if ledger.captured_cursor(name) is not None]
+    others = [name for name in names if ledger.cursors(name).captured is not None]
     if others:
         raise ConfigurationError(
             f"The ledger holds other sources too, which would be given up with it: "

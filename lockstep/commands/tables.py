@@ -49,7 +49,7 @@ def rows(
     """The server's tables, then those only the ledger knows, as JSON. `position` is where
     the mirror stands: the merged position, or where the table was quarantined; `begins`, for a
     table that the lake can have but a part of, where that begins."""
-    states, cursor = ledger.table_states(source), ledger.acknowledged_cursor(source)
+    states, cursor = ledger.table_states(source), ledger.cursors(source).acknowledged
     listed = {table.name: table for table in server.tables()}
     partial = {extent.table: extent for extent in partial_tables(ledger, source, patterns)}
     found = []

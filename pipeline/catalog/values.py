@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -77,6 +77,15 @@ class Registered:
     location: str
     content: str | None = None
     shows: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Registrations:
+    """The entries of a source in a catalog, and the statement up to which they follow comments; 0
+    for none."""
+
+    entries: Mapping[TableName, Registered]
+    statement: int
 
 
 @dataclass(frozen=True, slots=True)

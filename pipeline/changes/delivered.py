@@ -61,7 +61,9 @@ class DeliveredTable:
 
 def delivered_segments(ledger: Ledger, delivery: Delivery) -> tuple[Segment, ...]:
     """All segments of the delivery's batches, as they were recorded."""
-    return tuple(segment for batch in delivery.batches for segment in ledger.segments(batch))
+    numbers = delivery.batches
+    contents = ledger.contents(delivery.source, numbers[0], numbers[-1])
+    return tuple(segment for one in contents if one.batch in numbers for segment in one.segments)
 
 
 def delivered_table(

@@ -18,7 +18,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from pipeline.ports.batches import TableContent
+from pipeline.batch import TableContent
 from pipeline.segment import Segment
 from pipeline.table_state import SnapshotPart, TableEvent, TableEventKind
 

@@ -1,8 +1,4 @@
-"""What a comparison with a mirror asks of the source: sums, hashes and samples of rows.
-
-Belongs here: that part of the port to the MySQL server, and what it answers with. Does not: the
-rest of the port (`ports.source`), what is made of the answers (`runs.inspecting`).
-"""
+"""What a comparison with a mirror asks of the source: sums, hashes and samples of rows."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The changelog's consumers and their cursors.
-
-Belongs here: the port to their books. Does not: reading the changelog for them.
-"""
+"""The changelog's consumers and their cursors."""
 
 from __future__ import annotations
 

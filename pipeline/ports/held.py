@@ -1,8 +1,4 @@
-"""Whether a source is still held, for ports that know no ledger.
-
-Belongs here: the question, and what an error means of one who does not hold it. Does not: its
-answer (`Ledger.require_held`).
-"""
+"""Whether a source is still held, for ports that know no ledger."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""What a run asks of the source: facts, its log, its structures, its rows.
-
-Belongs here: the port to the MySQL server and what it answers with. Does not: what a
-preflight looks at (`pipeline.survey`), decoding the log (`pipeline.binlog`).
-"""
+"""What a run asks of the source: facts, its log, its structures, its rows."""
 
 from __future__ import annotations
 

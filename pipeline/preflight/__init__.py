@@ -7,25 +7,29 @@ printing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from datetime import timedelta
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Protocol
 
-from pipeline.keeping import KEEP
-from pipeline.policies import ForeignKeys
 from pipeline.ports.ledger import Ledger
 from pipeline.ports.source import SourceServer
 from pipeline.preflight.evidence import KeptMirror, Known, SourceEvidence
 from pipeline.preflight.findings import Finding, Level
 from pipeline.preflight.retention import pause_from_now
 from pipeline.preflight.rules import check_findings, run_findings
-from pipeline.source_plan import SnapshotPlan
-from pipeline.survey import Survey
 from pipeline.table import TableName
-from pipeline.table_state import Extent, TableState
-from pipeline.tables import NamePatterns, TablePatterns
+from pipeline.table_state import TableState
+from pipeline.tables import TablePatterns
 
-__all__ = ["Finding", "KeptMirror", "Level", "pause_from_now", "preflight", "require_ready"]
+__all__ = [
+    "Finding",
+    "KeptMirror",
+    "Level",
+    "SourceEvidence",
+    "pause_from_now",
+    "preflight",
+    "require_ready",
+]
 
 
 class _Workplace(Protocol):
@@ -61,35 +65,9 @@ def require_ready(work: _Workplace) -> None:
 
 
 def preflight(
-    server: SourceServer,
-    survey: Survey,
-    patterns: TablePatterns,
-    states: Mapping[TableName, TableState],
-    pause: timedelta | None,
-    partial: Sequence[Extent] = (),
-    mirrors: Sequence[KeptMirror] = (),
-    keep: timedelta = KEEP,
-    reading: SnapshotPlan | None = None,
-    foreign_keys: ForeignKeys = ForeignKeys.QUARANTINE,
-    passes: NamePatterns | None = None,
+    server: SourceServer, looked: SourceEvidence, states: Mapping[TableName, TableState]
 ) -> tuple[Finding, ...]:
-    """Every finding about a source, gravest first. `states` are the ledger's, `pause` the
-    longest time between two scheduled runs, `partial` the ledger's partial tables, `mirrors`
-    those there are, whose versions are promised for `keep`; `reading`: how tables are read;
-    `foreign_keys`: what becomes of children whose changes are not logged; `passes`: tables whose
-    statements are passed on a person's word."""
-    return check_findings(
-        Known.of(survey, server.tables(), patterns, states),
-        SourceEvidence.of(
-            survey,
-            patterns,
-            server.structures(),
-            pause,
-            partial,
-            mirrors,
-            keep,
-            reading,
-            foreign_keys,
-            passes,
-        ),
-    )
+    """Every finding about a source, gravest first. `looked`: all but the structures, which the
+    server is asked for here; `states` are the ledger's."""
+    known = Known.of(looked.survey, server.tables(), looked.patterns, states)
+    return check_findings(known, replace(looked, all_structures=server.structures()))

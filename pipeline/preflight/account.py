@@ -1,8 +1,4 @@
-"""Rules about what the account may do, with the GRANT to run.
-
-Belongs here: which privileges are wanted, and what it costs to be without one. Does not: reading
-the lines of SHOW GRANTS (`pipeline.grants`).
-"""
+"""Rules about what the account may do, with the GRANT to run."""
 
 from __future__ import annotations
 
@@ -12,11 +8,10 @@ from typing import Final
 from pipeline.errors import PrivilegeMissing
 from pipeline.grants import account_name, covers, grant_statement, place, read_grants
 from pipeline.preflight.evidence import SourceEvidence
-from pipeline.preflight.findings import CheckRule, Fault, Fine, Verdict
+from pipeline.preflight.findings import CheckRule, Fault, Fine, Verdict, about
 from pipeline.preflight.log import set_global
 from pipeline.table import TableName
 
-TOPIC: Final = "the account"
 _FEW_CONNECTIONS: Final = 3
 _PER_CHUNK: Final = 3
 _FEW_STATEMENTS: Final = 100
@@ -54,9 +49,9 @@ def _replication(looked: SourceEvidence) -> Iterator[Verdict]:
 
 
 def _select(looked: SourceEvidence) -> Iterator[Verdict]:
-    if "grants" in looked.survey.unanswered:
+    grants = looked.grants
+    if grants is None:
         return
-    grants = read_grants(looked.survey.grants)
     whole = {structure.name for structure in looked.structures}
     unread = [
         table.name
@@ -76,9 +71,9 @@ def _select(looked: SourceEvidence) -> Iterator[Verdict]:
 
 
 def _lock(looked: SourceEvidence) -> Iterator[Verdict]:
-    if looked.mariadb or "grants" in looked.survey.unanswered:
+    grants = looked.grants
+    if looked.mariadb or grants is None:
         return  # MariaDB tells the place of a snapshot of InnoDB's tables
-    grants = read_grants(looked.survey.grants)
     keyless = [structure.name for structure in looked.structures if not structure.primary_key]
     unlocked = [name for name in keyless if not covers(grants, "LOCK TABLES", name)]
     for name in unlocked:
@@ -131,9 +126,9 @@ def _connections(looked: SourceEvidence) -> Iterator[Verdict]:
 
 
 def _waiting(looked: SourceEvidence) -> Iterator[Verdict]:
-    if "grants" in looked.survey.unanswered:
+    grants = looked.grants
+    if grants is None:
         return
-    grants = read_grants(looked.survey.grants)
     if has_globally(looked, "PROCESS") or (
         not looked.mariadb and covers(grants, "SELECT", METADATA_LOCKS)
     ):
@@ -164,9 +159,9 @@ def _code(looked: SourceEvidence) -> Iterator[Verdict]:
             "statements in the log that change them are passed on your word (passed_statements): "
             + ", ".join(looked.passes.texts)
         )
-    if "grants" in looked.survey.unanswered:
+    grants = looked.grants
+    if grants is None:
         return
-    grants = read_grants(looked.survey.grants)
     everywhere = TableName("", "")
     lacks = [one for one in _CODE if not covers(grants, one, everywhere)]
     if not lacks:
@@ -181,10 +176,10 @@ def _code(looked: SourceEvidence) -> Iterator[Verdict]:
     yield Fault(said, cure=cure) if odd else Fine(f"{said}. If there are such: {cure}")
 
 
-CHECK_RULES: Final = (
+CHECK_RULES: Final = about(
+    "the account",
     CheckRule(
         "replication privileges",
-        TOPIC,
         "REPLICATION SLAVE and REPLICATION CLIENT (MariaDB: BINLOG MONITOR) on *.*",
         "refusal",
         "the log cannot be found or read",
@@ -194,7 +189,6 @@ CHECK_RULES: Final = (
     ),
     CheckRule(
         "select",
-        TOPIC,
         "SELECT on each captured table as a whole: some of its columns are not enough",
         "warning",
         "`verify` cannot read it, and neither can a run: it follows the table only if the log "
@@ -205,7 +199,6 @@ CHECK_RULES: Final = (
     ),
     CheckRule(
         "lock tables",
-        TOPIC,
         "LOCK TABLES (MySQL), on captured tables without a key",
         "warning",
         "rows that are re-read are told apart from later changes by their key; without one, "
@@ -215,7 +208,6 @@ CHECK_RULES: Final = (
     ),
     CheckRule(
         "xa",
-        TOPIC,
         "XA_RECOVER_ADMIN (MySQL 8.0 and later)",
         "warning",
         "a start that a person chooses cannot see XA transactions prepared before it",
@@ -224,7 +216,6 @@ CHECK_RULES: Final = (
     ),
     CheckRule(
         "password lifetime",
-        TOPIC,
         "default_password_lifetime",
         "warning",
         "the account's password expires one day, and runs stop",
@@ -233,7 +224,6 @@ CHECK_RULES: Final = (
     ),
     CheckRule(
         "connections",
-        TOPIC,
         "max_user_connections",
         "warning",
         "a run needs more than one connection at a time",
@@ -243,7 +233,6 @@ CHECK_RULES: Final = (
     ),
     CheckRule(
         "waiting ALTER",
-        TOPIC,
         "SELECT on performance_schema.metadata_locks, or PROCESS (MariaDB: PROCESS)",
         "warning",
         "a read gives way to an ALTER only if it can see that one waits; otherwise the ALTER waits "
@@ -254,7 +243,6 @@ CHECK_RULES: Final = (
     ),
     CheckRule(
         "triggers and views",
-        TOPIC,
         "TRIGGER and SHOW VIEW on *.*, and passed_statements in lockstep.toml",
         "warning",
         "a statement that is logged instead of rows (by pt-heartbeat, pt-table-checksum, a managed "
@@ -265,7 +253,6 @@ CHECK_RULES: Final = (
     ),
     CheckRule(
         "prepared statements",
-        TOPIC,
         f"max_prepared_stmt_count, wanted: {_FEW_STATEMENTS} or more",
         "warning",
         "no table can be read from the source while the server has no statement left",

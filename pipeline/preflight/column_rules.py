@@ -14,12 +14,11 @@ from pipeline.binlog.text.twins import SETS_WITH_TWINS, may_stray
 from pipeline.changes.layout import MARKS, changelog_names, mirror_path
 from pipeline.errors import TableError
 from pipeline.preflight.evidence import SourceEvidence
-from pipeline.preflight.findings import CheckRule, Fault, Fine, Verdict
+from pipeline.preflight.findings import CheckRule, Fault, Fine, Verdict, about
 from pipeline.schema.column_names import MERGES, merges
 from pipeline.schema.types import TEXT_TYPES, arrow_schema
 from pipeline.table import Column, TableStructure
 
-TOPIC: Final = "the columns"
 _MEMBERS: Final = ("enum", "set")
 _FLOATING: Final = ("float", "double")
 _DATES: Final = ("date", "datetime", "timestamp")
@@ -152,10 +151,10 @@ def _listed(words: Sequence[str], most: int = 3) -> str:
     return ", ".join(words[:most]) + more
 
 
-CHECK_RULES: Final = (
+CHECK_RULES: Final = about(
+    "the columns",
     CheckRule(
         "types",
-        TOPIC,
         "the type of each column",
         "warning",
         "the table would be quarantined at its first row",
@@ -164,7 +163,6 @@ CHECK_RULES: Final = (
     ),
     CheckRule(
         "character sets",
-        TOPIC,
         "the character set of each column",
         "warning",
         "the table would be quarantined at its first row",
@@ -173,7 +171,6 @@ CHECK_RULES: Final = (
     ),
     CheckRule(
         "floating-point keys",
-        TOPIC,
         "FLOAT and DOUBLE in a PRIMARY KEY",
         "warning",
         "rows are joined on the exact bits, and 0 and -0 are the same key in MySQL",
@@ -182,7 +179,6 @@ CHECK_RULES: Final = (
     ),
     CheckRule(
         "keys of equal text",
-        TOPIC,
         "character sets of a PRIMARY KEY in which several codes mean one character "
         f"({', '.join(sorted(SETS_WITH_TWINS))}), and members of ENUM and SET in it that are alike",
         "warning",
@@ -193,7 +189,6 @@ CHECK_RULES: Final = (
     ),
     CheckRule(
         "zero dates in keys",
-        TOPIC,
         "DATE, DATETIME and TIMESTAMP in a PRIMARY KEY, and sql_mode",
         "warning",
         "a zero or partial date has no value in the lake, and in a key it quarantines the table",
@@ -202,7 +197,6 @@ CHECK_RULES: Final = (
     ),
     CheckRule(
         "names and case",
-        TOPIC,
         "names of captured tables that differ in case only",
         "refusal",
         "they share a folder on a store that ignores case; runs go on",
@@ -211,7 +205,6 @@ CHECK_RULES: Final = (
     ),
     CheckRule(
         "columns of MERGE",
-        TOPIC,
         f"names of columns that Delta's MERGE takes for its own ({', '.join(sorted(MERGES))})",
         "warning",
         "once the mirror has more than 10,000 rows, each run that changes one writes them all anew",
@@ -220,7 +213,6 @@ CHECK_RULES: Final = (
     ),
     CheckRule(
         "many columns",
-        TOPIC,
         f"tables with more than {MANY_COLUMNS} columns",
         "warning",
         "Spark plans each write for ten to twenty seconds of processor time, once the mirror has "
@@ -230,7 +222,6 @@ CHECK_RULES: Final = (
     ),
     CheckRule(
         "changelog columns",
-        TOPIC,
         f"columns named as the changelog's own ({MARKS.names[0]}, {MARKS.names[1]}, …), and names "
         "with a space , ; { } ( ) = tab newline",
         "ok",

@@ -11,12 +11,11 @@ from datetime import timedelta
 from typing import Final
 
 from pipeline.preflight.evidence import SourceEvidence
-from pipeline.preflight.findings import CheckRule, Fault, Fine, Verdict
+from pipeline.preflight.findings import CheckRule, Fault, Fine, Verdict, about
 from pipeline.preflight.log import set_global
 from pipeline.preflight.retention import spoken
 from pipeline.survey import Answering
 
-TOPIC: Final = "the connection"
 _PROXIES: Final = ("proxysql", "maxscale", "mysql router", "dbproxy")
 _CLOCKS_AGREE: Final = timedelta(seconds=30)
 _PATIENCE: Final = 60
@@ -90,10 +89,10 @@ def _packets(looked: SourceEvidence) -> Iterator[Verdict]:
         yield Fault(f"max_allowed_packet is {size} bytes: a longer row cannot be verified")
 
 
-CHECK_RULES: Final = (
+CHECK_RULES: Final = about(
+    "the connection",
     CheckRule(
         "one server",
-        TOPIC,
         "hostname, port, server_id and server_uuid over two connections",
         "refusal",
         "each connection would read another server's log, with other offsets",
@@ -102,7 +101,6 @@ CHECK_RULES: Final = (
     ),
     CheckRule(
         "proxy",
-        TOPIC,
         "the greeting's version and connection id against the server's, version_comment",
         "warning",
         "proxies do not carry dumps, or move them to another server",
@@ -111,7 +109,6 @@ CHECK_RULES: Final = (
     ),
     CheckRule(
         "tls",
-        TOPIC,
         "Ssl_cipher of our session",
         "warning",
         "anyone on the network path can read every row",
@@ -120,7 +117,6 @@ CHECK_RULES: Final = (
     ),
     CheckRule(
         "clock",
-        TOPIC,
         "utc_timestamp() against this machine's clock",
         "warning",
         "lag in seconds and moments in `--until` are off by that much",
@@ -129,7 +125,6 @@ CHECK_RULES: Final = (
     ),
     CheckRule(
         "time zone",
-        TOPIC,
         "time_zone, system_time_zone",
         "ok",
         "nothing: our sessions use UTC, and so does the log",
@@ -138,7 +133,6 @@ CHECK_RULES: Final = (
     ),
     CheckRule(
         "net_write_timeout",
-        TOPIC,
         f"global variable, wanted: {_PATIENCE} or more",
         "warning",
         "`verify` may lose its connection while it compares (a dump sets its own timeout)",
@@ -147,7 +141,6 @@ CHECK_RULES: Final = (
     ),
     CheckRule(
         "max_allowed_packet",
-        TOPIC,
         f"global variable, wanted: {_PACKET >> 20} MiB or more",
         "warning",
         "`verify` cannot show longer rows that differ (a dump is not bound by it)",

@@ -9,6 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 
+from pipeline.grants import Grant, read_grants
 from pipeline.keeping import KEEP, Retention
 from pipeline.policies import ForeignKeys
 from pipeline.ports.source import ListedTable, ServerFacts
@@ -67,62 +68,38 @@ class KeptMirror:
 
 @dataclass(frozen=True, slots=True)
 class SourceEvidence:
-    """What `check` sees. `tables` and `structures` are the captured ones alone. `pause` is
-    the longest time between two scheduled runs; None without a schedule."""
+    """What `check` sees. `pause` is the longest time between two scheduled runs; None without a
+    schedule. `partial`: tables that the lake can have but a part of. `mirrors`: those there are,
+    whose versions are promised for `keep`. `reading`: how tables are read from the source.
+    `foreign_keys`: what becomes of children whose changes are not logged. `passes`: tables whose
+    statements are passed on a person's word."""
 
     survey: Survey
     patterns: TablePatterns
-    tables: tuple[SurveyedTable, ...]
-    structures: tuple[TableStructure, ...]
-    seen: int
-    """How many tables the account sees."""
-
     pause: timedelta | None = None
-    partial: tuple[Extent, ...] = ()
-    """Captured tables that the lake can have but a part of."""
-
-    mirrors: tuple[KeptMirror, ...] = ()
+    partial: Sequence[Extent] = ()
+    mirrors: Sequence[KeptMirror] = ()
     keep: timedelta = KEEP
-    """How long versions of mirrors are promised to stay."""
-
     reading: SnapshotPlan = field(default_factory=SnapshotPlan)
-    """How tables are read from the source."""
-
     foreign_keys: ForeignKeys = ForeignKeys.QUARANTINE
     passes: NamePatterns = field(default_factory=NamePatterns)
-    """Tables whose statements are passed on a person's word."""
+    all_structures: Sequence[TableStructure] = ()
 
-    @classmethod
-    def of(
-        cls,
-        survey: Survey,
-        patterns: TablePatterns,
-        structures: Sequence[TableStructure],
-        pause: timedelta | None = None,
-        partial: Sequence[Extent] = (),
-        mirrors: Sequence[KeptMirror] = (),
-        keep: timedelta = KEEP,
-        reading: SnapshotPlan | None = None,
-        foreign_keys: ForeignKeys = ForeignKeys.QUARANTINE,
-        passes: NamePatterns | None = None,
-    ) -> SourceEvidence:
-        tables = tuple(table for table in survey.tables if patterns.matches(table.name))
-        captured = tuple(structure for structure in structures if patterns.matches(structure.name))
-        parts = tuple(extent for extent in partial if patterns.matches(extent.table))
-        return cls(
-            survey,
-            patterns,
-            tables,
-            captured,
-            len(survey.tables),
-            pause,
-            parts,
-            tuple(mirrors),
-            keep,
-            reading or SnapshotPlan(),
-            foreign_keys,
-            passes or NamePatterns(),
-        )
+    @property
+    def tables(self) -> list[SurveyedTable]:
+        """The captured ones."""
+        return [table for table in self.survey.tables if self.patterns.matches(table.name)]
+
+    @property
+    def structures(self) -> list[TableStructure]:
+        """Those of the captured tables."""
+        return [one for one in self.all_structures if self.patterns.matches(one.name)]
+
+    @property
+    def grants(self) -> tuple[Grant, ...] | None:
+        """What the account may do; None where it could not be asked."""
+        unasked = "grants" in self.survey.unanswered
+        return None if unasked else read_grants(self.survey.grants)
 
     @property
     def mariadb(self) -> bool:

@@ -1,12 +1,9 @@
-"""What a rule is, and how its verdicts become findings.
-
-Belongs here: the shape of a rule and of a finding. Does not: any rule.
-"""
+"""What a rule is, and how its verdicts become findings."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Generic, Literal, TypeVar
 
 from pipeline.errors import LockstepError
@@ -62,13 +59,18 @@ class CheckRule(Generic[Evidence_contra]):
     """
 
     name: str
-    topic: str
     looks_at: str
     level: Level
     otherwise: str
     cure: str
     judge: Callable[[Evidence_contra], Iterable[Verdict]]
     error: type[LockstepError] | None = None
+    topic: str = ""
+
+
+def about(topic: str, *rules: CheckRule[Evidence]) -> tuple[CheckRule[Evidence], ...]:
+    """Rules of one topic."""
+    return tuple(replace(rule, topic=topic) for rule in rules)
 
 
 def judged(rules: Iterable[CheckRule[Evidence]], evidence: Evidence) -> Iterator[Finding]:

@@ -12,10 +12,8 @@ from typing import Final
 
 from pipeline.keeping import Retention
 from pipeline.preflight.evidence import KeptMirror, SourceEvidence
-from pipeline.preflight.findings import CheckRule, Fault, Fine, Verdict
+from pipeline.preflight.findings import CheckRule, Fault, Fine, Verdict, about
 from pipeline.preflight.retention import spoken
-
-TOPIC: Final = "the mirrors"
 
 
 def _kept(looked: SourceEvidence) -> Iterator[Verdict]:
@@ -41,10 +39,10 @@ def _statement(mirror: KeptMirror, keep: timedelta) -> str:
     )
 
 
-CHECK_RULES: Final = (
+CHECK_RULES: Final = about(
+    "the mirrors",
     CheckRule(
         "versions kept",
-        TOPIC,
         "`delta.deletedFileRetentionDuration` and `delta.logRetentionDuration` of each mirror, "
         "against `keep` under [lake]",
         "warning",

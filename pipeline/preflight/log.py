@@ -1,8 +1,5 @@
 """Rules about how the log is written: what must be in it, and what a crash may take back.
 
-Belongs here: global variables that are looked at one by one. How long the log is kept is
-`retention`, who replicates from whom is `topology`.
-
 Variables: MySQL manual, "Binary Logging Options and Variables"; MariaDB documentation,
 "Replication and Binary Log System Variables".
 """
@@ -16,9 +13,8 @@ from typing import Final, TypeVar
 
 from pipeline.errors import LockstepError, ServerSettings
 from pipeline.preflight.evidence import Known, SourceEvidence
-from pipeline.preflight.findings import CheckRule, Fault, Fine, Level, Verdict
+from pipeline.preflight.findings import CheckRule, Fault, Fine, Level, Verdict, about
 
-TOPIC: Final = "the log"
 _OLDEST: Final = {"mysql": (5, 7, 7), "mariadb": (10, 5, 0)}
 """The first versions that are read: MySQL logs prepared XA transactions as such since 5.7.7, and
 MariaDB describes columns beside their rows (binlog_row_metadata) since 10.5."""
@@ -210,7 +206,6 @@ def _rule(
     values = " or ".join(value or "''" for value in wanted.values)
     return CheckRule(
         wanted.name,
-        TOPIC,
         f"global variable, wanted: {values}",
         wanted.level,
         wanted.otherwise,
@@ -239,10 +234,10 @@ def _compression(looked: SourceEvidence) -> Iterator[Verdict]:
         yield Fine("it is compressed, which costs some time and changes nothing")
 
 
-RUN_RULES: Final = (
+RUN_RULES: Final = about(
+    "the log",
     CheckRule(
         "version",
-        TOPIC,
         "the server's product and version",
         "refusal",
         "older servers' logs are not read",
@@ -252,11 +247,11 @@ RUN_RULES: Final = (
     ),
     *map(_required, _REQUIRED),
 )
-CHECK_RULES: Final = (
+CHECK_RULES: Final = about(
+    "the log",
     *map(_advised, _ADVISED),
     CheckRule(
         "binlog_row_metadata",
-        TOPIC,
         "global variable; any value will do",
         "ok",
         "nothing: names, keys and members of columns come from the history of statements; FULL "
@@ -266,7 +261,6 @@ CHECK_RULES: Final = (
     ),
     CheckRule(
         "encryption",
-        TOPIC,
         "binlog_encryption, encrypt_binlog",
         "ok",
         "nothing: a dump is not encrypted by it",
@@ -275,7 +269,6 @@ CHECK_RULES: Final = (
     ),
     CheckRule(
         "compression",
-        TOPIC,
         "binlog_transaction_compression, log_bin_compress",
         "ok",
         "nothing: both forms are read",

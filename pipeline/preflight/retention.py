@@ -12,11 +12,10 @@ from functools import lru_cache
 from typing import Final
 
 from pipeline.preflight.evidence import SourceEvidence
-from pipeline.preflight.findings import CheckRule, Fault, Fine, Verdict
+from pipeline.preflight.findings import CheckRule, Fault, Fine, Verdict, about
 from pipeline.preflight.log import set_global
 from pipeline.snapshot.log_room import LogRoom, kept_for, one_week
 
-TOPIC: Final = "retention"
 _DAY: Final = 86_400
 SHORT: Final = timedelta(days=2)
 """Less than this loses the position over a weekend, whatever the schedule."""
@@ -123,10 +122,10 @@ _pause: Final = lru_cache(longest_pause)
 """Asked for each part of a source, and again at each look of Dagster's."""
 
 
-CHECK_RULES: Final = (
+CHECK_RULES: Final = about(
+    "retention",
     CheckRule(
         "retention",
-        TOPIC,
         "binlog_expire_logs_seconds, expire_logs_days, binlog_expire_logs_auto_purge, and the "
         "longest pause of the schedule",
         "warning",
@@ -137,7 +136,6 @@ CHECK_RULES: Final = (
     ),
     CheckRule(
         "reading tables",
-        TOPIC,
         "binlog_expire_logs_seconds, against `max_seconds` under [sources.snapshot]",
         "warning",
         "the log waits while tables are read from the source: that ends after half of the time "
@@ -148,7 +146,6 @@ CHECK_RULES: Final = (
     ),
     CheckRule(
         "log size limit",
-        TOPIC,
         "max_binlog_total_size, binlog_space_limit",
         "warning",
         "logs are purged by size, however long they should be kept",
@@ -157,7 +154,6 @@ CHECK_RULES: Final = (
     ),
     CheckRule(
         "managed service",
-        TOPIC,
         "signs of Amazon RDS (basedir, aurora_version)",
         "warning",
         "it purges logs by a setting of its own",

@@ -1,7 +1,5 @@
-"""The table of all rules, in the order a person would fix them.
-
-Belongs here: which rules a run asks and which `check` asks besides. A run asks only what
-it knows anyway; `check` may take a survey.
+"""The table of all rules, in the order a person would fix them. A run asks only what it knows
+anyway; `check` may take a survey.
 """
 
 from __future__ import annotations
@@ -15,7 +13,6 @@ from pipeline.preflight import (
     keeping,
     log,
     retention,
-    run_tables,
     sessions,
     tables,
     topology,
@@ -23,7 +20,7 @@ from pipeline.preflight import (
 from pipeline.preflight.evidence import Known, SourceEvidence
 from pipeline.preflight.findings import CheckRule, Finding, judged
 
-RUN_RULES: Final[tuple[CheckRule[Known], ...]] = (*log.RUN_RULES, *run_tables.RUN_RULES)
+RUN_RULES: Final[tuple[CheckRule[Known], ...]] = (*log.RUN_RULES, *tables.RUN_RULES)
 CHECK_RULES: Final[tuple[CheckRule[SourceEvidence], ...]] = (
     *connection.CHECK_RULES,
     *account.CHECK_RULES,

@@ -10,9 +10,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from pipeline.preflight.evidence import SourceEvidence
-from pipeline.preflight.findings import CheckRule, Fault, Fine, Verdict
-
-TOPIC: Final = "sessions"
+from pipeline.preflight.findings import CheckRule, Fault, Fine, Verdict, about
 
 SURPRISES: Final = {
     "sql_log_bin": (
@@ -71,7 +69,6 @@ def _rule(variable: str) -> CheckRule[SourceEvidence]:
 
     return CheckRule(
         f"session {variable}",
-        TOPIC,
         f"sessions with {variable} = {' or '.join(values)}",
         "ok" if variable in _HARMLESS else "warning",
         otherwise,
@@ -89,11 +86,11 @@ def _gtid_next(looked: SourceEvidence) -> Iterator[Verdict]:
         yield Fine("a session may choose GTIDs of its own (gtid_next); they are read as they are")
 
 
-CHECK_RULES: Final = (
+CHECK_RULES: Final = about(
+    "sessions",
     *map(_rule, SURPRISES),
     CheckRule(
         "session gtid_next",
-        TOPIC,
         "gtid_mode",
         "ok",
         "nothing: GTIDs of another server or with a tag are read as they are",

@@ -1,8 +1,5 @@
 """Rules about the captured tables as a whole: engine, kind, partitions, foreign keys.
 
-Belongs here: what makes rows change with no row events, or rows that are no rows. What is
-inside a table is `columns`.
-
 Measured on MySQL 9.7 and MariaDB 10.11: rows that a cascade changes in the children are
 logged only where MySQL itself keeps foreign keys (`innodb_native_foreign_keys` is OFF).
 """
@@ -14,14 +11,14 @@ from collections.abc import Collection, Iterator
 from typing import Final
 
 from pipeline.engines import engine_of
+from pipeline.errors import NothingMatches
 from pipeline.grants import grant_statement, place
 from pipeline.policies import ForeignKeys
-from pipeline.preflight.evidence import SourceEvidence
-from pipeline.preflight.findings import CheckRule, Fault, Fine, Verdict
+from pipeline.preflight.evidence import Known, SourceEvidence
+from pipeline.preflight.findings import CheckRule, Fault, Fine, Verdict, about
 from pipeline.survey import SurveyedForeignKey
 from pipeline.table import TableName
 
-TOPIC: Final = "the tables"
 _ORDINARY: Final = "BASE TABLE"
 _REREAD: Final = 'foreign_keys = "resnapshot" under [[sources]] has runs read these tables again'
 _ACTIONS: Final = ("CASCADE", "SET NULL", "SET DEFAULT")
@@ -136,13 +133,77 @@ def _spelling(looked: SourceEvidence) -> Iterator[Verdict]:
 
 def _partial(looked: SourceEvidence) -> Iterator[Verdict]:
     for extent in looked.partial:
-        yield Fault(extent.sentence, str(extent.table), extent.hint)
+        if looked.patterns.matches(extent.table):
+            yield Fault(extent.sentence, str(extent.table), extent.hint)
 
 
-CHECK_RULES: Final = (
+def _patterns(known: Known) -> Iterator[Verdict]:
+    names = [table.name for table in known.tables]
+    for pattern in known.patterns.idle([*names, *known.known]):
+        yield Fault(
+            f"the pattern {pattern!r} matches no table that the account can see",
+            pattern,
+            f"correct the pattern, or {_grant(pattern, known.account)}",
+        )
+
+
+def _grant(pattern: str, account: str | None) -> str:
+    """The GRANT for the tables that a pattern means, if it names one database."""
+    database, _, table = pattern.partition(".")
+    if account is None or not table or set("*?") & set(database):
+        return f"grant SELECT on the tables it means ({pattern})"
+    literal = not set("*?") & set(table)
+    where = place(TableName(database, table)) if literal else f"`{database.replace('`', '``')}`.*"
+    return f"{grant_statement('SELECT', where, account)};"
+
+
+def _keys(known: Known) -> Iterator[Verdict]:
+    captured = [table for table in known.tables if known.patterns.matches(table.name)]
+    keyless = [t.name for t in captured if not t.primary_key and t.name not in known.quarantined]
+    if keyless:
+        yield Fault(f"no PRIMARY KEY: {', '.join(map(str, keyless))}", "tables")
+    elif captured:
+        yield Fine(f"{len(captured)} of {len(known.tables)} tables are captured, each with a key")
+
+
+def _quarantined(known: Known) -> Iterator[Verdict]:
+    for name in sorted(known.quarantined):
+        yield Fault("is quarantined", str(name))
+
+
+RUN_RULES: Final = about(
+    "the tables",
+    CheckRule(
+        "patterns",
+        "tables of the source in lockstep.toml, against the tables the account sees",
+        "refusal",
+        "a pattern that matches no table is a mistake, or a privilege is missing",
+        "correct the pattern, or grant SELECT on the tables it means",
+        _patterns,
+        NothingMatches,
+    ),
+    CheckRule(
+        "primary key",
+        "the PRIMARY KEY of each captured table",
+        "warning",
+        "rows are told apart by all their columns: each merge compares whole rows, and counts "
+        "equal ones",
+        "add a PRIMARY KEY to each where merges are slow",
+        _keys,
+    ),
+    CheckRule(
+        "quarantined",
+        "the ledger",
+        "warning",
+        "the table's mirror stands still",
+        "`lockstep status` says why",
+        _quarantined,
+    ),
+)
+CHECK_RULES: Final = about(
+    "the tables",
     CheckRule(
         "engine",
-        TOPIC,
         "the ENGINE of each captured table",
         "refusal",
         "what a refused engine keeps is not what the log says: the table is quarantined",
@@ -151,7 +212,6 @@ CHECK_RULES: Final = (
     ),
     CheckRule(
         "system versioning",
-        TOPIC,
         "tables WITH SYSTEM VERSIONING (MariaDB)",
         "refusal",
         "an UPDATE is logged as an update and an insert of the same key",
@@ -160,7 +220,6 @@ CHECK_RULES: Final = (
     ),
     CheckRule(
         "sequences",
-        TOPIC,
         "sequences (MariaDB) that a pattern matches",
         "warning",
         "it would be quarantined at its first row",
@@ -169,7 +228,6 @@ CHECK_RULES: Final = (
     ),
     CheckRule(
         "partitions",
-        TOPIC,
         "partitioned tables",
         "warning",
         "ALTER TABLE … DROP, TRUNCATE or EXCHANGE PARTITION changes rows with no row events",
@@ -178,7 +236,6 @@ CHECK_RULES: Final = (
     ),
     CheckRule(
         "foreign keys",
-        TOPIC,
         "foreign keys with CASCADE, SET NULL or SET DEFAULT, and innodb_native_foreign_keys",
         "warning",
         "MariaDB, MySQL versions that leave foreign keys to InnoDB, and MySQL with "
@@ -190,7 +247,6 @@ CHECK_RULES: Final = (
     ),
     CheckRule(
         "lower_case_table_names",
-        TOPIC,
         "global variable, wanted: 0 or 1",
         "warning",
         "a table may be spelled as it was created or as it was typed",
@@ -199,7 +255,6 @@ CHECK_RULES: Final = (
     ),
     CheckRule(
         "partial mirrors",
-        TOPIC,
         "tables that had rows before the place where we began to read their log",
         "warning",
         "the mirror has only part of the table: rows that were there before, and have not changed "

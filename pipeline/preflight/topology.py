@@ -12,9 +12,8 @@ from typing import Final
 
 from pipeline.preflight.account import account_of
 from pipeline.preflight.evidence import SourceEvidence
-from pipeline.preflight.findings import CheckRule, Fault, Fine, Verdict
+from pipeline.preflight.findings import CheckRule, Fault, Fine, Verdict, about
 
-TOPIC: Final = "replication"
 _OLD_REPLICA: Final = 3600
 """Seconds behind its source from which a replica is worth a warning."""
 
@@ -124,10 +123,10 @@ def _read_from(looked: SourceEvidence) -> Iterator[Verdict]:
         yield Fine(f"tables can be read from {replica.name}")
 
 
-CHECK_RULES: Final = (
+CHECK_RULES: Final = about(
+    "replication",
     CheckRule(
         "server id",
-        TOPIC,
         "the ids of our dumps, @@server_id, SHOW REPLICAS",
         "warning",
         "a server ends a dump when another one with the same id begins (MySQL goes by a "
@@ -137,7 +136,6 @@ CHECK_RULES: Final = (
     ),
     CheckRule(
         "log_replica_updates",
-        TOPIC,
         "log_replica_updates or log_slave_updates, on a replica or a Galera node",
         "refusal",
         "what the server is sent by others is not in its log, and would never reach the lake",
@@ -147,7 +145,6 @@ CHECK_RULES: Final = (
     ),
     CheckRule(
         "replica_preserve_commit_order",
-        TOPIC,
         "replica_preserve_commit_order and replica_parallel_workers, on a replica",
         "warning",
         "its log is in another order than its source's, and has states that the source never had",
@@ -157,7 +154,6 @@ CHECK_RULES: Final = (
     ),
     CheckRule(
         "writable replica",
-        TOPIC,
         "super_read_only (MariaDB: read_only), on a replica",
         "warning",
         "what is written only there makes the histories differ after a failover",
@@ -166,7 +162,6 @@ CHECK_RULES: Final = (
     ),
     CheckRule(
         "replica state",
-        TOPIC,
         "SHOW REPLICA STATUS",
         "warning",
         "the lake can be no newer than the replica it is read from",
@@ -175,7 +170,6 @@ CHECK_RULES: Final = (
     ),
     CheckRule(
         "hidden replica",
-        TOPIC,
         "gtid_slave_pos and read_only, where SHOW REPLICA STATUS is not allowed",
         "warning",
         "the rules for replicas could not be looked at",
@@ -184,7 +178,6 @@ CHECK_RULES: Final = (
     ),
     CheckRule(
         "log filters",
-        TOPIC,
         "binlog_do_db and binlog_ignore_db, against the captured databases",
         "refusal",
         "changes are left out of the log without a trace",
@@ -193,7 +186,6 @@ CHECK_RULES: Final = (
     ),
     CheckRule(
         "galera",
-        TOPIC,
         "wsrep_on",
         "warning",
         "offsets of one node mean nothing on another",
@@ -203,7 +195,6 @@ CHECK_RULES: Final = (
     ),
     CheckRule(
         "read_from",
-        TOPIC,
         "gtid_mode, gtid_executed and SHOW REPLICA STATUS of the replica that tables are read from",
         "refusal",
         "runs that have to read a table are refused",

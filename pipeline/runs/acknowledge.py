@@ -9,6 +9,7 @@ from pipeline.changes.layout import snapshot_path
 from pipeline.decisions import Lease
 from pipeline.life.events import MirrorRemoved
 from pipeline.policies import DroppedTables
+from pipeline.ports.ledger import content_of
 from pipeline.runs.agreement.claim import require_claim
 from pipeline.runs.capturing.table_extents import partial_tables
 from pipeline.runs.context import Workplace
@@ -40,7 +41,7 @@ def acknowledge(work: Workplace, lease: Lease) -> AcknowledgeReport:
             pending = work.ledger.pending(source).items()
             held[batch.id] = tuple(sorted(table for table, of in pending if batch.id in of))
     remove_dropped(work, lease)
-    cursor = work.ledger.acknowledged_cursor(source)
+    cursor = work.ledger.cursors(source).acknowledged
     return AcknowledgeReport(
         acknowledged=tuple(done),
         position=cursor.position if cursor else None,
@@ -58,15 +59,14 @@ def end_dropped(work: Workplace, lease: Lease, batch: int) -> None:
     if work.source.lake.dropped_tables is not DroppedTables.DROP:
         return
     ledger, source = work.ledger, work.source.name
-    last = {event.table: event.kind for event in ledger.table_events(source, batch)}
+    last = {event.table: event.kind for event in content_of(ledger, source, batch).events}
     dropped = {table for table, kind in last.items() if kind is TableEventKind.DROPPED}
     if not dropped:
         return
     dropped -= ledger.pending(source).keys()
     later = [one.id for one in ledger.unfinished(source) if one.id > batch]
     for number in later:
-        dropped -= {segment.table for segment in ledger.segments(number)}
-        dropped -= {event.table for event in ledger.table_events(source, number)}
+        dropped -= content_of(ledger, source, number).changed
     states = ledger.table_states(source)
     for table in sorted(dropped):
         if states[table].condition is TableCondition.DROPPED:
@@ -93,7 +93,7 @@ def remove_dropped(work: Workplace, lease: Lease) -> None:
 def remove_ended(work: Workplace, batch: int) -> None:
     """Delete the rows of prepared transactions that an acknowledged batch saw ended: no
     batch reads them again."""
-    for prepared in work.ledger.ended_prepared(batch):
+    for prepared in content_of(work.ledger, work.source.name, batch).ended:
         if prepared.file is not None:
             work.spool.remove(work.source.name, prepared.file)
 
@@ -101,5 +101,5 @@ def remove_ended(work: Workplace, batch: int) -> None:
 def remove_snapshots(work: Workplace, batch: int) -> None:
     """Delete the rows that an acknowledged batch read from the source: its mirrors hold
     them."""
-    for part in work.ledger.snapshots(work.source.name, batch):
+    for part in content_of(work.ledger, work.source.name, batch).snapshots:
         work.segments.remove(snapshot_path(work.source.name, part.table), part.files)

@@ -72,7 +72,7 @@ class StartProposal:
 def begin(work: Workplace, lease: Lease) -> RunStart:
     """Facts → decision → ledger; the refusal is raised once it is recorded."""
     override = work.ledger.open_override(work.source.name)
-    proposal = look(work, work.ledger.captured_cursor(work.source.name), override)
+    proposal = look(work, work.ledger.cursors(work.source.name).captured, override)
     decision, run_start = proposal.decision, proposal.run_start
     tables = tables_touched(work, decision)
     at = run_start.start.at if run_start else None

@@ -77,7 +77,7 @@ def _up_to_stop(work: Workplace, lease: Lease, error: LogStops) -> CaptureReport
     captured, nothing, if batches of an earlier run still have to be merged, else the error itself.
     So a run that dies behind this capture has nothing to remember."""
     before = Coordinates.parse(error.before) if error.before else None
-    cursor = work.ledger.captured_cursor(work.source.name)
+    cursor = work.ledger.cursors(work.source.name).captured
     at = _captured_at(work)
     if before is not None and (at is None or at.file != before.file or at < before):
         end = replace(work.source, until=AtCoordinates(before))
@@ -138,7 +138,7 @@ def _require_at(part: PartRead, at: Coordinates | None) -> None:
 
 
 def _captured_at(work: Workplace) -> Coordinates | None:
-    cursor = work.ledger.captured_cursor(work.source.name)
+    cursor = work.ledger.cursors(work.source.name).captured
     return None if cursor is None else cursor.position.at
 
 
@@ -148,7 +148,7 @@ def _capture_once(work: Workplace, lease: Lease, part: PartRead | None = None) -
     repaired = repair(work, lease)
     if work.ledger.unfinished(work.source.name):
         work.mirrors.prepare(waiting_log(work.ledger, work.source.name))
-    if work.ledger.captured_cursor(work.source.name) is None:
+    if work.ledger.cursors(work.source.name).captured is None:
         # A pipeline that works goes on capturing while Spark cannot start; one that never
         # worked says so before it writes anything.
         work.mirrors.require_ready()

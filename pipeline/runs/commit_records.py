@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from pipeline.batch import Batch
 from pipeline.lake_commit import FORMAT, WriteKind, digest, stamp, structures_key, structures_text
+from pipeline.ports.ledger import content_of
 from pipeline.recovery.facts import Told
 from pipeline.runs.context import Workplace
 from pipeline.schema.history import Knowledge
@@ -157,9 +158,9 @@ def _standing(work: Workplace, batch: Batch) -> Mapping[str, Any]:
 
 def _touched(work: Workplace, batch: Batch) -> set[TableName]:
     ledger, source = work.ledger, batch.source
-    touched = {segment.table for segment in ledger.segments(batch.id)}
-    touched |= {event.table for event in ledger.table_events(source, batch.id)}
-    return touched | {snapshot.table for snapshot in ledger.snapshots(source, batch.id)}
+    touched = {segment.table for segment in content_of(ledger, batch.source, batch.id).segments}
+    touched |= {event.table for event in content_of(ledger, source, batch.id).events}
+    return touched | {snapshot.table for snapshot in content_of(ledger, source, batch.id).snapshots}
 
 
 def _not_captured(
@@ -174,7 +175,9 @@ def _not_captured(
         if later.id > batch.id and later.catches_up:
             yield from _touched(work, later)
         elif later.id > batch.id:
-            yield from (snapshot.table for snapshot in ledger.snapshots(source, later.id))
+            yield from (
+                snapshot.table for snapshot in content_of(ledger, source, later.id).snapshots
+            )
 
 
 def _new_structures(work: Workplace, batch: Batch) -> list[TableSchema]:

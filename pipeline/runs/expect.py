@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from pipeline.binlog.search.log_scan import log_between
 from pipeline.places import Latest, Place
+from pipeline.ports.ledger import content_of
 
 if TYPE_CHECKING:
     from pipeline.ports.ledger import Ledger
@@ -29,12 +30,12 @@ def expected_log(
     it starts at the log's end.
     """
     waiting = waiting_log(ledger, source) if ledger.pending(source) else None
-    cursor, newest = ledger.captured_cursor(source), ledger.batches(source, limit=1)
+    cursor, newest = ledger.cursors(source).captured, ledger.batches(source, limit=1)
     if cursor is None:
         if start is None or isinstance(start, Latest):
             return waiting
         return sum(log.size for log in server.facts().binlogs)
-    if not newest or not ledger.segments(newest[0].id):
+    if not newest or not content_of(ledger, source, newest[0].id).segments:
         return waiting
     facts = server.facts()
     if facts.head == cursor.position.at:

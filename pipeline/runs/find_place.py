@@ -177,7 +177,7 @@ def snapshot_not_chosen() -> NotYet:
 
 
 def _end_of_run(work: Workplace, run: str, facts: ServerFacts) -> Where:
-    batch = work.ledger.captured_by(work.source.name, run)
+    batch = work.ledger.captured_batch(work.source.name, run=run)
     if batch is None or batch.end is None:
         raise StartUnreachable(no_such_run(work.ledger, work.source.name, run), hint=RUNS)
     if batch.end.server_uuid == facts.server_uuid:

@@ -22,7 +22,7 @@ def known_batches(
 ) -> list[Batch]:
     """The acknowledged batches, oldest first, from the newest one on whose changes are gone; of
     those the ones from `first` to `last`, if there are any."""
-    cursor = ledger.acknowledged_cursor(source)
+    cursor = ledger.cursors(source).acknowledged
     if cursor is None:
         return []
     end = cursor.batch if last is None else min(last, cursor.batch)
@@ -36,7 +36,7 @@ def known_batches(
 def batch_of_run(ledger: Ledger, source: str, run: str) -> Batch:
     """The newest of them, or behind them, that a run captured, whose id may be shortened;
     `SpanRefused` without."""
-    batch = ledger.captured_by(source, run)
+    batch = ledger.captured_batch(source, run=run)
     if batch is None or batch.id < ledger.pruned_through(source):
         raise SpanRefused(no_such_run(ledger, source, run), hint=RUNS)
     return batch

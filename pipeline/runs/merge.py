@@ -36,7 +36,7 @@ from pipeline.runs.agreement.lake_logs import look_at, moved
 from pipeline.runs.context import Workplace, tables_done
 from pipeline.runs.cures import reload_hint
 from pipeline.runs.expect import waiting_log
-from pipeline.runs.merging.job import Job, Task, prepare_job, task_of
+from pipeline.runs.merging.job import Job, TableBooks, Task, books_of, prepare_job, task_of
 from pipeline.runs.merging.mirror_write import FOUND, Written, commit_made, write_once
 from pipeline.runs.publish import publish
 from pipeline.runs.replaying.settle import settle_replays
@@ -135,6 +135,7 @@ class _Merging:
     anew: frozenset[TableName] = frozenset()
     renewed: set[TableName] = field(default_factory=set)
     looked: dict[str, int] = field(default_factory=dict)
+    books: Mapping[TableName, TableBooks] = field(default_factory=dict)
 
     def look_around(self) -> None:
         """Tables that have nothing to merge are looked at too: what somebody else wrote into a
@@ -142,7 +143,7 @@ class _Merging:
         work = self.work
         self.looked = work.ledger.looked(work.source.name)
         pending = work.ledger.pending(work.source.name)
-        newest = work.ledger.captured_cursor(work.source.name)
+        newest = work.ledger.cursors(work.source.name).captured
         for state in moved(work, self.looked):
             if state.table in pending or newest is None:
                 continue
@@ -164,16 +165,23 @@ class _Merging:
         states = work.ledger.table_states(source)
         intents = {intent.table: intent for intent in work.ledger.open_intents(source)}
         before, jobs = len(self.merged) + len(self.renewed), []
-        lacking = lacking_of(work)
-        self.anew = written_anew(work, lacking)
+        lacking = {
+            table: batches
+            for table, batches in lacking_of(work).items()
+            if self.only is None or table in self.only
+        }
         for table, batches in lacking.items():
-            if self.only is None or table in self.only:
-                intent = intents.get(table) or intent_over(source, states[table], batches)
-                if not intent.id and self._renewed(states[table]):
-                    continue
-                job = self._prepared(intent, states[table], batches)
-                jobs += [job] if job is not None else []
-        self._write(jobs)
+            intents.setdefault(table, intent_over(source, states[table], batches))
+        applications = {table: intents[table].app_id for table in lacking}
+        self.books = books_of(work, lacking, states, applications)
+        self.anew = written_anew(lacking, self.books)
+        for table, batches in lacking.items():
+            intent = intents[table]
+            if not intent.id and self._renewed(states[table]):
+                continue
+            job = self._prepared(intent, states[table], batches)
+            jobs += [job] if job is not None else []
+        self._write(self._intended(jobs))
         return len(self.merged) + len(self.renewed) > before
 
     def _renewed(self, state: TableState) -> bool:
@@ -193,7 +201,7 @@ class _Merging:
         run made is found. Only what can be carried out becomes an intent."""
         try:
             with for_one_table("prepare its changes"):
-                task = task_of(self.work, intent, state, batches)
+                task = task_of(self.work, self.books[intent.table], intent, state, batches)
                 made = commit_made(self.work, task) if intent.id else None
                 if made is not None:
                     found = self.work.mirrors.schema(state.mirror, made.delta_version)
@@ -203,21 +211,22 @@ class _Merging:
                 # Noted before it is written to: of all writes behind the last look, one is
                 # settled.
                 self._note(state, self._look(task, intent if intent.id else None))
-                job = prepare_job(self.work, task)
+                return prepare_job(self.work, self.books[intent.table], task)
         except TableError as error:
             self._refused(intent.table, intent.first_batch, error)
             return None
-        if intent.id:
-            return job
-        opened = self.work.ledger.open_intent(
-            self.lease,
-            intent.table,
-            app_id=intent.app_id,
-            first_batch=intent.first_batch,
-            last_batch=intent.last_batch,
-            step=intent.step,
-        )
-        return replace(job, task=replace(task, intent=opened))
+
+    def _intended(self, jobs: Sequence[Job]) -> list[Job]:
+        """The jobs with their intents: only what can be carried out becomes one."""
+        fresh = [job.task.intent for job in jobs if not job.task.intent.id]
+        opened = self.work.ledger.intend(self.lease, fresh) if fresh else {}
+        return [
+            replace(
+                job,
+                task=replace(job.task, intent=opened.get(job.task.state.table, job.task.intent)),
+            )
+            for job in jobs
+        ]
 
     def _write(self, jobs: Collection[Job]) -> None:
         """Several tables at a time; the ledger is told from this thread."""
@@ -240,8 +249,17 @@ class _Merging:
             raise errors[0]
 
     def _look(self, task: Task, intent: Intent | None) -> int | None:
-        looked = self.looked.get(task.state.mirror)
-        return look_at(self.work, task.state, looked, intent, replaced=task.plan.replaces)
+        newest = self.books[task.state.table].newest
+        if intent is not None:
+            newest = replace(newest, intended=max(newest.intended, intent.txn_version))
+        return look_at(
+            self.work,
+            task.state,
+            self.looked.get(task.state.mirror),
+            intent,
+            replaced=task.plan.replaces,
+            newest=newest,
+        )
 
     def _settle(
         self,
@@ -333,15 +351,15 @@ _ANEW = frozenset({TableEventKind.REBUILT, TableEventKind.REREAD})
 
 
 def written_anew(
-    work: Workplace, lacking: Mapping[TableName, Sequence[Batch]]
+    lacking: Mapping[TableName, Sequence[Batch]], books: Mapping[TableName, TableBooks]
 ) -> frozenset[TableName]:
     """The tables of which all rows are among what their mirrors lack."""
     lacks = {(table, batch.id) for table, batches in lacking.items() for batch in batches}
     return frozenset(
-        event.table
-        for number in sorted({number for _, number in lacks})
-        for event in work.ledger.table_events(work.source.name, number)
-        if event.kind in _ANEW and (event.table, number) in lacks
+        table
+        for table, own in books.items()
+        for part in own.parts
+        if (table, part.batch) in lacks and any(event.kind in _ANEW for event in part.events)
     )
 
 

@@ -13,13 +13,14 @@ from functools import partial
 
 import pyarrow as pa
 
-from pipeline.batch import Batch, BatchState
+from pipeline.batch import Batch, BatchContent, BatchState
 from pipeline.changes.generations import all_columns
 from pipeline.changes.layout import published_schema
 from pipeline.changes.source_tables import SCHEMAS
 from pipeline.decisions import Lease
 from pipeline.errors import Remedy, SegmentsLost, TableError
 from pipeline.lake_commit import WriteKind
+from pipeline.ports.ledger import content_of
 from pipeline.runs.agreement.changelog_files import (
     ChangelogTable,
     changelog_table,
@@ -49,9 +50,10 @@ def publish(work: Workplace, lease: Lease) -> tuple[Quarantine, ...]:
     publishing = _Publishing(work, lease, work.ledger.looked(source))
     for batch in captured:
         states = work.ledger.table_states(source)
-        for (table, generation), segments in _together(work, batch).items():
+        content = content_of(work.ledger, source, batch.id)
+        for (table, generation), segments in _together(work, content).items():
             publishing.segments(batch, states[table], generation, segments)
-        for part in work.ledger.source_parts(batch.id):
+        for part in content.source_parts:
             publishing.part(batch, part)
     publishing.note()
     return tuple(publishing.quarantined)
@@ -191,11 +193,13 @@ def files_lost(batch: Batch, table: TableName, what: str) -> TableError:
 
 
 def _together(
-    work: Workplace, batch: Batch
+    work: Workplace, content: BatchContent
 ) -> dict[tuple[TableName, int], list[tuple[Segment, SchemaVersion]]]:
     """A batch's segments by table and generation of its changelog: one commit each."""
     found: dict[tuple[TableName, int], list[tuple[Segment, SchemaVersion]]] = {}
-    for segment in work.ledger.segments(batch.id):
-        version = work.ledger.schema_version(batch.source, segment.table, segment.schema_version)
+    history = work.ledger.schema_versions(work.source.name, *sorted(content.changed))
+    versions = {(version.table, version.version): version for version in history}
+    for segment in content.segments:
+        version = versions[segment.table, segment.schema_version]
         found.setdefault((segment.table, version.generation), []).append((segment, version))
     return found

@@ -27,8 +27,9 @@ from pipeline.binlog.search.log_scan import log_between
 from pipeline.changes.layout import application_id, changelog_path, snapshot_path
 from pipeline.changes.lineage import ColumnsRead
 from pipeline.changes.merging import SETTLES, FromChangelog, Origin, reload_origin
-from pipeline.decisions import Lease
+from pipeline.decisions import Continuity, Lease
 from pipeline.errors import BY_ITSELF, Remedy, StructureMoved, TableError
+from pipeline.ports.ledger import contents_of
 from pipeline.ports.source import ServerFacts
 from pipeline.position import Coordinates, Position, Witness
 from pipeline.retries import TABLE_READ
@@ -136,12 +137,14 @@ def origin_of(work: Workplace, state: TableState, *, files: bool = True) -> Orig
     """Where the rows of a mirror come from that is written anew; `files`: whether the
     changelog's are looked at, byte by byte."""
     source, table = work.source.name, state.table
-    gone, newest = work.ledger.forgotten(source), work.ledger.captured_cursor(source)
+    gone, newest = work.ledger.forgotten(source), work.ledger.cursors(source).captured
     origin = reload_origin(
-        [] if newest is None else work.ledger.contents(source, table, 1, newest.batch),
+        [] if newest is None else contents_of(work.ledger, source, table, 1, newest.batch),
         adopted=state.adopted is not None,
         gaps=[gap.batch for gap in work.ledger.gaps(source)],
-        overlaps=[batch.id for batch in work.ledger.overlaps(source)],
+        overlaps=[
+            batch.id for batch in work.ledger.live_batches(source, continuity=Continuity.OVERLAP)
+        ],
         tried=state.behind,
         forgotten=0 if gone is None else gone.through,
     )
@@ -186,14 +189,17 @@ def goes_on(work: Workplace, state: TableState) -> bool:
     """Whether the mirror's rows are those that the table had: it was written, and nothing
     since settles anew what the table holds."""
     source = work.source.name
-    settled = work.ledger.newest_writes(source, application_id(source, state, "mirror")).settled
-    cursor = work.ledger.captured_cursor(source)
+    app_id = application_id(source, state, "mirror")
+    settled = work.ledger.newest_writes(source, [app_id])[app_id].settled
+    cursor = work.ledger.cursors(source).captured
     if settled is None or cursor is None or state.mirror_version is None:
         return False
     return not any(
-        event.table == state.table and event.kind in SETTLES
-        for batch in work.ledger.live_batches(source, settled.intent.last_batch + 1, cursor.batch)
-        for event in work.ledger.table_events(source, batch.id)
+        event.kind in SETTLES
+        for content in work.ledger.contents(
+            source, settled.intent.last_batch + 1, cursor.batch, [state.table]
+        )
+        for event in content.events
     )
 
 
@@ -332,7 +338,7 @@ def enough(
 def _newest(work: Workplace, table: TableName) -> SchemaVersion | None:
     """What the history says of the table where the batches end."""
     source = work.source.name
-    cursor = work.ledger.captured_cursor(source)
+    cursor = work.ledger.cursors(source).captured
     if cursor is None:
         return None
     return work.ledger.schema_at(source, table, batch=cursor.batch, place=cursor.position.at)
@@ -393,7 +399,7 @@ def returns_of(work: Workplace, orders: Sequence[TableOrder]) -> ReturnPlan:
 def _returns_of(work: Workplace, orders: Sequence[TableOrder]) -> ReturnPlan:
     if not orders:
         return ReturnPlan()
-    cursor = work.ledger.captured_cursor(work.source.name)
+    cursor = work.ledger.cursors(work.source.name).captured
     states = work.ledger.table_states(work.source.name)
     facts = work.server.facts()
     ways = {order.table: _way(work, order, states[order.table], cursor, facts) for order in orders}
@@ -435,7 +441,7 @@ def _reach(
     low, end = order.stopped.at, cursor.position
     batch = None
     if low.file.base == end.at.file.base:
-        batch = work.ledger.batch_covering(work.source.name, end.server_uuid, low)
+        batch = work.ledger.captured_batch(work.source.name, server_uuid=end.server_uuid, at=low)
     since = order.stopped.batch if batch is None else min(batch.id, order.stopped.batch)
     chain = work.ledger.live_batches(work.source.name, since + 1, cursor.batch)
     if batch is None or any(one.predecessor is None and not one.catches_up for one in chain):
@@ -486,10 +492,8 @@ def _with_prepared(
 
 
 def _ended(work: Workplace, begin: int, end: int) -> list[Prepared]:
-    batches = work.ledger.live_batches(work.source.name, begin, end)
-    return [
-        transaction for batch in batches for transaction in work.ledger.ended_prepared(batch.id)
-    ]
+    contents = work.ledger.contents(work.source.name, begin, end)
+    return [transaction for content in contents for transaction in content.ended]
 
 
 @dataclass(frozen=True, slots=True)

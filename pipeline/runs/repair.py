@@ -10,17 +10,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from pipeline.batch import Batch, BatchState
+from pipeline.batch import Batch, BatchContent, BatchState
 from pipeline.changes.layout import application_id, changelog_path, snapshot_path
 from pipeline.changes.source_tables import source_table_id, source_table_path
 from pipeline.claim import HINT
 from pipeline.decisions import Lease, Override
 from pipeline.errors import SegmentsLost
+from pipeline.ports.ledger import content_of
 from pipeline.runs.acknowledge import remove_dropped, remove_ended, remove_snapshots
 from pipeline.runs.context import Workplace
 from pipeline.runs.publish import files_lost
 from pipeline.runs.replaying.settle import settle_replays
-from pipeline.segment import Segment, SourceTable
+from pipeline.segment import SourceTable
 from pipeline.table import TableName
 from pipeline.table_state import GOING, Quarantine
 
@@ -54,7 +55,7 @@ def repair(work: Workplace, lease: Lease) -> tuple[str, ...]:
     if all(batch.state is not BatchState.MERGED for batch in work.ledger.unfinished(source)):
         # Else the end of one may be noted for a batch that is not acknowledged yet.
         remove_dropped(work, lease)
-    acknowledged = work.ledger.acknowledged_cursor(source)
+    acknowledged = work.ledger.cursors(source).acknowledged
     if acknowledged is not None:
         # Only the newest may have been left with files: each is cleared before the next.
         remove_ended(work, acknowledged.batch)
@@ -116,7 +117,7 @@ def _given_up(
 ) -> Iterator[Abandonment]:
     """Nothing was ever acknowledged and a start is chosen anew: what was captured from
     another one goes, if no table shows any of it."""
-    if choice is None or work.ledger.acknowledged_cursor(work.source.name) is not None:
+    if choice is None or work.ledger.cursors(work.source.name).acknowledged is not None:
         return
     if any(_used(work, batch) for batch in captured):
         return
@@ -160,14 +161,17 @@ def damages_of(work: Workplace) -> list[Damage]:
 
 
 def damages_in(work: Workplace, batch: Batch) -> Iterator[Damage]:
-    for segment in work.ledger.segments(batch.id):
-        folder = changelog_path(batch.source, segment.table, _generation(work, batch, segment))
+    content = content_of(work.ledger, batch.source, batch.id)
+    generations = _generations(work, content)
+    for segment in content.segments:
+        generation = generations[segment.table, segment.schema_version]
+        folder = changelog_path(batch.source, segment.table, generation)
         for why in work.segments.damaged(folder, segment.files):
             yield Damage(batch, segment.table, why)
-    for part in work.ledger.source_parts(batch.id):
+    for part in content.source_parts:
         for why in work.segments.damaged(source_table_path(batch.source, part.table), part.files):
             yield Damage(batch, part.table, why)
-    for snapshot in work.ledger.snapshots(batch.source, batch.id):
+    for snapshot in content.snapshots:
         folder = snapshot_path(batch.source, snapshot.table)
         for why in work.segments.damaged(folder, snapshot.files):
             yield Damage(batch, snapshot.table, why)
@@ -184,13 +188,15 @@ def _used(work: Workplace, batch: Batch) -> list[str]:
     begun counts even where the lake is older than it: the ledger abandons none of its batches."""
     states = work.ledger.table_states(work.source.name)
     used = [str(intent.table) for intent in work.ledger.intended(batch.source, batch.id)]
-    for segment in work.ledger.segments(batch.id):
-        generation = _generation(work, batch, segment)
+    content = content_of(work.ledger, batch.source, batch.id)
+    generations = _generations(work, content)
+    for segment in content.segments:
+        generation = generations[segment.table, segment.schema_version]
         folder = changelog_path(batch.source, segment.table, generation)
         app_id = application_id(batch.source, states[segment.table], "changelog", generation)
         if (work.changelog.recorded(folder, app_id) or 0) >= batch.id:
             used.append(str(segment.table))
-    for part in work.ledger.source_parts(batch.id):
+    for part in content.source_parts:
         folder = source_table_path(batch.source, part.table)
         app_id = source_table_id(batch.source, part.table)
         if (work.changelog.recorded(folder, app_id) or 0) >= batch.id:
@@ -198,6 +204,7 @@ def _used(work: Workplace, batch: Batch) -> list[str]:
     return used
 
 
-def _generation(work: Workplace, batch: Batch, segment: Segment) -> int:
-    table, number = segment.table, segment.schema_version
-    return work.ledger.schema_version(batch.source, table, number).generation
+def _generations(work: Workplace, content: BatchContent) -> dict[tuple[TableName, int], int]:
+    """The generation of the changelog that each segment is part of, by table and version."""
+    history = work.ledger.schema_versions(work.source.name, *sorted(content.changed))
+    return {(version.table, version.version): version.generation for version in history}

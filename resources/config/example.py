@@ -1,7 +1,4 @@
-"""A new lockstep.toml: the example, with what somebody chose.
-
-Belongs here: its text, for `lockstep init` and for `dg scaffold`. Does not: asking, writing files.
-"""
+"""A new lockstep.toml: the example, with what somebody chose."""
 
 from __future__ import annotations
 

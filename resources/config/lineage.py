@@ -1,8 +1,4 @@
-"""The shape of `[lineage]`: OpenLineage events of runs.
-
-Belongs here: keys and rules of one value, and following references in them. Does not: the words of
-a transport, which are the official client's.
-"""
+"""The shape of `[lineage]`: OpenLineage events of runs."""
 
 from __future__ import annotations
 
@@ -14,8 +10,8 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator
 
-from resources.config.part import Section, Text
 from resources.config.secrets import is_reference, is_sensitive, resolve
+from resources.config.values import Section, Text
 
 _AUTHORIZES: Final = re.compile(r"authorization|cookie", re.IGNORECASE)
 _ABOUT_A_SECRET: Final = re.compile(r"(endpoint|path|fields?|buffer|type)$", re.IGNORECASE)

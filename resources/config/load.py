@@ -15,11 +15,16 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from pipeline.errors import ConfigurationError, LockstepError, NotYet
-from resources.config.catalog import CatalogSection
-from resources.config.dagster import DagsterSection
 from resources.config.lineage import LineageSection
 from resources.config.locate import KeyPath, key_lines, line_of
-from resources.config.model import File, LakeSection, LedgerSection, UpkeepSection
+from resources.config.model import (
+    CatalogSection,
+    DagsterSection,
+    File,
+    LakeSection,
+    LedgerSection,
+    UpkeepSection,
+)
 from resources.config.settings import Settings
 from resources.config.sources import (
     BoundsSection,

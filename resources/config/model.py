@@ -1,28 +1,36 @@
-"""The shape of lockstep.toml, as pydantic models; what each key may hold.
-
-Belongs here: keys, types, defaults and rules of one value. Does not: places in the
-file, wording of mistakes for people (`resources.config.load`), reading anything.
-"""
+"""The shape of lockstep.toml, as pydantic models; what each key may hold."""
 
 from __future__ import annotations
 
 import re
+from enum import StrEnum
 from typing import Annotated, Any
+from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    StringConstraints,
+    field_validator,
+    model_validator,
+)
 
+from pipeline.catalog.plan import DATABASE
 from pipeline.keeping import KEEP
+from pipeline.replay.partitions import Partitions
+from pipeline.survey import is_loopback
 from pipeline.upkeep.decide import UpkeepPolicy
-from resources.config.catalog import CatalogSection
-from resources.config.dagster import DagsterSection
 from resources.config.lineage import LineageSection
-from resources.config.part import Section, Text
 from resources.config.secrets import has_password, is_reference
 from resources.config.sources import SourceSection
 from resources.config.values import (
     AboutKey,
+    Section,
+    Text,
     cron_expression,
     duration_in_seconds,
+    secret_reference,
     size_in_bytes,
     without_literal_secrets,
 )
@@ -93,6 +101,111 @@ class UpkeepSection(Section):
     @classmethod
     def _cron(cls, schedule: str | None) -> str | None:
         return None if schedule is None else cron_expression(schedule)
+
+
+class CatalogKind(StrEnum):
+    """What answers there."""
+
+    UNITY = "unity"
+    HIVE = "hive"
+    SPARK = "spark"
+
+
+_CATALOG_SCHEMES = {CatalogKind.UNITY: ("http", "https"), CatalogKind.HIVE: ("thrift",)}
+_KEYS = {
+    CatalogKind.UNITY: ({"uri", "name"}, {"token"}),
+    CatalogKind.HIVE: ({"uri"}, set[str]()),
+    CatalogKind.SPARK: ({"name"}, set[str]()),
+}
+"""The keys that a kind must have, and may have."""
+
+
+class CatalogSection(Section):
+    """One catalog for all sources."""
+
+    kind: Annotated[CatalogKind, Field(strict=False)]
+    uri: Text | None = None
+    name: Text | None = None
+    token: Annotated[str, AfterValidator(secret_reference)] | None = None
+    schemas: Text = DATABASE
+
+    @field_validator("schemas")
+    @classmethod
+    def _by_database(cls, schemas: str) -> str:
+        if DATABASE not in schemas:
+            raise ValueError(
+                f"{schemas!r} has no {DATABASE} in it: tables of two databases may have one name"
+            )
+        return schemas
+
+    @model_validator(mode="after")
+    def _keys_of_the_kind(self) -> CatalogSection:
+        must, may = _KEYS[self.kind]
+        given = {key for key in ("uri", "name", "token") if getattr(self, key) is not None}
+        for key in sorted(must - given):
+            raise ValueError(f"kind = {str(self.kind)!r} needs {key}")
+        for key in sorted(given - must - may):
+            raise ValueError(f"kind = {str(self.kind)!r} has no {key}")
+        return self
+
+    @model_validator(mode="after")
+    def _an_address(self) -> CatalogSection:
+        if self.uri is not None and not is_reference(self.uri):
+            self.address(self.uri)
+        return self
+
+    def address(self, uri: str) -> str:
+        """The same; ValueError where this kind has no such address, or it would see the token."""
+        schemes, found = _CATALOG_SCHEMES[self.kind], urlsplit(uri)
+        if found.scheme not in schemes or not found.hostname or found.username:
+            raise ValueError(f"uri is not an address such as {schemes[0]}://catalog.example.com")
+        if self.token is not None and found.scheme == "http" and not is_loopback(found.hostname):
+            raise ValueError("http:// would send the token in the clear; write https://")
+        return uri
+
+
+_OWNER = re.compile(r"team:[\w.-]+|[^@\s]+@[^@\s]+\.[^@\s]+")
+
+Word = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_]+$")]
+KeyPart = Annotated[str, StringConstraints(pattern=r"^([A-Za-z0-9_]+|\{source\})$")]
+Location = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.:@-]+$")]
+
+
+class DagsterSection(Section):
+    """The same for all sources."""
+
+    location: Location = "lockstep"
+    webserver: Text | None = None
+    key_prefix: Annotated[tuple[KeyPart, ...], Field(strict=False)] = ("{source}",)
+    group: Word | None = None
+    owners: Annotated[tuple[Text, ...], Field(strict=False)] = ()
+    tags: dict[Text, str] = Field(default_factory=dict)
+    partitions: Annotated[Partitions, Field(strict=False)] = Partitions.HOURLY
+
+    @field_validator("webserver")
+    @classmethod
+    def _an_address(cls, address: str | None) -> str | None:
+        if address is None or is_reference(address):
+            return address
+        return page_address(address)
+
+    @field_validator("owners")
+    @classmethod
+    def _people_or_teams(cls, owners: tuple[str, ...]) -> tuple[str, ...]:
+        for owner in owners:
+            if not _OWNER.fullmatch(owner):
+                raise ValueError(f"{owner!r} is neither an e-mail address nor team:NAME")
+        return owners
+
+
+def page_address(text: str) -> str:
+    """The address of Dagster's page; ValueError for what is none, or holds a password."""
+    parts = urlsplit(text)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError("not an address such as http://127.0.0.1:3000")
+    if parts.username or parts.password:
+        raise ValueError("an address with an account in it is refused")
+    return text
 
 
 _OF_THE_LOG_STORE = ("spark.delta.logStore.", "delta.logStore.", "spark.lockstep.")

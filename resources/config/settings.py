@@ -13,12 +13,10 @@ from typing import Any
 
 from pipeline.errors import ConfigurationError
 from pipeline.upkeep.decide import UpkeepPolicy
-from resources.config.catalog import CatalogSection
-from resources.config.dagster import DagsterSection, page_address
-from resources.config.lineage import LineageSection, followed
-from resources.config.model import File
+from resources.config.lineage import followed
+from resources.config.model import File, page_address
 from resources.config.secrets import is_sensitive, resolve
-from resources.config.source_settings import SourceSettings
+from resources.config.source_settings import SourceSettings, followed_to
 from resources.lake.paths import LakePath, lake_path
 from resources.lake.settings import is_local
 
@@ -78,26 +76,12 @@ class Settings:
         """`embedded`, or a Postgres DSN that may hold a password."""
         return resolve(self.file.ledger.dsn, self.folder)
 
-    @property
-    def dagster(self) -> DagsterSection:
-        return self.file.dagster
-
     def webserver(self) -> str | None:
         """The address of Dagster's page, if it was told."""
         address = self.file.dagster.webserver
         if address is None:
             return None
-        try:
-            return page_address(resolve(address, self.folder))
-        except ValueError as error:
-            raise ConfigurationError(
-                f"dagster.webserver: {error}.", hint=f"correct what {address} holds"
-            ) from error
-
-    @property
-    def lineage(self) -> LineageSection | None:
-        """OpenLineage events, if they are asked for."""
-        return self.file.lineage
+        return followed_to(page_address, address, self.folder, "dagster.webserver")
 
     def lineage_transport(self) -> dict[str, Any]:
         """As the official client takes it; empty for what the client finds by itself."""
@@ -115,32 +99,14 @@ class Settings:
     def spark_conf(self) -> dict[str, str]:
         return {key: resolve(value, self.folder) for key, value in self.file.spark.items()}
 
-    @property
-    def catalog(self) -> CatalogSection | None:
-        """Where mirrors are registered, if they are."""
-        return self.file.catalog
-
-    def catalog_uri(self) -> str:
-        """Where it answers; '' for a catalog of Spark's."""
+    def catalog_address(self) -> tuple[str, str, str]:
+        """Address, own name and token of the catalog; '' for what it does not have."""
         part = self.file.catalog
-        if part is None or part.uri is None:
-            return ""
-        try:
-            return part.address(resolve(part.uri, self.folder))
-        except ValueError as error:
-            raise ConfigurationError(
-                f"catalog: {error}.", hint=f"correct what {part.uri} holds"
-            ) from error
-
-    def catalog_name(self) -> str:
-        """Its own name; '' for a metastore."""
-        part = self.file.catalog
-        return "" if part is None or part.name is None else resolve(part.name, self.folder)
-
-    def catalog_token(self) -> str:
-        """What the catalog asks for; '' for nothing."""
-        part = self.file.catalog
-        return "" if part is None or part.token is None else resolve(part.token, self.folder)
+        if part is None:
+            return "", "", ""
+        uri = followed_to(part.address, part.uri, self.folder, "catalog") if part.uri else ""
+        name, token = (resolve(value or "", self.folder) for value in (part.name, part.token))
+        return uri, name, token
 
     @property
     def spark_server(self) -> bool:

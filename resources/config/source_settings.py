@@ -1,14 +1,16 @@
 """One source's settings, as the other rooms use them: validated, references not yet followed.
 
 Methods that follow a reference may raise `SecretMissing`, and `ConfigurationError` when what it led
-to is not allowed; attributes never do. Does not belong here: the keys (`sources`).
+to is not allowed; attributes never do.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, fields
 from datetime import timedelta
 from pathlib import Path
+from typing import TypeVar
 
 from pipeline.bounds import Budget
 from pipeline.errors import ConfigurationError
@@ -18,8 +20,10 @@ from pipeline.snapshot.pace import LoadLimits, Pace
 from pipeline.source_plan import SnapshotPlan, SourcePlan, StandbyPlan
 from pipeline.tables import NamePatterns, TablePatterns
 from resources.config.secrets import Secret, resolve
-from resources.config.sources import SourceSection, TriggerSection
+from resources.config.sources import SourceSection
 from resources.config.values import host_and_port, refuse_plain_text, start_place, table_pattern
+
+Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,32 +42,11 @@ class SourceSettings:
         """A cron expression of five fields."""
         return self.part.schedule
 
-    @property
-    def trigger(self) -> TriggerSection | None:
-        """How much log behind the cursor starts a run, if that is to start one."""
-        return self.part.trigger
-
-    @property
-    def port(self) -> int:
-        return self.part.port
-
-    @property
-    def tls(self) -> str:
-        return self.part.tls
-
-    @property
-    def connect_timeout(self) -> float:
-        return self.part.connect_timeout
-
-    @property
-    def read_timeout(self) -> float:
-        return self.part.read_timeout
-
     def host(self) -> str:
         return self._allowed(resolve(self.part.host, self.folder))
 
     def _allowed(self, host: str) -> str:
-        if self.tls == "off" and not self.part.tls_force:
+        if self.part.tls == "off" and not self.part.tls_force:
             try:
                 refuse_plain_text(host)
             except ValueError as error:
@@ -96,12 +79,7 @@ class SourceSettings:
         text = self.part.snapshot.read_from
         if text is None:
             return None
-        try:
-            host, port = host_and_port(resolve(text, self.folder))
-        except ValueError as error:
-            raise ConfigurationError(
-                f"Source {self.name!r}: read_from: {error}.", hint=f"correct what {text} holds"
-            ) from error
+        host, port = self._followed_to(host_and_port, text, ": read_from")
         return self._allowed(host), port
 
     def plan(self, *, until: Place | None = None) -> SourcePlan:
@@ -114,25 +92,14 @@ class SourceSettings:
                 exclude=tuple(self._pattern(text) for text in self.part.exclude),
             ),
             start=self._place(self.part.start),
-            budget=Budget(
-                max_bytes=self.part.bounds.max_bytes,
-                max_transactions=self.part.bounds.max_transactions,
-                max_seconds=self.part.bounds.max_seconds,
-            ),
+            budget=Budget(**self.part.bounds.model_dump()),
             policies=StartPolicies(
                 on_position_lost=self.part.on_position_lost,
                 on_source_changed=self.part.on_source_changed,
                 fallback_interval=timedelta(seconds=self.part.fallback_interval),
             ),
             lake=LakePolicies(
-                on_rewrite=self.part.on_rewrite,
-                dropped_columns=self.part.dropped_columns,
-                dropped_tables=self.part.dropped_tables,
-                renames=self.part.renames,
-                foreign_keys=self.part.foreign_keys,
-                deletes=self.part.deletes,
-                readers=self.part.readers,
-                updated_columns=self.part.updated_columns,
+                **{field.name: getattr(self.part, field.name) for field in fields(LakePolicies)}
             ),
             standby=None
             if standby is None
@@ -152,19 +119,19 @@ class SourceSettings:
         return SnapshotPlan(part.max_seconds, part.connections, pace, limits)
 
     def _pattern(self, text: str) -> str:
-        try:
-            return table_pattern(resolve(text, self.folder))
-        except ValueError as error:
-            raise ConfigurationError(
-                f"Source {self.name!r}: {error}.", hint=f"correct what {text} holds"
-            ) from error
+        return self._followed_to(table_pattern, text)
 
     def _place(self, start: str | None) -> Place | None:
-        if start is None:
-            return None
-        try:
-            return start_place(resolve(start, self.folder))
-        except ValueError as error:
-            raise ConfigurationError(
-                f"Source {self.name!r}: {error}.", hint=f"correct what {start} holds"
-            ) from error
+        return None if start is None else self._followed_to(start_place, start)
+
+    def _followed_to(self, read: Callable[[str], Value], text: str, key: str = "") -> Value:
+        return followed_to(read, text, self.folder, f"Source {self.name!r}{key}")
+
+
+def followed_to(read: Callable[[str], Value], text: str, folder: Path, about: str) -> Value:
+    """What a text, or what its reference leads to, is read as; `ConfigurationError` where `read`
+    does not take it."""
+    try:
+        return read(resolve(text, folder))
+    except ValueError as error:
+        raise ConfigurationError(f"{about}: {error}.", hint=f"correct what {text} holds") from error

@@ -1,8 +1,4 @@
-"""The keys of a source in lockstep.toml, and of its sections.
-
-Belongs here: keys, types, defaults. Does not: rules of one value (`values`), the rest of the file
-(`model`).
-"""
+"""The keys of a source in lockstep.toml, and of its sections."""
 
 from __future__ import annotations
 
@@ -32,11 +28,12 @@ from pipeline.policies import (
 )
 from pipeline.snapshot.pace import LoadLimits
 from pipeline.source_plan import SnapshotPlan
-from resources.config.part import Section, Text
 from resources.config.secrets import is_reference
 from resources.config.values import (
     NotBuiltYet,
     Pattern,
+    Section,
+    Text,
     Uuid,
     address_text,
     cron_expression,

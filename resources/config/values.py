@@ -1,23 +1,23 @@
-"""What one value of lockstep.toml may be: rules and forms that several keys share.
-
-Belongs here: reading and refusing a single value. Does not: which keys there are (`model`,
-`sources`).
-"""
+"""What one value of lockstep.toml may be: rules and forms that several keys share."""
 
 from __future__ import annotations
 
-import ipaddress
 import re
 from typing import Annotated
 
-from pydantic import (
-    AfterValidator,
-    StringConstraints,
-)
+from pydantic import AfterValidator, BaseModel, ConfigDict, StringConstraints
 
 from pipeline.places import OfRun, Place, parse_place
-from resources.config.part import Text
+from pipeline.survey import is_loopback
 from resources.config.secrets import is_reference, is_sensitive
+
+Text = Annotated[str, StringConstraints(min_length=1)]
+
+
+class Section(BaseModel):
+    """A table: a key that is not listed in it is a mistake."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
 class NotBuiltYet(ValueError):
@@ -41,16 +41,6 @@ def start_place(text: str) -> Place:
             "--source NAME --reason …` starts after it, once"
         )
     return place
-
-
-def is_loopback(host: str) -> bool:
-    """Whether a host name or address can only be this machine."""
-    if host.lower() == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False
 
 
 def table_pattern(text: str) -> str:

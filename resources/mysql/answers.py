@@ -1,8 +1,5 @@
-"""One statement's answer in the binary protocol, received as it comes.
-
-Belongs here: COM_STMT_PREPARE and COM_STMT_EXECUTE, the definitions of the answer's columns, and
-whose turn it is on the connection: its owner's again behind the last packet, nobody's if the
-rest is left. Does not: what the rows' bytes mean (`pipeline.resultset`).
+"""One statement's answer in the binary protocol, received as it comes. Behind the last
+packet the connection is its owner's again; if the rest is left, it is nobody's.
 
 A server answers a prepared statement with numbers and moments as they are, where it prints each
 for any other one. Definitions, a few packets, are read by PyMySQL.

@@ -1,9 +1,5 @@
 """A table's rows in parts, each in one consistent read between two marks: chunks of its key, rows
 that a condition holds for, and rows by their keys.
-
-Belongs here: where the next chunk ends, the statements, estimates, and what a server answers to a
-condition it does not take. Does not: what may be sent (`pipeline.snapshot.condition`), bounds and
-literals (`pipeline.snapshot.bounds`, `points`), the read itself (`reader`), how many rows (`pace`).
 """
 
 from __future__ import annotations

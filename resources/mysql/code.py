@@ -1,8 +1,5 @@
 """Triggers and views as the server has them, and the base tables of its system database.
 
-Belongs here: the questions, and whether the account is shown all there is to see. Does not: what
-the bodies do (`pipeline.schema.code`).
-
 information_schema shows a trigger to accounts with TRIGGER on its table, and the query of a view to
 those with SHOW VIEW and SELECT on it; whoever has less sees no trigger, and no word says so (MySQL
 manual, "The INFORMATION_SCHEMA TRIGGERS Table"; tried on MySQL 5.7 to 9.7 and MariaDB).

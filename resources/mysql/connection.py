@@ -1,9 +1,5 @@
 """Connections to MySQL, the session variables they begin with, and what the server's errors mean.
 
-Belongs here: TLS modes, timeouts, opening a session, the variables that every session of ours has,
-whatever the server gives new ones, and the table from MySQL's error numbers to ours. Does not:
-which statements are sent, what one kind of session needs besides (`dump`, `reader`, `taking`).
-
 A session begins with copies of the server's global variables, and `init_connect` may have changed
 those. Each variable that can cut, change or refuse an answer of ours is in the table. A few stay as
 the server has them, because the value of a virtual column may depend on them, and we read it as

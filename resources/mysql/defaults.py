@@ -1,8 +1,5 @@
 """What columns have by default, asked of the server itself.
 
-Belongs here: the question for a constant that its text does not tell, and reading the answer.
-Does not: which constants those are (`schemas`), how long an answer holds (`server`).
-
 `default(t.c)` needs the right to SELECT alone. Joined to nothing a table answers without a row,
 but for columns that are NOT NULL: those are asked of its first row, and an empty table has no
 answer. It is today's default: the log tells whether it was the same at some place.

@@ -1,8 +1,4 @@
-"""Which product and version a server is, where statements have to differ.
-
-Belongs here: reading `@@version`. Does not: whether such a server is read at all
-(`pipeline.preflight`).
-"""
+"""Which product and version a server is, where statements have to differ."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""COM_BINLOG_DUMP and COM_BINLOG_DUMP_GTID over a PyMySQL connection.
-
-Belongs here: the commands, the session variables a dump needs, and receiving what comes
-into buffers that are used again. Does not: what the bytes mean (`pipeline.binlog`). Never
+"""COM_BINLOG_DUMP and COM_BINLOG_DUMP_GTID over a PyMySQL connection, which never
 reconnects: a second stream would begin somewhere else.
 
 Protocol: MySQL manual, "COM_BINLOG_DUMP", "COM_BINLOG_DUMP_GTID", "Binlog Network Stream".

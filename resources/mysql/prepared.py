@@ -1,8 +1,4 @@
-"""XA transactions that are prepared on a server now: XA RECOVER.
-
-Belongs here: asking, in the dialects of MySQL and MariaDB, and reading the answer. Does
-not: what the log says of them (`pipeline.binlog.transactions.xa`).
-"""
+"""XA transactions that are prepared on a server now: XA RECOVER."""
 
 from __future__ import annotations
 
@@ -15,13 +11,8 @@ _NOT_ALLOWED = 1401
 """ER_XAER_RMERR: MySQL wants XA_RECOVER_ADMIN."""
 
 
-def prepared_xids(cursor: Cursor) -> frozenset[Xid]:
-    """All of them; none where the account may not ask (the preflight tells of that)."""
-    return prepared_if_told(cursor) or frozenset()
-
-
 def prepared_if_told(cursor: Cursor) -> frozenset[Xid] | None:
-    """All of them; None where the account may not ask."""
+    """All of them; None where the account may not ask (the preflight tells of that)."""
     try:
         cursor.execute("xa recover convert xid")
     except pymysql.err.ProgrammingError:

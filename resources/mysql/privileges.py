@@ -1,8 +1,4 @@
-"""Whether an account may see and read whole tables, and which GRANT is missing.
-
-Belongs here: asking the server, and the error with the GRANT. Does not: reading the lines of SHOW
-GRANTS (`pipeline.grants`), privileges on columns that information_schema shows (`schemas`).
-"""
+"""Whether an account may see and read whole tables, and which GRANT is missing."""
 
 from __future__ import annotations
 

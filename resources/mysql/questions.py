@@ -1,8 +1,5 @@
 """The session in which a server is asked short questions, kept from one question to the next.
 
-Belongs here: when a session is used again, and when it is not. Does not: what is asked, the
-sessions of dumps and of reads, which are their own.
-
 A run asks a dozen times, and a handshake takes longer than most answers, with TLS above all. A
 session is only used again soon, by nobody else at a time, and while the server keeps it.
 """
@@ -11,7 +8,7 @@ from __future__ import annotations
 
 import select
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from time import monotonic
 from typing import Any, Final, TypeAlias
@@ -33,7 +30,7 @@ class Questions:
     """Sessions for one question after the other, at most one of them idle; for several threads,
     each of which has a session of its own while it asks."""
 
-    def __init__(self, settings: ConnectionSettings) -> None:
+    def __init__(self, settings: Callable[[], ConnectionSettings]) -> None:
         self._settings = settings
         self._idle: Idle = deque()
         finalize(self, _close_all, self._idle)
@@ -42,8 +39,9 @@ class Questions:
     def cursor(self) -> Iterator[Cursor]:
         """A session's cursor, for questions that leave the session as they found it. Where one of
         them fails the session is closed. Failures come out as `pipeline.errors`."""
-        with translated(self._settings):
-            connection = self._kept() or open_connection(self._settings)
+        settings = self._settings()
+        with translated(settings):
+            connection = self._kept() or open_connection(settings)
             try:
                 with connection.cursor() as cursor:
                     yield cursor

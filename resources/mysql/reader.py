@@ -1,8 +1,4 @@
-"""One consistent read of a table, of some of its columns or of some of its rows.
-
-Belongs here: the sessions of such a read, and what their errors mean for the table. Does not: in
-which order they ask (`taking`), rows into columns (`select`), which rows (`chunks`).
-"""
+"""One consistent read of a table, of some of its columns or of some of its rows."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """A socket read ahead of its reader, into a few buffers that are used again.
 
-Belongs here: the one thread of a dump, or of an answer that is read as it comes. It lets the
-socket's copy run beside the decoding, which holds no lock of Python's, and stops by itself when
-all buffers are full.
+The one thread of a dump, or of an answer that is read as it comes, lets the socket's copy run
+beside the decoding, which holds no lock of Python's, and stops by itself when all buffers are full.
 """
 
 from __future__ import annotations

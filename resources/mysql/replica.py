@@ -1,8 +1,5 @@
 """A replica that rows are read from, while the log comes from the source itself.
 
-Belongs here: whether it may be read, waiting until it has what the source's log has, chunks between
-two places of the source's log. Does not: the read itself (`chunks`), which server's log is read.
-
 A place of the source's log says nothing about a replica; a set of GTIDs does. So the source is
 asked for a place of its log, and then for the set of what it has committed, which holds all before
 that place. Once the replica has executed that set, whatever it shows has all before the place, in
@@ -15,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from pymysql.cursors import Cursor, DictCursor
@@ -41,20 +38,12 @@ _WAITS: Final = 1
 """Seconds of one wait."""
 
 
-@dataclass(frozen=True, slots=True)
-class TableSince:
-    """A table that is read as new as a place of the source's log, at least."""
-
-    table: TableName
-    place: Coordinates
-
-
 class Replica:
     """`at` follows `source`. Safe from threads: what is remembered is good whoever asked for it."""
 
     def __init__(self, source: ConnectionSettings, at: ConnectionSettings) -> None:
         self._source, self._at = source, at
-        self._marks: dict[TableSince, Watermark] = {}
+        self._marks: dict[tuple[TableName, Coordinates], Watermark] = {}
 
     @contextmanager
     def chunk(
@@ -114,7 +103,7 @@ class Replica:
     def _caught_up(self, table: TableName, since: Coordinates | None) -> Watermark:
         """A place of the source's log, not before `since`, before which the replica lacks nothing.
         `TableBusy` while it does; `ServerSettings` where it may not be read at all."""
-        if since is not None and (known := self._marks.get(TableSince(table, since))) is not None:
+        if since is not None and (known := self._marks.get((table, since))) is not None:
             return known
         with (
             connect(self._source) as ours,
@@ -128,7 +117,7 @@ class Replica:
             self._await(replica, low.executed)
             self._require_nothing_more(source, replica)
         if since is not None:
-            self._marks[TableSince(table, since)] = low
+            self._marks[table, since] = low
         return low
 
     def _require_followed(self, source: Cursor, replica: Cursor) -> None:

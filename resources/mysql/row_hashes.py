@@ -1,9 +1,5 @@
 """Hashes of a table's rows, computed by the server itself, and some of its rows by hash or by key.
 
-Belongs here: the statements, each in one consistent read with its marks in the log. Does not: the
-text that is hashed (`pipeline.proof.canonical`), how many stretches of a key are read, and from
-where on (`pipeline.proof.sampling`), rows as Arrow (`select`), what follows from hashes.
-
 A sum is one row of an answer, whatever the table's size; hashes row by row are 16 bytes each.
 """
 
@@ -36,10 +32,13 @@ from resources.mysql.schemas import read_schemas
 from resources.mysql.select import BEGIN, quoted, quoted_table, select_rows
 from resources.mysql.warnings import read_warnings
 from resources.mysql.watcher import watched
-from resources.mysql.watermarks import Watermark, high_mark, low_mark, read_value, snapshot_place
-
-_SNAPSHOTS: Final = frozenset({"innodb", "rocksdb", "tokudb"})
-"""Engines that show their rows as of the snapshot; the others as of the statement."""
+from resources.mysql.watermarks import (
+    has_snapshots,
+    high_mark,
+    low_mark,
+    read_value,
+    snapshot_place,
+)
 
 _HEX: Final = 2 * BYTES
 _ROWS: Final = 10_000
@@ -135,7 +134,7 @@ class HashedRead:
         high = high_mark(self.questions, self.dialect)
         if place is not None:
             low = high = replace(low, at=place)
-        return _marks(low, high, ordered=self.ordered)
+        return ReadMarks(low.at, high.at, low.executed, high.executed, self.ordered)
 
     def ended(self, marks: ReadMarks) -> ReadMarks:
         """Once all was read: what is read without a snapshot may be as new as that."""
@@ -178,21 +177,10 @@ def opened(settings: ConnectionSettings, structure: TableStructure) -> Iterator[
             questions,
             HashStatement(structure, flavour),
             dialect,
-            snapshots=_engine(questions, structure) in _SNAPSHOTS,
+            snapshots=has_snapshots(questions, structure.name) is True,
             ordered=dialect.mariadb
             or read_value(questions, "select @@global.binlog_order_commits") == "1",
         )
-
-
-def _engine(cursor: Cursor, structure: TableStructure) -> str:
-    name = structure.name
-    cursor.execute(
-        "select coalesce(engine, 'InnoDB') from information_schema.tables"
-        " where table_schema = %s and table_name = %s",
-        (name.database, name.name),
-    )
-    row = cursor.fetchone()
-    return "" if row is None else str(row[0]).lower()
 
 
 def _hashes(read: HashedRead) -> Iterator[tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]]:
@@ -203,10 +191,6 @@ def _hashes(read: HashedRead) -> Iterator[tuple[np.ndarray[Any, Any], np.ndarray
         both = np.frombuffer(b"".join(values), ">u8").astype(np.uint64)
         yield both[0::2], both[1::2]
     read.require_told()
-
-
-def _marks(low: Watermark, high: Watermark, *, ordered: bool) -> ReadMarks:
-    return ReadMarks(low.at, high.at, low.executed, high.executed, ordered)
 
 
 def _not_hashed(rows: int) -> TableError:

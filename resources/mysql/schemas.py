@@ -1,9 +1,5 @@
 """Tables and databases as the server has them now, in full, from information_schema.
 
-Belongs here: a handful of questions, whatever the number of tables, putting the answers together,
-and what a column's row means: the dialects in which MySQL and MariaDB print types and defaults,
-read into the model's words. Does not: the place in the log that the answers belong to (`server`).
-
 The questions are asked one after the other, and tables come and go between them: one that
 has no columns any more is left out. What an account may not see is not there. Of a table on which
 it has privileges on single columns, information_schema shows only these: such a table is not taken

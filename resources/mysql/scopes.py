@@ -1,7 +1,7 @@
 """What a question to information_schema is about: all there is, or some tables of a database.
 
-Belongs here: the conditions, and asking one question of each scope. The names are literals: MySQL
-before 8.0 and MariaDB open each table that a condition does not rule out by its name.
+The names are literals: MySQL before 8.0 and MariaDB open each table that a condition does not rule
+out by its name.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
 """One table's rows by SELECT as Arrow: the statement and its batches.
 
-Belongs here: the statement, what is refused of its rows, and which columns are asked for twice, as
-they are stored and as they are printed: the server prints `?` for bytes that mean nothing in their
-character set, and one text for codes that mean the same. Does not: how rows become columns
-(`pipeline.resultset`), how they are received (`answers`), places in the log (`reader`).
+Some columns are asked for twice, as they are stored and as they are printed: the server prints `?`
+for bytes that mean nothing in their character set, and one text for codes that mean the same.
 """
 
 from __future__ import annotations

@@ -1,10 +1,5 @@
 """One MySQL server as a port: facts, tables, structures, dumps, consistent reads.
 
-Belongs here: the statements that ask the server about itself: version, settings, log, GTIDs and
-clock, structures between two places of its log or under a lock, comments. Does not: what the
-answers mean for a run (`pipeline.start`, `pipeline.preflight`), what information_schema is asked
-(`schemas`), a close look at account and tables (`survey`).
-
 No question about structures is in a snapshot: in REPEATABLE READ MySQL shows the structure of
 before an ALTER. Those about current structures wait no longer than a few seconds for whoever
 alters a table: what could not be looked at is missing from MariaDB's answer, and from that of
@@ -17,6 +12,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import cached_property
 from typing import Any, Final
 
 import pyarrow as pa
@@ -25,7 +21,7 @@ from pymysql.cursors import Cursor
 
 from pipeline.batch import Xid
 from pipeline.binlog.stream.framing import FIRST_OFFSET
-from pipeline.errors import NothingMatches, ServerSettings
+from pipeline.errors import HostUnknown, NothingMatches, ServerSettings, SourceUnavailable
 from pipeline.gtid import GtidSet
 from pipeline.ports.compared import ComparedRows, SourceHashes, SourceSample, SourceSum
 from pipeline.ports.source import (
@@ -64,7 +60,7 @@ from resources.mysql.dump import (
     by_wide_offset,
     own_server_id,
 )
-from resources.mysql.prepared import prepared_xids
+from resources.mysql.prepared import prepared_if_told
 from resources.mysql.privileges import may_not_be_read
 from resources.mysql.questions import Questions
 from resources.mysql.reader import explained, has_no_row, open_snapshot, reading
@@ -96,18 +92,51 @@ where index_name = 'PRIMARY' and {where} order by table_schema, table_name, seq_
 class MySqlServer:
     """`pipeline.ports.SourceServer`. The questions of every run share a session while they follow
     each other; a dump, a read of rows and all that changes its session has one of its own.
-    `read_from`: a replica that chunks of tables are read from."""
+    `standby`: it is asked if the first one cannot be reached. `read_from`: a replica that chunks of
+    tables are read from."""
 
     def __init__(
-        self, settings: ConnectionSettings, *, read_from: ConnectionSettings | None = None
+        self,
+        settings: ConnectionSettings,
+        *,
+        standby: ConnectionSettings | None = None,
+        read_from: ConnectionSettings | None = None,
     ) -> None:
-        self._settings = settings
-        self._questions = Questions(settings)
-        self._replica = None if read_from is None else Replica(settings, read_from)
+        self._both = settings, standby
+        self._read_from = read_from
+        self._questions = Questions(lambda: self._settings)
+
+    @cached_property
+    def _settings(self) -> ConnectionSettings:
+        """Those of the server that answers first. It is asked from then on: a run never changes its
+        server half-way. If neither answers, the error is the first one's."""
+        primary, standby = self._both
+        if standby is None:
+            return primary
+        try:
+            with connect(primary):
+                return primary
+        except (SourceUnavailable, HostUnknown) as error:
+            try:
+                with connect(standby):
+                    return standby
+            except (SourceUnavailable, HostUnknown):
+                raise error from None
+
+    @cached_property
+    def _replica(self) -> Replica | None:
+        at = self._read_from
+        return None if at is None else Replica(self._settings, at)
 
     def close(self) -> None:
         """End the session that is kept for questions; the next one opens another."""
         self._questions.close()
+
+    @contextmanager
+    def _asking(self) -> Iterator[Cursor]:
+        """The cursor of a session of its own, for questions that change it."""
+        with connect(self._settings) as connection, connection.cursor() as cursor:
+            yield cursor
 
     def _reading(self) -> ConnectionSettings:
         """For the sessions of a read. None is kept beside them: an account may have few."""
@@ -116,7 +145,8 @@ class MySqlServer:
 
     def facts(self) -> ServerFacts:
         with self._questions.cursor() as cursor:
-            return read_facts(cursor, f"{self._settings.host}:{self._settings.port}")
+            facts = read_facts(cursor, f"{self._settings.host}:{self._settings.port}")
+        return replace(facts, standby=self._settings is self._both[1])
 
     def survey(self) -> Survey:
         survey = take_survey(self._settings)
@@ -137,7 +167,7 @@ class MySqlServer:
 
     def prepared(self) -> frozenset[Xid]:
         with self._questions.cursor() as cursor:
-            return prepared_xids(cursor)
+            return prepared_if_told(cursor) or frozenset()
 
     def tables(self) -> list[ListedTable]:
         with self._questions.cursor() as cursor:
@@ -155,7 +185,7 @@ class MySqlServer:
             return {name: engine for name, (engine,) in ask(cursor, _ENGINES, scopes_of(None))}
 
     def structure(self, table: TableName) -> TableStructure:
-        with connect(self._settings) as connection, connection.cursor() as cursor:
+        with self._asking() as cursor:
             read = read_whole_tables(cursor, [table])
             structures = _row_structures(read)
             if not structures and table not in read.unread:
@@ -171,7 +201,7 @@ class MySqlServer:
         return structures[0]
 
     def structures(self) -> list[TableStructure]:
-        with connect(self._settings) as connection, connection.cursor() as cursor:
+        with self._asking() as cursor:
             return _row_structures(read_whole_tables(cursor))
 
     @contextmanager
@@ -184,7 +214,7 @@ class MySqlServer:
             yield select_rows(cursor, structure)
 
     def baseline(self, names: Collection[TableName] | None = None) -> Baseline:
-        with connect(self._settings) as connection, connection.cursor() as cursor:
+        with self._asking() as cursor:
             if names is None or len(names) != 1:
                 return read_baseline(cursor, names)
             (table,) = names
@@ -197,7 +227,7 @@ class MySqlServer:
                 return baseline
 
     def current_schemas(self, tables: Collection[TableName]) -> CurrentSchemas:
-        with connect(self._settings) as connection, connection.cursor() as cursor:
+        with self._asking() as cursor:
             return read_current(cursor, tables)
 
     def is_view(self, name: TableName) -> bool:
@@ -206,8 +236,7 @@ class MySqlServer:
 
     def locked_schema(self, table: TableName) -> CurrentSchemas:
         with (
-            connect(self._settings) as connection,
-            connection.cursor() as cursor,
+            self._asking() as cursor,
             explained(self._settings, table),
         ):
             return read_locked(cursor, table)
@@ -244,8 +273,7 @@ class MySqlServer:
         if self._replica is not None:
             return self._replica.next_bound(schema, after, rows, since)
         with (
-            connect(self._settings) as connection,
-            connection.cursor() as cursor,
+            self._asking() as cursor,
             explained(self._settings, schema.name, [column.name for column in schema.columns]),
         ):
             return next_bound(cursor, schema, after, rows)
@@ -282,7 +310,7 @@ class MySqlServer:
             return source_load(cursor)
 
     def estimated_rows(self, tables: Collection[TableName]) -> dict[TableName, int]:
-        with connect(self._settings) as connection, connection.cursor() as cursor:
+        with self._asking() as cursor:
             return estimated_rows(cursor, tables)
 
     def row_sum(self, structure: TableStructure) -> SourceSum:

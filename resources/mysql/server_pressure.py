@@ -1,8 +1,4 @@
-"""What a server has to do at a moment: threads, connections, how far it lags behind.
-
-Belongs here: the questions, in the dialects of MySQL and MariaDB. Does not: what is too much
-(`pipeline.snapshot.pace`).
-"""
+"""What a server has to do at a moment: threads, connections, how far it lags behind."""
 
 from __future__ import annotations
 

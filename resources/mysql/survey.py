@@ -1,15 +1,11 @@
 """A close look at a server, in a bounded number of questions however many tables it has.
 
-Belongs here: the statements of a survey, and which of them an account may be refused.
-Does not: what the answers mean (`pipeline.preflight`).
-
 Statements: MySQL manual, "SHOW Statements"; the older forms are those of MariaDB and of
 MySQL before 8.4.
 """
 
 from __future__ import annotations
 
-import ipaddress
 import re
 from collections.abc import Sequence
 from contextlib import suppress
@@ -28,6 +24,7 @@ from pipeline.survey import (
     Survey,
     SurveyedForeignKey,
     SurveyedTable,
+    is_loopback,
 )
 from pipeline.table import TableName
 from pipeline.tables import SYSTEM_DATABASES
@@ -133,7 +130,7 @@ class _Asking:
             dump_server_ids=SERVER_IDS,
             answering=answering,
             encrypted=self._encrypted(),
-            loopback=_is_loopback(settings.host),
+            loopback=is_loopback(settings.host),
             clock_ahead=ahead,
             read_at=datetime.now(UTC),
             replicas=self._replicas(),
@@ -248,12 +245,3 @@ def _channel(row: dict[str, Any]) -> Channel:
 
 def _listed(text: str) -> tuple[str, ...]:
     return tuple(name for name in text.split(",") if name)
-
-
-def _is_loopback(host: str) -> bool:
-    if host.lower() == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False

@@ -1,9 +1,5 @@
 """A read between two marks, of a table that is built as whoever reads it thinks.
 
-Belongs here: in which order it is asked for marks, snapshot, rows and structure. Does not: the
-marks themselves (`watermarks`), rows into columns (`select`), the sessions and what their errors
-mean (`reader`).
-
 Two sessions take part: one reads, the other asks. The statement that reads keeps the
 table's metadata lock until its transaction ends, so a structure that is asked for once it
 runs is the one that is read (MySQL manual, "Metadata Locking"). InnoDB refuses to read a
@@ -32,10 +28,7 @@ from resources.mysql.dialect import Dialect
 from resources.mysql.prepared import committed_count, prepared_if_told
 from resources.mysql.schemas import read_schemas
 from resources.mysql.select import BEGIN, quoted_table, select_rows
-from resources.mysql.watermarks import Watermark, high_mark, low_mark, snapshot_place
-
-_SNAPSHOTS: Final = frozenset({"innodb", "rocksdb", "tokudb"})
-"""Engines that show their rows as of the snapshot; the others as of the statement."""
+from resources.mysql.watermarks import Watermark, has_snapshots, high_mark, low_mark, snapshot_place
 
 _LOCK_SECONDS: Final = 2
 """A LOCK TABLES that waits keeps writers waiting behind it: not for long."""
@@ -102,17 +95,11 @@ class Taking:
         return self._locked() or self._selected(self._quiet(QUIET_WITHOUT_LOCK))
 
     def _has_snapshots(self) -> bool:
-        """By its engine; `StructureMoved` where there is no such table."""
-        name = self.structure.name
-        self.questions.execute(
-            "select coalesce(engine, 'InnoDB') from information_schema.tables"
-            " where table_schema = %s and table_name = %s",
-            (name.database, name.name),
-        )
-        row = self.questions.fetchone()
-        if row is None:
-            raise moved(name, "it is not there, or the account may not see it")
-        return str(row[0]).lower() in _SNAPSHOTS
+        """`StructureMoved` where there is no such table."""
+        found = has_snapshots(self.questions, self.structure.name)
+        if found is None:
+            raise moved(self.structure.name, "it is not there, or the account may not see it")
+        return found
 
     def _quiet(self, retry: Retry) -> TakenMarks:
         """A snapshot with equal marks, or the last of so many."""

@@ -1,8 +1,5 @@
-"""Reading what a server warns of behind a result.
-
-Belongs here: SHOW WARNINGS, which tells of the statement before it in the same session. Does
-not: how many there were of rows that we read ourselves, which the packet that ends a result says
-(`pipeline.resultset.packets`), and which of them are harmless (`pipeline.server_errors`).
+"""Reading what a server warns of behind a result: SHOW WARNINGS, which tells of the statement
+before it in the same session.
 """
 
 from __future__ import annotations

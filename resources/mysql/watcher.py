@@ -1,8 +1,5 @@
 """Ends a read that others wait for, or that takes too long.
 
-Belongs here: the thread that looks, the KILL, and who waits to alter a table: the questions and
-what their answers mean. Does not: when a read is left (`pipeline.snapshot.giving_way`).
-
 The read's own connection is busy with rows, and whoever takes them may be busy too: so another
 session looks, of the same account, which may end its own. A killed session frees its locks at
 once; a killed statement would leave them to its transaction. A server that tells the other session

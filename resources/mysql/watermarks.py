@@ -1,8 +1,5 @@
 """Where the log was before and after a read: marks that a read can be held against.
 
-Belongs here: asking a server for its log's end, and knowing what is committed before it.
-Does not: reading (`server`, `reader`).
-
 A transaction stands in MySQL's log, and the log's end is behind it, before the engine has
 committed it and anybody can read it. So an end that was read *before* something else is a
 low mark only once all before it is committed: every GTID that was owned then is executed,
@@ -24,6 +21,7 @@ from pipeline.binlog.stream.framing import FIRST_OFFSET
 from pipeline.errors import ServerSettings
 from pipeline.position import Coordinates, LogFile
 from pipeline.retries import COMMITTED, Retry
+from pipeline.table import TableName
 from resources.mysql.dialect import Dialect
 
 _OWNER: Final = re.compile(r"#\d+")
@@ -35,6 +33,22 @@ class Watermark:
 
     at: Coordinates
     executed: str
+
+
+_SNAPSHOTS: Final = frozenset({"innodb", "rocksdb", "tokudb"})
+"""Engines that show their rows as of the snapshot; the others as of the statement."""
+
+
+def has_snapshots(cursor: Cursor, table: TableName) -> bool | None:
+    """Return whether a table's rows are those of the snapshot, by its engine; None if it is not
+    there, or the account may not see it."""
+    cursor.execute(
+        "select coalesce(engine, 'InnoDB') from information_schema.tables"
+        " where table_schema = %s and table_name = %s",
+        (table.database, table.name),
+    )
+    row = cursor.fetchone()
+    return None if row is None else str(row[0]).lower() in _SNAPSHOTS
 
 
 def read_value(cursor: Cursor, question: str) -> str:

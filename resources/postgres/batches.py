@@ -1,24 +1,21 @@
-"""The chain of batches and what they captured, on Postgres: `pipeline.ports.batches`.
-
-Belongs here: a capture as one transaction, and the rows that belong to batches alone. Does not:
-tables' states (`life_events`, `tables`), structures (`schemas`).
-"""
+"""The chain of batches and what they captured, on Postgres."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import count
 from typing import Any
 
 from pipeline.batch import (
     Batch,
+    BatchContent,
     BatchKind,
     BatchState,
     BatchTimes,
-    CapturedRows,
     CaptureRecord,
     Cursor,
+    Cursors,
     Prepared,
     Requests,
     Xid,
@@ -26,7 +23,7 @@ from pipeline.batch import (
 from pipeline.decisions import Continuity, Lease
 from pipeline.intent import SettledWrite
 from pipeline.life.rules import capture_events
-from pipeline.ports.batches import Elsewhere, TableContent
+from pipeline.ports.ledger import LAST_BATCH, Elsewhere, SpanMarks
 from pipeline.position import (
     Coordinates,
     Position,
@@ -43,6 +40,7 @@ from resources.postgres import life_events, tables
 from resources.postgres.life_events import forget
 from resources.postgres.rows import (
     Row,
+    columns_of,
     coordinates,
     files_of,
     filled,
@@ -54,32 +52,22 @@ from resources.postgres.rows import (
     table,
 )
 from resources.postgres.schemas import record_history
-from resources.postgres.session import Books, Step
+from resources.postgres.session import Books, Step, Value
 from resources.postgres.tables import carry_out, record_loads
 from resources.postgres.writes import settled_write
 
-_MOVED = ("batches", "unfinished", "cursor_at", "gaps")
+_MOVED = ("batches", "unfinished", "live_batches", "cursors", "gaps")
 """Questions whose answers are others once a batch was merged or acknowledged."""
 
-_BEGUN = ("batches", "unfinished", "open_override", "overlaps", "gaps")
+_BEGUN = ("batches", "unfinished", "open_override", "live_batches", "gaps")
 """Those of a batch that began."""
-
-_ENDED = (BatchState.CAPTURED, BatchState.MERGED, BatchState.ACKNOWLEDGED)
 
 
 class PostgresBatches(Books):
     # -- the chain -----------------------------------------------------------------------------
 
-    def captured_cursor(self, source: str) -> Cursor | None:
-        return self._cursor(source, *_ENDED)
-
-    def acknowledged_cursor(self, source: str) -> Cursor | None:
-        return self._cursor(source, BatchState.ACKNOWLEDGED)
-
-    def _cursor(self, source: str, *states: BatchState) -> Cursor | None:
-        """The end of the newest batch in one of these states."""
-        known = [str(state) for state in states]
-        return next(iter(self._kept(_cursor, "cursor_at", source=source, states=known)), None)
+    def cursors(self, source: str) -> Cursors:
+        return Cursors(**dict(self._kept(_cursor, "cursors", source=source)))
 
     def batches(self, source: str, *, limit: int = 20) -> list[Batch]:
         return self._kept(batch_of, "batches", source=source, limit=limit)
@@ -87,27 +75,30 @@ class PostgresBatches(Books):
     def unfinished(self, source: str) -> list[Batch]:
         return self._kept(batch_of, "unfinished", source=source)
 
-    def live_batches(self, source: str, first: int, last: int) -> list[Batch]:
-        return self._batches("live_batches", source=source, first=first, last=last)
+    def live_batches(
+        self,
+        source: str,
+        first: int = 0,
+        last: int = LAST_BATCH,
+        *,
+        continuity: Continuity | None = None,
+        limit: int | None = None,
+    ) -> list[Batch]:
+        values = {"first": first, "last": last, "continuity": continuity, "limit": limit}
+        if continuity is not None:
+            return self._kept(batch_of, "live_batches", source=source, **values)
+        return [batch_of(row) for row in self._all("live_batches", source=source, **values)]
 
-    def first_batch(self, source: str) -> Batch | None:
-        return self._batch("first_batch", source=source)
-
-    def overlaps(self, source: str) -> list[Batch]:
-        return self._kept(batch_of, "overlaps", source=source)
-
-    def _batches(self, query: str, /, **values: Any) -> list[Batch]:
-        return [batch_of(row) for row in self._all(query, **values)]
-
-    def captured_by(self, source: str, dagster_run: str) -> Batch | None:
-        return self._batch("captured_by", source=source, dagster_run=dagster_run)
-
-    def batch_covering(self, source: str, server_uuid: str, at: Coordinates) -> Batch | None:
-        values = {"server_uuid": server_uuid, **of_coordinates(at)}
-        return self._batch("batch_covering", source=source, **values)
-
-    def _batch(self, query: str, /, **values: Any) -> Batch | None:
-        row = self._first(query, **values)
+    def captured_batch(
+        self,
+        source: str,
+        *,
+        run: str | None = None,
+        server_uuid: str | None = None,
+        at: Coordinates | None = None,
+    ) -> Batch | None:
+        values = {"dagster_run": run, "server_uuid": server_uuid, **of_coordinates(at)}
+        row = self._first("captured_batch", source=source, **values)
         return None if row is None else batch_of(row)
 
     def lineage(self, source: str) -> tuple[Reign, ...]:
@@ -193,25 +184,24 @@ class PostgresBatches(Books):
             values = {"source": source, "batch": batch, **_of_capture(record)}
             step.must("batch_captured", "batches_known", **values)
 
-    def segments(self, batch: int) -> list[Segment]:
-        return [segment_of(row) for row in self._all("segments", batch=batch)]
-
-    def source_parts(self, batch: int) -> list[SourcePart]:
-        rows = self._all("source_parts", batch=batch)
-        return [SourcePart(SourceTable(row["name"]), files_of(row)) for row in rows]
-
-    def table_events(self, source: str, first: int, last: int | None = None) -> list[TableEvent]:
-        span = {"first": first, "last": first if last is None else last}
-        return [table_event(row) for row in self._all("table_events", source=source, **span)]
-
-    def snapshots(self, source: str, batch: int) -> list[SnapshotPart]:
-        return [snapshot_of(row) for row in self._all("snapshots", source=source, batch=batch)]
+    def contents(
+        self, source: str, first: int, last: int, tables: Collection[TableName] | None = None
+    ) -> list[BatchContent]:
+        values: dict[str, Any] = {"first": first, "last": last, "databases": None, "names": None}
+        if tables is None and first == last:
+            return self._kept(_content, "contents", source=source, **values)
+        if tables is not None:
+            values["databases"] = sorted({table.database for table in tables})
+            values["names"] = sorted({table.name for table in tables})
+        rows = self._all("contents", source=source, **values)
+        contents = map(_content, rows)
+        if tables is None:
+            return list(contents)
+        own = (content.only(frozenset(tables)) for content in contents)
+        return [content for content in own if content.changed]
 
     def open_prepared(self, source: str) -> list[Prepared]:
         return self._kept(_prepared, "open_prepared", source=source)
-
-    def ended_prepared(self, batch: int) -> list[Prepared]:
-        return [_prepared(row) for row in self._all("ended_prepared", batch=batch)]
 
     def set_witnesses(self, source: str, batch: int) -> list[SetWitness]:
         rows = self._all("set_witnesses", source=source, batch=batch)
@@ -240,42 +230,16 @@ class PostgresBatches(Books):
         rows = self._all("touched", source=source, first=first, last=last)
         return {table(row): row["batch"] for row in rows}
 
-    def contents(self, source: str, table: TableName, first: int, last: int) -> list[TableContent]:
-        of = {"source": source, "first": first, "last": last, **of_table(table)}
-        segments: dict[int, list[Segment]] = {}
-        for row in self._all("segments_of", **of):
-            segments.setdefault(row["batch"], []).append(segment_of(row))
-        events: dict[int, list[TableEvent]] = {}
-        for row in self._all("events_of", **of):
-            events.setdefault(row["batch"], []).append(table_event(row))
-        snapshots: dict[int, SnapshotPart] = {
-            row["batch"]: snapshot_of(row) for row in self._all("snapshots_of", **of)
-        }
-        return [
-            TableContent(
-                batch,
-                tuple(segments.get(batch, ())),
-                tuple(events.get(batch, ())),
-                snapshots.get(batch),
-            )
-            for batch in sorted(segments.keys() | events.keys())
-        ]
-
-    def told_elsewhere(self, source: str, first: int, last: int) -> dict[int, Elsewhere]:
-        rows = self._all("told_elsewhere", source=source, first=first, last=last)
-        return {row["batch"]: Elsewhere(row["kind"]) for row in rows}
-
-    def learnt_within(self, source: str, first: int, last: int) -> frozenset[int]:
-        rows = self._all("learnt_within", source=source, first=first, last=last)
-        return frozenset(row["batch"] for row in rows)
+    def marks_within(self, source: str, first: int, last: int) -> SpanMarks:
+        rows = self._all("marks_within", source=source, first=first, last=last)
+        return SpanMarks(
+            {row["batch"]: Elsewhere(row["elsewhere"]) for row in rows if row["elsewhere"]},
+            frozenset(row["batch"] for row in rows if row["learnt"]),
+        )
 
     def revision_counts(self, source: str, first: int, last: int) -> dict[int, int]:
         rows = self._all("revision_counts", source=source, first=first, last=last)
         return {row["batch"]: row["revisions"] for row in rows}
-
-    def rows_within(self, source: str, first: int, last: int) -> list[CapturedRows]:
-        rows = self._all("rows_within", source=source, first=first, last=last)
-        return [_captured_rows(row) for row in rows]
 
     def writes_within(self, source: str, first: int, last: int) -> list[SettledWrite]:
         rows = self._all("writes_within", source=source, first=first, last=last)
@@ -294,7 +258,7 @@ def batch_of(row: Row) -> Batch:
         start=position(row, "start"),
         predecessor=row["predecessor"] or row["forgotten_predecessor"],
         end=position(row, "end") if captured else None,
-        witness=_witness(row) if captured else None,
+        witness=filled(Witness, row, "witness_") if captured else None,
         follows=row["forgotten_predecessor"] or row["follows"],
         continuity=Continuity(row["continuity"]) if row["continuity"] else None,
         kind=BatchKind(row["kind"]),
@@ -314,19 +278,11 @@ def _life(row: Row) -> ServerLife | None:
     return ServerLife(row["server_started_at"], row["server_resets"])
 
 
-def _witness(row: Row) -> Witness:
-    return Witness(
-        offset=row["witness_offset"],
-        length=row["witness_length"],
-        crc32=row["witness_crc32"],
-        gtid=row["witness_gtid"],
-        file_created=row["witness_file_created"],
-    )
-
-
-def _cursor(row: Row) -> Cursor:
+def _cursor(row: Row) -> tuple[str, Cursor]:
+    """Which one it is, a field of `Cursors`."""
     lapsed = row["once"] and not row["resumable"]
-    return Cursor(row["id"], position(row, "end"), _witness(row), row["resumable"], lapsed)
+    end, witness = position(row, "end"), filled(Witness, row, "witness_")
+    return row["which"], Cursor(row["id"], end, witness, row["resumable"], lapsed)
 
 
 # -- what one batch captured -------------------------------------------------------------------
@@ -334,7 +290,16 @@ def _cursor(row: Row) -> Cursor:
 
 def _record_segments(step: Step, source: str, batch: int, segments: Sequence[Segment]) -> None:
     rows = [(source, batch, *_of_segment(segment)) for segment in segments]
-    _record_files(step, "segment", segments, step.insert("record_segments", rows))
+    numbers = {
+        (table(row), row["schema_version"]): row["id"]
+        for row in step.insert("record_segments", rows)
+    }
+    files = [
+        (numbers[segment.table, segment.schema_version], *file)
+        for segment in segments
+        for file in of_files(segment.files)
+    ]
+    step.insert("record_segment_files", files)
 
 
 def _record_events(step: Step, source: str, batch: int, record: CaptureRecord) -> None:
@@ -352,20 +317,11 @@ def _record_events(step: Step, source: str, batch: int, record: CaptureRecord) -
     ]
     step.insert("record_table_events", events)
     rows = [(source, batch, *_of_snapshot(part)) for part in record.snapshots]
-    _record_files(step, "snapshot", record.snapshots, step.insert("record_snapshots", rows))
-
-
-def _record_files(
-    step: Step, kind: str, parts: Sequence[Segment | SnapshotPart], rows: Sequence[Row]
-) -> None:
-    """Files of what was recorded in those rows. Ids are given in the order of the parts."""
-    numbers = sorted(row["id"] for row in rows)
+    numbers = {table(row): row["id"] for row in step.insert("record_snapshots", rows)}
     files = [
-        (number, *file)
-        for number, part in zip(numbers, parts, strict=True)
-        for file in of_files(part.files)
+        (numbers[part.table], *file) for part in record.snapshots for file in of_files(part.files)
     ]
-    step.insert(f"record_{kind}_files", files)
+    step.insert("record_snapshot_files", files)
 
 
 def _record_prepared(step: Step, source: str, batch: int, record: CaptureRecord) -> None:
@@ -391,22 +347,37 @@ def _of_capture(value: CaptureRecord) -> dict[str, Any]:
     """Everything of the record that the batch's own row holds."""
     return {
         **of_position(value.end),
-        "witness_offset": value.witness.offset,
-        "witness_length": value.witness.length,
-        "witness_crc32": value.witness.crc32,
-        "witness_gtid": value.witness.gtid,
-        "witness_file_created": value.witness.file_created,
-        "changes": value.changes,
-        "transactions": value.transactions,
-        "log_bytes": value.log_bytes,
-        "passed_statements": value.passed_statements,
-        "by_gtid": value.by_gtid,
+        **columns_of(value.witness, prefix="witness_"),
+        **columns_of(value, "changes", "transactions", "log_bytes", "passed_statements", "by_gtid"),
         "server_started_at": None if value.life is None else value.life.started_at,
         "server_resets": None if value.life is None else value.life.resets,
     }
 
 
-def segment_of(row: Row) -> Segment:
+def _content(row: Row) -> BatchContent:
+    def of(kind: str, value: Callable[[Row], Value]) -> tuple[Value, ...]:
+        return tuple(value(part) for part in row[kind] or ())
+
+    return BatchContent(
+        row["batch"],
+        segments=of("segments", _segment),
+        source_parts=of("source_parts", _source_part),
+        events=of("events", _event),
+        snapshots=of("snapshots", _snapshot),
+        ended=of("ended", _ended),
+    )
+
+
+def _source_part(row: Row) -> SourcePart:
+    return SourcePart(SourceTable(row["name"]), files_of(row))
+
+
+def _ended(row: Row) -> Prepared:
+    xid = {name: bytes.fromhex(row[name]) for name in ("gtrid", "bqual")}
+    return _prepared({**row, **xid})
+
+
+def _segment(row: Row) -> Segment:
     return Segment(
         table=table(row),
         schema_version=row["schema_version"],
@@ -429,7 +400,7 @@ def _of_file(value: SegmentFile | None) -> dict[str, Any]:
     return {name: None if value is None else getattr(value, name) for name in names}
 
 
-def table_event(row: Row) -> TableEvent:
+def _event(row: Row) -> TableEvent:
     return TableEvent(
         table(row),
         TableEventKind(row["kind"]),
@@ -446,7 +417,7 @@ def _of_event(value: TableEvent) -> tuple[Any, ...]:
     return (value.kind.value, value.sequence, value.version, *place, value.reason)
 
 
-def snapshot_of(row: Row) -> SnapshotPart:
+def _snapshot(row: Row) -> SnapshotPart:
     columns = None if row["columns"] is None else tuple(row["columns"])
     return SnapshotPart(table(row), row["version"], row["low_sequence"], files_of(row), columns)
 
@@ -467,11 +438,8 @@ def _prepared(row: Row) -> Prepared:
 
 def _of_prepared(value: Prepared) -> dict[str, Any]:
     return {
-        "batch": value.batch,
-        "format_id": value.xid.format_id,
-        "gtrid": value.xid.gtrid,
-        "bqual": value.xid.bqual,
-        "position": value.position,
+        **columns_of(value, "batch", "position"),
+        **columns_of(value.xid),
         **_of_file(value.file),
     }
 
@@ -479,13 +447,3 @@ def _of_prepared(value: Prepared) -> dict[str, Any]:
 def _capture_scope(row: Row) -> CaptureScope:
     patterns = TablePatterns(tuple(row["include"]), tuple(row["exclude"]))
     return CaptureScope(row["batch"], str(coordinates(row, "start")), patterns)
-
-
-# -- what many batches captured ----------------------------------------------------------------
-
-
-def _captured_rows(row: Row) -> CapturedRows:
-    counts = RowCounts(int(row["inserted"]), int(row["updated"]), int(row["deleted"]))
-    return CapturedRows(
-        row["batch"], table(row), counts, int(row["images"]), int(row["size"]), int(row["read"])
-    )

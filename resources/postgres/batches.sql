@@ -1,69 +1,45 @@
 -- -- the chain --------------------------------------------------------------------------------
 
 -- A set is trusted only while every look at the server since found GTIDs on.
--- name: cursor_at
-select b.*, b.by_gtid and (s.gtids_off_at > b.captured_at) is not true as resumable, exists (
+-- name: cursors
+select w.which, b.*, b.by_gtid and (s.gtids_off_at > b.captured_at) is not true as resumable, exists (
     select from lockstep.batches o
     where o.source = b.source and o.by_gtid and o.state <> 'abandoned'
 ) as once
-from lockstep.batches b
+from (values
+    ('captured', array['captured', 'merged', 'acknowledged']), ('acknowledged', array['acknowledged'])
+) w (which, states)
+cross join lateral (
+    select * from lockstep.batches
+    where source = %(source)s and state = any(w.states)
+    order by id desc limit 1
+) b
 join lockstep.sources s on s.name = b.source
-where b.source = %(source)s and b.state = any(%(states)s)
-order by b.id desc limit 1
 
 -- name: batches
-select b.*, l.dagster_run, d.continuity from lockstep.batches b
-join lockstep.leases l on l.source = b.source and l.token = b.token
-left join lockstep.decisions d on d.id = b.start_decision
-where b.source = %(source)s
-order by b.id desc limit %(limit)s
+select * from lockstep.begun_batches where source = %(source)s order by id desc limit %(limit)s
 
 -- name: unfinished
-select b.*, l.dagster_run, d.continuity from lockstep.batches b
-join lockstep.leases l on l.source = b.source and l.token = b.token
-left join lockstep.decisions d on d.id = b.start_decision
-where b.source = %(source)s and b.state in ('capturing', 'captured', 'merged')
-order by b.id
+select * from lockstep.begun_batches
+where source = %(source)s and state in ('capturing', 'captured', 'merged')
+order by id
 
 -- name: live_batches
-select b.*, l.dagster_run, d.continuity from lockstep.batches b
-join lockstep.leases l on l.source = b.source and l.token = b.token
-left join lockstep.decisions d on d.id = b.start_decision
-where b.source = %(source)s and b.state <> 'abandoned' and b.id between %(first)s and %(last)s
-order by b.id
+select * from lockstep.begun_batches
+where source = %(source)s and state <> 'abandoned' and id between %(first)s and %(last)s
+  and (%(continuity)s::text is null or continuity = %(continuity)s)
+order by id limit %(limit)s
 
--- name: first_batch
-select b.*, l.dagster_run, d.continuity from lockstep.batches b
-join lockstep.leases l on l.source = b.source and l.token = b.token
-left join lockstep.decisions d on d.id = b.start_decision
-where b.source = %(source)s and b.state <> 'abandoned'
-order by b.id limit 1
-
--- name: overlaps
-select b.*, l.dagster_run, d.continuity from lockstep.batches b
-join lockstep.leases l on l.source = b.source and l.token = b.token
-join lockstep.decisions d on d.id = b.start_decision
-where b.source = %(source)s and b.state <> 'abandoned' and d.continuity = 'overlap'
-order by b.id
-
--- name: captured_by
-select b.*, l.dagster_run, d.continuity from lockstep.batches b
-join lockstep.leases l on l.source = b.source and l.token = b.token
-left join lockstep.decisions d on d.id = b.start_decision
-where b.source = %(source)s and starts_with(l.dagster_run, %(dagster_run)s)
-  and b.state not in ('capturing', 'abandoned')
-order by b.id desc limit 1
-
--- name: batch_covering
-select b.*, l.dagster_run, d.continuity from lockstep.batches b
-join lockstep.leases l on l.source = b.source and l.token = b.token
-left join lockstep.decisions d on d.id = b.start_decision
-where b.source = %(source)s and b.state not in ('capturing', 'abandoned')
-  and b.end_server_uuid = %(server_uuid)s and b.start_base = %(base)s and b.end_base = %(base)s
-  and (b.start_number, b.start_offset) <= (%(number)s, %(offset)s)
-  and (b.end_number, b.end_offset) >= (%(number)s, %(offset)s)
-  and b.kind <> 'catching-up'
-order by b.id desc limit 1
+-- name: captured_batch
+select * from lockstep.begun_batches
+where source = %(source)s and state not in ('capturing', 'abandoned')
+  and (%(dagster_run)s::text is null or starts_with(dagster_run, %(dagster_run)s))
+  and (%(server_uuid)s::text is null
+       or end_server_uuid = %(server_uuid)s and start_base = %(base)s and end_base = %(base)s
+          and (start_number, start_offset) <= (%(number)s::bigint, %(offset)s::bigint)
+          and (end_number, end_offset) >= (%(number)s::bigint, %(offset)s::bigint)
+          and kind <> 'catching-up')
+order by id desc limit 1
 
 -- name: reigns
 select since, server_uuid from (
@@ -136,31 +112,68 @@ insert into lockstep.segments (
     source, batch, database, name, schema_version, inserted, updated, deleted,
     first_sequence, last_sequence
 ) values %s
-returning id
+returning id, database, name, schema_version
 
 -- name: record_segment_files
 insert into lockstep.segment_files (segment, ordinal, path, images, size, sha256) values %s
 
--- name: segments
-select s.database, s.name, s.schema_version, s.inserted, s.updated, s.deleted,
-       s.first_sequence, s.last_sequence,
-       (select json_agg(json_build_array(f.path, f.images, f.size, f.sha256) order by f.ordinal)
-        from lockstep.current_files f where f.segment = s.id) as files
-from lockstep.segments s
-where s.batch = %(batch)s
-order by s.id
+-- Of the tables of these names, or of all tables and of the source itself. Whoever asks for tables
+-- of several databases leaves out those that have another one's name.
+-- name: contents
+select b.id as batch, (
+    select json_agg(x order by x.id) from (
+        select s.*, (
+            select json_agg(json_build_array(f.path, f.images, f.size, f.sha256) order by f.ordinal)
+            from lockstep.current_files f where f.segment = s.id
+        ) as files
+        from lockstep.segments s
+        where s.batch = b.id and (
+            %(names)s::text[] is null or s.database = any(%(databases)s::text[]) and s.name = any(%(names)s::text[]))
+    ) x
+) as segments, (
+    select json_agg(e order by e.sequence,
+        case when %(names)s::text[] is null then e.place_number end,
+        case when %(names)s::text[] is null then e.place_offset end,
+        e.database collate "C", e.name collate "C", e.ordinal)
+    from lockstep.table_events e
+    where e.batch = b.id and (
+        %(names)s::text[] is null or e.database = any(%(databases)s::text[]) and e.name = any(%(names)s::text[]))
+) as events, (
+    select json_agg(x order by x.database collate "C", x.name collate "C") from (
+        select s.*, (
+            select json_agg(json_build_array(f.path, f.images, f.size, f.sha256) order by f.ordinal)
+            from lockstep.snapshot_files f where f.snapshot = s.id
+        ) as files
+        from lockstep.snapshots s
+        where s.batch = b.id and (
+            %(names)s::text[] is null or s.database = any(%(databases)s::text[]) and s.name = any(%(names)s::text[]))
+    ) x
+) as snapshots, (
+    select json_agg(x order by x.name collate "C") from (
+        select f.name, json_agg(json_build_array(f.path, f.images, f.size, f.sha256)
+            order by f.ordinal) as files
+        from lockstep.source_files f
+        where f.batch = b.id and %(names)s::text[] is null
+        group by f.name
+    ) x
+) as source_parts, (
+    select json_agg(json_build_object('batch', p.batch, 'format_id', p.format_id,
+        'gtrid', encode(p.gtrid, 'hex'), 'bqual', encode(p.bqual, 'hex'), 'position', p.position,
+        'path', p.path, 'images', p.images, 'size', p.size, 'sha256', p.sha256) order by p.id)
+    from lockstep.prepared p
+    where p.ended_by = b.id and %(names)s::text[] is null
+) as ended
+from lockstep.batches b
+where b.source = %(source)s and b.id between %(first)s and %(last)s
+  and b.state not in ('capturing', 'abandoned')
+  and (%(names)s::text[] is null or b.id in (
+      select t.batch from lockstep.touched t
+      where t.source = %(source)s and t.database = any(%(databases)s::text[]) and t.name = any(%(names)s::text[])))
+order by b.id
 
 -- name: record_source_files
 insert into lockstep.source_files (source, batch, name, ordinal, path, images, size, sha256)
 values %s
-
--- name: source_parts
-select f.name,
-       json_agg(json_build_array(f.path, f.images, f.size, f.sha256) order by f.ordinal) as files
-from lockstep.source_files f
-where f.batch = %(batch)s
-group by f.name
-order by f.name collate "C"
 
 -- name: record_table_events
 insert into lockstep.table_events (
@@ -171,18 +184,10 @@ insert into lockstep.table_events (
 -- name: record_snapshots
 insert into lockstep.snapshots (source, batch, database, name, version, low_sequence, columns)
 values %s
-returning id
+returning id, database, name
 
 -- name: record_snapshot_files
 insert into lockstep.snapshot_files (snapshot, ordinal, path, images, size, sha256) values %s
-
--- name: snapshots
-select s.database, s.name, s.version, s.low_sequence, s.columns,
-       (select json_agg(json_build_array(f.path, f.images, f.size, f.sha256) order by f.ordinal)
-        from lockstep.snapshot_files f where f.snapshot = s.id) as files
-from lockstep.snapshots s
-where s.source = %(source)s and s.batch = %(batch)s
-order by s.database collate "C", s.name collate "C"
 
 -- name: record_prepared
 insert into lockstep.prepared (
@@ -201,9 +206,6 @@ where source = %(source)s and batch = %(batch)s
 select * from lockstep.prepared
 where source = %(source)s and ended_by is null and not abandoned
 order by id
-
--- name: ended_prepared
-select * from lockstep.prepared where ended_by = %(batch)s order by id
 
 -- name: record_set_witnesses
 insert into lockstep.set_witnesses (source, batch, ordinal, origin, gtid, committed_at, digest)
@@ -257,37 +259,11 @@ join lockstep.batches b on b.id = t.batch and b.state not in ('capturing', 'aban
 where t.source = %(source)s and t.batch between %(first)s and %(last)s
 group by t.database, t.name
 
--- name: segments_of
-select s.batch, s.database, s.name, s.schema_version, s.inserted, s.updated, s.deleted,
-       s.first_sequence, s.last_sequence,
-       (select json_agg(json_build_array(f.path, f.images, f.size, f.sha256) order by f.ordinal)
-        from lockstep.current_files f where f.segment = s.id) as files
-from lockstep.segments s
-join lockstep.batches b on b.id = s.batch and b.state not in ('capturing', 'abandoned')
-where s.source = %(source)s and s.database = %(database)s and s.name = %(name)s
-  and s.batch between %(first)s and %(last)s
-order by s.id
-
--- name: events_of
-select e.* from lockstep.table_events e
-join lockstep.batches b on b.id = e.batch and b.state not in ('capturing', 'abandoned')
-where e.source = %(source)s and e.database = %(database)s and e.name = %(name)s
-  and e.batch between %(first)s and %(last)s
-order by e.batch, e.ordinal
-
--- name: snapshots_of
-select s.batch, s.database, s.name, s.version, s.low_sequence, s.columns,
-       (select json_agg(json_build_array(f.path, f.images, f.size, f.sha256) order by f.ordinal)
-        from lockstep.snapshot_files f where f.snapshot = s.id) as files
-from lockstep.snapshots s
-join lockstep.batches b on b.id = s.batch and b.state not in ('capturing', 'abandoned')
-where s.source = %(source)s and s.database = %(database)s and s.name = %(name)s
-  and s.batch between %(first)s and %(last)s
-order by s.batch
-
 -- What was read from the source is told before an XA transaction.
--- name: told_elsewhere
-select batch, case when bool_or(kind = 'source') then 'source' else 'prepared' end as kind from (
+-- name: marks_within
+select batch, case when bool_or(kind = 'source') then 'source' else min(kind) end as elsewhere,
+    bool_or(kind is null) as learnt
+from (
     select p.ended_by as batch, 'prepared' as kind from lockstep.prepared p
     where p.source = %(source)s and p.ended_by between %(first)s and %(last)s
       and p.batch < p.ended_by
@@ -297,20 +273,17 @@ select batch, case when bool_or(kind = 'source') then 'source' else 'prepared' e
     union all
     select e.batch, 'source' from lockstep.table_events e
     where e.source = %(source)s and e.batch between %(first)s and %(last)s and e.kind in ('reread', 'refreshed')
-) told
+    union all
+    select v.batch, null from lockstep.table_versions v
+    where v.source = %(source)s and v.batch between %(first)s and %(last)s
+    union all
+    select d.batch, null from lockstep.database_versions d
+    where d.source = %(source)s and d.batch between %(first)s and %(last)s
+) marks
 where exists (
     select from lockstep.batches b
-    where b.id = told.batch and b.state not in ('capturing', 'abandoned'))
+    where b.id = marks.batch and b.state not in ('capturing', 'abandoned'))
 group by batch
-
--- name: learnt_within
-select distinct v.batch from (
-    select source, batch from lockstep.table_versions
-    union all
-    select source, batch from lockstep.database_versions
-) v
-join lockstep.batches b on b.id = v.batch and b.state <> 'abandoned'
-where v.source = %(source)s and v.batch between %(first)s and %(last)s
 
 -- name: revision_counts
 select s.batch, count(distinct r.id) as revisions from lockstep.revisions r
@@ -318,39 +291,6 @@ join lockstep.revised_files f on f.revision = r.id
 join lockstep.segments s on s.id = f.segment
 where r.source = %(source)s and s.batch between %(first)s and %(last)s and r.state = 'settled'
 group by s.batch
-
--- name: rows_within
-select c.batch, c.database, c.name, sum(c.inserted) as inserted, sum(c.updated) as updated,
-    sum(c.deleted) as deleted, sum(c.images) as images, sum(c.size) as size, sum(c.read) as read
-from (
-    select s.batch, s.database, s.name, s.inserted, s.updated, s.deleted,
-        coalesce(f.images, 0) as images, coalesce(f.size, 0) as size, 0 as read
-    from lockstep.segments s
-    cross join lateral (
-        select sum(x.images) as images, sum(x.size) as size
-        from lockstep.current_files x where x.segment = s.id
-    ) f
-    where s.source = %(source)s and s.batch between %(first)s and %(last)s
-    union all
-    select p.batch, p.database, p.name, 0, 0, 0, 0, coalesce(f.size, 0), coalesce(f.images, 0)
-    from lockstep.snapshots p
-    cross join lateral (
-        select sum(x.images) as images, sum(x.size) as size
-        from lockstep.snapshot_files x where x.snapshot = p.id
-    ) f
-    where p.source = %(source)s and p.batch between %(first)s and %(last)s
-) c
-join lockstep.batches b on b.id = c.batch and b.state not in ('capturing', 'abandoned')
-group by c.batch, c.database, c.name
-having sum(c.images) + sum(c.read) > 0
-order by c.batch, c.database collate "C", c.name collate "C"
-
--- name: table_events
-select e.* from lockstep.table_events e
-join lockstep.batches b on b.id = e.batch and b.state not in ('capturing', 'abandoned')
-where e.source = %(source)s and e.batch between %(first)s and %(last)s
-order by e.batch, e.sequence, e.place_number, e.place_offset, e.database collate "C",
-    e.name collate "C", e.ordinal
 
 -- name: writes_within
 select * from lockstep.writes

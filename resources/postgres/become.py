@@ -1,7 +1,5 @@
 """Become another account, then another program: `become.py UID GID FOLDER PROGRAM ARGUMENT…`.
-
-Belongs here: what Python's `subprocess` does for `user=`, in a process of its own, with a folder
-that the account owns and could not get to. Does not: which account (`embedded`).
+It does what Python's `subprocess` does for `user=`, in a process of its own.
 
 The folder is opened before, and stays open as the descriptor `FOLDER`: Linux follows
 `/proc/self/fd/N` to a folder without looking at those above it, so none of them has to be opened

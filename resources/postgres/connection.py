@@ -1,8 +1,4 @@
-"""Connections to the ledger's Postgres, and what its driver's errors mean.
-
-Belongs here: opening a connection, psycopg2's exceptions → `pipeline.errors`. Does not:
-transactions (`session`).
-"""
+"""Connections to the ledger's Postgres, and what its driver's errors mean."""
 
 from __future__ import annotations
 

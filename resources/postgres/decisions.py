@@ -1,4 +1,4 @@
-"""What was decided, and what a person chose, on Postgres: `pipeline.ports.decisions`."""
+"""What was decided, and what a person chose, on Postgres."""
 
 from __future__ import annotations
 
@@ -21,9 +21,20 @@ from pipeline.position import Coordinates
 from pipeline.proof.proven import TableProof
 from pipeline.table import TableName
 from pipeline.table_state import TableEventKind
-from resources.postgres.rows import Row, coordinates, filled, of_coordinates, position, table
+from resources.postgres.rows import (
+    Row,
+    columns_of,
+    coordinates,
+    filled,
+    of_coordinates,
+    position,
+    table,
+)
 from resources.postgres.session import Books
 from resources.postgres.tables import table_proof
+
+_PLAIN = ("kind", "rule", "reason", "author", "follows", "continuity", "override", "hint")
+"""Columns that have what the decision's fields of these names have."""
 
 
 class PostgresDecisions(Books):
@@ -33,17 +44,10 @@ class PostgresDecisions(Books):
                 "decide",
                 source=lease.source,
                 token=lease.token,
-                kind=decision.kind,
-                rule=decision.rule,
-                reason=decision.reason,
                 facts=json.dumps(dict(decision.facts)),
-                author=decision.author,
-                follows=decision.follows,
-                continuity=decision.continuity,
                 gap_tables=list(decision.gap_tables),
-                override=decision.override,
                 recovery=None if decision.recovery is None else decision.recovery.name.lower(),
-                hint=decision.hint,
+                **columns_of(decision, *_PLAIN),
                 structures=_names(decision.structures),
                 **of_coordinates(decision.head),
             )
@@ -65,7 +69,7 @@ class PostgresDecisions(Books):
         return Unproven(frozenset(tables), row["decided_at"], row["reason"])
 
     def note_gtids_off(self, lease: Lease) -> None:
-        with self._step(lease, changes=("cursor_at",)) as step:
+        with self._step(lease, changes=("cursors",)) as step:
             step.run("note_gtids_off", source=lease.source)
 
     def choose_start(self, lease: Lease, *, place: str, reason: str, author: str) -> Override:

@@ -6,9 +6,6 @@ who closes and finds no other user stops the server. A server left running by a 
 process is found by the next one and stopped by the last. There is no TCP port: the
 socket is in the data folder, or in a private one below the temporary folder where that
 path would be too long.
-
-Belongs here: making, starting, stopping that server, and the account that it runs as. Does not:
-becoming that account (`become`), what is in it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Changes that are kept no longer, on Postgres: `pipeline.ports.forgotten`."""
+"""Changes that are kept no longer, on Postgres."""
 
 from __future__ import annotations
 

@@ -1,14 +1,9 @@
-"""Who may write for a source, on Postgres: `pipeline.ports.leases`.
-
-Belongs here: taking and releasing the lock, its heartbeat, leases, the processes that may have left
-statements at a server of Spark's, and runs that Dagster does not record. Does not: the fence that
-every step checks (`session`).
-"""
+"""Who may write for a source, on Postgres."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import TracebackType
 from uuid import UUID
@@ -19,7 +14,7 @@ from psycopg2.extensions import connection as Connection
 from pipeline.decisions import Lease, LeaseView
 from pipeline.errors import SourceBusy
 from pipeline.ports.held import overtaken_first
-from pipeline.ports.leases import RunsElsewhere, WriteElsewhere
+from pipeline.ports.ledger import RunsElsewhere, WriteElsewhere
 from pipeline.retries import LOCK
 from pipeline.table import TableName
 from resources.postgres.connection import connect, is_lost, translated
@@ -40,15 +35,25 @@ class PostgresLeases(Books):
         self, source: str, holder: str, dagster_run: str | None, *, in_dagster: bool = False
     ) -> Iterator[Lease]:
         target = self._session.target
-        values = {"holder": holder, "dagster_run": dagster_run, "in_dagster": in_dagster}
+        key: int = self._only("source_key", source=source)["lock_key"]
         connection = connect(target)
         try:
             with translated(target):
-                key, token = _take(connection, source, values)
-                if token is None and _end_silent(connection, source):
-                    key, token = _take(connection, source, values, wait=True)
-            if token is None:
+                process = _locked(connection, key)
+                if process is None and self._end_silent(source):
+                    process = _locked(connection, key, wait=True)
+            if process is None:
                 raise self._busy(source)
+            # Over the ledger's session, whose process has compiled the triggers' functions already.
+            taken = self._only(
+                "take_lease",
+                source=source,
+                holder=holder,
+                dagster_run=dagster_run,
+                in_dagster=in_dagster,
+                process=process,
+            )
+            token: int = taken["token"]
             lease = Lease(source, token, holder, dagster_run)
             self._answers[source] = {}
             try:
@@ -85,6 +90,12 @@ class PostgresLeases(Books):
     def run_before(self, lease: Lease) -> LeaseView | None:
         row = self._first("run_before", source=lease.source, token=lease.token)
         return None if row is None else LeaseView(**row)
+
+    def _end_silent(self, source: str) -> bool:
+        """End the connection of a holder that gives no sign of life; whether there was one.
+        Should it wake up, its token is not the newest any more."""
+        values = {"namespace": LOCK_NAMESPACE, "silent_seconds": SILENT_SECONDS}
+        return bool(self._all("end_silent", source=source, **values))
 
     def _lose(self, lease: Lease) -> None:
         self._session.lose(lease)
@@ -136,37 +147,16 @@ class PostgresLeases(Books):
         ]
 
 
-def _take(
-    connection: Connection,
-    source: str,
-    values: Mapping[str, str | bool | None],
-    *,
-    wait: bool = False,
-) -> tuple[int, int | None]:
-    """The lock's key and the new lease's token, which has those values; None while another holds
-    the lock. `wait` a little, for one whose connection is being ended."""
+def _locked(connection: Connection, key: int, *, wait: bool = False) -> int | None:
+    """Take the lock; the number of the process of Postgres that has it for us, None while another
+    holds it. `wait` a little, for one whose connection is being ended."""
     with connection.cursor() as cursor:
-        cursor.execute(query("source_key"), {"source": source})
-        (key,) = cursor.fetchall()[0]
         for _ in LOCK.tries() if wait else (None,):
             cursor.execute(query("try_lock"), {"namespace": LOCK_NAMESPACE, "key": key})
-            if cursor.fetchall()[0][0]:
-                break
-        else:
-            return key, None
-        cursor.execute(query("take_lease"), {"source": source, **values})
-        (token,) = cursor.fetchall()[0]
-        return key, token
-
-
-def _end_silent(connection: Connection, source: str) -> bool:
-    """End the connection of a holder that gives no sign of life; whether there was one.
-    Should it wake up, its token is not the newest any more."""
-    with connection.cursor() as cursor:
-        values = {"source": source, "namespace": LOCK_NAMESPACE}
-        cursor.execute(query("end_silent"), {**values, "silent_seconds": SILENT_SECONDS})
-        ended = cursor.fetchall()
-    return bool(ended)
+            [(locked, process)] = cursor.fetchall()
+            if locked:
+                return int(process)
+    return None
 
 
 class Heartbeat:

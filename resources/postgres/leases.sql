@@ -7,7 +7,7 @@ on conflict (name) do nothing;
 select lock_key from lockstep.sources where name = %(source)s
 
 -- name: try_lock
-select pg_try_advisory_lock(%(namespace)s, %(key)s)
+select pg_try_advisory_lock(%(namespace)s, %(key)s), pg_backend_pid()
 
 -- name: unlock
 select pg_advisory_unlock(%(namespace)s, %(key)s)
@@ -19,7 +19,7 @@ with taken as (
     returning name, token
 )
 insert into lockstep.leases (source, token, holder, dagster_run, in_dagster, backend_pid)
-select name, token, %(holder)s, %(dagster_run)s, %(in_dagster)s, pg_backend_pid() from taken
+select name, token, %(holder)s, %(dagster_run)s, %(in_dagster)s, %(process)s from taken
 returning token
 
 -- A lease that was taken over meanwhile is not the holder's to give back.

@@ -1,8 +1,4 @@
-"""The ledger on Postgres: `pipeline.ports.Ledger`, its subjects over one session.
-
-Belongs here: opening and closing the ledger. Does not: its methods, which each subject's
-module has beside its statements; the rules of order, which are in `migrations/`.
-"""
+"""The ledger on Postgres: `pipeline.ports.ledger.Ledger`, its subjects over one session."""
 
 from __future__ import annotations
 
@@ -50,7 +46,7 @@ class PostgresLedger(
     PostgresWrites,
     PostgresForgotten,
 ):
-    """`pipeline.ports.Ledger`; safe to use from several threads.
+    """`pipeline.ports.ledger.Ledger`; safe to use from several threads.
 
     Reads and writes share one session. Each lock has a connection of its own, and the
     lock lasts as long as that does; writes are fenced by the lease's token instead.

@@ -1,9 +1,4 @@
-"""The one way a table's state is written: an event, and what the life of tables makes of it.
-
-Belongs here: writing events down with the states behind them, and going through them again
-without a batch's. Does not: which events are allowed (`pipeline.life`), what else is kept of
-tables (`tables`).
-"""
+"""The one way a table's state is written: an event, and what the life of tables makes of it."""
 
 from __future__ import annotations
 
@@ -19,7 +14,15 @@ from pipeline.life.rules import ALWAYS_KEPT, NotAllowed, Told, replayed, step
 from pipeline.table import TableName
 from pipeline.table_state import Stopped, TableCondition, TableState
 from resources.postgres.refusals import refusal
-from resources.postgres.rows import Row, coordinates, filled, of_coordinates, stopped, table
+from resources.postgres.rows import (
+    Row,
+    coordinates,
+    filled,
+    of_coordinates,
+    of_tables,
+    stopped,
+    table,
+)
 from resources.postgres.session import Step
 
 NAMES: Final[dict[type[events.Event], str]] = {
@@ -100,7 +103,9 @@ def _write(transaction: Step, lease: Lease, lines: list[_Line], batch: int | Non
         )
         for state, event in lines
     ]
-    newest = {table(row): row["id"] for row in transaction.insert("record_events", rows)}
+    newest = dict[TableName, int]()
+    for row in transaction.insert("record_events", rows):
+        newest[table(row)] = max(row["id"], newest.get(table(row), 0))
     last = {state.table: state for state, _ in lines}
     states = [(lease.source, *_of_state(last[name]), newest[name]) for name in newest]
     transaction.insert("record_states", states)
@@ -117,9 +122,8 @@ def _states_of(
 ) -> dict[TableName, TableState]:
     if not names:
         return {}
-    databases, tables = zip(*((name.database, name.name) for name in names), strict=True)
-    values = {"databases": list(databases), "names": list(tables)}
-    return {table(row): state(row) for row in transaction.all("states_of", source=source, **values)}
+    rows = transaction.all("states_of", source=source, **of_tables(names))
+    return {table(row): state(row) for row in rows}
 
 
 # -- rows ------------------------------------------------------------------------------------

@@ -2,7 +2,6 @@
 
 Migrations are `migrations/NNNN_name.sql`, each applied once, in order, in one
 transaction, and never changed afterwards: the ledger keeps each one's checksum.
-Belongs here: which migrations there are and applying them. Does not: their content.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""The named statements of the subjects' `.sql` files, read once.
-
-Belongs here: finding a statement by its name. Does not: running it.
-"""
+"""The named statements of the subjects' `.sql` files, read once."""
 
 from __future__ import annotations
 

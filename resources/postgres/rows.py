@@ -1,11 +1,8 @@
-"""Values that several subjects' rows have, each made of the other.
-
-Belongs here: names of columns. Does not: values of one subject, SQL, connections.
-"""
+"""Values that several subjects' rows have, each made of the other."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any, ClassVar, Protocol, TypeVar
 
@@ -27,10 +24,17 @@ class Dataclass(Protocol):
 Made = TypeVar("Made", bound=Dataclass)
 
 
-def filled(kind: type[Made], row: Row, /, **others: Any) -> Made:
-    """A value whose fields are the columns of the same names, except for `others`."""
+def filled(kind: type[Made], row: Row, prefix: str = "", /, **others: Any) -> Made:
+    """A value whose fields are the columns of the same names behind `prefix`, except for
+    `others`."""
     names = (field.name for field in fields(kind))
-    return kind(**{name: row[name] for name in names if name not in others}, **others)
+    return kind(**{name: row[prefix + name] for name in names if name not in others}, **others)
+
+
+def columns_of(value: Dataclass, *names: str, prefix: str = "") -> dict[str, Any]:
+    """The fields of these names, or all, as columns of the same names behind `prefix`."""
+    wanted = names or tuple(field.name for field in fields(value))
+    return {prefix + name: getattr(value, name) for name in wanted}
 
 
 def position(row: Row, which: str) -> Position:
@@ -69,6 +73,15 @@ def table(row: Row) -> TableName:
 
 def of_table(value: TableName) -> dict[str, Any]:
     return {"database": value.database, "name": value.name}
+
+
+def of_tables(values: Iterable[TableName]) -> dict[str, list[str]]:
+    """Two arrays for `unnest`."""
+    names = list(values)
+    return {
+        "databases": [name.database for name in names],
+        "names": [name.name for name in names],
+    }
 
 
 def files_of(row: Row) -> tuple[SegmentFile, ...]:

@@ -1,16 +1,13 @@
-"""The history of structures, on Postgres: `pipeline.ports.schemas`.
-
-Belongs here: asking for structures, and recording those of a capture. Does not: what
-happened to tables in a batch (`captures`).
-"""
+"""The history of structures, on Postgres."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from typing import Any, Final
+from collections.abc import Collection, Sequence
+from typing import Any
 
-from pipeline.position import Coordinates, LogFile
+from pipeline.ports.ledger import LAST_BATCH, LAST_PLACE
+from pipeline.position import Coordinates
 from pipeline.schema.code import code_from_json, code_to_json
 from pipeline.schema.history import (
     DatabaseVersion,
@@ -24,12 +21,16 @@ from pipeline.schema.model import DatabaseSchema
 from pipeline.schema.model_json import schema_from_json, schema_to_json
 from pipeline.table import TableName
 from resources.postgres.refusals import refusal, unknown_statement, unknown_version
-from resources.postgres.rows import Row, coordinates, filled, of_coordinates, of_table, table
+from resources.postgres.rows import (
+    Row,
+    coordinates,
+    filled,
+    of_coordinates,
+    of_table,
+    of_tables,
+    table,
+)
 from resources.postgres.session import Books, Step
-
-_LAST: Final = (1 << 63) - 1
-_END: Final = Coordinates(LogFile("", (1 << 31) - 1), (1 << 63) - 1)
-"""After every batch and place: what holds there is what is newest."""
 
 
 class PostgresSchemas(Books):
@@ -40,25 +41,34 @@ class PostgresSchemas(Books):
         return {table(row): row["version"] for row in self._all("last_versions", source=source)}
 
     def schema_at(
-        self, source: str, table: TableName, *, batch: int = _LAST, place: Coordinates = _END
+        self,
+        source: str,
+        table: TableName,
+        *,
+        batch: int = LAST_BATCH,
+        place: Coordinates = LAST_PLACE,
     ) -> SchemaVersion | None:
         until = {"batch": batch, **of_coordinates(place)}
         row = self._first("schema_at", source=source, **of_table(table), **until)
         return None if row is None else _schema_version(row)
 
     def schemas_at(
-        self, source: str, *, batch: int = _LAST, place: Coordinates = _END
+        self,
+        source: str,
+        *,
+        batch: int = LAST_BATCH,
+        place: Coordinates = LAST_PLACE,
+        referring: bool = False,
     ) -> list[SchemaVersion]:
-        return self._schemas("schemas_at", source=source, batch=batch, **of_coordinates(place))
+        until = {"batch": batch, **of_coordinates(place)}
+        rows = self._all("schemas_at", source=source, referring=referring, **until)
+        return [_schema_version(row) for row in rows]
 
-    def referring_schemas(self, source: str) -> list[SchemaVersion]:
-        return self._schemas("referring_schemas", source=source)
-
-    def schema_versions(self, source: str, table: TableName) -> list[SchemaVersion]:
-        return self._schemas("schema_versions", source=source, **of_table(table))
-
-    def _schemas(self, name: str, /, **values: Any) -> list[SchemaVersion]:
-        return [_schema_version(row) for row in self._all(name, **values)]
+    def schema_versions(self, source: str, *tables: TableName) -> list[SchemaVersion]:
+        if not tables:
+            return []
+        names = of_tables(tables)
+        return self._kept(_schema_version, "schema_versions", source=source, **names)
 
     def schema_version(self, source: str, table: TableName, number: int) -> SchemaVersion:
         of = {"version": number, **of_table(table)}
@@ -67,7 +77,7 @@ class PostgresSchemas(Books):
         raise unknown_version(table, number)
 
     def databases_at(
-        self, source: str, *, batch: int = _LAST, place: Coordinates = _END
+        self, source: str, *, batch: int = LAST_BATCH, place: Coordinates = LAST_PLACE
     ) -> list[DatabaseVersion]:
         rows = self._all("databases_at", source=source, batch=batch, **of_coordinates(place))
         return [_database_version(row) for row in rows]
@@ -78,18 +88,28 @@ class PostgresSchemas(Books):
         rows = self._all("schema_statements", source=source, limit=limit, after=after)
         return [_schema_statement(row) for row in rows]
 
-    def statement(self, source: str, number: int) -> SchemaStatement:
-        row = self._first("statement", source=source, number=number)
-        if row is None:
-            raise unknown_statement(number)
-        return _schema_statement(row)
+    def statements(self, source: str, numbers: Collection[int]) -> dict[int, SchemaStatement]:
+        rows = self._all("statements", source=source, numbers=sorted(numbers)) if numbers else []
+        found = {row["id"]: _schema_statement(row) for row in rows}
+        for missing in set(numbers) - found.keys():
+            raise unknown_statement(missing)
+        return found
 
 
 def record_history(step: Step, source: str, batch: int, history: History) -> None:
     """What a capture read of structures. Statements first: versions name them."""
-    statements = [_of_statement(source, batch, statement) for statement in history.statements]
-    # Ids are given in the order of the rows.
-    numbers = sorted(row["id"] for row in step.insert("record_statements", statements))
+    # Drawn beforehand: Postgres does not promise to number the rows of an INSERT in their order,
+    # and statements are read back in the order of their numbers.
+    count = len(history.statements)
+    drawn = step.all("statement_numbers", count=count) if count else []
+    numbers = sorted(row["id"] for row in drawn)
+    step.insert(
+        "record_statements",
+        [
+            (number, *_of_statement(source, batch, statement))
+            for number, statement in zip(numbers, history.statements, strict=True)
+        ],
+    )
     databases = [
         _of_database(source, batch, database, _number(numbers, database.statement, "database"))
         for database in history.databases

@@ -38,18 +38,7 @@ cross join lateral (
     order by w.batch desc, w.since_number desc, w.since_offset desc, w.version desc limit 1
 ) v
 where f.source = %(source)s and f.version = 1 and v.knowledge <> 'dropped'
-order by v.database collate "C", v.name collate "C"
-
--- name: referring_schemas
-select v.* from lockstep.table_versions f
-cross join lateral (
-    select w.* from lockstep.table_versions w
-    where (w.source, w.database, w.name) = (f.source, f.database, f.name)
-      and (select b.state from lockstep.batches b where b.id = w.batch) <> 'abandoned'
-    order by w.batch desc, w.since_number desc, w.since_offset desc, w.version desc limit 1
-) v
-where f.source = %(source)s and f.version = 1 and v.knowledge <> 'dropped'
-  and position('"foreign_keys":' in v.schema::text) > 0
+  and (not %(referring)s or position('"foreign_keys":' in v.schema::text) > 0)
 order by v.database collate "C", v.name collate "C"
 
 -- name: schema_version
@@ -58,10 +47,12 @@ where source = %(source)s and database = %(database)s and name = %(name)s
   and version = %(version)s
 
 -- name: schema_versions
-select v.* from lockstep.table_versions v
+select v.* from unnest(%(databases)s::text[], %(names)s::text[]) w (database, name)
+join lockstep.table_versions v using (database, name)
 join lockstep.batches b on b.id = v.batch and b.state <> 'abandoned'
-where v.source = %(source)s and v.database = %(database)s and v.name = %(name)s
-order by v.batch, v.since_number, v.since_offset, v.version
+where v.source = %(source)s
+order by v.database collate "C", v.name collate "C", v.batch, v.since_number, v.since_offset,
+    v.version
 
 -- name: databases_at
 select * from (
@@ -80,8 +71,8 @@ join lockstep.batches b on b.id = s.batch and b.state <> 'abandoned'
 where s.source = %(source)s and s.id > %(after)s
 order by s.id limit %(limit)s
 
--- name: statement
-select * from lockstep.schema_statements where source = %(source)s and id = %(number)s
+-- name: statements
+select * from lockstep.schema_statements where source = %(source)s and id = any(%(numbers)s)
 
 -- name: record_versions
 insert into lockstep.table_versions (
@@ -89,12 +80,15 @@ insert into lockstep.table_versions (
     origin, schema, fingerprint, columns_from, statement, reason, generation
 ) values %s
 
+-- name: statement_numbers
+select nextval(pg_get_serial_sequence('lockstep.schema_statements', 'id')) as id
+from generate_series(1, %(count)s)
+
 -- name: record_statements
 insert into lockstep.schema_statements (
-    source, batch, begin_base, begin_number, begin_offset, end_base, end_number, end_offset,
+    id, source, batch, begin_base, begin_number, begin_offset, end_base, end_number, end_offset,
     gtid, committed_at, database, text, context, outcome, effects
-) values %s
-returning id
+) overriding system value values %s
 
 -- name: record_databases
 insert into lockstep.database_versions (

@@ -1,9 +1,4 @@
-"""The ledger's session: named statements, one transaction at a time on one connection.
-
-Belongs here: running statements by their names, beginning, committing and undoing a
-transaction, the fence of a writing one. Does not: what a transaction says, which each
-subject's module knows.
-"""
+"""The ledger's session: named statements, one transaction at a time on one connection."""
 
 from __future__ import annotations
 

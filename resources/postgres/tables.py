@@ -1,8 +1,4 @@
-"""How tables stand, on Postgres: `pipeline.ports.tables`.
-
-Belongs here: what of tables the lake can have and lacks, orders, loads, proofs. Does not: writing a
-state, which takes an event (`life_events`).
-"""
+"""How tables stand, on Postgres."""
 
 from __future__ import annotations
 
@@ -39,6 +35,7 @@ from resources.postgres.life_events import captures_end, record, state
 from resources.postgres.refusals import refusal
 from resources.postgres.rows import (
     Row,
+    columns_of,
     coordinates,
     files_of,
     filled,
@@ -214,12 +211,8 @@ def count_behind(step: Step, source: str, table: TableName) -> None:
 def _of_handover(value: Handover) -> dict[str, Any]:
     return {
         **of_table(value.table),
-        "generation": value.generation,
-        "mirror": value.mirror,
-        "delta_version": value.delta_version,
-        "shows": value.shows,
-        "before_generation": value.before.generation,
-        "before_mirror": value.before.mirror,
+        **columns_of(value, "generation", "mirror", "delta_version", "shows"),
+        **columns_of(value.before, "generation", "mirror", prefix="before_"),
     }
 
 

@@ -1,11 +1,12 @@
-"""What is written to the lake, on Postgres: `pipeline.ports.writes`."""
+"""What is written to the lake, on Postgres."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
+from typing import Any
 
-from pipeline.catalog.values import EntryName, Registered
+from pipeline.catalog.values import EntryName, Registered, Registrations
 from pipeline.claim import BatchSpan
 from pipeline.decisions import Lease
 from pipeline.intent import (
@@ -15,18 +16,32 @@ from pipeline.intent import (
     NewestWrites,
     SettledWrite,
     ShownVersion,
+    VersionSet,
     VersionSetEntry,
 )
 from pipeline.life.events import MirrorWritten
 from pipeline.segment import RevisedSegment, Revision
 from pipeline.table import TableName
 from resources.postgres.life_events import record
-from resources.postgres.rows import Row, files_of, filled, of_files, of_table, table
+from resources.postgres.rows import Row, columns_of, files_of, filled, of_files, of_table, table
 from resources.postgres.session import Books
 from resources.postgres.tables import count_behind
 
 GONE = "dropped"
 """Why a table ended in the sets that the source did not have any more: nothing is missing."""
+
+
+_SETTLED = (
+    "table_states",
+    "partial",
+    "open_orders",
+    "pending",
+    "open_intents",
+    "newest_writes",
+    "looked",
+    "gaps",
+)
+"""Questions whose answers are others once a write was settled."""
 
 
 class PostgresWrites(Books):
@@ -39,28 +54,13 @@ class PostgresWrites(Books):
     def open_intents(self, source: str) -> list[Intent]:
         return self._kept(_intent, "open_intents", source=source)
 
-    def open_intent(
-        self,
-        lease: Lease,
-        table: TableName,
-        *,
-        app_id: str,
-        first_batch: int,
-        last_batch: int,
-        step: str,
-    ) -> Intent:
-        with self._step(lease, changes=("open_intents", "newest_writes")) as transaction:
-            row = transaction.only(
-                "open_intent",
-                source=lease.source,
-                token=lease.token,
-                app_id=app_id,
-                first_batch=first_batch,
-                last_batch=last_batch,
-                step=step,
-                **of_table(table),
-            )
-            return _intent(row)
+    def intend(self, lease: Lease, intents: Collection[Intent]) -> dict[TableName, Intent]:
+        with self._step(lease, changes=("open_intents", "newest_writes")) as step:
+            rows = [
+                (lease.source, lease.token, *of_table(one.table).values(), *_of_intent(one))
+                for one in intents
+            ]
+            return {table(row): _intent(row) for row in step.insert("intend", rows)}
 
     def settle(
         self,
@@ -74,13 +74,8 @@ class PostgresWrites(Books):
         looked: bool = False,
     ) -> None:
         """Settling again at the same version changes nothing."""
-        values = {
-            "source": lease.source,
-            "id": intent.id,
-            "app_id": intent.app_id,
-            "txn_version": intent.txn_version,
-        }
-        with self._step(lease) as step:
+        values = {"source": lease.source, **columns_of(intent, "id", "app_id", "txn_version")}
+        with self._step(lease, changes=_SETTLED) as step:
             told = {"delta_version": delta_version, "reason": reason, "table_id": table_id}
             if step.run("settle", token=lease.token, **values, **told) == 0:
                 step.must("intent_exists", "writes_known", **values)
@@ -98,28 +93,26 @@ class PostgresWrites(Books):
     def intended(self, source: str, batch: int) -> list[Intent]:
         return [_intent(row) for row in self._all("intended", source=source, batch=batch)]
 
-    def newest_writes(self, source: str, app_id: str) -> NewestWrites:
-        [newest] = self._kept(_newest, "newest_writes", source=source, app_id=app_id)
-        return newest
+    def newest_writes(self, source: str, applications: Collection[str]) -> dict[str, NewestWrites]:
+        return dict(
+            self._kept(_newest, "newest_writes", source=source, applications=sorted(applications))
+        )
 
-    def version_set(self, source: str, batch: int) -> list[VersionSetEntry]:
-        return [
-            _entry(row)
-            for row in self._all("version_set", source=source, batch=batch)
-            if row["missing"] is None
-        ]
+    def version_set(self, source: str, batch: int) -> VersionSet:
+        rows = self._all("version_set", source=source, batch=batch)
+        return VersionSet(
+            shown=[_entry(row) for row in rows if row["missing"] is None],
+            missing=[
+                MissingTable(table(row), Missing(row["missing"]), row["together"])
+                for row in rows
+                if row["missing"] not in (None, GONE)
+            ],
+        )
 
     def mirror_versions(self, source: str, table: TableName, last: int) -> list[ShownVersion]:
         return [
             ShownVersion(row["batch"], _entry(row))
             for row in self._all("mirror_versions", source=source, last=last, **of_table(table))
-        ]
-
-    def missing_versions(self, source: str, batch: int) -> list[MissingTable]:
-        return [
-            MissingTable(table(row), Missing(row["missing"]), row["together"])
-            for row in self._all("version_set", source=source, batch=batch)
-            if row["missing"] not in (None, GONE)
         ]
 
     # -- upkeep --------------------------------------------------------------------------------
@@ -173,19 +166,10 @@ class PostgresWrites(Books):
 
     # -- catalogs ------------------------------------------------------------------------------
 
-    def registrations(self, source: str, catalog: str) -> dict[TableName, Registered]:
+    def registrations(self, source: str, catalog: str) -> Registrations:
         rows = self._all("registrations", source=source, catalog=catalog)
-        entries = (
-            Registered(
-                TableName(row["database"], row["name"]),
-                EntryName(row["schema_name"], row["table_name"]),
-                row["location"],
-                row["content"],
-                row["shows"],
-            )
-            for row in rows
-        )
-        return {entry.table: entry for entry in entries}
+        entries = [_registered(row) for row in rows if row["database"] is not None]
+        return Registrations({entry.table: entry for entry in entries}, rows[0]["statement"])
 
     def note_registration(
         self, lease: Lease, catalog: str, table: TableName, entry: Registered | None
@@ -200,14 +184,8 @@ class PostgresWrites(Books):
                 **of,
                 schema_name=entry.name.schema,
                 table_name=entry.name.table,
-                location=entry.location,
-                content=entry.content,
-                shows=entry.shows,
+                **columns_of(entry, "location", "content", "shows"),
             )
-
-    def registered_up_to(self, source: str, catalog: str) -> int:
-        rows = self._all("registered_up_to", source=source, catalog=catalog)
-        return int(rows[0]["statement"]) if rows else 0
 
     def note_registered_up_to(self, lease: Lease, catalog: str, statement: int) -> None:
         with self._step(lease, changes=()) as step:
@@ -262,16 +240,23 @@ def _intent(row: Row) -> Intent:
     return filled(Intent, row, table=table(row))
 
 
+def _of_intent(value: Intent) -> tuple[Any, ...]:
+    """What follows the table in the statement `intend`."""
+    return (value.app_id, value.first_batch, value.last_batch, value.step)
+
+
 def settled_write(row: Row) -> SettledWrite:
     return filled(SettledWrite, row, intent=_intent(row))
 
 
-def _newest(row: Row) -> NewestWrites:
+def _newest(row: Row) -> tuple[str, NewestWrites]:
     settled = None if row["id"] is None else settled_write(row)
-    return NewestWrites(settled, int(row["newest_intended"]))
+    return row["application"], NewestWrites(settled, int(row["newest_intended"]))
 
 
-# -- revisions ---------------------------------------------------------------------------------
+def _registered(row: Row) -> Registered:
+    name = EntryName(row["schema_name"], row["table_name"])
+    return Registered(table(row), name, row["location"], row["content"], row["shows"])
 
 
 def _segment(row: Row) -> RevisedSegment:

@@ -20,13 +20,10 @@ select * from lockstep.writes
 where source = %(source)s and settled_at is null and given_up_at is null
 order by id
 
--- name: open_intent
+-- name: intend
 insert into lockstep.writes (
     source, token, database, name, app_id, first_batch, last_batch, step
-) values (
-    %(source)s, %(token)s, %(database)s, %(name)s, %(app_id)s, %(first_batch)s,
-    %(last_batch)s, %(step)s
-)
+) values %s
 returning *
 
 -- name: settle
@@ -53,13 +50,14 @@ where source = %(source)s and %(batch)s between first_batch and last_batch
 order by id
 
 -- name: newest_writes
-select i.newest_intended, w.* from (
+select a.application, i.newest_intended, w.* from unnest(%(applications)s::text[]) a (application)
+cross join lateral (
     select coalesce(max(txn_version), 0) as newest_intended from lockstep.writes
-    where source = %(source)s and app_id = %(app_id)s
+    where source = %(source)s and app_id = a.application
 ) i
 left join lateral (
     select * from lockstep.writes
-    where source = %(source)s and app_id = %(app_id)s and settled_at is not null
+    where source = %(source)s and app_id = a.application and settled_at is not null
     order by delta_version desc limit 1
 ) w on true
 
@@ -225,11 +223,14 @@ where source = %(source)s and id = %(id)s and state = %(state)s
 
 -- -- catalogs ---------------------------------------------------------------------------------
 
+-- One row at least, without a table where there is no entry.
 -- name: registrations
-select database, name, schema_name, table_name, location, content, shows
-from lockstep.registrations
-where source = %(source)s and catalog = %(catalog)s
-order by database, name
+select coalesce((
+    select statement from lockstep.catalogs where source = %(source)s and catalog = %(catalog)s
+), 0) as statement, r.*
+from (select) one
+left join lockstep.registrations r on r.source = %(source)s and r.catalog = %(catalog)s
+order by r.database, r.name
 
 -- name: note_registration
 insert into lockstep.registrations (
@@ -249,9 +250,6 @@ on conflict on constraint registrations_pk do update set
 delete from lockstep.registrations
 where source = %(source)s and catalog = %(catalog)s
   and database = %(database)s and name = %(name)s
-
--- name: registered_up_to
-select statement from lockstep.catalogs where source = %(source)s and catalog = %(catalog)s
 
 -- name: note_registered_up_to
 insert into lockstep.catalogs (source, catalog, statement)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from pipeline.batch import TableContent
 from pipeline.changes.merging import plan_merge
-from pipeline.ports.batches import TableContent
 from pipeline.position import Coordinates
 from pipeline.segment import RowCounts, Segment
 from pipeline.table import TableName

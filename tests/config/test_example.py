@@ -11,12 +11,10 @@ from pydantic import BaseModel
 
 from pipeline.policies import LakePolicies, StartPolicies
 from resources.config import model, sources
-from resources.config.catalog import CatalogSection
-from resources.config.dagster import DagsterSection
 from resources.config.lineage import LineageSection
 from resources.config.load import parse_settings
-from resources.config.model import NotifySection
-from resources.config.part import Section
+from resources.config.model import CatalogSection, DagsterSection, NotifySection
+from resources.config.values import Section
 from resources.lake.server import KEYS
 from tests.pages.policies import chosen_of
 

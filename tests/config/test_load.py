@@ -215,7 +215,7 @@ def test_references_in_a_lineage_transport_are_followed(monkeypatch: pytest.Monk
         "tokenEndpoint": "https://x",
         "several": [{"token": "hunter2"}],
     }
-    assert parse_settings(SOURCE, Path("lockstep.toml")).lineage is None
+    assert parse_settings(SOURCE, Path("lockstep.toml")).file.lineage is None
 
 
 def test_an_object_stores_secrets_stand_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -270,7 +270,7 @@ def test_a_valid_file_becomes_settings(monkeypatch: pytest.MonkeyPatch, tmp_path
     plan = source.plan()
     assert plan.patterns == TablePatterns(("shop.*",), ("shop.tmp_*",))
     assert plan.start == AtCoordinates(Coordinates(LogFile("binlog", 12), 4567))
-    assert (source.host(), source.port, source.user(), source.tls) == (
+    assert (source.host(), source.part.port, source.user(), source.part.tls) == (
         "127.0.0.1",
         3306,
         "lockstep",

@@ -19,7 +19,7 @@ from pipeline.changes.layout import (
     new_table,
 )
 from pipeline.decisions import Lease
-from pipeline.ports.ledger import Ledger
+from pipeline.ports.ledger import Ledger, content_of
 from pipeline.schema.history import History, Knowledge, SchemaVersion, VersionOrigin
 from pipeline.schema.rows import schema_of
 from pipeline.segment import RowCounts, Segment
@@ -103,7 +103,7 @@ class Shop:
         first = not self.ledger.batches(self.source)
         batch = (begun if first else following)(self.ledger, self.lease)
         self.ledger.record_capture(self.lease, batch.id, self._record(batch, changed, quarantined))
-        for segment in self.ledger.segments(batch.id):
+        for segment in content_of(self.ledger, batch.source, batch.id).segments:
             if publish:
                 self._publish(batch, segment)
             if segment.table not in quarantined:

@@ -95,7 +95,7 @@ def test_what_is_old_is_told(stand: Stand, database: str) -> None:
     stand.run()
     books = stand.adapters.books
     books.consumers.make_consumer("shop", "billing", "earliest")
-    cursor = books.acknowledged_cursor("shop")
+    cursor = books.cursors("shop").acknowledged
     assert cursor is not None
     proven = Proven(Proof.EXACT, 2, cursor.position.at, "")
     books.note_compared("shop", [Compared(TableName(database, "a"), True, proven, 0)])

@@ -108,7 +108,7 @@ def test_a_run_of_the_command_line_is_told_once(
     assert keys(told, dg.AssetMaterialization) == Counter({a, *NAMES.steps})
     made = {one.asset_key: one for one in told if isinstance(one, dg.AssetMaterialization)}
     assert made[a].metadata["rows inserted"].value == 2
-    cursor = stand.adapters.books.acknowledged_cursor("shop")
+    cursor = stand.adapters.books.cursors("shop").acknowledged
     assert cursor is not None
     assert (made[NAMES.acknowledged].tags or {})["dagster/data_version"] == str(cursor.batch)
 

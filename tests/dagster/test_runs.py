@@ -76,7 +76,7 @@ def materialized(result: dg.ExecuteInProcessResult) -> set[dg.AssetKey | None]:
 
 def acknowledged(stand: Stand) -> Coordinates:
     """The place up to which the ledger is done."""
-    cursor = stand.adapters.books.acknowledged_cursor("shop")
+    cursor = stand.adapters.books.cursors("shop").acknowledged
     assert cursor is not None
     return cursor.position.at
 
@@ -168,7 +168,7 @@ def test_a_tables_metadata_tells_the_run(everything: Everything) -> None:
     assert event is not None
     assert event.asset_materialization is not None
     told = {name: value.value for name, value in event.asset_materialization.metadata.items()}
-    cursor = stand.adapters.books.acknowledged_cursor("shop")
+    cursor = stand.adapters.books.cursors("shop").acknowledged
     assert cursor is not None
     assert (told["rows inserted"], told["rows updated"], told["rows deleted"]) == (2, 0, 1)
     assert told["Delta version"] == 0
@@ -272,7 +272,7 @@ def test_a_click_does_not_acknowledge_what_was_not_merged(
     assert [batch.state for batch in stand.adapters.books.unfinished("shop")] == [
         BatchState.CAPTURED
     ]
-    assert stand.adapters.books.acknowledged_cursor("shop") is None
+    assert stand.adapters.books.cursors("shop").acknowledged is None
     assert materialized(stand.run()) == {*ALL_STEPS, key(database, "b")}
     assert stand.adapters.books.unfinished("shop") == []
 
@@ -327,6 +327,6 @@ def test_a_failing_table_leaves_the_others_their_commits(
     (intent,) = books.open_intents("shop")
     assert intent.table == TableName(database, "b")
     assert materialized(stand.run()) == {*ALL_STEPS, key(database, "b")}
-    settled = books.newest_writes("shop", intent.app_id).settled
+    settled = books.newest_writes("shop", [intent.app_id])[intent.app_id].settled
     assert settled is not None
     assert settled.intent == intent

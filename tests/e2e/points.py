@@ -20,7 +20,7 @@ class Point(StrEnum):
     # What it records.
     BATCH_BEGUN = "resources.postgres.ledger:PostgresLedger.begin_batch"
     CAPTURE_RECORDED = "resources.postgres.ledger:PostgresLedger.record_capture"
-    WRITE_INTENDED = "resources.postgres.ledger:PostgresLedger.open_intent"
+    WRITE_INTENDED = "resources.postgres.ledger:PostgresLedger.intend"
     WRITE_SETTLED = "resources.postgres.ledger:PostgresLedger.settle"
     BATCH_MERGED = "resources.postgres.ledger:PostgresLedger.mark_merged"
     BATCH_ACKNOWLEDGED = "resources.postgres.ledger:PostgresLedger.acknowledge"
@@ -30,7 +30,7 @@ class Point(StrEnum):
     CHUNK_RECORDED = "resources.postgres.ledger:PostgresLedger.record_chunk"
 
     # What it asks the ledger.
-    CURSOR_ASKED = "resources.postgres.ledger:PostgresLedger.captured_cursor"
+    CURSOR_ASKED = "resources.postgres.ledger:PostgresLedger.cursors"
     STATES_ASKED = "resources.postgres.ledger:PostgresLedger.table_states"
     PREPARED_ASKED = "resources.postgres.ledger:PostgresLedger.open_prepared"
     HOLDER_ASKED = "resources.postgres.ledger:PostgresLedger.require_held"

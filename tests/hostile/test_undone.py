@@ -19,6 +19,7 @@ import pytest
 
 from pipeline.claim import BatchSpan, Claim
 from pipeline.errors import ForeignCommit, LockstepError, PositionPurged, SegmentsLost
+from pipeline.ports.ledger import content_of
 from pipeline.table import TableName
 from pipeline.table_state import OrderKind, TableCondition
 from resources.lake.claims import FileClaims
@@ -90,7 +91,7 @@ def renamed(mysql: MySqlStand, name: str) -> Follower:
     )
     follower.run()
     [newest] = follower.batches(limit=1)
-    assert (newest.id, follower.ledger.source_parts(4)) == (4, [])
+    assert (newest.id, content_of(follower.ledger, SOURCE, 4).source_parts) == (4, ())
     return follower
 
 
@@ -319,7 +320,7 @@ class CutOff(Exception):
 WRITES: Final = frozenset(
     {
         *("write", "evolve", "restore", "remove", "publish", "restate", "revise", "move_away"),
-        *("record_capture", "note_looked", "mark_merged", "acknowledge", "settle", "open_intent"),
+        *("record_capture", "note_looked", "mark_merged", "acknowledge", "settle", "intend"),
         *(
             "order_load",
             "number_above",

@@ -129,7 +129,7 @@ def next_captured(ledger: Ledger, lease: Lease, *tables: TableName) -> Batch:
 
 def following(ledger: Ledger, lease: Lease) -> Batch:
     """A capturing batch that goes on where the newest captured one ends."""
-    cursor = ledger.captured_cursor(lease.source)
+    cursor = ledger.cursors(lease.source).captured
     assert cursor is not None
     return ledger.begin_batch(lease, cursor.position, predecessor=cursor.batch, start_decision=None)
 
@@ -172,14 +172,19 @@ def newest(ledger: Ledger, lease: Lease) -> Batch:
 
 
 def intended(ledger: Ledger, lease: Lease, table: TableName, first: int, last: int) -> Intent:
-    return ledger.open_intent(
-        lease,
-        table,
-        app_id=f"{lease.source}/{table}@1",
-        first_batch=first,
-        last_batch=last,
-        step="merge",
-    )
+    return begun_write(ledger, lease, table, f"{lease.source}/{table}@1", first, last)
+
+
+def begun_write(
+    ledger: Ledger,
+    lease: Lease,
+    table: TableName,
+    app_id: str,
+    first: int,
+    last: int,
+    step: str = "merge",
+) -> Intent:
+    return ledger.intend(lease, [Intent(0, table, app_id, 0, first, last, step)])[table]
 
 
 def merged(

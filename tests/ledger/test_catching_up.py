@@ -27,7 +27,7 @@ from tests.ledger.made import (
 
 def caught_up(ledger: Ledger, lease: Lease, start: Position, order: int) -> Batch:
     """From that place to the end of the newest batch, for orders alone."""
-    cursor = ledger.captured_cursor(lease.source)
+    cursor = ledger.cursors(lease.source).captured
     assert cursor is not None
     followed = newest(ledger, lease)
     batch = elsewhere(ledger, lease, followed, CONTIGUOUS, start, BatchKind.CATCHING_UP)
@@ -46,16 +46,16 @@ def test_the_chain_goes_on_behind_it(ledger: Ledger, lease: Lease) -> None:
     merged(ledger, lease, ORDERS, first.id, first.id, 1)
     ledger.order_table(lease, ORDERS, OrderKind.PAUSE, author="ada", reason="")
     second = next_captured(ledger, lease, STOCK)
-    before = ledger.captured_cursor(lease.source)
+    before = ledger.cursors(lease.source).captured
     order = ledger.order_table(lease, ORDERS, OrderKind.RESUME, author="ada", reason="")
     assert first.end is not None and before is not None
     batch = caught_up(ledger, lease, first.end, order.id)
     assert [one.catches_up for one in (first, second, batch)] == [False, False, True]
     assert (batch.start, batch.end, batch.follows) == (first.end, second.end, second.id)
     assert batch.base == second.base + second.changes
-    after = ledger.captured_cursor(lease.source)
+    after = ledger.cursors(lease.source).captured
     assert after == replace(before, batch=batch.id)
-    assert ledger.batch_covering(lease.source, SERVER, place(150)) == second
+    assert ledger.captured_batch(lease.source, server_uuid=SERVER, at=place(150)) == second
     assert ledger.table_states(lease.source)[ORDERS].condition is TableCondition.ACTIVE
     assert ledger.pending(lease.source)[ORDERS] == [batch.id]
     third = following(ledger, lease)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from pipeline.decisions import Decision, Lease
+from pipeline.decisions import Continuity, Decision, Lease
 from pipeline.ports.ledger import Ledger
 from pipeline.position import SetWitness
 from pipeline.tables import TablePatterns
@@ -57,7 +57,7 @@ def test_acknowledged_in_order_over_a_gap(ledger: Ledger, lease: Lease) -> None:
         ledger.acknowledge(lease, second.id)
     ledger.acknowledge(lease, first.id)
     ledger.acknowledge(lease, second.id)
-    cursor = ledger.acknowledged_cursor(lease.source)
+    cursor = ledger.cursors(lease.source).acknowledged
     assert cursor is not None
     assert (cursor.batch, cursor.position) == (second.id, second.end)
 
@@ -78,12 +78,12 @@ def test_overlaps_are_told(ledger: Ledger, lease: Lease) -> None:
     """Live ones; neither gaps nor what goes on behind them."""
     first = first_captured(ledger, lease, ORDERS)
     second = elsewhere(ledger, lease, first)
-    assert ledger.overlaps(lease.source) == []
+    assert ledger.live_batches(lease.source, continuity=Continuity.OVERLAP) == []
     ledger.abandon(lease, second.id, "found unfinished")
     third = elsewhere(ledger, lease, first, OVERLAP)
-    assert ledger.overlaps(lease.source) == [third]
+    assert ledger.live_batches(lease.source, continuity=Continuity.OVERLAP) == [third]
     ledger.abandon(lease, third.id, "found unfinished")
-    assert ledger.overlaps(lease.source) == []
+    assert ledger.live_batches(lease.source, continuity=Continuity.OVERLAP) == []
 
 
 def test_a_chain_goes_on_behind_a_gap(ledger: Ledger, lease: Lease) -> None:

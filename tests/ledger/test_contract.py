@@ -11,9 +11,10 @@ from pipeline.claim import BatchSpan
 from pipeline.decisions import Lease
 from pipeline.errors import Remedy
 from pipeline.intent import VersionSetEntry
-from pipeline.ports.ledger import Ledger
+from pipeline.ports.ledger import Ledger, content_of
 from pipeline.position import ServerLife
-from pipeline.table_state import OrderKind, Quarantine, TableCondition
+from pipeline.table_state import OrderKind, Quarantine, SnapshotPart, TableCondition
+from resources.postgres.session import Step
 from tests.ledger.made import (
     DECISION,
     MOMENT,
@@ -41,8 +42,8 @@ QUARANTINED = Quarantine(ORDERS, "a type is not supported", "exclude it", "binlo
 
 def test_an_empty_ledger_answers_with_nothing(ledger: Ledger, source: str) -> None:
     """No question needs a source to be known."""
-    assert ledger.captured_cursor(source) is None
-    assert ledger.acknowledged_cursor(source) is None
+    assert ledger.cursors(source).captured is None
+    assert ledger.cursors(source).acknowledged is None
     assert ledger.batches(source) == []
     assert ledger.unfinished(source) == []
     assert ledger.decisions(source) == []
@@ -50,7 +51,7 @@ def test_an_empty_ledger_answers_with_nothing(ledger: Ledger, source: str) -> No
     assert ledger.open_override(source) is None
     assert ledger.gaps(source) == []
     assert ledger.lineage(source) == ()
-    assert ledger.captured_by(source, "run-1") is None
+    assert ledger.captured_batch(source, run="run-1") is None
     assert ledger.batch_times(source) == []
     assert ledger.table_states(source) == {}
     assert ledger.last_versions(source) == {}
@@ -63,17 +64,17 @@ def test_an_empty_ledger_answers_with_nothing(ledger: Ledger, source: str) -> No
     assert ledger.databases_at(source, batch=1, place=place(4)) == []
     assert ledger.schema_statements(source) == []
     assert ledger.has_history(source) is False
-    assert ledger.batch_covering(source, SERVER, place(4)) is None
-    assert ledger.table_events(source, 0) == []
-    assert ledger.snapshots(source, 0) == []
+    assert ledger.captured_batch(source, server_uuid=SERVER, at=place(4)) is None
+    assert content_of(ledger, source, 0).events == ()
+    assert content_of(ledger, source, 0).snapshots == ()
     assert ledger.open_orders(source) == []
     assert ledger.pending(source) == {}
     assert ledger.open_intents(source) == []
     assert ledger.open_prepared(source) == []
     assert ledger.writes_within(source, 1, 1) == []
     assert ledger.intended(source, 1) == []
-    assert ledger.version_set(source, 0) == []
-    assert ledger.segments(0) == []
+    assert ledger.version_set(source, 0).shown == []
+    assert content_of(ledger, source, 0).segments == ()
 
 
 def test_decisions_come_newest_first(ledger: Ledger, lease: Lease) -> None:
@@ -90,7 +91,26 @@ def test_a_batch_begins_as_capturing(ledger: Ledger, lease: Lease) -> None:
     assert (batch.state, batch.start, batch.end) == (BatchState.CAPTURING, position(4), None)
     assert (batch.token, batch.dagster_run, batch.base) == (lease.token, "run-1", 0)
     assert ledger.unfinished(lease.source) == [batch]
-    assert ledger.captured_cursor(lease.source) is None
+    assert ledger.cursors(lease.source).captured is None
+
+
+def test_files_belong_to_their_rows_however_postgres_numbers_them(
+    ledger: Ledger, lease: Lease, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It promises no order for the rows of an INSERT."""
+    insert = Step.insert
+    monkeypatch.setattr(Step, "insert", lambda step, name, rows: insert(step, name, rows[::-1]))
+    batch = begun(ledger, lease)
+    made = record(batch, STOCK, ORDERS, first=True)
+    parts = tuple(
+        SnapshotPart(one.table, 1, batch.base, (replace(one.files[0], path=f"{one.table}"),))
+        for one in made.segments
+    )
+    ledger.record_capture(lease, batch.id, replace(made, snapshots=parts))
+    content = content_of(ledger, lease.source, batch.id)
+    for recorded, kept in ((made.segments, content.segments), (parts, content.snapshots)):
+        files = [{part.table: part.files for part in some} for some in (recorded, kept)]
+        assert files[0] == files[1]
 
 
 def test_a_capture_is_given_back_whole(ledger: Ledger, lease: Lease) -> None:
@@ -100,13 +120,13 @@ def test_a_capture_is_given_back_whole(ledger: Ledger, lease: Lease) -> None:
     ledger.record_capture(lease, batch.id, recorded)
     captured = newest(ledger, lease)
     assert captured.life == recorded.life
-    assert ledger.segments(batch.id) == list(recorded.segments)
+    assert list(content_of(ledger, lease.source, batch.id).segments) == list(recorded.segments)
     assert ledger.table_states(lease.source) == {t: state(t) for t in (ORDERS, STOCK)}
     versions = [replace(version(t), batch=batch.id) for t in (ORDERS, STOCK)]
     assert ledger.schemas_at(lease.source) == versions
     assert (captured.end, captured.witness) == (recorded.end, WITNESS)
     assert (captured.changes, captured.transactions, captured.log_bytes) == (20, 3, 100)
-    assert ledger.captured_cursor(lease.source) == Cursor(batch.id, recorded.end, WITNESS)
+    assert ledger.cursors(lease.source).captured == Cursor(batch.id, recorded.end, WITNESS)
 
 
 def test_others_see_what_was_recorded(stand: Stand, source: str) -> None:
@@ -145,7 +165,7 @@ def test_damaged_captures_are_abandoned_newest_first(ledger: Ledger, lease: Leas
     third = next_captured(ledger, lease, ORDERS)
     ledger.abandon(lease, third.id, "damaged")
     ledger.abandon(lease, second.id, "damaged")
-    cursor = ledger.captured_cursor(lease.source)
+    cursor = ledger.cursors(lease.source).captured
     assert cursor is not None
     assert cursor.batch == first.id
     assert ledger.pending(lease.source) == {ORDERS: [first.id]}
@@ -206,9 +226,9 @@ def test_acknowledging_moves_the_cursor(ledger: Ledger, lease: Lease) -> None:
     ledger.acknowledge(lease, batch.id, Requests(77, None))
     assert [one.requests for one in ledger.batches(lease.source)] == [Requests(77, None)]
     assert batch.end is not None
-    assert ledger.acknowledged_cursor(lease.source) == Cursor(batch.id, batch.end, WITNESS)
+    assert ledger.cursors(lease.source).acknowledged == Cursor(batch.id, batch.end, WITNESS)
     assert ledger.unfinished(lease.source) == []
-    assert ledger.version_set(lease.source, batch.id) == [
+    assert ledger.version_set(lease.source, batch.id).shown == [
         VersionSetEntry(ORDERS, "s/shop/orders", 7),
         VersionSetEntry(STOCK, "s/shop/stock", 2),
     ]
@@ -222,7 +242,7 @@ def test_a_table_quarantined_holds_nothing_up(ledger: Ledger, lease: Lease) -> N
     assert ledger.pending(lease.source) == {}
     assert ledger.mark_merged(lease) == [batch.id]
     ledger.acknowledge(lease, batch.id)
-    assert [e.table for e in ledger.version_set(lease.source, batch.id)] == [STOCK]
+    assert [e.table for e in ledger.version_set(lease.source, batch.id).shown] == [STOCK]
 
 
 def test_a_table_is_quarantined_once(ledger: Ledger, lease: Lease) -> None:

@@ -36,15 +36,15 @@ def test_a_run_is_found_by_its_id_or_its_beginning(ledger: Ledger, source: str) 
         with ledger.lock(source, "a test", run) as lease:
             batch = next_captured(ledger, lease) if ids else first_captured(ledger, lease)
             ids.append(batch.id)
-    found = [ledger.captured_by(source, run) for run in [*runs, "0f3c", "0f4", "f3c"]]
+    found = [ledger.captured_batch(source, run=run) for run in [*runs, "0f3c", "0f4", "f3c"]]
     assert [one.id if one else None for one in found] == [*ids, ids[-1], None, None]
     with ledger.lock(source, "a test", "0f3c-9") as lease:
         capturing = following(ledger, lease)
-        assert ledger.captured_by(source, "0f3c-9") is None
+        assert ledger.captured_batch(source, run="0f3c-9") is None
         ledger.record_capture(lease, capturing.id, record(capturing))
-        assert ledger.captured_by(source, "0f3c-9") == newest(ledger, lease)
+        assert ledger.captured_batch(source, run="0f3c-9") == newest(ledger, lease)
         ledger.abandon(lease, capturing.id, "damaged")
-    assert ledger.captured_by(source, "0f3c-9") is None
+    assert ledger.captured_batch(source, run="0f3c-9") is None
 
 
 def test_the_times_of_batches(ledger: Ledger, lease: Lease) -> None:
@@ -66,7 +66,7 @@ def test_the_times_of_batches(ledger: Ledger, lease: Lease) -> None:
 
 
 def trust(ledger: Ledger, lease: Lease) -> tuple[bool, bool]:
-    cursor = ledger.captured_cursor(lease.source)
+    cursor = ledger.cursors(lease.source).captured
     assert cursor is not None
     return cursor.by_gtid, cursor.lapsed
 
@@ -129,7 +129,7 @@ def test_both_cursors_tell(ledger: Ledger, lease: Lease) -> None:
     with_set(ledger, lease, following(ledger, lease), by_gtid=False)
     ledger.mark_merged(lease)
     ledger.acknowledge(lease, ledger.unfinished(lease.source)[0].id)
-    cursor = ledger.acknowledged_cursor(lease.source)
+    cursor = ledger.cursors(lease.source).acknowledged
     assert cursor is not None
     assert (cursor.by_gtid, cursor.lapsed) == (True, False)
     assert trust(ledger, lease) == (False, True)

@@ -17,6 +17,7 @@ from tests.ledger.made import (
     ORDERS,
     STOCK,
     begun,
+    begun_write,
     first_captured,
     following,
     merged,
@@ -37,14 +38,14 @@ def test_tables_with_foreign_keys(ledger: Ledger, lease: Lease) -> None:
     first = begun(ledger, lease)
     history = History(versions=(plain, with_key))
     ledger.record_capture(lease, first.id, replace(record(first), history=history))
-    assert ledger.referring_schemas(lease.source) == [replace(with_key, batch=first.id)]
+    assert ledger.schemas_at(lease.source, referring=True) == [replace(with_key, batch=first.id)]
     second = following(ledger, lease)
     gained = replace(version(ORDERS, 2, 110), schema=replace(plain.schema, foreign_keys=(key,)))
     history = History(versions=(gained, version(STOCK, 2, 120)))
     ledger.record_capture(lease, second.id, replace(record(second), history=history))
-    assert ledger.referring_schemas(lease.source) == [replace(gained, batch=second.id)]
+    assert ledger.schemas_at(lease.source, referring=True) == [replace(gained, batch=second.id)]
     ledger.abandon(lease, second.id, "damaged")
-    assert ledger.referring_schemas(lease.source) == [replace(with_key, batch=first.id)]
+    assert ledger.schemas_at(lease.source, referring=True) == [replace(with_key, batch=first.id)]
 
 
 def test_a_mirror_ends_once(ledger: Ledger, lease: Lease) -> None:
@@ -52,7 +53,9 @@ def test_a_mirror_ends_once(ledger: Ledger, lease: Lease) -> None:
     their own; a table that is there keeps its mirror."""
     first = first_captured(ledger, lease, ORDERS)
     merged(ledger, lease, ORDERS, first.id, first.id, 7)
-    settled = ledger.newest_writes(lease.source, f"{lease.source}/{ORDERS}@1").settled
+    settled = ledger.newest_writes(lease.source, [f"{lease.source}/{ORDERS}@1"])[
+        f"{lease.source}/{ORDERS}@1"
+    ].settled
     assert settled is not None
     with pytest.raises(LedgerRefused, match="table_states_dropped"):
         ledger.record_event(lease, ORDERS, MirrorRemoved())
@@ -61,14 +64,8 @@ def test_a_mirror_ends_once(ledger: Ledger, lease: Lease) -> None:
     second = following(ledger, lease)
     gone = replace(state(ORDERS), condition=TableCondition.DROPPED)
     ledger.record_capture(lease, second.id, replace(record(second, ORDERS), tables=(gone,)))
-    intent = ledger.open_intent(
-        lease,
-        ORDERS,
-        app_id=settled.intent.app_id,
-        first_batch=second.id,
-        last_batch=second.id,
-        step="merge",
-    )
+    app_id = settled.intent.app_id
+    intent = begun_write(ledger, lease, ORDERS, app_id, second.id, second.id)
     ledger.settle(lease, intent, 8, shows=1)
     for _ in range(2):
         ledger.record_event(lease, ORDERS, MirrorRemoved())
@@ -77,15 +74,13 @@ def test_a_mirror_ends_once(ledger: Ledger, lease: Lease) -> None:
     ledger.mark_merged(lease)
     ledger.acknowledge(lease, first.id)
     ledger.acknowledge(lease, second.id)
-    assert ledger.version_set(lease.source, second.id) == []
+    assert ledger.version_set(lease.source, second.id).shown == []
     third = following(ledger, lease)
     again = replace(state(ORDERS), generation=2)
     ledger.record_capture(lease, third.id, replace(record(third, ORDERS), tables=(again,)))
-    intent = ledger.open_intent(
-        lease, ORDERS, app_id="another", first_batch=third.id, last_batch=third.id, step="merge"
-    )
+    intent = begun_write(ledger, lease, ORDERS, "another", third.id, third.id)
     ledger.settle(lease, intent, 0, shows=1)
     ledger.mark_merged(lease)
     ledger.acknowledge(lease, third.id)
-    (entry,) = ledger.version_set(lease.source, third.id)
+    (entry,) = ledger.version_set(lease.source, third.id).shown
     assert (entry.table, entry.delta_version) == (ORDERS, 0)

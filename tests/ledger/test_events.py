@@ -9,7 +9,7 @@ import pytest
 from pipeline.batch import Batch, CaptureRecord
 from pipeline.decisions import Lease
 from pipeline.life.events import MirrorRemoved
-from pipeline.ports.ledger import Ledger
+from pipeline.ports.ledger import Ledger, content_of
 from pipeline.schema.history import History
 from pipeline.segment import SegmentFile
 from pipeline.table_state import (
@@ -82,10 +82,14 @@ def test_events_and_snapshots_are_given_back_whole(ledger: Ledger, lease: Lease)
         snapshots=parts,
     )
     ledger.record_capture(lease, batch.id, made)
-    assert ledger.table_events(lease.source, batch.id) == [events[1], events[0], *events[2:]]
-    assert ledger.snapshots(lease.source, batch.id) == [*reversed(parts)]
-    assert ledger.table_events("another source", batch.id) == []
-    assert ledger.snapshots("another source", batch.id) == []
+    assert list(content_of(ledger, lease.source, batch.id).events) == [
+        events[1],
+        events[0],
+        *events[2:],
+    ]
+    assert list(content_of(ledger, lease.source, batch.id).snapshots) == [*reversed(parts)]
+    assert content_of(ledger, "another source", batch.id).events == ()
+    assert content_of(ledger, "another source", batch.id).snapshots == ()
 
 
 EXPLAINED = (TableEventKind.REREAD, TableEventKind.REFRESHED, TableEventKind.REBUILT)
@@ -106,7 +110,7 @@ def test_a_batch_waits_for_what_happened(
     assert ledger.mark_merged(lease) == [batch.id]
     for one in (first, batch):
         ledger.acknowledge(lease, one.id)
-    entries = [ledger.version_set(lease.source, one.id) for one in (first, batch)]
+    entries = [ledger.version_set(lease.source, one.id).shown for one in (first, batch)]
     assert [[entry.delta_version for entry in entry_set] for entry_set in entries] == [[1], [2]]
 
 
@@ -118,8 +122,8 @@ def test_a_version_set_waits_for_what_happened(ledger: Ledger, lease: Lease) -> 
     ledger.mark_merged(lease)
     for one in (first, batch):
         ledger.acknowledge(lease, one.id)
-    assert ledger.version_set(lease.source, first.id) == []
-    assert [entry.table for entry in ledger.version_set(lease.source, batch.id)] == [ORDERS]
+    assert ledger.version_set(lease.source, first.id).shown == []
+    assert [entry.table for entry in ledger.version_set(lease.source, batch.id).shown] == [ORDERS]
 
 
 def test_a_settled_write_tells_what_the_mirror_shows(ledger: Ledger, lease: Lease) -> None:

@@ -10,7 +10,7 @@ import pytest
 from pipeline.decisions import Lease
 from pipeline.errors import ConsumerRefused, LedgerRefused
 from pipeline.ports.consumers import Consumers
-from pipeline.ports.ledger import Ledger
+from pipeline.ports.ledger import Ledger, content_of
 from pipeline.segment import SegmentFile, SourcePart, SourceTable
 from pipeline.upkeep.changes import ForgottenStep
 from tests.ledger.consuming import ALL, NAME, given
@@ -79,21 +79,22 @@ def test_changes_go_once_nobody_needs_them(
         ledger.note_forgotten(lease, ForgottenStep.DELETED, batches[1])
     with pytest.raises(LedgerRefused, match="pruned_deleted"):
         ledger.prune(lease, batches[1], batches[3], batches[3])
-    later_rows = {one: ledger.segments(one) for one in batches[2:]}
-    newest = ledger.newest_writes(source, f"lockstep/{source}/shop.orders/mirror/1").settled
+    later_rows = {one: content_of(ledger, source, one).segments for one in batches[2:]}
+    mirror = [f"lockstep/{source}/shop.orders/mirror/1"]
+    newest = ledger.newest_writes(source, mirror)
     assert ledger.prune(lease, 0, batches[1], batches[1]) > 0
     ledger.prune(lease, 0, batches[1], batches[1])
     ledger.note_forgotten(lease, ForgottenStep.PRUNED, batches[1])
-    assert ledger.newest_writes(source, f"lockstep/{source}/shop.orders/mirror/1").settled == newest
-    assert {one: ledger.segments(one) for one in batches[2:]} == later_rows
-    assert ledger.segments(batches[0]) == []
-    assert [one.files for one in ledger.segments(batches[1])] == [()]
-    assert (ledger.version_set(source, batches[0]), ledger.pruned_through(source)) == (
+    assert ledger.newest_writes(source, mirror) == newest
+    assert {one: content_of(ledger, source, one).segments for one in batches[2:]} == later_rows
+    assert content_of(ledger, source, batches[0]).segments == ()
+    assert [one.files for one in content_of(ledger, source, batches[1]).segments] == [()]
+    assert (ledger.version_set(source, batches[0]).shown, ledger.pruned_through(source)) == (
         [],
         batches[1],
     )
-    assert len(ledger.version_set(source, batches[1])) == 1
-    assert ledger.source_parts(batches[0]) == []
+    assert len(ledger.version_set(source, batches[1]).shown) == 1
+    assert content_of(ledger, source, batches[0]).source_parts == ()
     assert [one.through for one in ledger.unfinished_notes(source)] == [batches[3]]
 
     assert consumers.make_consumer(source, "early", "earliest").cursor == batches[3]

@@ -67,8 +67,8 @@ def test_batches_by_their_ids(ledger: Ledger, lease: Lease) -> None:
     third = next_captured(ledger, lease)
     ledger.abandon(lease, third.id, "damaged")
     fourth = next_captured(ledger, lease)
-    assert ledger.first_batch(lease.source) == first
-    assert ledger.first_batch("another source") is None
+    assert next(iter(ledger.live_batches(lease.source, limit=1)), None) == first
+    assert next(iter(ledger.live_batches("another source", limit=1)), None) is None
     assert ledger.live_batches(lease.source, second.id, third.id) == [second]
     found = ledger.live_batches(lease.source, first.id, fourth.id)
     assert found == [first, second, fourth]

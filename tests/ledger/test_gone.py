@@ -44,7 +44,7 @@ WRITES = frozenset(
         "decide",
         "begin_batch",
         "record_capture",
-        "open_intent",
+        "intend",
         "settle",
         "mark_merged",
         "acknowledge",

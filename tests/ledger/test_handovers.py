@@ -16,6 +16,7 @@ from pipeline.table_state import Handover, TableCondition, TableEvent, TableEven
 from tests.ledger.made import (
     ORDERS,
     STOCK,
+    begun_write,
     captured_elsewhere,
     elsewhere,
     first_captured,
@@ -35,14 +36,8 @@ def _settled(ledger: Ledger, lease: Lease) -> None:
     """Orders and stock, merged at 6 and 7 and acknowledged; each mirror shows version 1."""
     batch = first_captured(ledger, lease, ORDERS, STOCK)
     for table, delta_version in ((ORDERS, 6), (STOCK, 7)):
-        intent = ledger.open_intent(
-            lease,
-            table,
-            app_id=f"{lease.source}/{table}/1",
-            first_batch=batch.id,
-            last_batch=batch.id,
-            step="merge",
-        )
+        app_id = f"{lease.source}/{table}/1"
+        intent = begun_write(ledger, lease, table, app_id, batch.id, batch.id)
         ledger.settle(lease, intent, delta_version, shows=1)
     ledger.mark_merged(lease)
     ledger.acknowledge(lease, batch.id)

@@ -24,6 +24,7 @@ from tests.ledger.made import (
     ORDERS,
     STOCK,
     begun,
+    begun_write,
     first_captured,
     following,
     intended,
@@ -132,7 +133,7 @@ def test_a_resumed_table_is_caught_up_by_a_capture(ledger: Ledger, lease: Lease)
     assert ledger.pending(lease.source) == {}
     assert ledger.mark_merged(lease) == [batch.id]
     ledger.acknowledge(lease, batch.id)
-    assert [one.table for one in ledger.version_set(lease.source, batch.id)] == [ORDERS]
+    assert [one.table for one in ledger.version_set(lease.source, batch.id).shown] == [ORDERS]
 
 
 def test_what_was_missed_may_be_merged_in_steps(ledger: Ledger, lease: Lease) -> None:
@@ -382,9 +383,7 @@ def test_a_mirror_that_is_lost_has_a_successor(ledger: Ledger, lease: Lease) -> 
     and the next one takes its batches."""
     batch = first_captured(ledger, lease, ORDERS)
     before = orders(ledger, lease)
-    opened = ledger.open_intent(
-        lease, ORDERS, app_id="a", first_batch=batch.id, last_batch=batch.id, step="merge"
-    )
+    opened = begun_write(ledger, lease, ORDERS, "a", batch.id, batch.id)
     assert ledger.open_intents(lease.source) == [opened]
     ledger.give_up(lease, ORDERS)
     ledger.give_up(lease, ORDERS)

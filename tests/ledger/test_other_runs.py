@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pipeline.ports.leases import RunsElsewhere
-from pipeline.ports.ledger import Ledger
+from pipeline.ports.ledger import Ledger, RunsElsewhere
 from pipeline.table import TableName
 from tests.ledger.made import ORDERS, STOCK, first_captured, intended, merged, next_captured
 

@@ -8,7 +8,7 @@ import pytest
 
 from pipeline.batch import Batch, BatchState, Ended, Prepared, Xid
 from pipeline.decisions import Lease
-from pipeline.ports.ledger import Ledger
+from pipeline.ports.ledger import Ledger, content_of
 from pipeline.segment import SegmentFile
 from tests.ledger.made import (
     ORDERS,
@@ -119,9 +119,13 @@ def test_a_batch_knows_what_it_ended(ledger: Ledger, lease: Lease) -> None:
     first = newest(ledger, lease).id
     captured(ledger, lease, ended=(Ended(c, committed=False), Ended(a, committed=True)))
     second = newest(ledger, lease).id
-    assert [ledger.ended_prepared(of) for of in (a.batch, first, second)] == [[], [b], [a, c]]
+    assert [content_of(ledger, lease.source, of).ended for of in (a.batch, first, second)] == [
+        (),
+        (b,),
+        (a, c),
+    ]
     ledger.abandon(lease, second, "damaged")
-    assert ledger.ended_prepared(second) == []
+    assert content_of(ledger, lease.source, second).ended == ()
 
 
 def test_sources_share_no_xids(ledger: Ledger, lease: Lease) -> None:

@@ -17,9 +17,9 @@ import pytest
 
 from pipeline.batch import Batch, BatchState, CaptureRecord, Ended, Prepared
 from pipeline.consumers import DeliveryBounds
-from pipeline.decisions import Lease
+from pipeline.decisions import Continuity, Lease
 from pipeline.errors import LedgerRefused
-from pipeline.ports.ledger import Ledger
+from pipeline.ports.ledger import Ledger, content_of
 from pipeline.position import SetWitness
 from pipeline.schema.history import History
 from pipeline.segment import SegmentFile, SourcePart, SourceTable
@@ -148,7 +148,7 @@ class Past:
 
     def away(self, lease: Lease) -> None:
         """From another place on."""
-        cursor = self.ledger.captured_cursor(self.source)
+        cursor = self.ledger.cursors(self.source).captured
         assert cursor is not None
         [newest] = self.ledger.live_batches(self.source, cursor.batch, cursor.batch)
         self.plain.discard(newest.id)
@@ -215,7 +215,7 @@ class Past:
         """Of the source, and of what lies behind the batch `through`; of some batches what more
         than their own rows answers."""
         ledger, source = self.ledger, self.source
-        cursor = ledger.captured_cursor(source)
+        cursor = ledger.cursors(source).captured
         assert cursor is not None
         live = ledger.live_batches(source, through, _END)
         some = [*live[:3], *Random(through).sample(live[3:], min(4, len(live[3:])))]
@@ -224,9 +224,9 @@ class Past:
         return {
             "live": live,
             "all": [one for one in ledger.batches(source, limit=_END) if one.id >= through],
-            "cursors": (cursor, ledger.acknowledged_cursor(source)),
-            "first": ledger.first_batch(source),
-            "overlaps": ledger.overlaps(source),
+            "cursors": (cursor, ledger.cursors(source).acknowledged),
+            "first": next(iter(ledger.live_batches(source, limit=1)), None),
+            "overlaps": ledger.live_batches(source, continuity=Continuity.OVERLAP),
             "gaps": ledger.gaps(source),
             "lineage": ledger.lineage(source),
             "states": ledger.table_states(source),
@@ -238,26 +238,27 @@ class Past:
                 for one in some
                 for table in TABLES
             ],
-            "sets": [ledger.version_set(source, one.id) for one in some],
+            "sets": [ledger.version_set(source, one.id).shown for one in some],
             "mirrors": [
                 [one for one in ledger.mirror_versions(source, table, _END) if one.batch > through]
                 for table in TABLES
             ],
-            "segments": [ledger.segments(one.id) for one in live[1:]],
-            "parts": [ledger.source_parts(one.id) for one in live[1:]],
-            "runs": [ledger.captured_by(source, f"run-{self.runs - back}") for back in range(3)],
+            "segments": [content_of(ledger, source, one.id).segments for one in live[1:]],
+            "parts": [content_of(ledger, source, one.id).source_parts for one in live[1:]],
+            "runs": [
+                ledger.captured_batch(source, run=f"run-{self.runs - back}") for back in range(3)
+            ],
             "read": [
-                ledger.batch_covering(source, one.start.server_uuid, one.start.at)
+                ledger.captured_batch(source, server_uuid=one.start.server_uuid, at=one.start.at)
                 for one in some[2:]
             ],
             "times": [one for one in ledger.batch_times(source) if one.id > through],
-            "learnt": ledger.learnt_within(source, through + 1, _END),
-            "written": [
-                ledger.newest_writes(source, f"{source}/{table}@1").settled for table in TABLES
-            ],
+            "learnt": ledger.marks_within(source, through + 1, _END).learnt,
+            "written": ledger.newest_writes(source, [f"{source}/{table}@1" for table in TABLES]),
             "prepared": ledger.open_prepared(source),
             "ended": [
-                ledger.ended_prepared(number) for number in range(since + 1, cursor.batch + 1)
+                content_of(ledger, source, number).ended
+                for number in range(since + 1, cursor.batch + 1)
             ],
             "pending": (ledger.pending(source), ledger.open_intents(source)),
             "consumers": self.stand.consumers.consumers(source),

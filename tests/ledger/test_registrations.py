@@ -17,20 +17,20 @@ MADE = replace(BEGUN, content="0123456789abcdef", shows=3)
 def test_an_entry_is_known_from_before_it_is_made(ledger: Ledger, lease: Lease) -> None:
     """As it was told last, of each catalog by itself, until it is forgotten."""
     ledger.note_registration(lease, HERE, BEGUN.table, BEGUN)
-    assert ledger.registrations(lease.source, HERE) == {BEGUN.table: BEGUN}
+    assert ledger.registrations(lease.source, HERE).entries == {BEGUN.table: BEGUN}
     ledger.note_registration(lease, HERE, MADE.table, MADE)
     ledger.note_registration(lease, ELSEWHERE, BEGUN.table, BEGUN)
-    assert ledger.registrations(lease.source, HERE) == {MADE.table: MADE}
+    assert ledger.registrations(lease.source, HERE).entries == {MADE.table: MADE}
     for _ in range(2):
         ledger.note_registration(lease, HERE, MADE.table, None)
-    assert ledger.registrations(lease.source, HERE) == {}
-    assert ledger.registrations(lease.source, ELSEWHERE) == {BEGUN.table: BEGUN}
+    assert ledger.registrations(lease.source, HERE).entries == {}
+    assert ledger.registrations(lease.source, ELSEWHERE).entries == {BEGUN.table: BEGUN}
 
 
 def test_comments_were_looked_at_up_to_a_statement(ledger: Ledger, lease: Lease) -> None:
     """Of each catalog by itself."""
-    assert ledger.registered_up_to(lease.source, HERE) == 0
+    assert ledger.registrations(lease.source, HERE).statement == 0
     for statement in (7, 12):
         ledger.note_registered_up_to(lease, HERE, statement)
-    assert ledger.registered_up_to(lease.source, HERE) == 12
-    assert ledger.registered_up_to(lease.source, ELSEWHERE) == 0
+    assert ledger.registrations(lease.source, HERE).statement == 12
+    assert ledger.registrations(lease.source, ELSEWHERE).statement == 0

@@ -9,15 +9,15 @@ import pytest
 from pipeline.decisions import Lease
 from pipeline.errors import LedgerRefused
 from pipeline.intent import REPLAY
-from pipeline.ports.ledger import Ledger
+from pipeline.ports.ledger import Ledger, content_of
 from pipeline.segment import RevisedSegment, Revision, revised
-from tests.ledger.made import ORDERS, next_captured
+from tests.ledger.made import ORDERS, begun_write, next_captured
 from tests.ledger.refusals import refused
 
 
 def revision(ledger: Ledger, lease: Lease, batch: int) -> Revision:
     """Of the batch's first segment, whose files are named by another content."""
-    segment = ledger.segments(batch)[0]
+    segment = content_of(ledger, lease.source, batch).segments[0]
     files = revised(replace(file, sha256="1" * 64) for file in segment.files)
     told = RevisedSegment(batch, segment.table, segment.schema_version, files)
     return ledger.begin_revision(lease, [told])
@@ -28,7 +28,7 @@ def test_files_are_those_of_the_newest_settled_revision(
 ) -> None:
     """An open one, and one that was given up, change nothing; settling is for good."""
     first, source = batches[0], lease.source
-    before = ledger.segments(first)
+    before = content_of(ledger, lease.source, first).segments
 
     def counts() -> dict[int, int]:
         return ledger.revision_counts(source, first, batches[-1])
@@ -37,19 +37,22 @@ def test_files_are_those_of_the_newest_settled_revision(
     opened = revision(ledger, lease, first)
     assert ledger.open_revision(source) == opened
     assert ledger.last_revision(source) == opened.id
-    assert (ledger.segments(first), counts()) == (before, {})
+    assert (content_of(ledger, lease.source, first).segments, counts()) == (before, {})
     with pytest.raises(LedgerRefused):
         revision(ledger, lease, first)
     ledger.end_revision(lease, opened, settled=False)
     with refused(ledger, lease, "revisions_end_once"):
         ledger.end_revision(lease, opened, settled=True)
-    assert (ledger.segments(first), ledger.open_revision(source)) == (before, None)
+    assert (content_of(ledger, lease.source, first).segments, ledger.open_revision(source)) == (
+        before,
+        None,
+    )
     done = revision(ledger, lease, first)
     for _ in range(2):
         ledger.end_revision(lease, done, settled=True)
-    [other, *rest] = ledger.segments(first)
+    [other, *rest] = content_of(ledger, lease.source, first).segments
     assert other == replace(before[0], files=done.segments[0].files)
-    assert (rest, counts()) == (before[1:], {first: 1})
+    assert (rest, counts()) == (list(before[1:]), {first: 1})
     ledger.end_revision(lease, revision(ledger, lease, first), settled=True)
     assert counts() == {first: 2}
 
@@ -63,9 +66,7 @@ def test_what_is_no_revision(ledger: Ledger, lease: Lease) -> None:
 def test_writes_of_replays(ledger: Ledger, lease: Lease, batches: list[int]) -> None:
     """They are of acknowledged batches, as often as somebody wants, and cover nothing."""
     for version in (10, 11):
-        intent = ledger.open_intent(
-            lease, ORDERS, app_id="m", first_batch=batches[-1], last_batch=batches[-1], step=REPLAY
-        )
+        intent = begun_write(ledger, lease, ORDERS, "m", batches[-1], batches[-1], REPLAY)
         assert ledger.open_intents(lease.source) == [intent]
         ledger.settle(lease, intent, version)
     captured = next_captured(ledger, lease, ORDERS)

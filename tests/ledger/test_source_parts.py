@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pipeline.decisions import Lease
-from pipeline.ports.ledger import Ledger
+from pipeline.ports.ledger import Ledger, content_of
 from pipeline.segment import SegmentFile, SourcePart, SourceTable
 from tests.ledger.made import ORDERS, first_captured, following, record
 
@@ -23,8 +23,8 @@ def test_parts_are_given_back_by_name(ledger: Ledger, lease: Lease) -> None:
     batch = following(ledger, lease)
     made = replace(record(batch), source_parts=(TRANSACTIONS, DDL))
     ledger.record_capture(lease, batch.id, made)
-    assert ledger.source_parts(batch.id) == [DDL, TRANSACTIONS]
-    assert ledger.source_parts(first.id) == []
+    assert list(content_of(ledger, lease.source, batch.id).source_parts) == [DDL, TRANSACTIONS]
+    assert content_of(ledger, lease.source, first.id).source_parts == ()
 
 
 def test_a_batch_waits_for_no_merge_of_them(ledger: Ledger, lease: Lease) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pipeline.decisions import Lease
-from pipeline.ports.ledger import Ledger
+from pipeline.ports.ledger import Ledger, content_of
 from pipeline.segment import RowCounts, SegmentFile
 from pipeline.table_state import SnapshotPart, TableEvent, TableEventKind
 from tests.ledger.made import (
@@ -41,15 +41,17 @@ def test_a_span_has_what_its_batches_have(ledger: Ledger, lease: Lease) -> None:
     ledger.abandon(lease, lost.id, "damaged")
     assert [
         (rows.batch, rows.table, rows.counts, rows.images, rows.size, rows.read)
-        for rows in ledger.rows_within(source, first.id, lost.id)
+        for content in ledger.contents(source, first.id, lost.id)
+        for rows in content.rows()
     ] == [
         (first.id, ORDERS, RowCounts(1, 2, 3), 10, 3000, 0),
         (first.id, STOCK, RowCounts(1, 2, 3), 10, 3000, 0),
         (second.id, ORDERS, RowCounts(1, 2, 3), 10, 3000, 0),
         (second.id, STOCK, RowCounts(), 0, 4000, 40),
     ]
-    assert ledger.table_events(source, first.id, first.id) == []
-    assert ledger.table_events(source, first.id, lost.id) == [truncated, reread]
+    assert content_of(ledger, source, first.id).events == ()
+    contents = ledger.contents(source, first.id, lost.id)
+    assert [one for content in contents for one in content.events] == [truncated, reread]
     merged(ledger, lease, ORDERS, first.id, second.id, 5)
     merged(ledger, lease, STOCK, first.id, first.id, 6)
     for batch, versions in ((first.id, [5, 6]), (second.id, [5]), (lost.id, [])):
@@ -57,4 +59,4 @@ def test_a_span_has_what_its_batches_have(ledger: Ledger, lease: Lease) -> None:
         assert [write.delta_version for write in writes] == versions
         assert writes == ledger.writes_within(source, batch, batch)
         assert all(write.intended_at <= write.settled_at for write in writes)
-    assert ledger.rows_within(source, second.id + 1, lost.id) == []
+    assert ledger.contents(source, second.id + 1, lost.id) == []

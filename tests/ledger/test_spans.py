@@ -13,8 +13,7 @@ from pipeline.batch import Batch, BatchState, BatchTimes, CaptureRecord, Ended
 from pipeline.decisions import Lease
 from pipeline.errors import SpanRefused
 from pipeline.places import AtMoment, Earliest, Latest, Place
-from pipeline.ports.batches import Elsewhere, TableContent
-from pipeline.ports.ledger import Ledger
+from pipeline.ports.ledger import Elsewhere, Ledger, content_of, contents_of
 from pipeline.replay.spans import Span, batches_of, ends_early, wanted
 from pipeline.schema.history import History
 from pipeline.table import TableName
@@ -122,19 +121,21 @@ def test_all_at_once_is_each_by_itself(ledger: Ledger, lease: Lease, seed: int) 
         inside = [one for one in live if first <= one.id <= last]
         touched = {one.id: _touched(ledger, one) for one in inside}
         assert ledger.touched(source, first, last).keys() == set().union(*touched.values())
-        assert ledger.learnt_within(source, first, last) == {
+        assert ledger.marks_within(source, first, last).learnt == {
             one.id for one in inside if one.id in made.learnt
         }
         assert ledger.revision_counts(source, first, last) == {
             batch: count for batch, count in made.revised.items() if first <= batch <= last
         }
         told = {one.id: _elsewhere(ledger, one) for one in inside}
-        assert ledger.told_elsewhere(source, first, last) == {
+        assert ledger.marks_within(source, first, last).elsewhere == {
             batch: why for batch, why in told.items() if why is not None
         }
         for table in TABLES:
-            assert ledger.contents(source, table, first, last) == [
-                _content(ledger, one, table) for one in inside if table in touched[one.id]
+            assert contents_of(ledger, source, table, first, last) == [
+                content_of(ledger, source, one.id).by_table()[table]
+                for one in inside
+                if table in touched[one.id]
             ]
     firsts = ledger.touched(source, 1, live[-1].id)
     captured = [one for one in live if one.state is not BatchState.CAPTURING]
@@ -166,23 +167,12 @@ def _answer(span: Span, chain: list[Batch], times: list[BatchTimes] | None) -> o
 
 
 def _touched(ledger: Ledger, batch: Batch) -> set[TableName]:
-    found = {one.table for one in ledger.segments(batch.id)}
-    return found | {one.table for one in ledger.table_events(batch.source, batch.id)}
-
-
-def _content(ledger: Ledger, batch: Batch, table: TableName) -> TableContent:
-    snapshots = [one for one in ledger.snapshots(batch.source, batch.id) if one.table == table]
-    return TableContent(
-        batch.id,
-        tuple(one for one in ledger.segments(batch.id) if one.table == table),
-        tuple(one for one in ledger.table_events(batch.source, batch.id) if one.table == table),
-        snapshots[0] if snapshots else None,
-    )
+    return content_of(ledger, batch.source, batch.id).changed
 
 
 def _elsewhere(ledger: Ledger, batch: Batch) -> Elsewhere | None:
-    events = ledger.table_events(batch.source, batch.id)
+    events = content_of(ledger, batch.source, batch.id).events
     if any(event.kind is TableEventKind.REREAD for event in events):
         return Elsewhere.SOURCE
-    early = any(one.batch < batch.id for one in ledger.ended_prepared(batch.id))
+    early = any(one.batch < batch.id for one in content_of(ledger, batch.source, batch.id).ended)
     return Elsewhere.PREPARED if early else None

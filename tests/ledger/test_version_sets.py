@@ -21,6 +21,7 @@ from pipeline.table_state import (
 from tests.ledger.made import (
     ORDERS,
     STOCK,
+    begun_write,
     first_captured,
     following,
     next_captured,
@@ -36,14 +37,8 @@ QUARANTINED = Quarantine(STOCK, "a value", "release it", "batch 1", remedy=Remed
 def settled(
     ledger: Ledger, lease: Lease, table: TableName, first: int, last: int, version: int, uuid: str
 ) -> None:
-    intent = ledger.open_intent(
-        lease,
-        table,
-        app_id=f"lockstep/{lease.source}/{table}/mirror/1",
-        first_batch=first,
-        last_batch=last,
-        step="merge",
-    )
+    app_id = f"lockstep/{lease.source}/{table}/mirror/1"
+    intent = begun_write(ledger, lease, table, app_id, first, last)
     ledger.settle(lease, intent, version, table_id=uuid)
 
 
@@ -58,10 +53,10 @@ def test_a_set_says_which_delta_table_each_version_is_of(ledger: Ledger, lease: 
     batch = first_captured(ledger, lease, ORDERS)
     settled(ledger, lease, ORDERS, batch.id, batch.id, 7, "a")
     acknowledged(ledger, lease, batch.id)
-    assert ledger.version_set(lease.source, batch.id) == [
+    assert ledger.version_set(lease.source, batch.id).shown == [
         VersionSetEntry(ORDERS, "s/shop/orders", 7, "a")
     ]
-    assert ledger.missing_versions(lease.source, batch.id) == []
+    assert ledger.version_set(lease.source, batch.id).missing == []
 
 
 def test_a_set_names_the_newest_version_with_its_rows(ledger: Ledger, lease: Lease) -> None:
@@ -78,7 +73,9 @@ def test_a_set_names_the_newest_version_with_its_rows(ledger: Ledger, lease: Lea
     acknowledged(ledger, lease, second.id)
     with pytest.raises(LedgerRefused):
         ledger.note_upkept(lease, mirror, shows=1, delta_version=5)
-    shown = {batch: ledger.version_set(lease.source, batch) for batch in (first.id, second.id)}
+    shown = {
+        batch: ledger.version_set(lease.source, batch).shown for batch in (first.id, second.id)
+    }
     assert [shown[first.id][0].delta_version, shown[second.id][0].delta_version] == [3, 4]
     found = ledger.mirror_versions(lease.source, ORDERS, second.id)
     assert [one.entry.delta_version for one in found] == [4, 3]
@@ -91,15 +88,15 @@ def test_a_set_is_as_of_its_batch_for_good(ledger: Ledger, lease: Lease) -> None
     settled(ledger, lease, ORDERS, first.id, first.id, 1, "a")
     settled(ledger, lease, STOCK, first.id, first.id, 1, "b")
     acknowledged(ledger, lease, first.id)
-    before = ledger.version_set(lease.source, first.id)
+    before = ledger.version_set(lease.source, first.id).shown
     second = next_captured(ledger, lease, STOCK)
     settled(ledger, lease, STOCK, second.id, second.id, 2, "b")
     acknowledged(ledger, lease, second.id)
     third = next_captured(ledger, lease)
     acknowledged(ledger, lease, third.id)
-    assert ledger.version_set(lease.source, first.id) == before
+    assert ledger.version_set(lease.source, first.id).shown == before
     for batch in (second, third):
-        found = ledger.version_set(lease.source, batch.id)
+        found = ledger.version_set(lease.source, batch.id).shown
         assert [(one.table, one.delta_version) for one in found] == [(ORDERS, 1), (STOCK, 2)]
 
 
@@ -110,12 +107,15 @@ def test_what_is_merged_together_is_in_the_last_set(ledger: Ledger, lease: Lease
     settled(ledger, lease, ORDERS, first.id, second.id, 1, "a")
     settled(ledger, lease, STOCK, first.id, first.id, 1, "b")
     acknowledged(ledger, lease, first.id, second.id)
-    assert [one.table for one in ledger.version_set(lease.source, first.id)] == [STOCK]
-    assert ledger.missing_versions(lease.source, first.id) == [
+    assert [one.table for one in ledger.version_set(lease.source, first.id).shown] == [STOCK]
+    assert ledger.version_set(lease.source, first.id).missing == [
         MissingTable(ORDERS, Missing.TOGETHER, second.id)
     ]
-    assert [one.table for one in ledger.version_set(lease.source, second.id)] == [ORDERS, STOCK]
-    assert ledger.missing_versions(lease.source, second.id) == []
+    assert [one.table for one in ledger.version_set(lease.source, second.id).shown] == [
+        ORDERS,
+        STOCK,
+    ]
+    assert ledger.version_set(lease.source, second.id).missing == []
 
 
 def test_a_table_quarantined_is_missing_until_it_is_back(ledger: Ledger, lease: Lease) -> None:
@@ -124,7 +124,7 @@ def test_a_table_quarantined_is_missing_until_it_is_back(ledger: Ledger, lease: 
     settled(ledger, lease, ORDERS, first.id, first.id, 1, "a")
     ledger.quarantine(lease, QUARANTINED)
     acknowledged(ledger, lease, first.id)
-    assert ledger.missing_versions(lease.source, first.id) == [
+    assert ledger.version_set(lease.source, first.id).missing == [
         MissingTable(STOCK, Missing.QUARANTINED)
     ]
     order = ledger.order_table(lease, STOCK, OrderKind.RELEASE, author="ada", reason="mended")
@@ -132,8 +132,11 @@ def test_a_table_quarantined_is_missing_until_it_is_back(ledger: Ledger, lease: 
     ledger.record_capture(lease, second.id, replace(record(second, STOCK), orders_done=(order.id,)))
     settled(ledger, lease, STOCK, first.id, second.id, 1, "b")
     acknowledged(ledger, lease, second.id)
-    assert [one.table for one in ledger.version_set(lease.source, second.id)] == [ORDERS, STOCK]
-    assert [one.table for one in ledger.version_set(lease.source, first.id)] == [ORDERS]
+    assert [one.table for one in ledger.version_set(lease.source, second.id).shown] == [
+        ORDERS,
+        STOCK,
+    ]
+    assert [one.table for one in ledger.version_set(lease.source, first.id).shown] == [ORDERS]
 
 
 def test_what_came_back_later_is_not_in_an_earlier_set(ledger: Ledger, lease: Lease) -> None:
@@ -151,8 +154,10 @@ def test_what_came_back_later_is_not_in_an_earlier_set(ledger: Ledger, lease: Le
     settled(ledger, lease, ORDERS, second.id, second.id, 2, "a")
     settled(ledger, lease, STOCK, third.id, third.id, 2, "b")
     acknowledged(ledger, lease, second.id, third.id)
-    assert ledger.missing_versions(lease.source, second.id) == [MissingTable(STOCK, Missing.LATER)]
-    assert ledger.missing_versions(lease.source, third.id) == []
+    assert ledger.version_set(lease.source, second.id).missing == [
+        MissingTable(STOCK, Missing.LATER)
+    ]
+    assert ledger.version_set(lease.source, third.id).missing == []
 
 
 @pytest.mark.parametrize("resumed", [False, True])
@@ -181,7 +186,8 @@ def test_a_table_stays_in_the_set_of_a_batch_that_only_catches_up_others(
     acknowledged(ledger, lease, third.id, fourth.id)
     shown = {
         batch.id: [
-            (one.table, one.delta_version) for one in ledger.version_set(lease.source, batch.id)
+            (one.table, one.delta_version)
+            for one in ledger.version_set(lease.source, batch.id).shown
         ]
         for batch in (second, third, fourth)
     }
@@ -191,7 +197,7 @@ def test_a_table_stays_in_the_set_of_a_batch_that_only_catches_up_others(
         third.id: [orders, stock],
         fourth.id: [orders, stock] if resumed else [orders],
     }
-    assert ledger.missing_versions(lease.source, third.id) == []
+    assert ledger.version_set(lease.source, third.id).missing == []
 
 
 def test_a_table_that_is_gone_is_not_missing(ledger: Ledger, lease: Lease) -> None:
@@ -207,14 +213,17 @@ def test_a_table_that_is_gone_is_not_missing(ledger: Ledger, lease: Lease) -> No
     ledger.record_capture(lease, second.id, dropped)
     settled(ledger, lease, STOCK, second.id, second.id, 2, "b")
     acknowledged(ledger, lease, second.id)
-    assert [one.table for one in ledger.version_set(lease.source, first.id)] == [ORDERS, STOCK]
-    assert [one.table for one in ledger.version_set(lease.source, second.id)] == [ORDERS]
-    assert ledger.missing_versions(lease.source, second.id) == []
+    assert [one.table for one in ledger.version_set(lease.source, first.id).shown] == [
+        ORDERS,
+        STOCK,
+    ]
+    assert [one.table for one in ledger.version_set(lease.source, second.id).shown] == [ORDERS]
+    assert ledger.version_set(lease.source, second.id).missing == []
 
 
 def test_no_batch_but_an_acknowledged_one_has_a_set(ledger: Ledger, lease: Lease) -> None:
     first = first_captured(ledger, lease, ORDERS)
     settled(ledger, lease, ORDERS, first.id, first.id, 1, "a")
     ledger.mark_merged(lease)
-    assert ledger.version_set(lease.source, first.id) == []
-    assert ledger.missing_versions(lease.source, first.id) == []
+    assert ledger.version_set(lease.source, first.id).shown == []
+    assert ledger.version_set(lease.source, first.id).missing == []

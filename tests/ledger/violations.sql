@@ -505,9 +505,9 @@ values (%(s)s, 'shop', 'orders', 'paused', 'lost', 1, '{}')
 -- rule: table_life_event_known
 insert into lockstep.table_life (source, database, name, event, life, token, told)
 values (%(s)s, 'shop', 'orders', 'forgotten', 'paused', 1, '{}')
--- rule: table_life_stays
+-- rule: table_life_stay
 update lockstep.table_life set event = 'paused' where source = %(s)s
--- rule: table_life_stays
+-- rule: table_life_stay
 delete from lockstep.table_life where source = %(s)s
 
 -- rule: table_orders_lease
@@ -849,7 +849,7 @@ insert into lockstep.ledger (id) select id from lockstep.ledger
 insert into lockstep.ledger (id) values (gen_random_uuid())
 -- rule: ledger_alone_counts
 insert into lockstep.ledger (id, alone) values (gen_random_uuid(), false)
--- rule: ledger_stays
+-- rule: ledger_stay
 update lockstep.ledger set id = gen_random_uuid()
 -- rule: looked_source
 insert into lockstep.looked values ('nobody', 'x', 0)

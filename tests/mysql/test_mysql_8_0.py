@@ -177,7 +177,7 @@ def test_places_are_of_one_server(shop: Shop) -> None:
     shop.do(*HIDING)
     shop.run()
     work, table = shop.follower.work(), TableName(shop.database, "t")
-    proposal = look(work, work.ledger.captured_cursor(SOURCE), None)
+    proposal = look(work, work.ledger.cursors(SOURCE).captured, None)
     assert proposal.run_start is not None
     elsewhere = replace(proposal.run_start.start, server_uuid="another")
     places = []

@@ -9,7 +9,7 @@ from typing import Final
 import pytest
 
 from pipeline.errors import TableError
-from pipeline.preflight import preflight
+from pipeline.preflight import SourceEvidence, preflight
 from pipeline.table import TableName
 from pipeline.tables import TablePatterns
 from resources.mysql.server import MySqlServer
@@ -187,7 +187,7 @@ def test_a_table_is_read_whole_or_refused_with_its_grant(place: Place, name: str
     found = {
         (finding.subject, finding.hint)
         for finding in preflight(
-            source, source.survey(), TablePatterns((f"{place.database}.*",)), {}, None
+            source, SourceEvidence(source.survey(), TablePatterns((f"{place.database}.*",))), {}
         )
     }
     if name != "nothing":

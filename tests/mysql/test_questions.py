@@ -17,7 +17,7 @@ from tests.mysql.reading import server, settings
 
 @pytest.fixture
 def asking(mysql: MySqlStand) -> Iterator[Questions]:
-    made = Questions(settings(mysql))
+    made = Questions(lambda: settings(mysql))
     yield made
     made.close()
 

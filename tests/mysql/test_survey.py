@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from pipeline.errors import SourceUnavailable
-from pipeline.preflight import Finding, preflight
+from pipeline.preflight import Finding, SourceEvidence, preflight
 from pipeline.survey import Channel, OddSession, Survey, SurveyedForeignKey
 from pipeline.table import TableName
 from pipeline.tables import TablePatterns
@@ -44,7 +44,7 @@ def filled(stand: MySqlStand, name: str, *more: str) -> str:
 
 def findings(source: MySqlServer, name: str) -> dict[str, Finding]:
     """By subject; of a rule that speaks of several tables, each of them."""
-    found = preflight(source, source.survey(), TablePatterns((f"{name}.*",)), {}, None)
+    found = preflight(source, SourceEvidence(source.survey(), TablePatterns((f"{name}.*",))), {})
     return {finding.subject: finding for finding in found}
 
 

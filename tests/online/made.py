@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import pymysql
 
 from pipeline.errors import StreamEndedEarly
+from pipeline.ports.ledger import content_of
 from pipeline.retries import STEP
 from pipeline.runs.comparing.verify_rows import verify
 from pipeline.table_state import TableCondition
@@ -108,7 +109,9 @@ class Shop:
         """The tables that runs read from the source, one for each time."""
         ledger = self.follower.ledger
         batches = ledger.batches(SOURCE, limit=1000)
-        parts = [part for batch in batches for part in ledger.snapshots(SOURCE, batch.id)]
+        parts = [
+            part for batch in batches for part in content_of(ledger, SOURCE, batch.id).snapshots
+        ]
         return [part.table.name for part in parts]
 
     def require_followed(self) -> None:

@@ -88,7 +88,7 @@ def looked(
     partial: tuple[Extent, ...] = (),
     mirrors: tuple[KeptMirror, ...] = (),
 ) -> SourceEvidence:
-    return SourceEvidence.of(survey, PATTERNS, structures, pause, partial, mirrors)
+    return SourceEvidence(survey, PATTERNS, pause, partial, mirrors, all_structures=structures)
 
 
 def known(**changes: Any) -> Known:

@@ -151,7 +151,7 @@ class Source:
 
     def expected(self) -> dict[EntryName, tuple[str, str, int]]:
         """By name: folder, comment, columns. Of names that differ in case, the registered one."""
-        known = self.ledger.registrations(SOURCE, self.catalog.identity)
+        known = self.ledger.registrations(SOURCE, self.catalog.identity).entries
         order = sorted(self.tables, key=lambda one: (TableName("shop", one) not in known, one))
         found: dict[EntryName, tuple[str, str, int]] = {}
         for name in order:

@@ -14,6 +14,7 @@ from pipeline.changes.layout import application_id, changelog_path
 from pipeline.changes.source_tables import source_table_id, source_table_path
 from pipeline.decisions import Lease
 from pipeline.errors import SegmentsLost
+from pipeline.ports.ledger import content_of
 from pipeline.runs.context import Unwatched, Workplace
 from pipeline.runs.repair import repair
 from pipeline.segment import SegmentFile, SourcePart, SourceTable
@@ -70,7 +71,7 @@ class Stand:
 
     def captured(self) -> Batch:
         """One more batch with segments of two tables, and a prepared transaction's file."""
-        first = self.ledger.captured_cursor("shop") is None
+        first = self.ledger.cursors("shop").captured is None
         batch = (begun if first else following)(self.ledger, self.lease)
         self.ledger.record_capture(self.lease, batch.id, self._record(batch, first=first))
         return newest(self.ledger, self.lease)
@@ -145,7 +146,7 @@ def test_segments_abandoned_from_the_damaged_one_on(stand: Stand) -> None:
     assert [note.split(" was")[0] for note in notes] == [f"batch {third.id}", f"batch {second.id}"]
     assert stand.states() == [CAPTURED, ABANDONED, ABANDONED]
     assert [stand.files(batch) for batch in (first, second, third)] == [3, 0, 0]
-    cursor = stand.ledger.captured_cursor("shop")
+    cursor = stand.ledger.cursors("shop").captured
     assert cursor is not None
     assert (cursor.batch, cursor.position) == (first.id, first.end)
 
@@ -180,7 +181,7 @@ def test_a_table_loses_segments_of_a_batch_that_others_show(
             app_id=application_id("shop", state, "changelog"),
             batch=used.id,
             schema=SCHEMA,
-            files=stand.ledger.segments(used.id)[1].files,
+            files=content_of(stand.ledger, used.source, used.id).segments[1].files,
             user_metadata="",
         )
     stand.damage(batches[0])
@@ -244,7 +245,7 @@ def test_segments_lost_where_transactions_are_shown(stand: Stand) -> None:
         app_id=source_table_id("shop", SourceTable.TRANSACTIONS),
         batch=batch.id,
         schema=SCHEMA,
-        files=stand.ledger.source_parts(batch.id)[0].files,
+        files=content_of(stand.ledger, batch.source, batch.id).source_parts[0].files,
         user_metadata="",
     )
     stand.damage(batch)

@@ -186,7 +186,7 @@ class Follower:
 
     def acknowledged(self) -> Cursor | None:
         """Where the source is acknowledged up to."""
-        return self.ledger.acknowledged_cursor(SOURCE)
+        return self.ledger.cursors(SOURCE).acknowledged
 
     def mirror(self, table: str) -> list[dict[str, Any]]:
         """The mirror's rows now, in the order of their first column."""

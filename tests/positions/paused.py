@@ -13,6 +13,7 @@ from typing import Any
 from pymysql.cursors import DictCursor
 
 from pipeline.batch import Batch
+from pipeline.ports.ledger import content_of
 from pipeline.runs.comparing.verify_schema import verify_schema
 from pipeline.runs.inspecting.table_commands import Asked, give_order
 from pipeline.runs.reports import CaptureReport
@@ -78,12 +79,14 @@ class Shop:
 
     def caught_up(self) -> list[Batch]:
         """Those that brought back tables of this database, with changes of them."""
-        segments = self.follower.ledger.segments
         return [
             batch
             for batch in self.batches()
             if batch.catches_up
-            and any(one.table.database == self.name for one in segments(batch.id))
+            and any(
+                segment.table.database == self.name
+                for segment in content_of(self.follower.ledger, SOURCE, batch.id).segments
+            )
         ]
 
     def quarantined(self) -> dict[str, Quarantine]:
@@ -115,7 +118,7 @@ class Shop:
         return [
             event.kind
             for batch in self.batches()
-            for event in ledger.table_events(SOURCE, batch.id)
+            for event in content_of(ledger, SOURCE, batch.id).events
             if event.table == self.table(table)
         ]
 

@@ -12,6 +12,7 @@ from pipeline.batch import BatchState
 from pipeline.errors import (
     LeaseLost,
 )
+from pipeline.ports.ledger import content_of
 from pipeline.runs.capture import capture
 from pipeline.runs.context import Workplace
 from resources.lake.segments import ParquetSegments, ParquetSegmentWriter
@@ -57,9 +58,15 @@ class Folder:
         ledger = self.shop.follower.ledger
         live = [one for one in ledger.unfinished(SOURCE) if one.state is BatchState.CAPTURED]
         segments = sum(
-            len(segment.files) for batch in live for segment in ledger.segments(batch.id)
+            len(segment.files)
+            for batch in live
+            for segment in content_of(ledger, SOURCE, batch.id).segments
         )
-        parts = sum(len(part.files) for batch in live for part in ledger.source_parts(batch.id))
+        parts = sum(
+            len(part.files)
+            for batch in live
+            for part in content_of(ledger, SOURCE, batch.id).source_parts
+        )
         return segments + parts, len([one for one in ledger.open_prepared(SOURCE) if one.file])
 
 

@@ -60,13 +60,13 @@ def run_with(shop: Shop, mirrors: MemoryMirrors) -> None:
 
 def three_that_wait(shop: Shop, mirrors: MemoryMirrors, error: type[LockstepError]) -> None:
     before = shop.states()
-    position = shop.follower.ledger.acknowledged_cursor(SOURCE)
+    position = shop.follower.ledger.cursors(SOURCE).acknowledged
     for _ in range(3):
         shop.write()
         with pytest.raises(error):
             run_with(shop, mirrors)
     assert shop.states() == [*before, *[BatchState.CAPTURED] * 3]
-    assert shop.follower.ledger.acknowledged_cursor(SOURCE) == position
+    assert shop.follower.ledger.cursors(SOURCE).acknowledged == position
 
 
 def test_batches_that_wait_for_java_are_merged_at_once(shop: Shop) -> None:
@@ -112,7 +112,7 @@ def test_a_write_that_was_intended_is_made_as_it_was_intended(shop: Shop) -> Non
 
 
 @pytest.mark.thin
-@pytest.mark.parametrize("step", ["open_intent", "settle"])
+@pytest.mark.parametrize("step", ["intend", "settle"])
 @pytest.mark.parametrize("after", [False, True])
 def test_an_intent_of_a_dead_run_is_settled_as_it_was(shop: Shop, step: str, after: bool) -> None:
     """Whatever the run died at, and however much was captured since: the same batches, the

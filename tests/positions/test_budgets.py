@@ -12,6 +12,7 @@ from typing import Any, cast
 import pytest
 
 from pipeline.bounds import Budget
+from pipeline.ports.ledger import content_of
 from pipeline.ports.source import BinlogDump, Received, SourceServer
 from pipeline.position import Coordinates
 from tests.fix_mysql import MySqlStand
@@ -155,9 +156,9 @@ def test_foreign_traffic_moves_the_position(shop: Shop) -> None:
     )
     report = shop.follower.run()
     assert (report.transactions, report.rows, report.counts) == (4, 0, {})
-    cursor = shop.follower.ledger.acknowledged_cursor(SOURCE)
+    cursor = shop.follower.ledger.cursors(SOURCE).acknowledged
     assert cursor is not None
     assert (cursor.batch, str(cursor.position.at)) == (report.batch, shop.head())
-    assert shop.follower.ledger.segments(cursor.batch) == []
+    assert content_of(shop.follower.ledger, SOURCE, cursor.batch).segments == ()
     assert shop.follower.run().batch is None
     assert shop.told().reason == f"nothing was written to the log since {cursor.position}"

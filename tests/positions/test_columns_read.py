@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from pipeline.policies import Deletes, LakePolicies, OnRewrite
+from pipeline.ports.ledger import content_of
 from pipeline.table_state import SnapshotPart
 from tests.fix_mysql import MySqlStand
 from tests.positions.follower import SOURCE
@@ -50,7 +51,9 @@ def shop(mysql: MySqlStand, database: str) -> Shop:
 
 def snapshots(shop: Shop) -> list[SnapshotPart]:
     ledger = shop.follower.ledger
-    return [part for batch in shop.batches() for part in ledger.snapshots(SOURCE, batch.id)]
+    return [
+        part for batch in shop.batches() for part in content_of(ledger, SOURCE, batch.id).snapshots
+    ]
 
 
 def columns_read(shop: Shop) -> list[tuple[str, ...] | None]:

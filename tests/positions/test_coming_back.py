@@ -412,7 +412,7 @@ STEPS = (
     "decide",
     "begin_batch",
     "record_capture",
-    "open_intent",
+    "intend",
     "settle",
     "mark_merged",
     "acknowledge",

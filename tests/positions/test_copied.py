@@ -18,9 +18,8 @@ from demo.tcp import free_port
 from pipeline.errors import HistoryRewritten
 from pipeline.start.question import StartRule
 from resources.mysql.server import MySqlServer
-from resources.mysql.standby import ServerOrStandby
 from tests.fix_mysql import MySqlStand
-from tests.mysql.reading import server, settings
+from tests.mysql.reading import settings
 from tests.positions.follower import SET_PAUSES, SOURCE, Follower
 from tests.positions.servers import (
     copied_mysql,
@@ -147,7 +146,7 @@ def test_another_server_behind_the_same_address(
     configuration the same is found at its address while the primary is down, and the
     primary is read again when it is back."""
     put(stand, 15)
-    down = MySqlServer(replace(settings(stand), port=free_port()))
+    down = replace(settings(stand), port=free_port())
     follower = follow(stand)
     follower.run()
     running(stand).kill()
@@ -161,7 +160,7 @@ def test_another_server_behind_the_same_address(
         require_rule(follower, StartRule.RESUME_OTHER_SERVER)
         require_same(follower, other)
         require_each_once(follower)
-        follower.server = ServerOrStandby(down, server(other))
+        follower.server = MySqlServer(down, standby=settings(other))
         put(other, 17)
         follower.run()
         require_rule(follower, StartRule.RESUME_SAME_SERVER)

@@ -102,14 +102,14 @@ def test_the_mirror_goes_and_the_changelog_stays(shop: Shop) -> None:
     shop.follower.run()
     (entry,) = [
         one
-        for one in shop.follower.ledger.version_set(SOURCE, _newest(shop))
+        for one in shop.follower.ledger.version_set(SOURCE, _newest(shop)).shown
         if one.table == shop.gone
     ]
     assert (entry.delta_version, shop.ids()) == (len(versions) - 1, [7, 8])
 
 
 def _newest(shop: Shop) -> int:
-    cursor = shop.follower.ledger.acknowledged_cursor(SOURCE)
+    cursor = shop.follower.ledger.cursors(SOURCE).acknowledged
     assert cursor is not None
     return cursor.batch
 

@@ -179,7 +179,7 @@ def test_holes_in_a_set_are_read_when_they_are_filled(pair: Pair) -> None:
 def test_a_log_purged_beyond_the_cursor_is_refused_by_name(pair: Pair) -> None:
     """The new server has thrown away what was never read: PositionPurged names it."""
     follower = _read_half(pair)
-    cursor = follower.ledger.acknowledged_cursor(SOURCE)
+    cursor = follower.ledger.cursors(SOURCE).acknowledged
     assert cursor is not None
     purge(pair.b)
     lost = executed(pair.b).difference(cursor.position.gtid_set)

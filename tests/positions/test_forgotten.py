@@ -30,6 +30,7 @@ from pipeline.errors import (
     VersionSetUnknown,
 )
 from pipeline.places import parse_place
+from pipeline.ports.ledger import content_of
 from pipeline.replay.spans import Span
 from pipeline.runs.context import Workplace
 from pipeline.runs.inspecting.schema_history import show_schema
@@ -155,11 +156,11 @@ class Kept:
 
     def files(self, batch: int) -> Iterator[tuple[str, SegmentFile]]:
         ledger = self.follower.ledger
-        for segment in ledger.segments(batch):
+        for segment in content_of(ledger, SOURCE, batch).segments:
             version = ledger.schema_version(SOURCE, segment.table, segment.schema_version)
             for file in segment.files:
                 yield changelog_path(SOURCE, segment.table, version.generation), file
-        for part in ledger.source_parts(batch):
+        for part in content_of(ledger, SOURCE, batch).source_parts:
             for file in part.files:
                 yield source_table_path(SOURCE, part.table), file
 

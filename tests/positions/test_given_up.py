@@ -160,7 +160,7 @@ def test_a_write_refused_halfway_leaves_a_mirror_that_is_replaced(stage: Stage) 
     assert [(row["id"], row["w"]) for row in mirror] == rows
 
 
-STEPS = ("open_intent", "quarantine", "settle", "record_capture")
+STEPS = ("intend", "quarantine", "settle", "record_capture")
 
 
 def test_whatever_dies_meanwhile(stage: Stage) -> None:
@@ -193,7 +193,7 @@ def _killed_at(moments: Iterable[tuple[str, bool]], stage: Stage) -> None:
 
 @pytest.mark.thin
 @pytest.mark.parametrize("read_anew", [False, True])
-@pytest.mark.parametrize("death", [("open_intent", True), ("settle", False)], ids=str)
+@pytest.mark.parametrize("death", [("intend", True), ("settle", False)], ids=str)
 def test_a_run_that_died_and_a_table_that_is_paused(
     stage: Stage, death: tuple[str, bool], read_anew: bool
 ) -> None:

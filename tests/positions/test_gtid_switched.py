@@ -32,7 +32,7 @@ from tests.positions.shop import (
 
 
 def _cursor(follower: Follower) -> Cursor:
-    cursor = follower.ledger.acknowledged_cursor(SOURCE)
+    cursor = follower.ledger.cursors(SOURCE).acknowledged
     assert cursor is not None
     return cursor
 

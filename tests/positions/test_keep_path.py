@@ -74,9 +74,9 @@ class Shop:
         assert len(paths) == len(set(paths))
         tables = self.tables()
         assert sorted(tables) == sorted(self.paths())
-        cursor = ledger.acknowledged_cursor(SOURCE)
+        cursor = ledger.cursors(SOURCE).acknowledged
         assert cursor is not None
-        versions = {one.table.name: one for one in ledger.version_set(SOURCE, cursor.batch)}
+        versions = {one.table.name: one for one in ledger.version_set(SOURCE, cursor.batch).shown}
         for name, rows in tables.items():
             entry = versions[name]
             assert entry.mirror == self.states()[name].mirror
@@ -348,7 +348,7 @@ def test_only_captured_names_change_hands(mysql: MySqlStand, database: str) -> N
     assert [row["id"] for row in shop.follower.mirror(f"{database}.a")] == [9]
 
 
-STEPS = ("begin_batch", "record_capture", "open_intent", "settle", "mark_merged", "acknowledge")
+STEPS = ("begin_batch", "record_capture", "intend", "settle", "mark_merged", "acknowledge")
 
 
 def _swapped_twice(shop: Shop, keys: int) -> None:

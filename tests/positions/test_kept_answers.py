@@ -7,6 +7,7 @@ from random import Random
 from typing import Any, Final
 
 from pipeline.changes.layout import application_id
+from pipeline.decisions import Continuity
 from pipeline.ports.ledger import Ledger
 from tests.fix_ledger import LedgerOfTest
 from tests.fix_mysql import MySqlStand
@@ -15,11 +16,9 @@ from tests.positions.test_pauses_at_random import TABLES, Chance
 
 ACTIONS = 15
 KEPT: Final = (
-    "captured_cursor",
-    "acknowledged_cursor",
+    "cursors",
     "batches",
     "unfinished",
-    "overlaps",
     "open_prepared",
     "capture_scopes",
     "open_override",
@@ -33,7 +32,8 @@ KEPT: Final = (
     "open_revision",
     "looked",
 )
-"""Questions whose answers are kept until something is written; `newest_writes` besides."""
+"""Questions whose answers are kept until something is written; others, with values of their own,
+besides."""
 
 WRITES: Final = frozenset(
     name
@@ -43,12 +43,16 @@ WRITES: Final = frozenset(
 
 
 def answers(ledger: LedgerOfTest, source: str) -> dict[str, Any]:
-    applications = (
-        application_id(source, state, "mirror") for state in ledger.table_states(source).values()
-    )
+    states = ledger.table_states(source)
+    applications = [application_id(source, state, "mirror") for state in states.values()]
     return {
         **{name: getattr(ledger, name)(source) for name in KEPT},
-        "newest_writes": [ledger.newest_writes(source, one) for one in applications],
+        "newest_writes": ledger.newest_writes(source, applications),
+        "overlaps": ledger.live_batches(source, continuity=Continuity.OVERLAP),
+        "schema_versions": ledger.schema_versions(source, *states),
+        "contents": [
+            ledger.contents(source, batch.id, batch.id) for batch in ledger.batches(source)
+        ],
     }
 
 
@@ -89,7 +93,7 @@ def test_what_is_kept_is_what_would_be_answered(mysql: MySqlStand, database: str
     assert ledger.written >= {
         "begin_batch",
         "record_capture",
-        "open_intent",
+        "intend",
         "settle",
         "mark_merged",
     }

@@ -16,6 +16,7 @@ import pytest
 from pipeline.errors import LakeUnavailable, SourceUnavailable
 from pipeline.load import Chunk
 from pipeline.policies import OnPositionLost, StartPolicies
+from pipeline.ports.ledger import content_of
 from pipeline.row_groups import row_groups
 from pipeline.runs.comparing.verify_rows import verify
 from pipeline.runs.context import Workplace
@@ -237,7 +238,11 @@ def test_a_lake_without_room_costs_no_chunk(shop: Shop, tmp_path: Path) -> None:
     assert 4 <= len(before) < 20
     assert files_below(tmp_path) == {Path(file.path).name for one in before for file in one.files}
     follower.capture()
-    parts = [part for one in shop.batches() for part in follower.ledger.snapshots(SOURCE, one.id)]
+    parts = [
+        part
+        for one in shop.batches()
+        for part in content_of(follower.ledger, SOURCE, one.id).snapshots
+    ]
     files = {file: part.table for part in parts for file in part.files}
     assert {file for one in before for file in one.files} <= files.keys()
     assert sum(file.images for file in files) == 2 * ROWS

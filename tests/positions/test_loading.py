@@ -10,6 +10,7 @@ from random import Random
 
 import pytest
 
+from pipeline.ports.ledger import content_of
 from pipeline.ports.source import Baseline
 from pipeline.runs.comparing.verify_rows import verify
 from pipeline.runs.loading import loads
@@ -153,7 +154,9 @@ def test_a_run_that_dies_loses_no_chunk(
     piecemeal(1000)
     shop.run()
     require_all(shop)
-    joined = [part for batch in shop.batches() for part in ledger.snapshots(SOURCE, batch.id)]
+    joined = [
+        part for batch in shop.batches() for part in content_of(ledger, SOURCE, batch.id).snapshots
+    ]
     files = {file.path for part in joined for file in part.files}
     assert {file.path for one in read if one.read for file in one.read.files} <= files
 

@@ -42,7 +42,7 @@ STEPS = (
     "decide",
     "begin_batch",
     "record_capture",
-    "open_intent",
+    "intend",
     "settle",
     "mark_merged",
     "acknowledge",
@@ -82,7 +82,7 @@ class SourceMachine(RuleBasedStateMachine):
     @rule()
     def purge(self) -> None:
         self.primary.purge()
-        if self.follower.ledger.captured_cursor(SOURCE) is None:
+        if self.follower.ledger.cursors(SOURCE).captured is None:
             self.lost = True  # "earliest" is what the server still has
 
     @rule(which=st.integers(0, 2))
@@ -119,7 +119,7 @@ class SourceMachine(RuleBasedStateMachine):
         """The log begins anew, and may grow to where it was."""
         writes = len(self.primary.writes)
         self.primary.reset()
-        if self.follower.ledger.captured_cursor(SOURCE) is None:
+        if self.follower.ledger.cursors(SOURCE).captured is None:
             self.lost = True  # nobody read what the log had
         for _ in range(writes if regrows else 0):
             self.primary.write(key, 7)

@@ -16,7 +16,7 @@ from tests.positions.interrupted import Crash, mortal
 from tests.positions.paused import Shop, open_shop
 
 TABLES = ("a", "b", "c")
-STEPS = ("decide", "begin_batch", "record_capture", "order_table", "open_intent", "settle")
+STEPS = ("decide", "begin_batch", "record_capture", "order_table", "intend", "settle")
 ACTIONS = 40
 UNKNOWN_XID = 1397
 

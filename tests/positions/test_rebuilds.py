@@ -39,7 +39,7 @@ from tests.twins.copies import MemoryCopies
 
 TABLES = ("a", "b", "k")
 """The last has no key, unless rows are to be marked."""
-STEPS = ("record_capture", "open_intent", "settle", "mark_merged", "acknowledge", "note_looked")
+STEPS = ("record_capture", "intend", "settle", "mark_merged", "acknowledge", "note_looked")
 ACTIONS, MORE = 30, 50
 """In every run, and in the soak."""
 STOPPED = re.compile(
@@ -128,7 +128,7 @@ class Past:
 
     def run(self) -> None:
         self.follower.run()
-        cursor = self.follower.ledger.acknowledged_cursor(SOURCE)
+        cursor = self.follower.ledger.cursors(SOURCE).acknowledged
         if cursor is not None:
             there = [table for table in TABLES if self.there(table)]
             states = self.follower.ledger.table_states(SOURCE)
@@ -164,7 +164,7 @@ class Past:
         commits[at] = replace(right, rows=wrong)
         try:
             if self.random.random() < 0.5:
-                step = self.random.choice(("open_intent", "settle", "note_looked", "decide"))
+                step = self.random.choice(("intend", "settle", "note_looked", "decide"))
                 with mortal(self.follower, step, after=False), suppress(Crash):
                     self.rebuilt(table.name)
             self.rebuilt(table.name)
@@ -294,10 +294,10 @@ def test_any_place_of_the_past(mysql: MySqlStand, database: str, seed: int) -> N
     died, replays, live mirrors that were made again."""
     past = made(mysql, database, seed, LakePolicies(dropped_columns=DroppedColumns.DROP))
     ledger, lake = past.follower.ledger, past.follower.lake
-    cursor, tables = ledger.acknowledged_cursor(SOURCE), dict(lake.tables)
+    cursor, tables = ledger.cursors(SOURCE).acknowledged, dict(lake.tables)
     for number, seen in enumerate(past.seen):
         past.require(seen, number)
-    assert ledger.acknowledged_cursor(SOURCE) == cursor
+    assert ledger.cursors(SOURCE).acknowledged == cursor
     assert all(lake.tables[name] == commits for name, commits in tables.items())
     future = moment_text(datetime.now(UTC) + timedelta(days=1))
     for place, why in (

@@ -34,7 +34,7 @@ TABLES = ("a", "b")
 STEPS = (
     "begin_revision",
     "end_revision",
-    "open_intent",
+    "intend",
     "settle",
     "note_looked",
     "require_held",
@@ -159,7 +159,7 @@ class Chance:
 
     def span(self) -> tuple[str, str]:
         """Some batches, named in one of the ways there are."""
-        cursor = self.tried.ledger.acknowledged_cursor(SOURCE)
+        cursor = self.tried.ledger.cursors(SOURCE).acknowledged
         if cursor is None:
             return "earliest", "latest"
         chain = self.tried.ledger.live_batches(SOURCE, 1, cursor.batch)

@@ -58,7 +58,7 @@ def test_a_copy_of_a_server_that_was_reset_is_refused(pair: Pair) -> None:
     turn_to(follower, pair.b)
     read = changes(follower)[-1]["_gtid"]
     refused(follower, HistoryRewritten, StartRule.SET_REUSED, [read])
-    cursor = follower.ledger.captured_cursor(SOURCE)
+    cursor = follower.ledger.cursors(SOURCE).captured
     assert cursor is not None
     follower.choose(f"gtid:{cursor.position.gtid_set}")
     follower.run()

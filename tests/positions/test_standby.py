@@ -12,10 +12,10 @@ from pipeline.places import parse_place
 from pipeline.source_plan import SourcePlan, StandbyPlan
 from pipeline.start.question import StartRule
 from pipeline.tables import TablePatterns
+from resources.mysql.connection import ConnectionSettings
 from resources.mysql.server import MySqlServer
-from resources.mysql.standby import ServerOrStandby
 from tests.fix_mysql import MySqlStand
-from tests.mysql.reading import server, settings
+from tests.mysql.reading import settings
 from tests.positions.follower import SOURCE, Follower
 from tests.positions.servers import Pair, catch_up, promote, replicate, uuid_of
 from tests.positions.shop import (
@@ -30,9 +30,13 @@ from tests.positions.shop import (
 )
 
 
-def _down(stand: MySqlStand) -> MySqlServer:
+def _down(stand: MySqlStand) -> ConnectionSettings:
     """Its address while nobody listens there."""
-    return MySqlServer(replace(settings(stand), port=free_port()))
+    return replace(settings(stand), port=free_port())
+
+
+def _either(primary: ConnectionSettings, standby: ConnectionSettings) -> MySqlServer:
+    return MySqlServer(primary, standby=standby)
 
 
 @pytest.fixture
@@ -48,16 +52,16 @@ def shops(pair: Pair) -> Pair:
 def test_the_standby_is_read_while_the_primary_is_down(shops: Pair) -> None:
     """The rules of a failover hold, there and back: nothing is lost or doubled."""
     follower = follow(shops.a)
-    follower.server = ServerOrStandby(server(shops.a), server(shops.b))
+    follower.server = _either(settings(shops.a), settings(shops.b))
     follower.run()
     put(shops.a, 3)
     catch_up(shops.a, shops.b)
-    follower.server = ServerOrStandby(_down(shops.a), server(shops.b))
+    follower.server = _either(_down(shops.a), settings(shops.b))
     follower.run()
     require_rule(follower, StartRule.RESUME_OTHER_SERVER)
     require_same(follower, shops.b)
     put(shops.a, 4)
-    follower.server = ServerOrStandby(server(shops.a), server(shops.b))
+    follower.server = _either(settings(shops.a), settings(shops.b))
     follower.run()
     require_rule(follower, StartRule.RESUME_OTHER_SERVER)
     require_same(follower, shops.a)
@@ -72,11 +76,11 @@ def test_a_standby_that_is_behind_is_refused(shops: Pair) -> None:
     put(shops.a, 3)
     follower = follow(shops.a)
     follower.run()
-    follower.server = ServerOrStandby(_down(shops.a), server(shops.b))
+    follower.server = _either(_down(shops.a), settings(shops.b))
     refused(follower, SourceDiverged, StartRule.SOURCE_DIVERGED, [uuid_of(shops.b)])
     shops.b.execute("start replica")
     catch_up(shops.a, shops.b)
-    follower.server = ServerOrStandby(_down(shops.a), server(shops.b))
+    follower.server = _either(_down(shops.a), settings(shops.b))
     follower.run()
     require_same(follower, shops.b)
     promote(shops.b)
@@ -85,8 +89,8 @@ def test_a_standby_that_is_behind_is_refused(shops: Pair) -> None:
 def test_neither_answers(shops: Pair) -> None:
     """The error is the primary's, and nothing is recorded."""
     port = free_port()
-    primary = MySqlServer(replace(settings(shops.a), port=port))
-    follower = Follower(ServerOrStandby(primary, _down(shops.b)), ["shop.*"])
+    primary = replace(settings(shops.a), port=port)
+    follower = Follower(_either(primary, _down(shops.b)), ["shop.*"])
     with pytest.raises(SourceUnavailable) as caught:
         follower.run()
     assert str(port) in caught.value.message
@@ -95,7 +99,7 @@ def test_neither_answers(shops: Pair) -> None:
 
 def test_a_standby_has_a_start_of_its_own(shops: Pair) -> None:
     """Where there is no cursor: known by its UUID, or by the address that answered."""
-    primary, standby = server(shops.a), server(shops.b)
+    primary, standby = settings(shops.a), settings(shops.b)
     for uuid, by_itself in ((uuid_of(shops.b), "earliest"), (None, "latest")):
         plan = SourcePlan(
             SOURCE,
@@ -106,9 +110,9 @@ def test_a_standby_has_a_start_of_its_own(shops: Pair) -> None:
         starts = [
             str(plan.start_at(answering.facts()))
             for answering in (
-                ServerOrStandby(primary, standby),
-                ServerOrStandby(_down(shops.a), standby),
-                standby,
+                _either(primary, standby),
+                _either(_down(shops.a), standby),
+                MySqlServer(standby),
             )
         ]
         assert starts == ["latest", "earliest", by_itself]
@@ -116,14 +120,14 @@ def test_a_standby_has_a_start_of_its_own(shops: Pair) -> None:
 
 def test_a_first_run_on_the_standby(shops: Pair) -> None:
     """Its own start counts, and the primary is read on from there once it is back."""
-    both = ServerOrStandby(_down(shops.a), server(shops.b))
+    both = _either(_down(shops.a), settings(shops.b))
     standby = StandbyPlan(parse_place("earliest"))
     follower = Follower(both, ["shop.*"], "latest", standby=standby)
     follower.run()
     require_rule(follower, StartRule.CONFIGURED_EARLIEST)
     require_same(follower, shops.b)
     put(shops.a, 3)
-    follower.server = ServerOrStandby(server(shops.a), server(shops.b))
+    follower.server = _either(settings(shops.a), settings(shops.b))
     follower.run()
     require_rule(follower, StartRule.RESUME_OTHER_SERVER)
     assert newest(follower).decision.follows == 1

@@ -70,7 +70,7 @@ def test_a_run_that_dies_before_the_end_has_nothing_to_remember(shop: Shop, step
             merge(work, lease)
     assert follower.run().stopped is not None
     assert shop.keys() == [1]
-    acknowledged = follower.ledger.acknowledged_cursor(SOURCE)
+    acknowledged = follower.ledger.cursors(SOURCE).acknowledged
     assert acknowledged is not None and str(acknowledged.position.at) == before
     with pytest.raises(LogStops):
         follower.run()

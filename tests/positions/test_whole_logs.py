@@ -126,7 +126,7 @@ def session(follower: Follower) -> RunSession:
 
 def shortened(shop: Shop, *, lacking: int, times: int) -> None:
     """The next dumps lack their last events."""
-    cursor = shop.follower.ledger.captured_cursor(SOURCE)
+    cursor = shop.follower.ledger.cursors(SOURCE).captured
     assert cursor is not None
     real = shop.follower.server
     short = ShortServer(real, cursor.position.at, lacking, times)
@@ -139,7 +139,7 @@ def test_a_stream_that_ends_early_three_times_ends_the_run(shop: Shop, lacking: 
     exit code 3, nothing captured, and the next run reads it all."""
     shop.put(1, 2, 3)
     shortened(shop, lacking=lacking, times=3)
-    before = shop.follower.ledger.captured_cursor(SOURCE)
+    before = shop.follower.ledger.cursors(SOURCE).captured
     run = session(shop.follower)
     with pytest.raises(StreamEndedEarly) as caught:
         run.run(capture)
@@ -147,7 +147,7 @@ def test_a_stream_that_ends_early_three_times_ends_the_run(shop: Shop, lacking: 
     assert caught.value.recovery.exit_code == 3
     assert run.record.error is caught.value
     assert tuple(shop.follower.pauses) == STEP.pauses
-    assert shop.follower.ledger.captured_cursor(SOURCE) == before
+    assert shop.follower.ledger.cursors(SOURCE).captured == before
     assert shop.follower.lake.files == {}
     assert (shop.told().kind, shop.told().rule) == ("failure", "StreamEndedEarly")
     shop.follower.run()
@@ -199,12 +199,12 @@ def test_gtids_that_the_log_does_not_hold_are_named(pair: Pair) -> None:
     """A file in the middle of the log is gone: the server had executed what was in it, it is
     neither read nor purged, so nothing is recorded and it is named."""
     shop, lost = _without_its_second_file(pair)
-    before = shop.follower.ledger.captured_cursor(SOURCE)
+    before = shop.follower.ledger.cursors(SOURCE).captured
     with pytest.raises(TransactionsMissing) as caught:
         shop.follower.run()
     assert lost in caught.value.message
     assert caught.value.recovery.exit_code == 5
-    assert shop.follower.ledger.captured_cursor(SOURCE) == before
+    assert shop.follower.ledger.cursors(SOURCE).captured == before
     assert shop.keys() == []
 
 

@@ -114,7 +114,7 @@ def test_rows_of_an_overlap_are_recognisable(bare: Pair) -> None:
     """Rows of the batch that begins with it, committed no later than the cursor. It holds nothing
     but inserts, and is not appended when some come again."""
     follower = _half_read(bare)
-    cursor = follower.ledger.acknowledged_cursor(SOURCE)
+    cursor = follower.ledger.cursors(SOURCE).acknowledged
     assert cursor is not None
     last = cursor.position.committed_at
     assert last is not None

@@ -16,7 +16,7 @@ import pymysql
 from pymysql.cursors import Cursor
 
 from pipeline.errors import LockstepError
-from pipeline.preflight import preflight
+from pipeline.preflight import SourceEvidence, preflight
 from pipeline.runs.comparing.verify_rows import verify
 from pipeline.runs.comparing.verify_schema import verify_schema
 from pipeline.snapshot.pace import Pace
@@ -236,7 +236,8 @@ def whole_way(stand: MySqlStand, unusual: Sequence[Unusual] = ()) -> Way:
             source = server(stand)
             follower = Follower(source, [f"{name}.*"], start="snapshot")
             follower.snapshot = SnapshotPlan(seconds=1e9, connections=1, pace=SMALL)
-            preflight(source, source.survey(), TablePatterns((f"{name}.*",)), {}, None)
+            looked = SourceEvidence(source.survey(), TablePatterns((f"{name}.*",)))
+            preflight(source, looked, {})
             follower.run()
             for statement in AFTER:
                 writer.execute(statement)

@@ -17,6 +17,7 @@ from deltalake import DeltaTable
 
 from pipeline.errors import Remedy
 from pipeline.policies import ForeignKeys, LakePolicies, OnRewrite
+from pipeline.ports.ledger import content_of
 from pipeline.runs.capturing.table_changes import GONE
 from pipeline.runs.comparing.verify_rows import verify
 from pipeline.runs.comparing.verify_schema import verify_schema
@@ -123,7 +124,7 @@ class Reader(Follower):
         return {
             event.table
             for batch in self.ledger.batches(SOURCE, limit=ALL)
-            for event in self.ledger.table_events(SOURCE, batch.id)
+            for event in content_of(self.ledger, SOURCE, batch.id).events
             if event.kind is TableEventKind.REREAD or event.reason == GONE
         }
 

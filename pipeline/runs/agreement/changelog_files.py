@@ -23,6 +23,7 @@ from pipeline.errors import CommitConflict, ForeignCommit, LakeUnavailable, Segm
 from pipeline.foreign_commits import Behind, Passed, reshaped
 from pipeline.lake_commit import RESTORED, LogAbove
 from pipeline.listing import Difference, ForeignFiles, RecordedFiles, difference, foreign_files
+from pipeline.ports.ledger import content_of
 from pipeline.retries import PUBLISH
 from pipeline.runs.agreement.lake_logs import changelog_error, judged_changelog, replay_hint
 from pipeline.runs.commit_records import restated_metadata
@@ -71,13 +72,13 @@ def recorded_batches(
     found: dict[int, tuple[SegmentFile, ...]] = {}
     if isinstance(table, SourceTable):
         for batch in work.ledger.live_batches(source, 0, _ALL):
-            for part in work.ledger.source_parts(batch.id):
+            for part in content_of(work.ledger, source, batch.id).source_parts:
                 if part.table is table:
                     found[batch.id] = part.files
         return found
     versions = work.ledger.schema_versions(source, table)
     own = {one.version for one in versions if one.generation == changelog.generation}
-    for content in work.ledger.contents(source, table, 0, _ALL):
+    for content in work.ledger.contents(source, 0, _ALL, [table]):
         for segment in content.segments:
             if segment.schema_version in own:
                 found[content.batch] = (*found.get(content.batch, ()), *segment.files)
@@ -358,5 +359,5 @@ def columns_of(
 
 
 def _newest(work: Workplace) -> int:
-    cursor = work.ledger.captured_cursor(work.source.name)
+    cursor = work.ledger.cursors(work.source.name).captured
     return 0 if cursor is None else cursor.batch

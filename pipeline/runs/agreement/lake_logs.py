@@ -27,7 +27,7 @@ from pipeline.foreign_commits import (
     judge,
     judge_changelog,
 )
-from pipeline.intent import Intent
+from pipeline.intent import Intent, NewestWrites
 from pipeline.lake_commit import LakeCommit, LogAbove
 from pipeline.runs.context import Workplace
 from pipeline.runs.cures import reload_hint
@@ -52,12 +52,14 @@ def look_at(
     intent: Intent | None = None,
     *,
     replaced: bool = False,
+    newest: NewestWrites | None = None,
 ) -> int | None:
-    """Judge a mirror's log since the last look; the version that was looked at.
+    """Judge a mirror's log since the last look; the version that was looked at. `newest`: of the
+    mirror, where the caller has asked the ledger.
 
     `TableError` for what concerns the table, `ForeignCommit` for what concerns the source.
     """
-    relation = judged(work, state, looked, intent, replaced=replaced)
+    relation = judged(work, state, looked, intent, replaced=replaced, newest=newest)
     if isinstance(relation, Passed):
         return relation.newest
     raise _error(work, state, relation)
@@ -70,11 +72,13 @@ def judged(
     intent: Intent | None = None,
     *,
     replaced: bool = False,
+    newest: NewestWrites | None = None,
 ) -> Found:
     """What a mirror's log shows since the last look."""
     source = work.source.name
     app_id = application_id(source, state, "mirror")
-    newest = work.ledger.newest_writes(source, app_id)
+    if newest is None:
+        newest = work.ledger.newest_writes(source, [app_id])[app_id]
     expected = Expected(
         ledger=work.ledger.identity(),
         app_id=app_id,

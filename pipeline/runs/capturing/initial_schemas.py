@@ -85,7 +85,7 @@ def _forget_places(
 ) -> None:
     """On another server than before, hidden columns may stand elsewhere: a dump that was loaded
     there has not told their places."""
-    cursor = ledger.captured_cursor(source)
+    cursor = ledger.cursors(source).captured
     if cursor is None or cursor.position.server_uuid == run_start.start.server_uuid:
         return
     for version in ledger.schemas_at(source):
@@ -125,7 +125,7 @@ def _covering(work: Workplace, run_start: RunStart) -> Batch | None:
     """The batch that read the start's place. A log that was reset has the same places again,
     but not the same witness."""
     start = run_start.start
-    batch = work.ledger.batch_covering(work.source.name, start.server_uuid, start.at)
+    batch = work.ledger.captured_batch(work.source.name, server_uuid=start.server_uuid, at=start.at)
     if batch is None or batch.end is None or batch.witness is None:
         return None
     cursor = Cursor(batch.id, batch.end, batch.witness)
@@ -164,7 +164,7 @@ class Newest:
         return self._ledger.schemas_at(self._source)
 
     def referring(self) -> Sequence[SchemaVersion]:
-        return self._ledger.referring_schemas(self._source)
+        return self._ledger.schemas_at(self._source, referring=True)
 
     def versions(self, table: TableName) -> Sequence[SchemaVersion]:
         return self._ledger.schema_versions(self._source, table)

@@ -149,7 +149,7 @@ class HandingOver:
         """The Delta version of its last write, or that it took over."""
         source = self._work.source.name
         app_id = application_id(source, state, "mirror")
-        settled = self._work.ledger.newest_writes(source, app_id).settled
+        settled = self._work.ledger.newest_writes(source, [app_id])[app_id].settled
         return state.adopted if settled is None else settled.delta_version
 
     def _taken(

@@ -70,7 +70,7 @@ def what_the_lake_shows(work: Workplace) -> LakeShown:
     ledger, source = work.ledger, work.source.name
     cursor = None
     for _ in RUN_ENDED.tries(work.pause):
-        cursor = ledger.acknowledged_cursor(source)
+        cursor = ledger.cursors(source).acknowledged
         if cursor is None:
             raise SourceMoving(
                 f"the lake shows nothing of {source} yet", hint=f"`lockstep run --source {source}`"
@@ -80,7 +80,7 @@ def what_the_lake_shows(work: Workplace) -> LakeShown:
         waiting = frozenset(ledger.pending(source))
         loading = frozenset(load.table for load in ledger.open_loads(source))
         batches = ledger.unfinished(source)
-        if not batches and ledger.acknowledged_cursor(source) == cursor:
+        if not batches and ledger.cursors(source).acknowledged == cursor:
             facts = work.server.facts()
             here = facts.server_uuid == cursor.position.server_uuid
             return LakeShown(cursor, states, versions, waiting, loading, facts.flavour, here)

@@ -63,7 +63,7 @@ def verify_schema(work: Workplace) -> SchemaVerification:
     """
     clock = perf_counter()
     ledger, source = work.ledger, work.source.name
-    cursor = ledger.captured_cursor(source)
+    cursor = ledger.cursors(source).captured
     if cursor is None or not ledger.has_history(source):
         raise NothingMatches(
             f"{source} has no history of structures yet", hint=f"`lockstep run --source {source}`"

@@ -169,7 +169,7 @@ def _looked(work: Workplace, abandoned: list[Abandonment]) -> StartProposal:
 
 def cursor_after(work: Workplace, abandoned: Sequence[Abandonment]) -> Cursor | None:
     """The captured cursor once these batches are gone."""
-    newest = work.ledger.captured_cursor(work.source.name)
+    newest = work.ledger.cursors(work.source.name).captured
     gone = {abandonment.batch.id for abandonment in abandoned}
     if newest is None or newest.batch not in gone:
         return newest
@@ -178,7 +178,7 @@ def cursor_after(work: Workplace, abandoned: Sequence[Abandonment]) -> Cursor | 
         for batch in work.ledger.batches(work.source.name, limit=BATCHES)
         if batch.id not in gone and batch.state is not BatchState.ABANDONED
     ]
-    acknowledged = work.ledger.acknowledged_cursor(work.source.name)
+    acknowledged = work.ledger.cursors(work.source.name).acknowledged
     if not left or (acknowledged is not None and acknowledged.batch == left[0].id):
         return acknowledged
     batch = left[0]

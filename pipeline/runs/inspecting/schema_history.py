@@ -107,14 +107,14 @@ def _at(
         case AfterGtids(gtids):
             return _after(ledger, source, versions, gtids)
         case OfRun(run):
-            batch = ledger.captured_by(source, run)
+            batch = ledger.captured_batch(source, run=run)
             if batch is None or batch.end is None:
                 raise _never_read(source, no_such_run(ledger, source, run))
             return ledger.schema_at(source, table, batch=batch.id, place=batch.end.at)
         case Earliest() | InFile():
             workplace = work()
             facts = workplace.server.facts()
-            cursor = ledger.captured_cursor(source)
+            cursor = ledger.cursors(source).captured
             if cursor is None:
                 raise _never_read(source, "nothing was captured")
             at = resolve_end(workplace, place, facts, cursor.position)
@@ -134,7 +134,7 @@ def _at_coordinates(
     ledger: Ledger, source: str, table: TableName, at: Coordinates, servers: Sequence[str]
 ) -> SchemaVersion | None:
     for server in servers:
-        batch = ledger.batch_covering(source, server, at)
+        batch = ledger.captured_batch(source, server_uuid=server, at=at)
         if batch is not None:
             return ledger.schema_at(source, table, batch=batch.id, place=at)
     raise _never_read(source, f"no batch read {at}{but_known(ledger, source)}")
@@ -204,7 +204,7 @@ def _began(ledger: Ledger, source: str, versions: Sequence[ToldVersion]) -> date
 
 def _quiet(ledger: Ledger, source: str, moment: datetime, work: Workplace) -> bool:
     """Whether the moment is past, and all that was committed before it was read."""
-    cursor, facts = ledger.captured_cursor(source), work.server.facts()
+    cursor, facts = ledger.cursors(source).captured, work.server.facts()
     if cursor is None or moment > work.clock() or cursor.position.server_uuid != facts.server_uuid:
         return False
     if cursor.position.at == facts.head:
@@ -217,7 +217,7 @@ def _after(
 ) -> SchemaVersion | None:
     """What the statements of the set made; and what was found where a batch began that
     begins inside the set."""
-    cursor = ledger.captured_cursor(source)
+    cursor = ledger.cursors(source).captured
     if cursor is None or not cursor.position.gtid_set.contains(gtids):
         raise _never_read(source, f"transactions of {gtids.shortened()} were not read")
 
@@ -261,7 +261,8 @@ class ToldVersion:
 
 
 def _statement(ledger: Ledger, source: str, version: SchemaVersion) -> SchemaStatement | None:
-    return None if version.statement is None else ledger.statement(source, version.statement)
+    number = version.statement
+    return None if number is None else ledger.statements(source, [number])[number]
 
 
 def told_versions(

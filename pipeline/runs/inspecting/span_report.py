@@ -117,7 +117,7 @@ class SpanReport:
 def report_of_run(ledger: Ledger, source: str, run: str | None, now: datetime) -> SpanReport:
     """What one run captured; the last one that captured anything, for None. `SpanRefused` where
     there is none."""
-    newest = ledger.captured_cursor(source)
+    newest = ledger.cursors(source).captured
     if newest is None:
         raise SpanRefused(
             f"{source}: nothing was captured yet", hint=f"`lockstep run --source {source}`"
@@ -167,7 +167,9 @@ def _report(
     first, last = batches[0].id, batches[-1].id
     plotted = before[0].id if before else first
     done = [batch for batch in batches if batch.state is BatchState.ACKNOWLEDGED]
-    rows = ledger.rows_within(source, plotted, last)
+    contents = ledger.contents(source, plotted, last)
+    rows = [row for content in contents for row in content.rows()]
+    events = (event for one in contents if one.batch >= first for event in one.events)
     tables = {row.table for row in rows}
     # A table that came back was written for batches of long ago.
     writes = ledger.writes_within(source, first, last)
@@ -179,7 +181,7 @@ def _report(
         before=before,
         rows=tuple(rows),
         writes=tuple(write for write in writes if write.intended_at >= batches[0].created_at),
-        changes=tuple(_changes(ledger, source, ledger.table_events(source, first, last))),
+        changes=tuple(_changes(ledger, source, events)),
         shown=version_set_of(ledger, source, done[-1]) if done else None,
         stopped=quarantines_of(ledger.table_states(source)),
         proofs=tuple(proof for proof in ledger.proofs(source) if proof.table in tables),
@@ -196,7 +198,7 @@ def _changes(
         if number is None:
             yield StructureChange(event, None, None, ())
             continue
-        statement = ledger.statement(source, number)
+        statement = ledger.statements(source, [number])[number]
         own = tuple(one for one in statement.effects if one.startswith(f"{event.table}:"))
         yield StructureChange(
             event,

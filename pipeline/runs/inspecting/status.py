@@ -48,8 +48,8 @@ def stand(
 ) -> Standing:
     """How a source stands; writes nothing, and answers without its server too. `work`: the
     workplace, or why there is none."""
-    acknowledged = ledger.acknowledged_cursor(source)
-    captured = ledger.captured_cursor(source)
+    acknowledged = ledger.cursors(source).acknowledged
+    captured = ledger.cursors(source).captured
     override = ledger.open_override(source)
     attempts = ledger.attempts(source)
     batches = ledger.batches(source, limit=_BATCHES)
@@ -110,7 +110,7 @@ def log_seen(work: Workplace, now: datetime) -> tuple[ServerFacts | None, Lag, H
     """The server now, how far the lake is behind it, and how long the log behind it is kept, as far
     as that is known. No server where it does not answer, and where nothing was acknowledged yet."""
     source, ledger = work.source.name, work.ledger
-    cursor = ledger.acknowledged_cursor(source)
+    cursor = ledger.cursors(source).acknowledged
     if cursor is None:
         return None, Lag(), None
     facts: ServerFacts | None = None

@@ -102,4 +102,5 @@ def _events(
         batches.add(captured.batch)
     if not batches:
         return {}
-    return {event.table: event for event in ledger.table_events(source, min(batches), max(batches))}
+    contents = ledger.contents(source, min(batches), max(batches))
+    return {event.table: event for content in contents for event in content.events}

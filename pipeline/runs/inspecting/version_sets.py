@@ -61,7 +61,7 @@ def version_set_at(ledger: Ledger, source: str, place: Place | None) -> ShownVer
     """The set as of a place; of the newest acknowledged batch without one.
     `VersionSetUnknown` where no such batch shows it."""
     newest = place is None or isinstance(place, Latest)
-    cursor = ledger.acknowledged_cursor(source) if newest else None
+    cursor = ledger.cursors(source).acknowledged if newest else None
     known = known_batches(ledger, source, 0 if cursor is None else cursor.batch)
     return version_set_of(ledger, source, chosen(source, known, place))
 
@@ -72,14 +72,14 @@ def newest_sets(ledger: Ledger, source: str, limit: int) -> list[ShownVersions]:
 
 
 def version_set_of(ledger: Ledger, source: str, batch: Batch) -> ShownVersions:
-    lacks = ledger.missing_versions(source, batch.id)
-    ends = _ends_of(ledger, source, lacks)
+    versions = ledger.version_set(source, batch.id)
+    ends = _ends_of(ledger, source, versions.missing)
     return ShownVersions(
         source,
         batch,
         _end(batch),
-        tuple(ledger.version_set(source, batch.id)),
-        tuple(_explained(lack, ends) for lack in lacks),
+        tuple(versions.shown),
+        tuple(_explained(lack, ends) for lack in versions.missing),
     )
 
 

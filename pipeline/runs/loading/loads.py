@@ -73,7 +73,7 @@ def new_tables(work: Workplace, run_start: RunStart) -> dict[TableName, LoadReas
         table.name for table in work.server.tables() if work.source.patterns.matches(table.name)
     ]
     new = [table for table in there if table not in known and table not in loads]
-    cursor = work.ledger.captured_cursor(source)
+    cursor = work.ledger.cursors(source).captured
     if cursor is not None:
         batch, place = cursor.batch, cursor.position.at
         versions = {

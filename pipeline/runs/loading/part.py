@@ -184,7 +184,7 @@ def _key(schema: TableSchema) -> tuple[str, ...]:
 
 
 def _require_behind(work: Workplace, low: Coordinates) -> None:
-    cursor = work.ledger.captured_cursor(work.source.name)
+    cursor = work.ledger.cursors(work.source.name).captured
     assert cursor is not None, "the table was captured"
     if low < cursor.position.at:
         raise RowsNotRead(

@@ -25,20 +25,21 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import pairwise
+from types import MappingProxyType
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline.batch import Batch, BatchState
+from pipeline.batch import Batch, BatchState, TableContent
 from pipeline.changes.evolution import steps
 from pipeline.changes.layout import changelog_path, snapshot_path
 from pipeline.changes.lineage import ColumnLineage, ColumnsRead, lineage
 from pipeline.changes.merging import SETTLES, Emptied, MergePlan, plan_merge, since_emptied
 from pipeline.decisions import Continuity
-from pipeline.intent import Intent
+from pipeline.intent import Intent, NewestWrites
 from pipeline.lake_commit import WriteKind
 from pipeline.policies import Deletes
-from pipeline.ports.batches import TableContent
+from pipeline.ports.ledger import contents_of
 from pipeline.ports.mirror_writes import MirrorStep
 from pipeline.position import Position
 from pipeline.runs.commit_records import commit_metadata
@@ -46,7 +47,7 @@ from pipeline.runs.context import Workplace
 from pipeline.runs.cures import owed
 from pipeline.schema.context import zone_of
 from pipeline.schema.fills import StatementMoment
-from pipeline.schema.history import Knowledge, SchemaVersion, VersionOrigin
+from pipeline.schema.history import Knowledge, SchemaStatement, SchemaVersion, VersionOrigin
 from pipeline.schema.model import TableSchema
 from pipeline.segment import RowCounts, batch_of
 from pipeline.table import TableName
@@ -99,31 +100,90 @@ class Job:
     all_new: bool
 
 
-def task_of(work: Workplace, intent: Intent, state: TableState, batches: Sequence[Batch]) -> Task:
+@dataclass(frozen=True, slots=True)
+class TableBooks:
+    """What the ledger has of a table that waits: its part of the batches that the mirror lacks,
+    all versions of its structure, the newest writes to the mirror, and the statements that made
+    the versions behind the one that the mirror shows."""
+
+    parts: Sequence[TableContent]
+    history: Sequence[SchemaVersion]
+    newest: NewestWrites
+    statements: Mapping[int, SchemaStatement]
+
+    @property
+    def versions(self) -> dict[int, SchemaVersion]:
+        return {version.version: version for version in self.history}
+
+
+def books_of(
+    work: Workplace,
+    lacking: Mapping[TableName, Sequence[Batch]],
+    states: Mapping[TableName, TableState],
+    applications: Mapping[TableName, str],
+) -> dict[TableName, TableBooks]:
+    """What the ledger has of all these tables: as many questions, however many tables there are,
+    unless some were left behind. `applications`: their mirrors'."""
+    if not lacking:
+        return {}
+    ledger, source = work.ledger, work.source.name
+    spans: dict[tuple[int, int], list[TableName]] = {}
+    for table, batches in lacking.items():
+        spans.setdefault((batches[0].id, batches[-1].id), []).append(table)
+    parts: dict[TableName, list[TableContent]] = {table: [] for table in lacking}
+    for span, tables in spans.items():
+        # Whole, publishing has asked for the content of a batch already.
+        own = None if span[0] == span[1] else tables
+        for content in ledger.contents(source, *span, own):
+            own_parts = content.by_table()
+            for table in content.changed.intersection(tables):
+                parts[table].append(own_parts[table])
+    history: dict[TableName, list[SchemaVersion]] = {table: [] for table in lacking}
+    made_by = set[int]()
+    for version in ledger.schema_versions(source, *lacking):
+        history[version.table].append(version)
+        shown = states[version.table].mirror_version or 0
+        if version.statement is not None and version.version > shown:
+            made_by.add(version.statement)
+    statements = ledger.statements(source, made_by)
+    newest = ledger.newest_writes(source, applications.values())
+    return {
+        table: TableBooks(parts[table], history[table], newest[applications[table]], statements)
+        for table in lacking
+    }
+
+
+def task_of(
+    work: Workplace, books: TableBooks, intent: Intent, state: TableState, batches: Sequence[Batch]
+) -> Task:
     """`batches`: those that the table's mirror lacks, oldest first; an open intent covers some
     of them. TableError where nothing is left of what it covered."""
     covered = [batch for batch in batches if intent.first_batch <= batch.id <= intent.last_batch]
     if not covered:
         raise owed("a write of it was begun, and its changes are gone")
-    plan = plan_merge(_parts(work, covered, intent.table))
+    plan = plan_merge(_parts(work, books, covered, intent.table))
     if plan.dropped:
-        plan = _without_lost(work, intent.table, plan)
+        plan = _without_lost(work, books, intent.table, plan)
     if not plan.final:
-        plan = replace(plan, final=state.mirror_version or _last_known(work, intent.table))
+        plan = replace(plan, final=state.mirror_version or _last_known(books))
     files = [file for segment in plan.segments for file in segment.files]
     read = [part for part in (plan.snapshot, plan.completion) if part is not None]
     files += [file for part in read for file in part.files]
     kind = WriteKind.REWRITE if plan.replaces else WriteKind.MERGE
-    structure = work.ledger.schema_version(work.source.name, intent.table, plan.final).schema
+    final = books.versions.get(plan.final)
+    if final is None:  # its batch was abandoned
+        final = work.ledger.schema_version(work.source.name, intent.table, plan.final)
+    structure = final.schema
     metadata = commit_metadata(work, kind, intent.table, covered, files, structure=structure)
     return Task(intent, state, tuple(covered), plan, metadata, structure)
 
 
-def _without_lost(work: Workplace, table: TableName, plan: MergePlan) -> MergePlan:
+def _without_lost(
+    work: Workplace, books: TableBooks, table: TableName, plan: MergePlan
+) -> MergePlan:
     """A table that was dropped cannot be read from the source again: if files of it are lost, its
     mirror ends as it is. Rows of the others may be changes of rows that it never had."""
-    known = {one.version: one for one in work.ledger.schema_versions(work.source.name, table)}
-    folders = folders_of(work, plan, known)
+    folders = folders_of(work, plan, books.versions)
     for segment in plan.segments:
         if lost := work.segments.damaged(folders[segment.schema_version], segment.files):
             work.progress.note(
@@ -134,38 +194,36 @@ def _without_lost(work: Workplace, table: TableName, plan: MergePlan) -> MergePl
     return plan
 
 
-def _parts(work: Workplace, covered: Sequence[Batch], table: TableName) -> Sequence[TableContent]:
+def _parts(
+    work: Workplace, books: TableBooks, covered: Sequence[Batch], table: TableName
+) -> Sequence[TableContent]:
     """What the batches have of the table; where it is rebuilt in them, all that there is since
     it was empty."""
-    source = work.source.name
-    found = work.ledger.contents(source, table, covered[0].id, covered[-1].id)
     numbers = {batch.id for batch in covered}
-    parts = [part for part in found if part.batch in numbers]
+    parts = [part for part in books.parts if part.batch in numbers]
     kinds = {event.kind for part in parts for event in part.events}
     if TableEventKind.REBUILT not in kinds or not kinds.isdisjoint(SETTLES):
         return parts
-    before = work.ledger.contents(source, table, 1, covered[0].id - 1)
+    before = contents_of(work.ledger, work.source.name, table, 1, covered[0].id - 1)
     return since_emptied([*before, *parts])
 
 
-def _last_known(work: Workplace, table: TableName) -> int:
+def _last_known(books: TableBooks) -> int:
     """For a table that went before anything of it was merged: an empty mirror tells of it."""
-    versions = work.ledger.schema_versions(work.source.name, table)
-    known = [version.version for version in versions if version.knowledge is Knowledge.KNOWN]
+    known = [one.version for one in books.history if one.knowledge is Knowledge.KNOWN]
     if not known:
         raise owed("it is gone, and its structure was never known")
     return known[-1]
 
 
-def prepare_job(work: Workplace, task: Task) -> Job:
+def prepare_job(work: Workplace, books: TableBooks, task: Task) -> Job:
     """What the task takes. TableError where the mirror cannot follow."""
-    plan, state, intent = task.plan, task.state, task.intent
-    _require_snapshot(work, task)
-    settled = work.ledger.newest_writes(work.source.name, intent.app_id).settled
+    plan, state, settled = task.plan, task.state, books.newest.settled
+    _require_snapshot(books, task)
     begun = -1 if state.adopted is None else state.adopted
     after = begun if settled is None else settled.delta_version
-    versions = _versions(work, plan, state, after)
-    line = _lineage(work, task, versions, after)
+    versions = _versions(work, books, plan, state, after)
+    line = _lineage(work, books, task, versions, after)
     completion = plan.completion if line.asked else None
     told = {*plan.versions, *([] if completion is None else [completion.version])}
     key = line.key_of(told)
@@ -201,13 +259,12 @@ def _require_complete(plan: MergePlan, line: ColumnLineage, key: tuple[str, ...]
         raise owed("row images leave columns out while new ones are read from the source")
 
 
-def _require_snapshot(work: Workplace, task: Task) -> None:
+def _require_snapshot(books: TableBooks, task: Task) -> None:
     """Rows that a batch read from the source go when it is acknowledged."""
     needed = {task.plan.snapshot, task.plan.completion} - {None}
-    for batch in task.batches if needed else ():
-        parts = work.ledger.snapshots(work.source.name, batch.id)
-        if batch.state is BatchState.ACKNOWLEDGED and not needed.isdisjoint(parts):
-            raise owed("what was read of it was not merged in time")
+    gone = {batch.id for batch in task.batches if batch.state is BatchState.ACKNOWLEDGED}
+    if any(part.batch in gone and part.snapshot in needed for part in books.parts):
+        raise owed("what was read of it was not merged in time")
 
 
 def _require_files(work: Workplace, task: Task, folders: Mapping[int, str]) -> None:
@@ -221,7 +278,11 @@ def _require_files(work: Workplace, task: Task, folders: Mapping[int, str]) -> N
 
 
 def _lineage(
-    work: Workplace, task: Task, versions: Sequence[SchemaVersion], after: int
+    work: Workplace,
+    books: TableBooks,
+    task: Task,
+    versions: Sequence[SchemaVersion],
+    after: int,
 ) -> ColumnLineage:
     mirror = None
     if after >= 0 and not task.plan.replaces:
@@ -229,26 +290,24 @@ def _lineage(
     read, part = None, task.plan.completion
     if part is not None and not task.plan.replaces:
         read = ColumnsRead(part.version, part.columns)
-    line = lineage_over(work, versions, mirror=mirror, read=read)
+    line = lineage_over(work, versions, mirror=mirror, read=read, known=books.statements)
     if line.reread:
         raise owed(line.reread[0])
     return line
 
 
 def _versions(
-    work: Workplace, plan: MergePlan, state: TableState, after: int
+    work: Workplace, books: TableBooks, plan: MergePlan, state: TableState, after: int
 ) -> Sequence[SchemaVersion]:
     """From the version that the mirror shows, or the first that matters, to the last."""
-    table = state.table
-    history = work.ledger.schema_versions(work.source.name, table)
-    numbers = [version.version for version in history]
+    numbers = [version.version for version in books.history]
     first = plan.first
     if first is None and after >= 0:
         # Whose structure nothing recorded has the first: no statement changed it.
         first = state.mirror_version or numbers[0]
     elif first is None:
         first = min(plan.versions, default=plan.final)
-    return _known(work, history, first, plan.final)
+    return _known(work, books.history, first, plan.final)
 
 
 def versions_between(
@@ -294,23 +353,28 @@ def lineage_over(
     *,
     mirror: pa.Schema | None = None,
     read: ColumnsRead | None = None,
+    known: Mapping[int, SchemaStatement] = MappingProxyType({}),
 ) -> ColumnLineage:
-    """`lineage` of consecutive versions, with the moments of their statements."""
-    moments = _moments_of(work, versions)
+    """`lineage` of consecutive versions, with the moments of their statements; the ledger is asked
+    for those that are not `known`."""
+    moments = _moments_of(work, versions, known)
     return lineage(versions, work.source.lake, mirror=mirror, moments=moments, read=read)
 
 
-def _moments_of(work: Workplace, versions: Sequence[SchemaVersion]) -> dict[int, StatementMoment]:
+def _moments_of(
+    work: Workplace, versions: Sequence[SchemaVersion], known: Mapping[int, SchemaStatement]
+) -> dict[int, StatementMoment]:
     """When the statements ran that made the versions behind the first one."""
+    made = {one.version: one.statement for one in versions[1:] if one.statement is not None}
+    others = set(made.values()) - known.keys()
+    statements = {**known, **work.ledger.statements(work.source.name, others)}
     found = {}
-    for version in versions[1:]:
-        if version.statement is None:
-            continue
-        context = work.ledger.statement(work.source.name, version.statement).context
+    for version, number in made.items():
+        context = statements[number].context
         told = context.get("executed_at")
         if told is not None:
             zone = zone_of(str(context.get("time_zone") or ""))
-            found[version.version] = StatementMoment(datetime.fromisoformat(told), zone)
+            found[version] = StatementMoment(datetime.fromisoformat(told), zone)
     return found
 
 
@@ -362,7 +426,7 @@ def reads_again(work: Workplace, batches: Sequence[Batch]) -> bool:
     if any(batch.continuity is Continuity.OVERLAP for batch in batches):
         return True
     source = work.source.name
-    for begun in work.ledger.overlaps(source):
+    for begun in work.ledger.live_batches(source, continuity=Continuity.OVERLAP):
         if begun.follows is None or begun.id > last.id:
             continue
         for followed in work.ledger.live_batches(source, begun.follows, begun.follows):
@@ -417,7 +481,7 @@ def _dropped_before(
     first = plan.emptied[0].event
     if first.kind is TableEventKind.DROPPED or not batches:
         return ()
-    before = work.ledger.contents(work.source.name, table, 1, batches[0].id - 1)
+    before = contents_of(work.ledger, work.source.name, table, 1, batches[0].id - 1)
     events = [event for part in before for event in part.events]
     if not events or events[-1].kind is not TableEventKind.DROPPED:
         return ()
@@ -431,7 +495,8 @@ def _statement_moment(
     ends = version.knowledge is Knowledge.DROPPED
     if version.statement is None or ends is not (kind is TableEventKind.DROPPED):
         return None
-    return work.ledger.statement(work.source.name, version.statement).committed_at
+    number = version.statement
+    return work.ledger.statements(work.source.name, [number])[number].committed_at
 
 
 def _marks(

@@ -16,15 +16,16 @@ from typing import Final
 
 import pyarrow as pa
 
-from pipeline.batch import Batch
+from pipeline.batch import Batch, TableContent
 from pipeline.changes.lineage import ColumnLineage
 from pipeline.changes.merging import SETTLES, MergePlan, plan_merge, reload_origin
 from pipeline.changes.source_tables import source_table_path
+from pipeline.decisions import Continuity
 from pipeline.errors import NothingMatches, PastRefused, SpanRefused, TableError
 from pipeline.intent import Missing, ShownVersion
 from pipeline.places import AtMoment, InFile, OfRun, Place, moment_text
 from pipeline.policies import Deletes, DroppedColumns
-from pipeline.ports.batches import TableContent
+from pipeline.ports.ledger import content_of, contents_of
 from pipeline.position import Coordinates, LogFile
 from pipeline.replay.spans import COLUMNS, batch_at, end_of, transactions_up_to
 from pipeline.runs.context import Workplace
@@ -87,7 +88,7 @@ def _runs(work: Workplace, place: Place) -> dict[str, int]:
     if not isinstance(place, OfRun):
         return {}
     batch = batch_of_run(work.ledger, work.source.name, place.run)
-    cursor = work.ledger.acknowledged_cursor(work.source.name)
+    cursor = work.ledger.cursors(work.source.name).acknowledged
     if cursor is None or batch.id > cursor.batch:
         raise SpanRefused(
             f"no acknowledged batch of {work.source.name} was captured by a run {place.run}",
@@ -158,7 +159,7 @@ def _transactions(work: Workplace, batch: Batch) -> pa.Table:
     folder = source_table_path(work.source.name, SourceTable.TRANSACTIONS)
     files = [
         file
-        for part in work.ledger.source_parts(batch.id)
+        for part in content_of(work.ledger, batch.source, batch.id).source_parts
         if part.table is SourceTable.TRANSACTIONS
         for file in part.files
     ]
@@ -259,7 +260,7 @@ def _with_columns(origin: RebuildOrigin, own: pa.Schema) -> RebuildOrigin:
 
 def parts_at(work: Workplace, table: TableName, cut: Cut) -> list[TableContent]:
     """What there is of a table up to a cut, oldest first."""
-    parts = work.ledger.contents(work.source.name, table, 1, cut.batch.id)
+    parts = contents_of(work.ledger, work.source.name, table, 1, cut.batch.id)
     if cut.whole or not parts or parts[-1].batch != cut.batch.id:
         return parts
     last = parts[-1]
@@ -306,7 +307,11 @@ def _from_changelog(
 ) -> RebuildOrigin:
     source = work.source.name
     gaps = [gap.batch for gap in work.ledger.gaps(source) if gap.batch <= cut.batch.id]
-    overlaps = [batch.id for batch in work.ledger.overlaps(source) if batch.id <= cut.batch.id]
+    overlaps = [
+        batch.id
+        for batch in work.ledger.live_batches(source, continuity=Continuity.OVERLAP)
+        if batch.id <= cut.batch.id
+    ]
     settling = [event for part in parts for event in part.events if event.kind in SETTLES]
     if _came_since(work, table, cut, settling[-1].version if settling else 0):
         raise TableError("its rows came with it from another name", hint="")
@@ -426,7 +431,7 @@ def require_there(
         )
     asked = {cut.before, cut.batch.id} - {0}
     for missing in (
-        lack for batch in sorted(asked) for lack in ledger.missing_versions(source, batch)
+        lack for batch in sorted(asked) for lack in ledger.version_set(source, batch).missing
     ):
         if missing.table == table and missing.why in _STOPPED:
             gap = explained(ledger, source, missing)
@@ -470,7 +475,7 @@ def _is_gone(work: Workplace, version: ShownVersion) -> bool:
 def earliest(work: Workplace, table: TableName) -> str:
     """The earliest place that works, in words."""
     ledger, source = work.ledger, work.source.name
-    cursor = ledger.acknowledged_cursor(source)
+    cursor = ledger.cursors(source).acknowledged
     versions = [] if cursor is None else ledger.mirror_versions(source, table, cursor.batch)
     there = tuple(readable(work, versions))
     if not there:

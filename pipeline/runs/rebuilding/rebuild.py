@@ -156,7 +156,7 @@ def _live(work: Workplace, table: TableName) -> _Live:
     """`PastRefused` unless the mirror is there, and shows all that was captured of its table."""
     source = work.source.name
     state = work.ledger.table_states(source).get(table)
-    cursor = work.ledger.acknowledged_cursor(source)
+    cursor = work.ledger.cursors(source).acknowledged
     if state is None or cursor is None:
         raise NothingMatches(
             f"the lake has no table {table}", hint="`lockstep tables` lists those it has"

@@ -122,7 +122,7 @@ def adopt(work: Workplace, lease: Lease, *, author: str, reason: str) -> HandOve
 def _moves(work: Workplace, folder: Claim | Unclaimed) -> bool:
     """A ledger that captured nothing has no use for what is there."""
     empty = isinstance(folder, Unclaimed) and folder.empty
-    known = work.ledger.captured_cursor(work.source.name) is not None
+    known = work.ledger.cursors(work.source.name).captured is not None
     return not known and not empty
 
 
@@ -143,7 +143,7 @@ def _stamp(work: Workplace) -> str:
 def _settle(work: Workplace, lease: Lease, plan: HandOver) -> HandOver:
     source = work.source.name
     highest = _number_above(work, lease)
-    newest = work.ledger.captured_cursor(source)
+    newest = work.ledger.cursors(source).captured
     if newest is not None:
         work.ledger.require_held(lease)
         _go_back(work, newest.batch, highest)
@@ -196,10 +196,8 @@ def _number_above(work: Workplace, lease: Lease) -> int:
     for state in work.ledger.table_states(source).values():
         look = work.mirrors.look(state.mirror, looked.get(state.mirror, -1))
         if look.missing is not None:
-            writes.append(
-                work.ledger.newest_writes(source, application_id(source, state, "mirror")).intended
-                + _FAR
-            )
+            app_id = application_id(source, state, "mirror")
+            writes.append(work.ledger.newest_writes(source, [app_id])[app_id].intended + _FAR)
         for commit in look.commits:
             writes += [n for name, n in commit.transactions.items() if name.startswith("lockstep/")]
             said = commit.said or {}
@@ -261,7 +259,7 @@ def _restated(work: Workplace, lease: Lease) -> Iterator[tuple[str, Restated]]:
     def held() -> None:
         work.ledger.require_held(lease)
 
-    newest = work.ledger.captured_cursor(work.source.name)
+    newest = work.ledger.cursors(work.source.name).captured
     batches = work.ledger.live_batches(work.source.name, 0, 0 if newest is None else newest.batch)
     settled = {batch.id for batch in batches if batch.state in _DONE}
     for changelog in _changelogs(work):

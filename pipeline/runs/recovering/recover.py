@@ -195,7 +195,7 @@ def _begun(work: Workplace) -> bool:
     """Whether this ledger recovered the source already, and was cut off before the end;
     `ForeignCommit` where it holds the source otherwise."""
     source = work.source.name
-    newest = work.ledger.captured_cursor(source)
+    newest = work.ledger.cursors(source).captured
     if newest is None:
         return False
     batches = work.ledger.live_batches(source, 0, newest.batch)
@@ -383,7 +383,7 @@ class UndoneRun:
 def undone_run(ledger: Ledger, source: str, run: str) -> UndoneRun:
     """`run` may be shortened. `SpanRefused` where none is called so, or nothing was before it."""
     batch = batch_of_run(ledger, source, run)
-    newest = ledger.captured_cursor(source)
+    newest = ledger.cursors(source).captured
     assert newest is not None, "a run captured a batch"
     pruned = ledger.pruned_through(source)
     chain = ledger.live_batches(source, pruned, newest.batch)

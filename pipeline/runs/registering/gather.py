@@ -45,7 +45,7 @@ def gather(work: Workplace, registry: Registry, *, every: bool = False) -> Gathe
     """`every`: all tables, not only those whose registration may have changed. The source is asked
     for comments of the tables that are looked at, and for nothing where there are none."""
     ledger, source = work.ledger, work.source.name
-    seen = ledger.registered_up_to(source, registry.catalog.identity)
+    seen = ledger.registrations(source, registry.catalog.identity).statement
     statement, texts = _statements(work, seen)
     words = frozenset(word for text in texts for word in _WORD.findall(text))
     states = ledger.table_states(source)
@@ -96,7 +96,7 @@ def _compared(
     """The entries that the ledger knows of; the names of all tables that have a mirror, and those
     that can have none; the tables whose entry is not known to be as it should be."""
     catalog = registry.catalog
-    registered = ledger.registrations(source, catalog.identity)
+    registered = ledger.registrations(source, catalog.identity).entries
     there = [table for table, state in states.items() if _there(state)]
     named = partial(entry_name, registry.schema, source)
     names, left = entry_names(there, named, catalog.refuses, registered)

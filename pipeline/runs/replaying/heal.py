@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from pipeline.arrow_errors import for_one_table
-from pipeline.batch import Batch
+from pipeline.batch import Batch, TableContent
 from pipeline.changes.fold import Fold, Hashes, bounds_literals, key_bounds
 from pipeline.changes.layout import (
     DELETED_AT,
@@ -31,7 +31,7 @@ from pipeline.decisions import Lease
 from pipeline.errors import MirrorRefused, TableError
 from pipeline.lake_commit import WriteKind
 from pipeline.policies import Deletes
-from pipeline.ports.batches import TableContent
+from pipeline.ports.ledger import contents_of
 from pipeline.ports.mirror_writes import FoldedChanges, Merge, PartColumn
 from pipeline.replay.rows import ReplayDifference, among, ordered, row_differences, wrong_rows
 from pipeline.runs.agreement.lake_logs import look_at
@@ -142,9 +142,9 @@ class MirrorComparison:
         """None where nothing of the span counts for the mirror any more."""
         state = work.ledger.table_states(work.source.name)[table]
         version, own, soft = mirror_shown(work, state)
-        newest = work.ledger.acknowledged_cursor(work.source.name)
+        newest = work.ledger.cursors(work.source.name).acknowledged
         assert newest is not None, "the span is acknowledged"
-        contents = work.ledger.contents(work.source.name, table, span[0].id, newest.batch)
+        contents = contents_of(work.ledger, work.source.name, table, span[0].id, newest.batch)
         if not contents:
             return None
         plan = plan_merge([with_fresh(content, fresh) for content in contents])

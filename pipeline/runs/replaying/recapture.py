@@ -26,7 +26,7 @@ from pipeline.changes.layout import scratch_path
 from pipeline.errors import BatchesWait, LockstepError, NothingMatches, Recovery, SpanRefused
 from pipeline.gtid import GtidSet
 from pipeline.places import AtMoment, Earliest, Latest, OfRun, Place
-from pipeline.ports.batches import Elsewhere
+from pipeline.ports.ledger import Elsewhere, content_of
 from pipeline.ports.source import ServerFacts
 from pipeline.replay.spans import Span, batches_of, ends_early, runs_named, wanted
 from pipeline.runs.begin import RunStart, read_again_at, read_witness_of
@@ -159,13 +159,14 @@ class SpanFacts:
     def of(cls, work: Workplace, chosen: Sequence[Batch]) -> SpanFacts:
         """Of batches in their order, at least one."""
         ledger, source = work.ledger, work.source.name
-        ends = chosen[0].id, chosen[-1].id
+        last = chosen[-1].id
+        marks = ledger.marks_within(source, chosen[0].id, last)
         return cls(
             work,
             work.server.facts(),
-            ledger.touched(source, 1, ends[1]),
-            ledger.told_elsewhere(source, *ends),
-            ledger.learnt_within(source, *ends),
+            ledger.touched(source, 1, last),
+            marks.elsewhere,
+            marks.learnt,
             _speakers(chosen),
         )
 
@@ -232,8 +233,8 @@ def _recaptured(work: Workplace, batch: Batch, facts: SpanFacts) -> tuple[Segmen
     assert batch.end is not None, "it is acknowledged"
     ledger, source = work.ledger, work.source.name
     then = _as_then(work, batch)
-    recorded = ledger.segments(batch.id)
-    events = ledger.table_events(source, batch.id)
+    recorded = content_of(ledger, batch.source, batch.id).segments
+    events = content_of(ledger, source, batch.id).events
     captured = {segment.table for segment in recorded} | {event.table for event in events}
     tables = CapturedTables(
         work.segments,

@@ -16,6 +16,7 @@ from time import perf_counter
 from pipeline.batch import Batch
 from pipeline.changes.layout import scratch_path
 from pipeline.decisions import Decision, Lease
+from pipeline.ports.ledger import content_of
 from pipeline.replay.spans import Span
 from pipeline.runs.agreement.changelog_files import (
     Agreement,
@@ -251,7 +252,7 @@ def _read(
     comparison: SegmentComparison,
 ) -> tuple[Batch, str | None, tuple[SegmentFound, ...]]:
     """Why the log does not tell the batch again, if it does not; and what was found of it."""
-    segments = work.ledger.segments(batch.id)
+    segments = content_of(work.ledger, batch.source, batch.id).segments
     if not any(only is None or segment.table in only for segment in segments):
         return batch, None, ()
     read = recapture(work, batch, facts)

@@ -13,6 +13,7 @@ from pipeline.changes.layout import scratch_path
 from pipeline.decisions import Lease
 from pipeline.errors import SegmentsLost
 from pipeline.foreign_commits import Passed
+from pipeline.ports.ledger import content_of
 from pipeline.runs.agreement.changelog_files import (
     ChangelogTable,
     changelog_table,
@@ -83,10 +84,9 @@ class _Part:
 
     @classmethod
     def of(cls, work: Workplace, new: RevisedSegment) -> _Part:
-        [old] = [
-            segment for segment in work.ledger.segments(new.batch) if new.is_of(new.batch, segment)
-        ]
         source, number = work.source.name, new.schema_version
+        segments = content_of(work.ledger, source, new.batch).segments
+        [old] = [segment for segment in segments if new.is_of(new.batch, segment)]
         version = work.ledger.schema_version(source, new.table, number)
         state = work.ledger.table_states(source)[new.table]
         return cls(new, old, changelog_table(source, state, version.generation))

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from pipeline.batch import Batch
 from pipeline.changes.layout import changelog_names, changelog_path, scratch_path
+from pipeline.ports.ledger import content_of
 from pipeline.replay.rows import ReplayDifference, difference
 from pipeline.runs.context import Workplace
 from pipeline.schema.rows import merge_key
@@ -92,7 +93,7 @@ class SegmentComparison:
         folder that say nothing new go."""
         again = {(one.table, one.schema_version): one for one in read}
         found = []
-        for segment in self.work.ledger.segments(batch.id):
+        for segment in content_of(self.work.ledger, batch.source, batch.id).segments:
             fresh = again.get((segment.table, segment.schema_version))
             folder = self._folder(segment)
             if self.only is None or segment.table in self.only:

@@ -11,7 +11,7 @@ from pipeline.batch import Batch
 from pipeline.changes.layout import application_id
 from pipeline.decisions import Lease
 from pipeline.errors import SegmentsLost
-from pipeline.intent import REPLAY
+from pipeline.intent import REPLAY, Intent
 from pipeline.lake_commit import WriteKind
 from pipeline.ports.mirror_writes import MirrorTarget, MirrorWrite
 from pipeline.runs.commit_records import commit_metadata
@@ -77,14 +77,9 @@ def commit_mirror(
     and looked at; the mirror's Delta version. `last`: the newest acknowledged batch, whose end the
     mirror shows before and after; `files`: what the write is made of."""
     source, policies = work.source.name, work.source.lake
-    intent = work.ledger.open_intent(
-        lease,
-        state.table,
-        app_id=application_id(source, state, "mirror"),
-        first_batch=last.id,
-        last_batch=last.id,
-        step=REPLAY,
-    )
+    app_id = application_id(source, state, "mirror")
+    planned = Intent(0, state.table, app_id, 0, last.id, last.id, REPLAY)
+    intent = work.ledger.intend(lease, [planned])[state.table]
     target = MirrorTarget(
         mirror=state.mirror,
         schema=schema,

@@ -8,7 +8,7 @@ from functools import partial
 
 from pipeline.decisions import Lease
 from pipeline.errors import SourceBusy
-from pipeline.ports.leases import Leases
+from pipeline.ports.ledger import Ledger
 from pipeline.retries import REPLAY_LOCK
 
 _TELL_EVERY = 30
@@ -17,7 +17,7 @@ _TELL_EVERY = 30
 
 @contextmanager
 def lock_when_free(
-    ledger: Leases,
+    ledger: Ledger,
     source: str,
     holder: str,
     tell: Callable[[str], None],

@@ -154,7 +154,7 @@ def kept_of(
     if state.table in books.busy:
         return "captured changes wait for their merge"
     app_id = application_id(work.source.name, state, "mirror")
-    settled = work.ledger.newest_writes(work.source.name, app_id).settled
+    settled = work.ledger.newest_writes(work.source.name, [app_id])[app_id].settled
     if settled is None or settled.delta_version < (state.adopted or 0):
         return "nothing was written to it since it was taken over"
     relation = judged(work, state, books.looked.get(mirror))

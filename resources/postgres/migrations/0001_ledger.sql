@@ -22,7 +22,7 @@ end
 $$;
 
 -- Rows of a table with this trigger are never changed, and deleted by lockstep.prune and its
--- neighbours at the end of this file alone.
+-- neighbours alone; which tables have it is said at the end of this file.
 create function lockstep.stays() returns trigger language plpgsql as $$
 begin
     if tg_op = 'DELETE' and current_setting('lockstep.pruning', true) = 'on' then
@@ -55,9 +55,6 @@ create table lockstep.ledger (
 );
 
 insert into lockstep.ledger (id) values (gen_random_uuid());
-
-create trigger ledger_stays before update or delete on lockstep.ledger
-    for each row execute function lockstep.stays('ledger_stays');
 
 -- A source: one MySQL or MariaDB server that is read. `lock_key` is its half of the advisory lock
 -- that a holder takes; `token` is that of the newest lease and never falls, so that a holder which
@@ -118,8 +115,6 @@ $$;
 
 create trigger leases_end before update on lockstep.leases
     for each row execute function lockstep.leases_end();
-create trigger leases_stay before delete on lockstep.leases
-    for each row execute function lockstep.stays('leases_stay');
 
 -- A Spark Connect client whose statements may still be running at the server. Whoever takes the
 -- source over ends them; the row goes with the last merge.
@@ -145,9 +140,6 @@ create table lockstep.overrides (
     constraint overrides_of_source unique (source, id),
     constraint overrides_lease foreign key (source, token) references lockstep.leases (source, token)
 );
-
-create trigger overrides_stay before update or delete on lockstep.overrides
-    for each row execute function lockstep.stays('overrides_stay');
 
 -- A decision, with the rule that led to it and the facts that it was made from. `facts` and `rule`
 -- are only shown; what code reads has columns of its own:
@@ -200,9 +192,6 @@ create table lockstep.decisions (
     ),
     constraint decisions_structures_told check ((kind = 'structures') = (structures is not null))
 );
-
-create trigger decisions_stay before update or delete on lockstep.decisions
-    for each row execute function lockstep.stays('decisions_stay');
 
 create index decisions_by_follows on lockstep.decisions (source, follows) where follows is not null;
 create index decisions_by_token on lockstep.decisions (source, token);
@@ -348,6 +337,13 @@ create unique index batches_one_successor on lockstep.batches (follows) where st
 create unique index batches_one_per_decision on lockstep.batches (start_decision) where state <> 'abandoned';
 create unique index batches_one_chain on lockstep.batches (source)
     where follows is null and state <> 'abandoned';
+
+-- A batch with the run that began it, and how it follows the batch before it.
+create view lockstep.begun_batches as
+    select b.*, l.dagster_run, d.continuity
+    from lockstep.batches b
+    join lockstep.leases l on l.source = b.source and l.token = b.token
+    left join lockstep.decisions d on d.id = b.start_decision;
 create index batches_unfinished on lockstep.batches (source, id)
     where state in ('capturing', 'captured', 'merged');
 -- A batch or lease that is deleted is looked for in each of these.
@@ -564,9 +560,6 @@ create trigger batches_go before delete on lockstep.batches
     for each row when (current_setting('lockstep.pruning', true) = 'on')
     execute function lockstep.batches_go();
 
-create trigger batches_stay before delete on lockstep.batches
-    for each row execute function lockstep.stays('batches_stay');
-
 -- Gaps: changes that no batch has, because a start was chosen after the end of the batch before it.
 create view lockstep.gaps as
     select d.source, d.id as decision, b.id as batch, d.decided_at, d.author, d.reason, d.gap_tables,
@@ -589,11 +582,6 @@ create table lockstep.capture_scopes (
 
 create index capture_scopes_of_source on lockstep.capture_scopes (source, batch);
 
-create trigger capture_scopes_begin before insert on lockstep.capture_scopes
-    for each row execute function lockstep.while_capturing('capture_scopes_while_capturing');
-create trigger capture_scopes_stay before update or delete on lockstep.capture_scopes
-    for each row execute function lockstep.stays('capture_scopes_stay');
-
 -- The last transaction of each origin of GTIDs that a batch read, `ordinal` 0 for the last of all. A
 -- transaction is found again in another server's log by its commit time or, where the log has none
 -- (`committed_at` 0), by a digest of its events.
@@ -613,11 +601,6 @@ create table lockstep.set_witnesses (
 
 create index set_witnesses_newest on lockstep.set_witnesses (source, origin, batch);
 
-create trigger set_witnesses_begin before insert on lockstep.set_witnesses
-    for each row execute function lockstep.while_capturing('set_witnesses_while_capturing');
-create trigger set_witnesses_stay before update or delete on lockstep.set_witnesses
-    for each row execute function lockstep.stays('set_witnesses_stay');
-
 -- Files that a batch adds to the tables that a source itself has in the lake.
 create table lockstep.source_files (
     source text not null,
@@ -633,11 +616,6 @@ create table lockstep.source_files (
     constraint source_files_batch foreign key (source, batch) references lockstep.batches (source, id),
     constraint source_files_counts check (ordinal >= 0 and images >= 0 and size >= 0)
 );
-
-create trigger source_files_begin before insert on lockstep.source_files
-    for each row execute function lockstep.while_capturing('source_files_while_capturing');
-create trigger source_files_stay before update or delete on lockstep.source_files
-    for each row execute function lockstep.stays('source_files_stay');
 
 -- A prepared XA transaction. What `batch` read of it waits in its file, perhaps many batches long,
 -- for the batch `ended_by` that reads XA COMMIT or XA ROLLBACK. XIDs are reused, so a row is a
@@ -716,8 +694,6 @@ $$;
 
 create trigger prepared_move before update on lockstep.prepared
     for each row execute function lockstep.prepared_move();
-create trigger prepared_stay before delete on lockstep.prepared
-    for each row execute function lockstep.stays('prepared_stay');
 
 -- -- structures --------------------------------------------------------------------------------
 
@@ -751,11 +727,6 @@ create table lockstep.schema_statements (
 
 create index schema_statements_by_batch on lockstep.schema_statements (source, batch);
 
-create trigger schema_statements_begin before insert on lockstep.schema_statements
-    for each row execute function lockstep.while_capturing('schema_statements_while_capturing');
-create trigger schema_statements_stay before update or delete on lockstep.schema_statements
-    for each row execute function lockstep.stays('schema_statements_stay');
-
 -- A database from a place of the log on: its defaults, and its triggers and views (`code`), through
 -- which statements reach other tables. No charset means that it was dropped, no code that it is
 -- not known.
@@ -782,11 +753,6 @@ create index database_versions_at on lockstep.database_versions (
     source, name, batch, since_number, since_offset, id
 );
 create index database_versions_by_batch on lockstep.database_versions (source, batch);
-
-create trigger database_versions_begin before insert on lockstep.database_versions
-    for each row execute function lockstep.while_capturing('database_versions_while_capturing');
-create trigger database_versions_stay before update or delete on lockstep.database_versions
-    for each row execute function lockstep.stays('database_versions_stay');
 
 -- A table's structure from a place of the log on, for every table of the server. Versions of a table
 -- are numbered without a gap. `generation` counts the tables that had this name: a column's values
@@ -835,11 +801,6 @@ create index table_versions_by_batch on lockstep.table_versions (source, batch);
 -- Every table has exactly one version 1: this is the list of all tables.
 create index table_versions_first on lockstep.table_versions (source, database, name) where version = 1;
 
-create trigger table_versions_begin before insert on lockstep.table_versions
-    for each row execute function lockstep.while_capturing('table_versions_while_capturing');
-create trigger table_versions_stay before update or delete on lockstep.table_versions
-    for each row execute function lockstep.stays('table_versions_stay');
-
 -- -- tables ------------------------------------------------------------------------------------
 
 -- What happened to a table that is captured. `told` has the event's values, `life` the condition
@@ -885,9 +846,6 @@ $$;
 
 create trigger table_life_begin before insert on lockstep.table_life
     for each row execute function lockstep.table_life_begin();
-
-create trigger table_life_stays before update or delete on lockstep.table_life
-    for each row execute function lockstep.stays('table_life_stays');
 
 -- A captured table's state, which is what its events led to (`event` is the newest of them).
 --   `generation`, `mirror_generation`, `changelog_generation` count the folders that the table, its
@@ -1065,8 +1023,6 @@ $$;
 
 create trigger table_orders_move before update on lockstep.table_orders
     for each row execute function lockstep.table_orders_move();
-create trigger table_orders_stay before delete on lockstep.table_orders
-    for each row execute function lockstep.stays('table_orders_stay');
 
 -- What happened to a table between its changes: `sequence` is the number of the change before it.
 -- Events of a table in a batch ascend. One that makes rows be read or written again says why.
@@ -1095,9 +1051,6 @@ create table lockstep.table_events (
     )
 );
 
-create trigger table_events_begin before insert on lockstep.table_events
-    for each row execute function lockstep.while_capturing('table_events_while_capturing');
-
 create function lockstep.table_events_order() returns trigger language plpgsql as $$
 begin
     if exists (select from lockstep.table_events e
@@ -1112,8 +1065,6 @@ $$;
 
 create trigger table_events_order before insert on lockstep.table_events
     for each row execute function lockstep.table_events_order();
-create trigger table_events_stay before update or delete on lockstep.table_events
-    for each row execute function lockstep.stays('table_events_stay');
 
 -- A mirror that changes hands: a table that got another name takes its folder along, as of a Delta
 -- version. The row also has what held before, for a batch that is abandoned. Only a batch that no
@@ -1150,10 +1101,6 @@ $$;
 
 create trigger handovers_alone before insert on lockstep.handovers
     for each row execute function lockstep.handovers_alone();
-create trigger handovers_begin before insert on lockstep.handovers
-    for each row execute function lockstep.while_capturing('handovers_while_capturing');
-create trigger handovers_stay before update or delete on lockstep.handovers
-    for each row execute function lockstep.stays('handovers_stay');
 
 -- Whether the lake has all of a table, from a batch on; the newest row of a live batch counts. With
 -- `begins_*` it has only what the log says from there, because rows were older than the log. With
@@ -1182,9 +1129,6 @@ create table lockstep.extents (
 
 create index extents_newest on lockstep.extents (source, database, name, batch, id);
 create index extents_by_batch on lockstep.extents (source, batch);
-
-create trigger extents_stay before update or delete on lockstep.extents
-    for each row execute function lockstep.stays('extents_stay');
 
 -- What comparisons of a table with its source found: one row for all rows, one for samples. It has
 -- the newest result, and what the newest one without a difference proved, at which place of the log.
@@ -1256,8 +1200,6 @@ $$;
 
 create trigger segments_begin before insert on lockstep.segments
     for each row execute function lockstep.segments_begin();
-create trigger segments_stay before update or delete on lockstep.segments
-    for each row execute function lockstep.stays('segments_stay');
 
 create table lockstep.segment_files (
     segment bigint not null constraint segment_files_segment references lockstep.segments,
@@ -1270,9 +1212,6 @@ create table lockstep.segment_files (
     constraint segment_files_once unique (segment, path),
     constraint segment_files_counts check (ordinal >= 0 and images >= 0 and size >= 0)
 );
-
-create trigger segment_files_stay before update or delete on lockstep.segment_files
-    for each row execute function lockstep.stays('segment_files_stay');
 
 -- Tables with something to merge in a batch, perhaps several times.
 create view lockstep.touched as
@@ -1298,11 +1237,6 @@ create table lockstep.snapshots (
         references lockstep.table_versions
 );
 
-create trigger snapshots_begin before insert on lockstep.snapshots
-    for each row execute function lockstep.while_capturing('snapshots_while_capturing');
-create trigger snapshots_stay before update or delete on lockstep.snapshots
-    for each row execute function lockstep.stays('snapshots_stay');
-
 create table lockstep.snapshot_files (
     snapshot bigint not null constraint snapshot_files_snapshot references lockstep.snapshots,
     ordinal integer not null,
@@ -1314,9 +1248,6 @@ create table lockstep.snapshot_files (
     constraint snapshot_files_once unique (snapshot, path),
     constraint snapshot_files_counts check (ordinal >= 0 and images >= 0 and size >= 0)
 );
-
-create trigger snapshot_files_stay before update or delete on lockstep.snapshot_files
-    for each row execute function lockstep.stays('snapshot_files_stay');
 
 -- A revision: files of past segments that a replay captured again. It counts once it is settled, and
 -- one of a source is open at a time.
@@ -1347,8 +1278,6 @@ $$;
 
 create trigger revisions_move before update on lockstep.revisions
     for each row execute function lockstep.revisions_move();
-create trigger revisions_stay before delete on lockstep.revisions
-    for each row execute function lockstep.stays('revisions_stay');
 
 create table lockstep.revised_files (
     revision bigint not null constraint revised_files_revision references lockstep.revisions,
@@ -1381,8 +1310,6 @@ $$;
 
 create trigger revised_files_begin before insert on lockstep.revised_files
     for each row execute function lockstep.revised_files_begin();
-create trigger revised_files_stay before update or delete on lockstep.revised_files
-    for each row execute function lockstep.stays('revised_files_stay');
 
 -- A segment's files today: those of its newest settled revision, else those it was captured with.
 create view lockstep.current_files as
@@ -1658,8 +1585,6 @@ $$;
 
 create trigger writes_move before update on lockstep.writes
     for each row execute function lockstep.writes_move();
-create trigger writes_stay before delete on lockstep.writes
-    for each row execute function lockstep.stays('writes_stay');
 
 -- Whether a settled merge of the table covers the batch.
 create function lockstep.covered(a_source text, a_database text, a_name text, a_batch bigint) returns boolean
@@ -1734,8 +1659,6 @@ $$;
 
 create trigger upkept_begin before insert on lockstep.upkept
     for each row execute function lockstep.upkept_begin();
-create trigger upkept_stay before update or delete on lockstep.upkept
-    for each row execute function lockstep.stays('upkept_stay');
 
 create function lockstep.newest_same(of_source text, of_mirror text, version bigint) returns bigint
 language sql stable as $$
@@ -1787,8 +1710,6 @@ $$;
 
 create trigger version_sets_begin before insert on lockstep.version_sets
     for each row execute function lockstep.version_sets_begin();
-create trigger version_sets_stay before update or delete on lockstep.version_sets
-    for each row execute function lockstep.stays('version_sets_stay');
 
 -- -- the lake and its catalogs -----------------------------------------------------------------
 
@@ -1892,8 +1813,6 @@ $$;
 
 create trigger consumers_move before update on lockstep.consumers
     for each row execute function lockstep.consumers_move();
-create trigger consumers_stay before delete on lockstep.consumers
-    for each row execute function lockstep.stays('consumers_stay');
 
 -- A delivery: the acknowledged batches that a consumer was given at once. Deliveries of a consumer
 -- leave no batch out, are acknowledged oldest first and rolled back newest first; its cursor is
@@ -2013,8 +1932,6 @@ $$;
 
 create trigger deliveries_rolled_back after update on lockstep.deliveries
     for each row when (new.state = 'rolled back') execute function lockstep.deliveries_rolled_back();
-create trigger deliveries_stay before delete on lockstep.deliveries
-    for each row execute function lockstep.stays('deliveries_stay');
 
 -- -- changes that are kept no longer -----------------------------------------------------------
 
@@ -2123,8 +2040,6 @@ $$;
 
 create trigger forgotten_move before update on lockstep.forgotten
     for each row execute function lockstep.forgotten_move();
-create trigger forgotten_stay before delete on lockstep.forgotten
-    for each row execute function lockstep.stays('forgotten_stay');
 
 -- Who refers to a batch, besides the chain: all foreign keys, and where events say a table stopped.
 create view lockstep.batch_uses as
@@ -2359,5 +2274,42 @@ begin
     get diagnostics met = row_count; gone := gone + met;
 
     perform set_config('lockstep.pruning', '', true);
+end
+$$;
+
+-- -- rows that stay as they were recorded ------------------------------------------------------
+
+do $$
+declare
+    rows_of text;
+begin
+    -- Never changed, and deleted by lockstep.prune and its neighbours alone.
+    foreach rows_of in array array[
+        'ledger', 'overrides', 'decisions', 'capture_scopes', 'set_witnesses',
+        'source_files', 'schema_statements', 'database_versions', 'table_versions',
+        'table_life', 'table_events', 'handovers', 'extents', 'segments',
+        'segment_files', 'snapshots', 'snapshot_files', 'revised_files', 'upkept',
+        'version_sets'
+    ] loop
+        execute format('create trigger %1$I before update or delete on lockstep.%2$I'
+            ' for each row execute function lockstep.stays(%1$L)', rows_of || '_stay', rows_of);
+    end loop;
+    -- Deleted by them alone; what may change of these has a rule of its own.
+    foreach rows_of in array array[
+        'leases', 'batches', 'prepared', 'table_orders', 'revisions', 'writes',
+        'consumers', 'deliveries', 'forgotten'
+    ] loop
+        execute format('create trigger %1$I before delete on lockstep.%2$I'
+            ' for each row execute function lockstep.stays(%1$L)', rows_of || '_stay', rows_of);
+    end loop;
+    -- Recorded by the capture of their batch.
+    foreach rows_of in array array[
+        'capture_scopes', 'set_witnesses', 'source_files', 'schema_statements',
+        'database_versions', 'table_versions', 'table_events', 'handovers', 'snapshots'
+    ] loop
+        execute format('create trigger %I before insert on lockstep.%I'
+            ' for each row execute function lockstep.while_capturing(%L)',
+            rows_of || '_begin', rows_of, rows_of || '_while_capturing');
+    end loop;
 end
 $$;
