@@ -144,7 +144,7 @@ _ELSEWHERE: Final = MappingProxyType(
 @dataclass(slots=True)
 class SpanFacts:
     """`server`: what it answered when the span was begun. `firsts`: the first batch that has
-    anything of a table. `elsewhere`, `learnt`: see `ports.batches`."""
+    anything of a table. `elsewhere`, `learnt`: see `ports.ledger`."""
 
     work: Workplace
     server: ServerFacts
