@@ -49,8 +49,8 @@ def tell(
     """Tell all stories to their ends, and raise what failed of them together.
 
     Each finds `tables` of an id and a value with a row each, and what `more` made, in its database
-    and in the lake: a first run brought them there from the log, unless stories begin before any
-    run (`opened`). `captured`: which tables of a database are; `options`: the follower's. Returns
+    and in the lake: a first run brought them there from the log. Unless `opened`, stories begin
+    before any run, and the log that is read begins behind the tables. `captured`: which tables of a database are; `options`: the follower's. Returns
     the follower of all databases.
     """
     failed: list[Exception] = []
@@ -62,6 +62,8 @@ def tell(
         told = [(story, Shop(stand, name, follower)) for story, name in names.items()]
         for _, shop in told:
             shop.make(tables, more)
+        if not opened and follower.start != "snapshot":
+            follower.start = str(head(stand))
         going_on = [(story, shop, story(shop)) for story, shop in told]
         while going_on:
             if opened:
