@@ -50,8 +50,8 @@ def tell(
 
     Each finds `tables` of an id and a value with a row each, and what `more` made, in its database
     and in the lake: a first run brought them there from the log. Unless `opened`, stories begin
-    before any run, and the log that is read begins behind the tables. `captured`: which tables of a database are; `options`: the follower's. Returns
-    the follower of all databases.
+    before any run, and the log that is read begins behind the tables. `captured`: which tables of a
+    database are; `options`: the follower's. Returns the follower of all databases.
     """
     failed: list[Exception] = []
     with ExitStack() as databases:
