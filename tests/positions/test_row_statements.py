@@ -15,7 +15,7 @@ from tests.mysql.logged import head
 from tests.mysql.reading import server
 from tests.positions.follower import SOURCE, Follower
 from tests.positions.paused import Shop
-from tests.positions.stories import tell
+from tests.positions.stories import Story, tell
 
 TABLES = (
     "create table kept (id int primary key, v int)",
@@ -112,8 +112,8 @@ def changed(shop: Shop) -> set[str]:
 
 def test_stories_of_what_statements_reach(stand: MySqlStand) -> None:
     """A captured table that one reaches is quarantined, and nothing else."""
-    cases = [partial(_is_quarantined, *case) for case in CASES.values()]
-    stories = [*cases, triggers_and_views_are_followed]
+    stories: list[Story] = [partial(_is_quarantined, *case) for case in CASES.values()]
+    stories.append(triggers_and_views_are_followed)
     # From before the databases: then the log says what triggers and views they ever had.
     tell(stand, stories, (), (*TABLES, MAY_SEE), CAPTURED, start=str(head(stand)))
 
