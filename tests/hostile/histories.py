@@ -266,16 +266,12 @@ def go_on(follower: Follower) -> bool:
                 adopt(follower.work(), lease, author="somebody", reason="a trial")
             continue
         states = follower.states()
-        quarantined = [
-            t for t, one in states.items() if one.condition is TableCondition.QUARANTINED
-        ]
+        stopped = TableCondition.QUARANTINED
+        quarantined = [table for table, one in states.items() if one.condition is stopped]
         if not quarantined:
             break
-        with follower.leased() as lease:
-            for table in quarantined:
-                follower.ledger.order_table(
-                    lease, table, OrderKind.RELEASE, author="somebody", reason="a trial"
-                )
+        for table in quarantined:
+            follower.order(OrderKind.RELEASE, table)
     return signed
 
 

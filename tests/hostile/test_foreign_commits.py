@@ -31,7 +31,7 @@ from resources.lake.mirror import SparkMirrors
 from resources.lake.pin import Head
 from resources.lake.session import SparkProcess
 from tests.lake.conftest import Lake
-from tests.outside import acknowledge, astray, capture, merge
+from tests.outside import astray
 from tests.positions.fake import TABLE, FakeServer
 from tests.positions.follower import SOURCE, Follower
 from tests.positions.one_table import NOBODY
@@ -221,11 +221,7 @@ class Stand:
         )
 
     def run(self) -> TableState:
-        with self.follower.leased() as lease:
-            work = self.work()
-            capture(work, lease)
-            merge(work, lease)
-            acknowledge(work, lease)
+        self.follower.steps(self.work())
         return self.follower.states()[TABLE]
 
     def write(self) -> None:
@@ -240,10 +236,7 @@ class Stand:
             session.sql(statement.format(t=t)).collect()
 
     def release(self) -> None:
-        with self.follower.leased() as lease:
-            self.follower.ledger.order_table(
-                lease, TABLE, OrderKind.RELEASE, author="us", reason="a trial"
-            )
+        self.follower.order(OrderKind.RELEASE, TABLE)
 
     def require_same(self) -> None:
         version = self.mirrors.version("shop/shop/t")

@@ -3,17 +3,19 @@ others go on. A real server, whose words are told without a row's value."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import partial
+
 import pytest
 
 from pipeline.errors import MirrorRefused
 from pipeline.table_state import OrderKind, TableCondition
 from resources.mysql import connection
 from tests.fix_mysql import MySqlStand
-from tests.mysql.logged import head
 from tests.mysql.reading import server
 from tests.outside import verify
-from tests.positions.follower import Follower
 from tests.positions.paused import Shop, open_shop
+from tests.positions.stories import tell
 from tests.twins.mirrors import MemoryMirrors
 
 UNREADABLE = {
@@ -26,40 +28,71 @@ UNREADABLE = {
 SECRET = "a secret, it's"
 
 
+WITH_TEXT = ("alter table a add column info text", f'update a set info = "{SECRET}"')
+
+
 @pytest.fixture
 def shop(mysql: MySqlStand, database: str) -> Shop:
-    found = open_shop(mysql, database, ["a", "b"])
-    found.do(
-        "alter table a add column info text",
-        f'update a set info = "{SECRET}"',
-    )
-    found.run()
-    return found
+    return open_shop(mysql, database, ("a", "b"), *WITH_TEXT)
 
 
 def goes_on(shop: Shop, number: int, *, rereads: int = 0) -> None:
     """What is written to the other table is in its mirror after the next run."""
+    for _ in _goes_on(shop, number, rereads=rereads):
+        shop.run()
+
+
+def _goes_on(shop: Shop, number: int, *, rereads: int = 0) -> Iterator[None]:
     shop.do(f"insert into b values ({number}, {number})")
-    shop.run()
+    yield
     shop.require_whole("b", rereads=rereads)
 
 
-@pytest.mark.parametrize(("column", "told"), UNREADABLE.values(), ids=UNREADABLE)
-def test_what_mysql_refuses_to_show_quarantines_its_table(
-    shop: Shop, column: str, told: str
-) -> None:
+def test_stories_of_one_table(mysql: MySqlStand) -> None:
+    """What MySQL refuses to show, and a pause in every state."""
+    refused = [partial(_refused_to_show, *case) for case in UNREADABLE.values()]
+    paused = [partial(_pause_fits, state) for state in STATES]
+    tell(mysql, [*refused, *paused], ("a", "b"), WITH_TEXT)
+
+
+def _refused_to_show(column: str, told: str, shop: Shop) -> Iterator[None]:
     """An error packet is an answer: in MySQL's words, the value in them left out."""
     shop.do(f"alter table a add column {column}")
-    goes_on(shop, 2)
+    yield from _goes_on(shop, 2)
     state = shop.state("a")
     assert told in (state.reason or "")
     assert "secret" not in f"{state.reason} {state.hint}"
-    goes_on(shop, 3)
-    assert [one.table.name for one in verify(shop.follower.work()).quarantined] == ["a"]
+    yield from _goes_on(shop, 3)
+    assert shop.table("a") in {one.table for one in verify(shop.follower.work()).quarantined}
     shop.do("alter table a drop column j", "update a set v = 9")
     shop.release("a")
-    goes_on(shop, 4)
+    yield from _goes_on(shop, 4)
     shop.require_whole("a", rereads=1)
+
+
+STATES = ("active", "paused", "resumed", "quarantined", "released")
+
+
+def _pause_fits(state: str, shop: Shop) -> Iterator[None]:
+    """What a table lacks is kept; the newest order counts."""
+    if state in ("paused", "resumed"):
+        shop.pause("a")
+    if state == "resumed":
+        shop.resume("a")
+    if state in ("quarantined", "released"):
+        shop.do("alter table a add column j json generated always as (info) virtual")
+        yield
+    if state == "released":
+        shop.release("a")
+    shop.do("insert into a (id, v) values (5, 5)")
+    shop.order(OrderKind.PAUSE, "a")
+    yield from _goes_on(shop, 2)
+    assert shop.state("a").condition is TableCondition.PAUSED
+    if state in ("quarantined", "released"):
+        shop.do("alter table a drop column j")
+    shop.resume("a")
+    yield from _goes_on(shop, 3)
+    shop.require_whole("a", rereads=state in ("quarantined", "released"))
 
 
 def test_a_locked_table_waits_alone(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -93,56 +126,70 @@ GRANTED = {
 @pytest.mark.thin
 @pytest.mark.parametrize("start", ["snapshot", None])
 @pytest.mark.parametrize("metadata", ["MINIMAL", "FULL"])
-@pytest.mark.parametrize("granted", GRANTED)
-def test_a_table_that_may_not_be_read_as_a_whole_waits_alone(
-    mysql: MySqlStand, database: str, granted: str, metadata: str, start: str | None
+def test_tables_that_may_not_be_read_as_a_whole_wait_alone(
+    mysql: MySqlStand, metadata: str, start: str | None
 ) -> None:
-    """It is there, whatever information_schema shows of it: it is quarantined with the GRANT that
-    it lacks, or followed by what the log says of it, and never has fewer columns."""
-    grants, lacks = GRANTED[granted]
-    account = f"'{database[:20]}'@'%'"
+    """They are there, whatever information_schema shows of them: each is quarantined with the GRANT
+    that it lacks, or followed by what the log says of it, and never has fewer columns."""
+    name = mysql.fresh_name()
+    account = f"'{name}'@'%'"
     mysql.execute(
-        "create table a (id int primary key, v int, w int)",
-        "create table b (id int primary key, v int)",
         f"create user {account} identified by 'x'",
         f"grant replication slave, replication client on *.* to {account}",
-        f"grant select on {database}.b to {account}",
-        database=database,
     )
-    mysql.execute(*(one.format(a=f"{database}.a", u=account) for one in grants))
+    follows = start is None and metadata == "FULL"
+    stories = [partial(_lacks, *case, account, start, follows) for case in GRANTED.values()]
+    tables = (
+        "create table a (id int primary key, v int, w int)",
+        "create table b (id int primary key, v int)",
+        f"grant select on b to {account}",
+    )
+    asked = server(mysql, user=name, password="x")
     try:
-        asked = server(mysql, user=database[:20], password="x")
-        read = int(start is not None)
-        begun = start or str(head(mysql))
-        shop = Shop(mysql, database, Follower(asked, [f"{database}.*"], start=begun))
         with mysql.metadata(metadata):
-            shop.do("insert into a values (1, 2, 3)")
-            goes_on(shop, 1, rereads=read)
-            shop.do("alter table a add column x int", "insert into a values (4, 5, 6, 7)")
-            goes_on(shop, 2, rereads=read)
-        state = shop.state("a")
-        grant = f"GRANT SELECT ON `{database}`.`a` TO {account}"
-        if state.condition is TableCondition.ACTIVE:
-            assert (metadata, start) == ("FULL", None)
-            shop.require_whole("a")
-            assert shop.table("a") in {one.table for one in shop.follower.partial()}
-            [told] = verify(shop.follower.work()).not_compared
-            assert lacks in told.reason
-            assert told.hint == grant
-            mysql.execute(grant)
-        else:
-            assert verify(shop.follower.work()).equal
-            assert lacks in (state.reason or "")
-            assert (state.hint or "").startswith(grant)
-            shop.release("a")
-            goes_on(shop, 3, rereads=read)
-            mysql.execute(grant)
-            shop.release("a")
-            goes_on(shop, 4, rereads=read)
-            shop.require_whole("a", rereads=1)
-        assert verify(shop.follower.work()).equal
+            tell(mysql, stories, (), tables, opened=False, server=asked, start=start)
     finally:
         mysql.execute(f"drop user {account}")
+
+
+def _lacks(
+    grants: tuple[str, ...], lacks: str, account: str, start: str | None, follows: bool, shop: Shop
+) -> Iterator[None]:
+    read = int(start is not None)
+    a = f"`{shop.name}`.`a`"
+    shop.do(*(one.format(a=a, u=account) for one in grants))
+    shop.do("insert into a values (1, 2, 3)")
+    yield from _goes_on(shop, 1, rereads=read)
+    shop.do("alter table a add column x int", "insert into a values (4, 5, 6, 7)")
+    yield from _goes_on(shop, 2, rereads=read)
+    state = shop.state("a")
+    grant = f"GRANT SELECT ON {a} TO {account}"
+    if state.condition is TableCondition.ACTIVE:
+        assert follows
+        shop.require_whole("a")
+        assert shop.table("a") in {one.table for one in shop.follower.partial()}
+        told = {one.table: one for one in verify(shop.follower.work()).not_compared}
+        assert lacks in told[shop.table("a")].reason
+        assert told[shop.table("a")].hint == grant
+        shop.do(grant)
+        require_equal(shop)
+        return
+    assert lacks in (state.reason or "")
+    assert (state.hint or "").startswith(grant)
+    shop.release("a")
+    yield from _goes_on(shop, 3, rereads=read)
+    shop.do(grant)
+    shop.release("a")
+    yield from _goes_on(shop, 4, rereads=read)
+    shop.require_whole("a", rereads=1)
+    require_equal(shop)
+
+
+def require_equal(shop: Shop) -> None:
+    """By a comparison with the server."""
+    found = {one.table: one.equal for one in verify(shop.follower.work()).tables}
+    assert found[shop.table("a")]
+    assert found[shop.table("b")]
 
 
 def test_a_comparison_goes_on_without_it(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -160,26 +207,3 @@ def test_a_comparison_goes_on_without_it(shop: Shop, monkeypatch: pytest.MonkeyP
     assert [one.table.name for one in found.not_compared] == ["a"]
     assert f"lockstep reload {shop.name}.a --reason" in found.not_compared[0].hint
     assert not found.equal
-
-
-@pytest.mark.parametrize("kind", ["active", "paused", "resumed", "quarantined", "released"])
-def test_a_pause_fits_every_state(shop: Shop, kind: str) -> None:
-    """What a table lacks is kept; the newest order counts."""
-    if kind in ("paused", "resumed"):
-        shop.pause("a")
-    if kind == "resumed":
-        shop.resume("a")
-    if kind in ("quarantined", "released"):
-        shop.do("alter table a add column j json generated always as (info) virtual")
-        shop.run()
-    if kind == "released":
-        shop.release("a")
-    shop.do("insert into a (id, v) values (5, 5)")
-    shop.order(OrderKind.PAUSE, "a")
-    goes_on(shop, 2)
-    assert shop.state("a").condition is TableCondition.PAUSED
-    if kind in ("quarantined", "released"):
-        shop.do("alter table a drop column j")
-    shop.resume("a")
-    goes_on(shop, 3)
-    shop.require_whole("a", rereads=kind in ("quarantined", "released"))

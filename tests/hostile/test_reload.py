@@ -4,6 +4,8 @@ from the source. A real server, whose rows are what the mirror must show."""
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
+from functools import partial
 
 import pytest
 
@@ -15,25 +17,24 @@ from tests.outside import astray, capture, coming_back, merge
 from tests.positions.follower import SOURCE
 from tests.positions.interrupted import Crash, mortal
 from tests.positions.paused import Shop, open_shop
+from tests.positions.stories import stories_in, tell
 
 
 @pytest.fixture
 def shop(mysql: MySqlStand, database: str) -> Shop:
-    found = open_shop(mysql, database, ["z"])
-    found.do(*(f"create table {table} (id int primary key, v int)" for table in "ab"))
-    write(found, 1)
-    found.run()
-    return found
+    return open_shop(mysql, database, ["z"], *_begun())
 
 
 def write(shop: Shop, number: int) -> None:
     """Changes of both tables, older rows among them."""
+    shop.do(*changes(number))
+
+
+def changes(number: int) -> Iterator[str]:
     for table in "ab":
-        shop.do(
-            f"insert into {table} (id, v) values ({number}, {number}), ({number + 100}, 0)",
-            f"update {table} set v = v + 1 where id < {number}",
-            f"delete from {table} where id = {number + 100}",
-        )
+        yield f"insert into {table} (id, v) values ({number}, {number}), ({number + 100}, 0)"
+        yield f"update {table} set v = v + 1 where id < {number}"
+        yield f"delete from {table} where id = {number + 100}"
 
 
 def lose(shop: Shop, table: str) -> None:
@@ -66,8 +67,19 @@ def test_readers_of_another_kind_get_another_mirror(shop: Shop) -> None:
     assert shop.state("a").mirror == f"{before}@1-3"
 
 
-@pytest.mark.parametrize("state", ["active", "paused", "quarantined"])
-def test_a_lost_mirror_is_made_whole(shop: Shop, state: str) -> None:
+def test_stories_of_tables_that_are_reloaded(mysql: MySqlStand) -> None:
+    """From their changelogs, or from the source."""
+    lost = [partial(_lost_mirror, state) for state in ("active", "paused", "quarantined")]
+    tell(mysql, [*lost, *stories_in(globals())], ("z",), _begun())
+
+
+def _begun() -> list[str]:
+    """Two tables that were empty at first, with the first of their changes."""
+    tables = [f"create table {table} (id int primary key, v int)" for table in "ab"]
+    return [*tables, *changes(1)]
+
+
+def _lost_mirror(state: str, shop: Shop) -> Iterator[None]:
     """The table alone is quarantined, with the command that helps; its next mirror lies beside
     the lost one, for what was acknowledged of that is not in it."""
     before = shop.state("a").mirror
@@ -76,45 +88,46 @@ def test_a_lost_mirror_is_made_whole(shop: Shop, state: str) -> None:
         shop.pause("a")
     if state == "quarantined":
         write(shop, 2)
-        shop.run()
+        yield
         shop.require_whole("b")
         assert shop.state("a").condition is TableCondition.QUARANTINED
         assert f"lockstep reload {shop.name}.a --reason" in (shop.state("a").hint or "")
     write(shop, 3)
     reload(shop, "a")
-    assert coming_back(shop.follower.work()) == ([shop.table("a")], {})
-    shop.run()
+    rebuilt, read = coming_back(shop.follower.work())
+    assert shop.table("a") in rebuilt
+    assert shop.table("a") not in read
+    yield
     shop.require_whole("a")
     shop.require_whole("b")
     assert shop.events("a").count(TableEventKind.REBUILT) == 1
     assert shop.state("a").mirror == f"{before}@1-2"
     assert before not in shop.follower.lake.tables
     write(shop, 4)
-    shop.run()
+    yield
     shop.require_whole("a")
     assert shop.state("a").condition is TableCondition.ACTIVE
 
 
-def test_a_damaged_changelog_is_told_of(shop: Shop) -> None:
+def a_damaged_changelog_is_told_of(shop: Shop) -> Iterator[None]:
     """The mirror comes from the source then; one that nobody reloads is not touched."""
     write(shop, 2)
-    shop.run()
+    yield
     folder = f"memory:/{SOURCE}/_changes/{shop.name}/a/"
     lost = min(path for path in shop.follower.lake.files if path.startswith(folder))
     del shop.follower.lake.files[lost]
     write(shop, 3)
-    shop.run()
+    yield
     shop.require_whole("a")
     reload(shop, "a")
-    _, read = coming_back(shop.follower.work())
-    (why,) = read.values()
+    why = coming_back(shop.follower.work())[1][shop.table("a")]
     assert f"its changelog is damaged: {lost} is missing" in why
-    shop.run()
+    yield
     shop.require_whole("a", rereads=1)
     assert shop.state("a").mirror == f"{SOURCE}/{shop.name}/a"
 
 
-@pytest.mark.parametrize("how", ["gone", "cut"])
+@pytest.mark.parametrize("how", ["cut", pytest.param("gone", marks=pytest.mark.soak)])
 def test_a_changelog_that_is_lost_holds_up_nobody_else(shop: Shop, how: str) -> None:
     """The table alone is quarantined, its mirror stays as it was, and `release` goes on with
     the changelog as it is. The source's own tables are made again with a note."""
@@ -191,12 +204,7 @@ def test_captured_files_are_lost_of_a_batch_that_a_changelog_shows(shop: Shop) -
 
 def test_a_changelog_that_begins_later_is_not_enough(mysql: MySqlStand, database: str) -> None:
     """Rows that were there before it are only in the source; emptied, the changelog has all."""
-    mysql.execute(
-        "create table a (id int primary key, v int)",
-        "create table b (id int primary key, v int)",
-        "insert into a values (1, 1)",
-        database=database,
-    )
+    mysql.execute(*_begun(), database=database)
     shop = open_shop(mysql, database, [])
     write(shop, 2)
     shop.run()

@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from functools import partial
 from itertools import count
 from pathlib import Path
 from random import Random
@@ -23,13 +22,13 @@ from pipeline.ports.ledger import content_of
 from pipeline.table import TableName
 from pipeline.table_state import OrderKind, TableCondition
 from resources.lake.claims import FileClaims
-from tests.chance import seed_of
+from tests.chance import by_chance, seed_of
 from tests.fix_mysql import MySqlStand
 from tests.hostile.histories import go_on, lake_of, replayed
 from tests.hostile.test_recovered import recovered, undone
 from tests.mysql.logged import head
 from tests.mysql.reading import server
-from tests.outside import Workplace, acknowledge, adopt, capture, foresee, merge, publish, recover
+from tests.outside import Workplace, adopt, capture, foresee, merge, publish, recover
 from tests.positions.follower import SOURCE, Follower, KeptLedger
 from tests.twins.lake import MemoryCommit, MemoryLake
 
@@ -37,11 +36,6 @@ from tests.twins.lake import MemoryCommit, MemoryLake
 def followed(mysql: MySqlStand, name: str) -> Follower:
     """A source of one database, from here on."""
     return Follower(server(mysql), [f"{name}.*"], start=str(head(mysql)))
-
-
-def without_ledger(follower: Follower) -> None:
-    """An empty one is in its place."""
-    follower.lose_ledger()
 
 
 def require_equal(follower: Follower, mysql: MySqlStand, name: str) -> None:
@@ -101,7 +95,7 @@ def test_a_ledger_lost_after_a_run_was_undone(mysql: MySqlStand, database: str) 
     undone(follower, 2)
     claim = follower.lake.claims[SOURCE]
     assert (claim.void, claim.batch) == ((BatchSpan(2, 4),), 5)
-    without_ledger(follower)
+    follower.lose_ledger()
     done = recovered(follower)
     assert done.plan is not None
     assert (done.plan.told.batch, done.plan.batch) == (2, 5)
@@ -114,7 +108,7 @@ def test_a_claim_lost_after_a_run_was_undone(mysql: MySqlStand, database: str) -
     follower = renamed(mysql, database)
     undone(follower, 2)
     del follower.lake.claims[SOURCE]
-    without_ledger(follower)
+    follower.lose_ledger()
     recovered(follower)
     assert not follower.lake.claims[SOURCE].complete
     follower.run()
@@ -127,7 +121,7 @@ def test_a_ledger_that_a_recovery_began_to_leave_does_not_go_on(
     """It was moved back when the recovery was cut off; by `adopt` it goes on with what it has."""
     follower = renamed(mysql, database)
     ledger = follower.ledger
-    without_ledger(follower)
+    follower.lose_ledger()
     with follower.leased() as lease, pytest.raises(CutOff):
         recover(mortal(follower.work(), 3), lease, author="somebody", behind=2)
     follower.ledger = ledger
@@ -136,7 +130,7 @@ def test_a_ledger_that_a_recovery_began_to_leave_does_not_go_on(
     assert go_on(follower)
     assert follower.lake.claims[SOURCE].void == ()
     require_equal(follower, mysql, database)
-    without_ledger(follower)
+    follower.lose_ledger()
     recovered(follower)
     follower.run()
     require_equal(follower, mysql, database)
@@ -166,7 +160,7 @@ def test_a_batch_that_was_gone_back_to_counts(mysql: MySqlStand, database: str) 
             done = undone(follower, 2)
             assert done.plan is not None
             assert (done.plan.told.batch, done.plan.told.whole) == (2, False)
-    without_ledger(follower)
+    follower.lose_ledger()
     assert not recovered(follower).reloads
     require_equal(follower, mysql, database)
 
@@ -197,7 +191,7 @@ def test_a_table_that_was_left_out_is_not_taken_as_it_was(mysql: MySqlStand, dat
     mysql.execute(f"use {database}", "insert into b values (3)")
     follower.run()
     follower.tables = [f"{database}.*"]
-    without_ledger(follower)
+    follower.lose_ledger()
     recovered(follower)
     follower.run()
     require_equal(follower, mysql, database)
@@ -213,18 +207,16 @@ def test_a_table_that_a_later_batch_caught_up_stood_still(mysql: MySqlStand, dat
         "insert into a values (1)",
     )
     follower.run()
-    table, ledger = TableName(database, "a"), follower.ledger
-    with ledger.lock(SOURCE, "test", None) as lease:
-        ledger.order_table(lease, table, OrderKind.PAUSE, author="somebody", reason="a trial")
+    table = TableName(database, "a")
+    follower.order(OrderKind.PAUSE, table)
     mysql.execute(f"use {database}", "insert into a values (2)", "insert into b values (2)")
     follower.capture()
-    with ledger.lock(SOURCE, "test", None) as lease:
-        ledger.order_table(lease, table, OrderKind.RESUME, author="somebody", reason="a trial")
+    follower.order(OrderKind.RESUME, table)
     follower.capture()
-    assert ledger.table_states(SOURCE)[table].condition is TableCondition.ACTIVE
-    with ledger.lock(SOURCE, "test", None) as lease:
+    assert follower.states()[table].condition is TableCondition.ACTIVE
+    with follower.leased() as lease:
         merge(follower.work(), lease, only=frozenset({TableName(database, "b")}))
-    without_ledger(follower)
+    follower.lose_ledger()
     recovered(follower)
     follower.run()
     require_equal(follower, mysql, database)
@@ -238,7 +230,7 @@ def test_a_hand_over_keeps_what_the_ledger_was_made_from(mysql: MySqlStand, data
     follower.run()
     mysql.execute(f"use {database}", "insert into a values (1)")
     follower.run()
-    without_ledger(follower)
+    follower.lose_ledger()
     recovered(follower)
     older = follower.kept_ledger()
     mysql.execute(f"use {database}", "insert into a values (2)")
@@ -272,7 +264,7 @@ def test_an_older_ledger_without_the_claim(
     lake = lake_of(follower.lake)
     mysql.execute(f"insert into {database}.a values (2)")
     done = False
-    for calls in count(1, step=4):
+    for calls in count(by_chance().randint(1, 8), step=8):
         follower.lake = lake_of(lake)
         follower.restore_ledger(older)
         with pytest.raises(ForeignCommit, match="the ledger is behind its lake"):
@@ -321,15 +313,8 @@ WRITES: Final = frozenset(
     {
         *("write", "evolve", "restore", "remove", "publish", "restate", "revise", "move_away"),
         *("record_capture", "note_looked", "mark_merged", "acknowledge", "settle", "intend"),
-        *(
-            "order_load",
-            "number_above",
-            "inherit",
-            "decide",
-            "begin_batch",
-            "quarantine",
-            "abandon",
-        ),
+        *("order_load", "number_above", "inherit", "decide", "begin_batch", "quarantine"),
+        "abandon",
     }
 )
 """The calls of ports that leave something behind."""
@@ -473,20 +458,18 @@ class Chaos:
     # Runs, and what persons do about tables.
 
     def run(self) -> None:
-        def steps(work: Workplace, lease: Any) -> None:
-            capture(work, lease)
-            merge(work, lease)
-            acknowledge(work, lease)
-
-        self._tried(steps)
+        self._tried(self.follower.steps)
 
     def capture(self) -> None:
-        self._tried(capture)
-
-    def _tried(self, steps: Callable[[Workplace, Any], Any]) -> None:
-        try:
+        def captured(work: Workplace) -> None:
             with self.follower.leased() as lease:
-                steps(mortal(self.follower.work(), self._calls()), lease)
+                capture(work, lease)
+
+        self._tried(captured)
+
+    def _tried(self, steps: Callable[[Workplace], Any]) -> None:
+        try:
+            steps(mortal(self.follower.work(), self._calls()))
         except CutOff:
             pass
         except (ForeignCommit, SegmentsLost):
@@ -504,21 +487,18 @@ class Chaos:
         return self.random.sample(sorted(active), min(1, len(active)))
 
     def reload(self) -> None:
-        ledger = self.follower.ledger
-        reload = partial(ledger.order_table, kind=OrderKind.RELOAD)
-        order = self.random.choice((reload, ledger.order_load))
-        with ledger.lock(SOURCE, "test", None) as lease:
-            for table in self._one():
-                order(lease, table, author="somebody", reason="a trial")
+        for table in self._one():
+            if self.random.random() < 0.5:
+                self.follower.order(OrderKind.RELOAD, table)
+            else:
+                with self.follower.leased() as lease:
+                    load = self.follower.ledger.order_load
+                    load(lease, table, author="somebody", reason="a trial")
         self.run()
 
     def pause(self) -> None:
-        ledger = self.follower.ledger
-        with ledger.lock(SOURCE, "test", None) as lease:
-            for table in self._one():
-                ledger.order_table(
-                    lease, table, OrderKind.PAUSE, author="somebody", reason="a trial"
-                )
+        for table in self._one():
+            self.follower.order(OrderKind.PAUSE, table)
         self.writer.write()
         self.run()
 
@@ -532,17 +512,11 @@ class Chaos:
         self.run()
 
     def rejoin(self) -> None:
-        ledger = self.follower.ledger
-        with ledger.lock(SOURCE, "test", None) as lease:
-            for table, state in ledger.table_states(SOURCE).items():
-                if state.condition is TableCondition.PAUSED:
-                    ledger.order_table(
-                        lease, table, OrderKind.RESUME, author="somebody", reason="a trial"
-                    )
-                if state.condition is TableCondition.QUARANTINED:
-                    ledger.order_table(
-                        lease, table, OrderKind.RELEASE, author="somebody", reason="a trial"
-                    )
+        for table, state in self.follower.states().items():
+            if state.condition is TableCondition.PAUSED:
+                self.follower.order(OrderKind.RESUME, table)
+            if state.condition is TableCondition.QUARANTINED:
+                self.follower.order(OrderKind.RELEASE, table)
         self.run()
 
     def leave_out(self) -> None:
@@ -594,7 +568,7 @@ class Chaos:
 
     def _recover(self, behind: int | None = None) -> None:
         """Cut off at times; then the same again, or with no batch, or in another ledger."""
-        without_ledger(self.follower)
+        self.follower.lose_ledger()
         for calls in (self._calls(), 0):
             try:
                 with self.follower.leased() as lease:
@@ -603,7 +577,7 @@ class Chaos:
             except CutOff:
                 behind = self.random.choice((behind, None))
                 if self.random.random() < 0.3:
-                    without_ledger(self.follower)
+                    self.follower.lose_ledger()
             except ForeignCommit as error:
                 assert "holds shop already" in error.message, "it was done"
             except PositionPurged:
@@ -658,13 +632,9 @@ class Chaos:
         """All tables are back, and equal to the source."""
         self.writer.do(*self.writer.rows(share=1))
         for _ in range(4):
-            ledger = self.follower.ledger
-            with ledger.lock(SOURCE, "test", None) as lease:
-                for table, state in ledger.table_states(SOURCE).items():
-                    if state.condition is TableCondition.PAUSED:
-                        ledger.order_table(
-                            lease, table, OrderKind.RESUME, author="somebody", reason="a trial"
-                        )
+            for table, state in self.follower.states().items():
+                if state.condition is TableCondition.PAUSED:
+                    self.follower.order(OrderKind.RESUME, table)
             go_on(self.follower)
         require_equal(self.follower, self.writer.mysql, self.writer.name)
 

@@ -83,3 +83,11 @@ def minimal_metadata(mysql: MySqlStand) -> Iterator[None]:
     """The log has no names of columns, as a server's has by default."""
     with mysql.metadata("MINIMAL"):
         yield
+
+
+@pytest.fixture
+def nameless(request: pytest.FixtureRequest) -> Iterator[MySqlStand]:
+    """The server that a test names, whose log does not name columns, as each has by default."""
+    stand: MySqlStand = request.getfixturevalue(request.param)
+    with stand.metadata("NO_LOG" if request.param.startswith("mariadb") else "MINIMAL"):
+        yield stand

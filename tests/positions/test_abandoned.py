@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +21,8 @@ from resources.lake.segments import ParquetSegments, ParquetSegmentWriter
 from resources.lake.spool import FileSpool
 from tests.fix_mysql import MySqlStand
 from tests.positions.follower import SOURCE
-from tests.positions.interrupted import Crash, Interrupted, interrupted, mortal
+from tests.positions.interrupted import Crash, Interrupted, drawn, interrupted, mortal, noted
+from tests.positions.servers import prepare_xa
 from tests.positions.two_tables import Asleep, Shop, books, open_shop, overtaken
 
 
@@ -43,7 +46,7 @@ class Folder:
         )
 
     def capture(self) -> None:
-        with self.shop.follower.ledger.lock(SOURCE, "test", None) as lease:
+        with self.shop.follower.leased() as lease:
             capture(self.work(), lease)
 
     def files(self) -> tuple[int, int]:
@@ -75,26 +78,35 @@ def folder(shop: Shop, tmp_path: Path) -> Folder:
     return Folder(shop, tmp_path / "lake")
 
 
-@pytest.mark.parametrize("after", [False, True])
-@pytest.mark.parametrize("step", ["begin_batch", "record_capture", "abandon"])
-def test_a_capture_that_died_leaves_no_files(folder: Folder, step: str, after: bool) -> None:
+STEPS = ("begin_batch", "record_capture", "abandon")
+
+
+def test_a_capture_that_died_leaves_no_files(folder: Folder) -> None:
     """Segments and prepared transactions alike: after the next capture there are those of
     live batches and no others."""
+    _killed_at(drawn(STEPS), folder)
+
+
+@pytest.mark.soak
+def test_a_capture_that_died_anywhere_leaves_no_files(folder: Folder) -> None:
+    """Before each step and after it."""
+    _killed_at(product(STEPS, (False, True)), folder)
+
+
+def _killed_at(moments: Iterable[tuple[str, bool]], folder: Folder) -> None:
     shop = folder.shop
-    shop.write()
-    with shop.stand.connect(shop.name) as connection, connection.cursor() as cursor:
-        for statement in (f"xa start '{shop.name}'", f"insert into a values ({10**6}, 0)"):
-            cursor.execute(statement)
-        cursor.execute(f"xa end '{shop.name}'")
-        cursor.execute(f"xa prepare '{shop.name}'")
+    prepare_xa(shop.stand, shop.name, f"insert into {shop.name}.a values (-1000, 0)")
     try:
-        with mortal(shop.follower, "record_capture", after=False), pytest.raises(Crash):
-            folder.capture()
-        assert folder.files() == (3, 1)
-        with mortal(shop.follower, step, after=after), pytest.raises(Crash):
-            folder.capture()
-        folder.capture()
-        assert folder.files() == folder.expected() == (3, 1)
+        for number, (step, after) in enumerate(moments, start=1):
+            with noted(f"killed at {step}, after it: {after}"):
+                shop.write()
+                with mortal(shop.follower, "record_capture", after=False), pytest.raises(Crash):
+                    folder.capture()
+                assert folder.files() == (3 * number, 1)
+                with mortal(shop.follower, step, after=after), pytest.raises(Crash):
+                    folder.capture()
+                folder.capture()
+                assert folder.files() == folder.expected() == (3 * number, 1)
     finally:
         shop.stand.execute(f"xa rollback '{shop.name}'")
 
@@ -111,19 +123,17 @@ class SleepySegments(ParquetSegments):
         return super().open(folder, **told)
 
 
-def test_a_capture_that_wakes_up_before_its_files_leaves_none(folder: Folder) -> None:
-    """Overtaken before it wrote: it is told, and what it wrote all the same goes with the next
-    run; nothing of it is recorded."""
-    asleep = Asleep()
-    late = replace(folder.work(), segments=SleepySegments(folder.lake, asleep))
-    _overtaken_capture(folder, asleep, late)
-
-
-def test_a_capture_that_wakes_up_behind_its_files_leaves_none(folder: Folder) -> None:
-    """Overtaken before it told the ledger: the same."""
-    asleep = Asleep()
-    ledger: Any = Interrupted(folder.shop.follower.ledger, "record_capture", asleep)
-    _overtaken_capture(folder, asleep, replace(folder.work(), ledger=ledger))
+@pytest.mark.parametrize("wrote", [False, True])
+def test_a_capture_that_wakes_up_late_leaves_no_files(folder: Folder, wrote: bool) -> None:
+    """Overtaken before it wrote, or before it told the ledger: it is told, and what it wrote goes
+    with the next run; nothing of it is recorded."""
+    asleep, work = Asleep(), folder.work()
+    if wrote:
+        ledger: Any = Interrupted(folder.shop.follower.ledger, "record_capture", asleep)
+        work = replace(work, ledger=ledger)
+    else:
+        work = replace(work, segments=SleepySegments(folder.lake, asleep))
+    _overtaken_capture(folder, asleep, work)
 
 
 def _overtaken_capture(folder: Folder, asleep: Asleep, late: Workplace) -> None:

@@ -7,7 +7,7 @@ On MySQL with `innodb_native_foreign_keys=ON`, on MariaDB, and where MySQL logs 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from typing import Any, cast
 
@@ -20,12 +20,11 @@ from pipeline.ports.source import CurrentSchemas, SourceServer
 from pipeline.snapshot.pace import Pace
 from pipeline.source_plan import SnapshotPlan
 from pipeline.table import TableName
-from pipeline.table_state import OrderKind, Quarantine
 from tests.fix_mysql import MySqlStand, killed_at_last
-from tests.mysql.logged import head
-from tests.mysql.reading import server
-from tests.positions.follower import SOURCE, Follower
+from tests.positions.follower import SOURCE
+from tests.positions.paused import Shop
 from tests.positions.servers import SMALL, make_account
+from tests.positions.stories import stories_in, tell
 
 LOGGED_SINCE = (9, 6)
 
@@ -62,13 +61,6 @@ def native(
         yield stand
 
 
-@pytest.fixture(params=["native", "mariadb"])
-def unlogged(request: pytest.FixtureRequest) -> MySqlStand:
-    """A server that logs no more than the parent's event."""
-    stand: MySqlStand = request.getfixturevalue(request.param)
-    return stand
-
-
 class Elsewhere:
     """A server whose address another one answers at, once structures are asked for."""
 
@@ -82,97 +74,75 @@ class Elsewhere:
         return getattr(self._real, name)
 
 
-class Shop:
-    """Four tables, of which only `kept` and `beside` are captured."""
-
-    def __init__(self, stand: MySqlStand, **policies: Any) -> None:
-        self.stand, self.name = stand, stand.fresh_name()
-        stand.execute(f"create database {self.name} character set utf8mb4")
-        tables = [f"{self.name}.kept", f"{self.name}.beside"]
-        start, lake = str(head(stand)), LakePolicies(**policies)
-        self.put(*TABLES)
-        self.follower = Follower(server(stand), tables, start, lake_policies=lake)
-        self.follower.run()
-
-    def put(self, *statements: str) -> None:
-        self.stand.execute(*statements, database=self.name)
-
-    def quarantined(self) -> dict[str, Quarantine]:
-        """What the next run quarantines."""
-        return {one.table.name: one for one in self.follower.run().quarantined}
-
-    def equal(self) -> bool:
-        found = self.follower.mirror(f"{self.name}.kept")
-        return [tuple(row.values()) for row in found] == self.rows()
-
-    def captured(self) -> list[int]:
-        """The ids that the changelog of `kept` has."""
-        rows = self.follower.lake.tables[f"{SOURCE}/_changes/{self.name}/kept"][-1].rows
-        return [row["id"] for row in rows.to_pylist()]
-
-    def rows(self) -> list[tuple[Any, ...]]:
-        return self.stand.rows("select * from kept order by id", self.name)
+CAPTURED = ("kept", "beside")
 
 
-Opens = Callable[..., Shop]
+@pytest.mark.parametrize("nameless", ["native", "mariadb"], indirect=True)
+def test_stories_of_rows_that_no_log_tells_of(nameless: MySqlStand) -> None:
+    """On a server that logs no more than the parent's event; only the children are captured."""
+    tell(nameless, stories_in(globals()), (), TABLES, CAPTURED)
 
 
-@pytest.fixture
-def open_shop() -> Iterator[Opens]:
-    """Shops whose databases are dropped afterwards."""
-    made: list[Shop] = []
-
-    def opened(stand: MySqlStand, **policies: ForeignKeys) -> Shop:
-        made.append(Shop(stand, **policies))
-        return made[-1]
-
-    yield opened
-    for shop in made:
-        shop.stand.execute(f"drop database {shop.name}")
+def ids(shop: Shop, table: str = "kept") -> list[int]:
+    """Those that the changelog has."""
+    return [row["id"] for row in shop.images(table)]
 
 
-def test_a_parent_that_is_not_captured_is_watched(open_shop: Opens, unlogged: MySqlStand) -> None:
-    """Its deleted rows took the child's; other tables, and rows of before, go on."""
-    shop = open_shop(unlogged)
-    shop.put(
+def equal(shop: Shop) -> bool:
+    found = shop.follower.mirror(f"{shop.name}.kept")
+    return found == sorted(shop.rows("kept"), key=lambda row: int(row["id"]))
+
+
+def a_parent_that_is_not_captured_is_watched(shop: Shop) -> Iterator[None]:
+    """Its deleted rows took the child's; other tables, and rows of before, go on. Released, the
+    child is what the source has."""
+    shop.do(
         "insert into kept values (3, 2, 'b')",
         "delete from middle where id = 1",
         "insert into kept values (4, 2, 'b')",
         "insert into beside values (2, 2)",
     )
-    quarantined = shop.quarantined()
-    assert list(quarantined) == ["kept"]
-    assert "ON DELETE CASCADE" in quarantined["kept"].reason
-    assert shop.captured() == [1, 2, 3]
+    yield
+    assert [*shop.quarantined()] == ["kept"]
+    assert "ON DELETE CASCADE" in shop.quarantined()["kept"].reason
+    assert ids(shop) == [1, 2, 3]
     assert [row["id"] for row in shop.follower.mirror(f"{shop.name}.beside")] == [1, 2]
-
-
-def test_however_far_above(open_shop: Opens, unlogged: MySqlStand) -> None:
-    """The grandparent's event is all there is; `resnapshot` reads the grandchild again at
-    once."""
-    shop = open_shop(unlogged, foreign_keys=ForeignKeys.RESNAPSHOT)
-    shop.put("delete from beside", "delete from top where id = 1")
-    assert len(shop.rows()) == 1
-    shop.follower.run()
-    assert shop.equal()
-
-
-def test_updates_count_where_a_referenced_column_changes(
-    open_shop: Opens, unlogged: MySqlStand
-) -> None:
-    """By its bytes: no value is decoded. The place is that of the update that did it."""
-    shop = open_shop(unlogged)
-    shop.put("update middle set note = repeat('y', 300)", "update top set note = null")
+    shop.release("kept")
+    shop.do("insert into kept values (5, 2, 'b')")
+    yield
+    yield
     assert shop.quarantined() == {}
-    shop.put("insert into kept values (3, 1, 'a')", "update middle set code = 'c' where id = 1")
-    assert list(shop.quarantined()) == ["kept"]
-    assert shop.captured() == [1, 2, 3]
+    assert equal(shop)
 
 
-def test_keys_that_come_later_are_watched_too(open_shop: Opens, unlogged: MySqlStand) -> None:
-    """From the statement on, in one run with rows before and behind; dropped ones are not."""
-    shop = open_shop(unlogged)
-    shop.put(
+def a_large_transaction_loses_all_of_its_rows(shop: Shop) -> Iterator[None]:
+    """The rows that a child got in the transaction that cascades are not in its mirror."""
+    shop.do(
+        "begin",
+        "insert into kept values (7, 2, 'b')",
+        "delete from middle where id = 1",
+        "insert into kept values (8, 2, 'b')",
+        "commit",
+    )
+    yield
+    assert [*shop.quarantined()] == ["kept"]
+    assert ids(shop) == [1, 2]
+
+
+def updates_count_where_a_referenced_column_changes(shop: Shop) -> Iterator[None]:
+    """By its bytes: no value is decoded. The place is that of the update that did it."""
+    shop.do("update middle set note = repeat('y', 300)", "update top set note = null")
+    yield
+    assert shop.quarantined() == {}
+    shop.do("insert into kept values (3, 1, 'a')", "update middle set code = 'c' where id = 1")
+    yield
+    assert [*shop.quarantined()] == ["kept"]
+    assert ids(shop) == [1, 2, 3]
+
+
+def keys_that_come_later_are_watched_too(shop: Shop) -> Iterator[None]:
+    """From the statement on, in one run with rows before and behind."""
+    shop.do(
         "update top set note = 'before'",
         "alter table beside drop foreign key beside_ibfk_1, "
         "add foreign key later (top_id) references top (id) on update cascade",
@@ -180,146 +150,143 @@ def test_keys_that_come_later_are_watched_too(open_shop: Opens, unlogged: MySqlS
         "insert into beside values (3, 3)",
         "update top set id = 30 where id = 3",
     )
-    assert list(shop.quarantined()) == ["beside"]
-    other = open_shop(unlogged)
-    for key in other.stand.rows(
+    yield
+    assert [*shop.quarantined()] == ["beside"]
+
+
+def keys_that_are_dropped_are_not_watched(shop: Shop) -> Iterator[None]:
+    """From the statement on."""
+    for (key,) in shop.stand.rows(
         "select constraint_name from information_schema.referential_constraints "
-        f"where constraint_schema = '{other.name}' and table_name = 'kept'"
+        f"where constraint_schema = '{shop.name}' and table_name = 'kept'"
     ):
-        other.put(f"alter table kept drop foreign key {key[0]}")
-    other.put("delete from middle")
-    assert other.quarantined() == {}
-    assert other.equal()
-
-
-def test_sessions_that_check_nothing_change_nothing(open_shop: Opens, unlogged: MySqlStand) -> None:
-    """`foreign_key_checks=0`: what is left behind refers to nothing."""
-    shop = open_shop(unlogged)
-    with unlogged.connect(shop.name) as connection, connection.cursor() as cursor:
-        cursor.execute("set foreign_key_checks = 0")
-        cursor.execute("delete from middle")
+        shop.do(f"alter table kept drop foreign key {key}")
+    shop.do("delete from middle")
+    yield
     assert shop.quarantined() == {}
-    assert shop.equal()
+    assert equal(shop)
 
 
-@pytest.fixture
-def nameless(unlogged: MySqlStand) -> Iterator[MySqlStand]:
-    """Such a server, whose log does not name columns."""
-    flavour = unlogged.rows("select version()")[0][0]
-    with unlogged.metadata("NO_LOG" if "MariaDB" in flavour else "MINIMAL"):
-        yield unlogged
+def sessions_that_check_nothing_change_nothing(shop: Shop) -> Iterator[None]:
+    """`foreign_key_checks=0`: what is left behind refers to nothing."""
+    shop.do("set foreign_key_checks = 0", "delete from middle")
+    yield
+    assert shop.quarantined() == {}
+    assert equal(shop)
 
 
-def test_a_parent_that_was_altered_without_the_log(open_shop: Opens, nameless: MySqlStand) -> None:
+def a_parent_that_was_altered_without_the_log(shop: Shop) -> Iterator[None]:
     """Read by the history's structure, its update would look like one of another column. The child
     is set aside, and the parent's structure is the server's from then on."""
-    shop = open_shop(nameless)
-    shop.put(
+    shop.do(
         "create table pair (id int primary key, a int, b int, unique (a))",
         "insert into pair values (1, 10, 100)",
         "alter table beside add pair_a int, "
         "add foreign key (pair_a) references pair (a) on update cascade",
         "insert into beside values (7, 1, 10)",
     )
+    yield
     assert shop.quarantined() == {}
-    shop.put(
+    shop.do(
         "set sql_log_bin = 0",
         "alter table pair modify a int after b",
         "set sql_log_bin = 1",
         "update pair set a = 11",
         "insert into kept values (3, 2, 'b')",
     )
-    quarantined = shop.quarantined()
-    assert list(quarantined) == ["beside"]
+    yield
+    assert [*shop.quarantined()] == ["beside"]
     assert f"{shop.name}.pair, which its foreign keys lead to: its structure is not the " in (
-        quarantined["beside"].reason
+        shop.quarantined()["beside"].reason
     )
-    assert shop.captured() == [1, 2, 3]
-    ledger, table = shop.follower.ledger, TableName(shop.name, "beside")
-    with ledger.lock(SOURCE, "test", None) as lease:
-        ledger.order_table(lease, table, OrderKind.RELEASE, author="ada", reason="read again")
-    shop.follower.run()
-    shop.put("update pair set b = 101", "insert into beside values (8, 1, 11)")
+    assert ids(shop) == [1, 2, 3]
+    shop.release("beside")
+    yield
+    shop.do("update pair set b = 101", "insert into beside values (8, 1, 11)")
+    yield
     assert shop.quarantined() == {}
     mirror = shop.follower.mirror(f"{shop.name}.beside")
     assert [row["pair_a"] for row in mirror] == [None, 11, 11]
-    shop.put("update pair set a = 12")
+    shop.do("update pair set a = 12")
+    yield
     assert "ON UPDATE CASCADE" in shop.quarantined()["beside"].reason
 
 
-def test_a_parent_that_could_not_be_compared(open_shop: Opens, unlogged: MySqlStand) -> None:
+# -- of a run as a whole -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("nameless", ["native", "mariadb"], indirect=True)
+def test_however_far_above(nameless: MySqlStand) -> None:
+    """The grandparent's event is all there is; `resnapshot` reads the grandchild again at
+    once."""
+    policies = LakePolicies(foreign_keys=ForeignKeys.RESNAPSHOT)
+    tell(nameless, [_however_far_above], (), TABLES, CAPTURED, lake_policies=policies)
+
+
+def _however_far_above(shop: Shop) -> Iterator[None]:
+    shop.do("delete from beside", "delete from top where id = 1")
+    assert len(shop.rows("kept")) == 1
+    yield
+    assert equal(shop)
+
+
+@pytest.mark.parametrize("nameless", ["native"], indirect=True)
+def test_a_parent_that_could_not_be_compared(nameless: MySqlStand) -> None:
     """The next run that reads the log asks about it, though it has no event of it."""
-    shop = open_shop(unlogged)
+    tell(nameless, [_could_not_be_compared], (), TABLES, CAPTURED)
+
+
+def _could_not_be_compared(shop: Shop) -> Iterator[None]:
     real = shop.follower.server
-    shop.put("update middle set note = 'y'")
+    shop.do("update middle set note = 'y'")
     shop.follower.server = cast("SourceServer", Elsewhere(real))
-    shop.follower.run()
+    yield
     left = shop.follower.ledger.unproven(SOURCE)
     assert left is not None
-    assert TableName(shop.name, "middle") in left.tables
-    shop.put("create table nothing (id int)")
+    assert shop.table("middle") in left.tables
+    shop.do("create table nothing (id int)")
     shop.follower.server = real
+    yield
     assert shop.quarantined() == {}
     assert shop.follower.ledger.unproven(SOURCE) is None
 
 
-def test_a_large_transaction_loses_all_of_its_rows(open_shop: Opens, native: MySqlStand) -> None:
-    """The rows that a child got in the transaction that cascades are not in its mirror."""
-    shop = open_shop(native)
-    with native.connect(shop.name) as connection, connection.cursor() as cursor:
-        cursor.execute("begin")
-        cursor.execute("insert into kept values (7, 2, 'b')")
-        cursor.execute("delete from middle where id = 1")
-        cursor.execute("insert into kept values (8, 2, 'b')")
-        cursor.execute("commit")
-    assert list(shop.quarantined()) == ["kept"]
-    assert shop.captured() == [1, 2]
-
-
 @pytest.mark.since(*LOGGED_SINCE)
-def test_what_a_server_logs_is_followed(open_shop: Opens, mysql: MySqlStand) -> None:
+def test_what_a_server_logs_is_followed(mysql: MySqlStand) -> None:
     """MySQL 9.7 as it comes."""
-    shop = open_shop(mysql)
-    shop.put("delete from beside", "delete from top where id = 1", "update middle set code = 'z'")
+    tell(mysql, [_what_is_logged], (), TABLES, CAPTURED)
+
+
+def _what_is_logged(shop: Shop) -> Iterator[None]:
+    shop.do("delete from beside", "delete from top where id = 1", "update middle set code = 'z'")
+    yield
     assert shop.quarantined() == {}
-    assert shop.equal()
+    assert equal(shop)
 
 
-def test_chunks_that_were_read_before_count_no_more(open_shop: Opens, unlogged: MySqlStand) -> None:
+@pytest.mark.parametrize("nameless", ["mariadb"], indirect=True)
+def test_chunks_that_were_read_before_count_no_more(nameless: MySqlStand) -> None:
     """A row of the first of them is gone, and no event says so."""
-    shop = open_shop(unlogged)
-    shop.put("insert into kept values (3, 2, 'b'), (4, 2, 'b')")
-    shop.follower.run()
-    ledger, table = shop.follower.ledger, TableName(shop.name, "kept")
-    with ledger.lock(SOURCE, "test", None) as lease:
-        ledger.order_load(lease, table, author="ada", reason="because")
+    tell(nameless, [_chunks_that_were_read_before], (), TABLES, CAPTURED)
+
+
+def _chunks_that_were_read_before(shop: Shop) -> Iterator[None]:
+    shop.do("insert into kept values (3, 2, 'b'), (4, 2, 'b')")
+    yield
+    follower = shop.follower
+    with follower.leased() as lease:
+        follower.ledger.order_load(lease, shop.table("kept"), author="ada", reason="because")
     by_rows = Pace(1e-9, least=1, first=1, most=1)
-    shop.follower.snapshot = SnapshotPlan(seconds=1e-9, connections=1, pace=by_rows)
-    (loading,) = shop.follower.run().loading
+    follower.snapshot = SnapshotPlan(seconds=1e-9, connections=1, pace=by_rows)
+    yield
+    (loading,) = shop.reports[-1].loading
     assert loading.rows == 1
-    shop.put("delete from middle where id = 1", "insert into kept values (5, 2, 'b')")
-    assert list(shop.quarantined()) == ["kept"]
-    with ledger.lock(SOURCE, "test", None) as lease:
-        ledger.order_table(
-            lease, table, OrderKind.RELEASE, author="ada", reason="it lost what it had to lose"
-        )
-    shop.follower.snapshot = SnapshotPlan()
-    shop.follower.run()
+    shop.do("delete from middle where id = 1", "insert into kept values (5, 2, 'b')")
+    yield
+    assert [*shop.quarantined()] == ["kept"]
+    shop.release("kept")
+    follower.snapshot = SnapshotPlan()
+    yield
+    yield
     assert shop.quarantined() == {}
-    assert shop.equal()
-
-
-def test_released_it_is_read_and_goes_on(open_shop: Opens, native: MySqlStand) -> None:
-    """One word, and the child is what the source has."""
-    shop = open_shop(native)
-    shop.put("delete from middle where id = 1")
-    assert list(shop.quarantined()) == ["kept"]
-    ledger, table = shop.follower.ledger, TableName(shop.name, "kept")
-    with ledger.lock(SOURCE, "test", None) as lease:
-        ledger.order_table(
-            lease, table, OrderKind.RELEASE, author="ada", reason="it lost what it had to lose"
-        )
-    shop.put("insert into kept values (5, 2, 'b')")
-    shop.follower.run()
-    assert shop.quarantined() == {}
-    assert shop.equal()
+    assert equal(shop)

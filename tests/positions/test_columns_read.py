@@ -11,10 +11,12 @@ import pytest
 
 from pipeline.policies import Deletes, LakePolicies, OnRewrite
 from pipeline.ports.ledger import content_of
-from pipeline.table_state import SnapshotPart
+from resources.mysql.server import MySqlServer
+from resources.mysql.watermarks import low_mark
 from tests.fix_mysql import MySqlStand
 from tests.positions.follower import SOURCE
-from tests.positions.paused import Shop, open_shop
+from tests.positions.paused import Shop
+from tests.positions.stories import stories_in, tell
 
 ADDED = (
     "g bigint generated always as (v * 2) stored",
@@ -36,68 +38,71 @@ def adds_defaults(stand: MySqlStand) -> bool:
     return stand.version >= (9, 0)
 
 
-@pytest.fixture
-def shop(mysql: MySqlStand, database: str) -> Shop:
-    """A table of four columns with rows in the mirror."""
-    rows = ", ".join(f"({n}, {n})" for n in range(10, 30))
-    return open_shop(
-        mysql,
-        database,
-        ["t"],
-        "alter table t add column w varchar(10) default 'w'",
-        f"insert into t (id, v) values {rows}",
-    )
-
-
-def snapshots(shop: Shop) -> list[SnapshotPart]:
+def columns_read(shop: Shop) -> list[tuple[str, ...] | None]:
     ledger = shop.follower.ledger
-    return [
+    found = [
         part for batch in shop.batches() for part in content_of(ledger, SOURCE, batch.id).snapshots
     ]
+    return [part.columns for part in found if part.table.database == shop.name]
 
 
-def columns_read(shop: Shop) -> list[tuple[str, ...] | None]:
-    return [part.columns for part in snapshots(shop)]
+ROWS = ", ".join(f"({n}, {n})" for n in range(10, 30))
+TABLE = (
+    "create table t (id int primary key, v int, w varchar(10) default 'w')",
+    f"insert into t (id, v) values (1, 1), {ROWS}",
+)
 
 
-def test_only_the_column_is_read(mysql: MySqlStand, database: str) -> None:
+def test_stories_of_columns_that_are_read(mysql: MySqlStand) -> None:
+    """Of a table of four columns with rows in the mirror."""
+    policies = LakePolicies(on_rewrite=OnRewrite.RESNAPSHOT)
+    tell(mysql, stories_in(globals()), (), TABLE, lake_policies=policies)
+
+
+def test_soft_deletes_keep_their_rows(mysql: MySqlStand) -> None:
+    """A row that is gone has no value for the column."""
+    tell(mysql, [_soft_deletes], (), TABLE, lake_policies=LakePolicies(deletes=Deletes.SOFT))
+
+
+def test_a_run_that_ends_before_the_merge_loses_nothing(mysql: MySqlStand) -> None:
+    """The reading waits in files; the next run merges it."""
+    tell(mysql, [_a_run_ends_before_the_merge], (), TABLE)
+
+
+def only_the_column_is_read(shop: Shop) -> Iterator[None]:
     """Rows of before, of the same run before and behind the statement: all have it; the
     changelog goes on without a gap."""
     tables = {f"t{number}": definition for number, definition in enumerate(ADDED)}
-    rows = ", ".join(f"({n}, {n}, 'w')" for n in range(10, 20))
-    shop = open_shop(
-        mysql,
-        database,
-        (),
-        *(f"create table {one} (id int primary key, v int, w varchar(10))" for one in tables),
-        *(f"insert into {one} values {rows}" for one in tables),
-    )
+    for table in tables:
+        shop.do(f"create table {table} like t", f"insert into {table} select * from t")
+    yield
     for table, definition in tables.items():
         shop.do(
             f"update {table} set v = 100 where id = 10",
             f"insert into {table} (id, v) values (30, 30)",
-            added(mysql, f"alter table {table} add column {definition}"),
+            added(shop.stand, f"alter table {table} add column {definition}"),
             f"update {table} set v = 101 where id = 11",
             f"insert into {table} (id, v) values (31, 31)",
             f"update {table} set id = 32 where id = 12",
             f"delete from {table} where id = 13",
         )
-    assert shop.run().quarantined == ()
+    yield
+    assert shop.quarantined() == {}
     assert columns_read(shop) == [("g",)] * len(tables)
     for table in tables:
         shop.require_whole(table)
     shop.require_history()
 
 
-def test_nothing_else_happens_to_it(shop: Shop) -> None:
+def nothing_else_happens_to_it(shop: Shop) -> Iterator[None]:
     """No row is written behind the statement: the column is there all the same."""
     shop.do(added(shop.stand, "alter table t add column g varchar(40) {concat(id, '-', w)}"))
-    shop.run()
+    yield
     assert columns_read(shop) == [("g",)]
     shop.require_whole("t")
 
 
-def test_several_statements_are_one_reading(shop: Shop) -> None:
+def several_statements_are_one_reading(shop: Shop) -> Iterator[None]:
     """Columns that one run finds added are read together, but those that are gone again."""
     shop.do(
         added(shop.stand, "alter table t add column g varchar(40) {concat(id, '-', w)}"),
@@ -109,15 +114,15 @@ def test_several_statements_are_one_reading(shop: Shop) -> None:
         "alter table t add column h int generated always as (value * 3) stored",
         "update t set x = 5 where id = 12",
     )
-    shop.run()
+    yield
     assert columns_read(shop) == [("g", "h")]
     shop.require_whole("t")
     shop.do("update t set value = 7 where id = 14")
-    shop.run()
+    yield
     shop.require_whole("t")
 
 
-def test_the_source_goes_on_while_it_is_read(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+def the_source_goes_on_while_it_is_read(shop: Shop) -> Iterator[None]:
     """Between the low watermark and the snapshot, and behind it: what the log has wins."""
     writing = [
         "update t set v = 500 where id = 15",
@@ -135,66 +140,61 @@ def test_the_source_goes_on_while_it_is_read(shop: Shop, monkeypatch: pytest.Mon
         "update t set id = 23 + 100 where id = 23",
         "insert into t (id, v) values (23, -2)",
     ]
-    _around_snapshots(shop, monkeypatch, writing, later)
     shop.do(added(shop.stand, "alter table t add column g varchar(80) {concat(id, '-', v)}"))
-    shop.run()
+    with pytest.MonkeyPatch.context() as patch:
+        _around_snapshots(shop, patch, writing, later)
+        yield
     assert columns_read(shop) == [("g",)]
-    monkeypatch.undo()
-    shop.run()
+    yield
     shop.require_whole("t")
 
 
 def _around_snapshots(
-    shop: Shop, monkeypatch: pytest.MonkeyPatch, before: list[str], behind: list[str]
+    shop: Shop, patch: pytest.MonkeyPatch, before: list[str], behind: list[str]
 ) -> None:
     """Statements that run once the structure is known, and while the snapshot is open."""
-    source: Any = shop.follower.server
-    taken = type(source).snapshot
+    taken = MySqlServer.snapshot
 
     @contextmanager
-    def snapshot(self: Any, *args: Any, **options: Any) -> Iterator[Any]:
-        from resources.mysql import taking, watermarks
-
-        low = watermarks.low_mark
+    def snapshot(server: MySqlServer, table: Any, *args: Any, **options: Any) -> Iterator[Any]:
+        if table.name.database != shop.name:
+            with taken(server, table, *args, **options) as rows:
+                yield rows
+            return
 
         def marked(*given: Any, **more: Any) -> Any:
-            found = low(*given, **more)
+            found = low_mark(*given, **more)
             shop.do(*before)
             return found
 
-        with monkeypatch.context() as patched:
-            patched.setattr(taking, "low_mark", marked)
-            with taken(self, *args, **options) as rows:
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr("resources.mysql.taking.low_mark", marked)
+            with taken(server, table, *args, **options) as rows:
                 shop.do(*behind)
                 yield rows
 
-    monkeypatch.setattr(type(source), "snapshot", snapshot)
+    patch.setattr(MySqlServer, "snapshot", snapshot)
 
 
-def test_a_table_without_a_key_is_read_as_a_whole(mysql: MySqlStand, database: str) -> None:
+def a_table_without_a_key_is_read_as_a_whole(shop: Shop) -> Iterator[None]:
     """Nothing tells its rows apart."""
-    shop = open_shop(
-        mysql,
-        database,
-        (),
-        "create table t (id int, v int, w int)",
-        "insert into t values (1, 2, 3), (1, 2, 3)",
-    )
-    shop.do("alter table t add column g int generated always as (v * 2)")
-    shop.run()
+    shop.do("create table k (id int, v int, w int)", "insert into k values (1, 2, 3), (1, 2, 3)")
+    yield
+    shop.do("alter table k add column g int generated always as (v * 2)")
+    yield
     assert columns_read(shop) == [None]
-    shop.require_whole("t", rereads=1)
+    shop.require_whole("k", rereads=1)
 
 
-def test_most_of_a_table_is_read_as_a_whole(shop: Shop) -> None:
+def most_of_a_table_is_read_as_a_whole(shop: Shop) -> Iterator[None]:
     """Three of five columns beside the key."""
     shop.do(added(shop.stand, "alter table t add column (a int {id}, b int {id}, c int {id})"))
-    shop.run()
+    yield
     assert columns_read(shop) == [None]
     shop.require_whole("t", rereads=1)
 
 
-def test_a_table_that_the_lake_has_not_yet_is_read_as_a_whole(shop: Shop) -> None:
+def a_table_that_the_lake_has_not_yet_is_read_as_a_whole(shop: Shop) -> Iterator[None]:
     """It was made in the same run."""
     shop.do(
         "create table n (id int primary key, v int, w int)",
@@ -202,93 +202,89 @@ def test_a_table_that_the_lake_has_not_yet_is_read_as_a_whole(shop: Shop) -> Non
         "alter table n add column g int generated always as (v * 2)",
         "insert into n (id, v) values (2, 3)",
     )
-    shop.run()
+    yield
     assert columns_read(shop) == [None]
     shop.require_whole("n", rereads=1)
 
 
-def test_a_table_that_was_emptied_is_read_as_a_whole(shop: Shop) -> None:
+def a_table_that_was_emptied_is_read_as_a_whole(shop: Shop) -> Iterator[None]:
     """Before the column came; behind it, nothing of what was read is left."""
     shop.do("truncate table t", "insert into t (id, v) values (1, 1)")
     shop.do(added(shop.stand, "alter table t add column g varchar(40) {concat(id, '-', w)}"))
-    shop.run()
+    yield
     assert columns_read(shop) == [None]
     shop.do(
         added(shop.stand, "alter table t add column h varchar(40) {concat(id, '+', w)}"),
         "truncate table t",
     )
     shop.do("insert into t (id, v) values (2, 1)")
-    shop.run()
+    yield
     assert shop.follower.mirror(f"{shop.name}.t") == shop.rows("t")
 
 
-def test_a_key_that_changes_too_is_read_as_a_whole(shop: Shop) -> None:
+def a_key_that_changes_too_is_read_as_a_whole(shop: Shop) -> Iterator[None]:
     """Behind the column."""
     shop.do("create table k (id int primary key, n int not null, v int, w int)")
     shop.do("insert into k values (1, 1, 1, 1), (2, 2, 2, 2)")
-    shop.run()
+    yield
     shop.do(
         added(shop.stand, "alter table k add column g varchar(40) {concat(id, '-', v)}"),
         "alter table k drop primary key, add primary key (id, n)",
         "insert into k (id, n) values (1, 1000)",
     )
-    shop.run()
+    yield
     assert columns_read(shop) == [None]
     shop.require_whole("k", rereads=1)
 
 
-def test_rows_that_no_log_tells_are_read_with_all_of_it(mysql: MySqlStand, database: str) -> None:
+def rows_that_no_log_tells_are_read_with_all_of_it(shop: Shop) -> Iterator[None]:
     """The table lacks more than columns."""
-    shop = open_shop(
-        mysql,
-        database,
-        (),
-        "create table t (id int primary key, v int, w int) partition by range (id)"
-        " (partition low values less than (10), partition high values less than maxvalue)",
-        "insert into t values (1, 1, 1), (11, 11, 11)",
-    )
-    shop.follower.lake_policies = LakePolicies(on_rewrite=OnRewrite.RESNAPSHOT)
     shop.do(
-        "alter table t add column g int generated always as (v * 2)",
-        "alter table t truncate partition low",
+        "create table p (id int primary key, v int, w int) partition by range (id)"
+        " (partition low values less than (10), partition high values less than maxvalue)",
+        "insert into p values (1, 1, 1), (11, 11, 11)",
     )
-    shop.run()
+    yield
+    shop.do(
+        "alter table p add column g int generated always as (v * 2)",
+        "alter table p truncate partition low",
+    )
+    yield
     assert columns_read(shop) == [None]
-    shop.require_whole("t", rereads=1)
+    shop.require_whole("p", rereads=1)
 
 
-def test_soft_deletes_keep_their_rows(mysql: MySqlStand, database: str) -> None:
-    """A row that is gone has no value for the column."""
-    shop = open_shop(mysql, database, ["t"], "insert into t values (5, 5), (6, 6), (7, 7)")
-    shop.follower.lake_policies = LakePolicies(deletes=Deletes.SOFT)
-    shop.do("delete from t where id = 5", added(mysql, "alter table t add column g int {id * 2}"))
-    shop.do("delete from t where id = 6")
-    shop.run()
-    found = {row["id"]: row for row in shop.follower.mirror(f"{database}.t")}
+def _soft_deletes(shop: Shop) -> Iterator[None]:
+    shop.do(
+        "delete from t where id = 15",
+        added(shop.stand, "alter table t add column g int {id * 2}"),
+        "delete from t where id = 16",
+    )
+    yield
+    found = {row["id"]: row for row in shop.follower.mirror(f"{shop.name}.t")}
     assert {key: row["g"] for key, row in found.items() if row["_deleted_at"] is None} == {
         row["id"]: row["g"] for row in shop.rows("t")
     }
-    assert {key: row["g"] for key, row in found.items() if row["_deleted_at"]} == {5: None, 6: 12}
+    assert {key: row["g"] for key, row in found.items() if row["_deleted_at"]} == {15: None, 16: 32}
 
 
-def test_partial_images_are_read_as_a_whole(shop: Shop) -> None:
+def partial_images_are_read_as_a_whole(shop: Shop) -> Iterator[None]:
     """What an image leaves out of a row is not known to be what was read."""
     shop.do(
         added(shop.stand, "alter table t add column g varchar(40) {concat(id, '-', w)}"),
         "set session binlog_row_image = 'MINIMAL'",
         "update t set v = 77 where id = 15",
     )
-    shop.run()
-    shop.run()
+    yield
+    yield
     shop.require_whole("t", rereads=1)
 
 
-def test_a_run_that_ends_before_the_merge_loses_nothing(shop: Shop) -> None:
-    """The reading waits in files; the next run merges it."""
+def _a_run_ends_before_the_merge(shop: Shop) -> Iterator[None]:
     shop.do(added(shop.stand, "alter table t add column g varchar(40) {concat(id, '-', w)}"))
     shop.do("update t set v = 9 where id = 10")
     shop.follower.capture()
     shop.do("update t set v = 10 where id = 10", "insert into t (id, v) values (60, 1)")
-    shop.run()
+    yield
     assert columns_read(shop) == [("g",)]
     shop.require_whole("t")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from functools import partial
 from itertools import product
+from typing import Any
 
 import pymysql
 import pytest
@@ -14,37 +16,39 @@ from pipeline.errors import MirrorRefused, TableError
 from pipeline.runs.inspecting.plan import make_plan
 from pipeline.runs.rejoin import Besides
 from pipeline.schema.context import StatementContext
+from pipeline.schema.model import TableSchema
 from pipeline.schema.statements.changes import NotUnderstood
 from pipeline.schema.statements.read import read_change
+from pipeline.table import TableName
 from pipeline.table_state import TableCondition, TableEventKind
 from resources.mysql.server import MySqlServer
 from tests.fix_mysql import MySqlStand
 from tests.positions.follower import SOURCE
 from tests.positions.interrupted import Crash, drawn, mortal, noted
 from tests.positions.paused import Shop, open_shop
+from tests.positions.stories import stories_in, tell
 from tests.twins.mirrors import MemoryMirrors
 
 UNKNOWN_XID = 1397
+PARTED = (
+    "create table p (id int primary key, v int) partition by range (id)"
+    " (partition low values less than (10), partition high values less than maxvalue)",
+    "insert into p values (1, 1), (11, 11)",
+)
 
 
-@pytest.fixture
-def shop(mysql: MySqlStand, database: str) -> Shop:
-    """On a server whose log has no names of columns, as a server's has by default."""
-    return open_shop(mysql, database)
-
-
-def test_every_change_of_the_pause_comes_once(shop: Shop) -> None:
+def every_change_of_the_pause_comes_once(shop: Shop) -> Iterator[None]:
     """The others went on for several runs; the pause leaves no hole in the changelog, and
     what comes behind it has higher numbers."""
     shop.pause("a")
     for number in (2, 3, 4):
         shop.do(f"insert into a values ({number}, 0)", f"insert into b values ({number}, 0)")
         shop.do(f"update a set v = v + 1 where id < {number}")
-        shop.run()
+        yield
     assert [row["id"] for row in shop.follower.mirror(f"{shop.name}.a")] == [1]
     shop.resume("a")
     shop.do("delete from a where id = 2", "insert into b values (9, 9)")
-    shop.run()
+    yield
     shop.require_whole("a")
     shop.require_whole("b")
     (batch,) = shop.caught_up()
@@ -53,65 +57,40 @@ def test_every_change_of_the_pause_comes_once(shop: Shop) -> None:
     assert shop.kinds("a")[-1] == ("delete", 2)
 
 
-def test_a_pause_without_a_change_needs_no_batch_of_its_own(shop: Shop) -> None:
-    shop.pause("a")
-    shop.resume("a")
-    shop.do("insert into a values (2, 2)")
-    shop.run()
-    assert shop.caught_up() == []
-    shop.require_whole("a")
-
-
-def test_budgets_do_not_cut_it_and_the_newest_order_counts(shop: Shop) -> None:
-    """One transaction a run: the pause has more."""
-    shop.pause("a")
-    shop.do("insert into a values (2, 2)", "insert into a values (3, 3)")
-    shop.run()
-    shop.resume("a")
-    shop.resume("a")
-    shop.do("insert into a values (4, 4)", "insert into a values (5, 5)")
-    shop.follower.budget = Budget(max_transactions=1)
-    shop.run()
-    assert [row["id"] for row in shop.follower.mirror(f"{shop.name}.a")] == [1, 2, 3, 4]
-    shop.run()
-    shop.require_whole("a")
-
-
-def test_several_tables_come_back_in_one_batch_each_from_its_place(shop: Shop) -> None:
+def several_tables_come_back_in_one_batch_each_from_its_place(shop: Shop) -> Iterator[None]:
     shop.pause("a")
     shop.do("insert into a values (2, 2)", "insert into b values (2, 2)")
-    shop.run()
+    yield
     shop.pause("b")
     shop.do("insert into a values (3, 3)", "insert into b values (3, 3)")
-    shop.follower.run()
+    yield
     shop.do("create table c (id int primary key, v int)", "insert into c values (1, 1)")
-    shop.run()
+    yield
     shop.resume("a", "b")
-    shop.run()
+    yield
     assert len(shop.caught_up()) == 1
     for table in ("a", "b", "c"):
         shop.require_whole(table)
 
 
-def test_a_table_comes_back_with_the_version_it_was_read_under(shop: Shop) -> None:
+def a_table_comes_back_with_the_version_it_was_read_under(shop: Shop) -> Iterator[None]:
     """The reading begins at another table's place: the log does not tell of that version."""
     shop.pause("a")
     shop.do("insert into a values (2, 2)")
-    shop.run()
-    ledger = shop.follower.ledger
-    with ledger.lock(SOURCE, "test", None) as lease:
-        ledger.order_load(lease, shop.table("b"), author="ann", reason="a trial")
-    shop.run()
+    yield
+    with shop.follower.leased() as lease:
+        shop.follower.ledger.order_load(lease, shop.table("b"), author="ann", reason="a trial")
+    yield
     shop.pause("b")
     shop.do("insert into a values (3, 3)", "insert into b values (3, 3)")
-    shop.run()
+    yield
     shop.resume("a", "b")
-    shop.run()
+    yield
     shop.require_whole("a")
     shop.require_whole("b", rereads=1)
 
 
-def test_statements_of_the_pause_are_followed_in_their_order(shop: Shop) -> None:
+def statements_of_the_pause_are_followed_in_their_order(shop: Shop) -> Iterator[None]:
     """Their versions are those that were recorded while the table stood: none is new."""
     shop.pause("a")
     shop.do(
@@ -119,27 +98,33 @@ def test_statements_of_the_pause_are_followed_in_their_order(shop: Shop) -> None
         "alter table a add column w int not null default 7",
         "insert into a values (3, 3, 3)",
     )
-    shop.run()
+    yield
     shop.do(
         "alter table a change v u int, modify w bigint",
         "update a set u = 20 where id = 2",
         "truncate table a",
         "insert into a values (4, 4, 40000000000)",
     )
-    shop.run()
-    before = shop.follower.ledger.last_versions(SOURCE)
+    yield
+    before = versions(shop)
     shop.resume("a")
-    shop.run()
+    yield
     shop.do("insert into a values (5, 5, 5)")
-    shop.run()
+    yield
     shop.require_whole("a")
-    assert shop.follower.ledger.last_versions(SOURCE) == before
+    assert versions(shop) == before
     assert TableEventKind.TRUNCATED in shop.events("a")
     assert ("truncate", None) in shop.kinds("a")
     shop.require_history()
 
 
-def test_tables_that_were_dropped_meanwhile(shop: Shop) -> None:
+def versions(shop: Shop) -> dict[TableName, int]:
+    """The newest of each table."""
+    found = shop.follower.ledger.last_versions(SOURCE).items()
+    return {table: version for table, version in found if table.database == shop.name}
+
+
+def tables_that_were_dropped_meanwhile(shop: Shop) -> Iterator[None]:
     """… are dropped when they come back, or what was made under their name."""
     shop.pause("a", "b")
     shop.do(
@@ -148,81 +133,74 @@ def test_tables_that_were_dropped_meanwhile(shop: Shop) -> None:
         "create table a (id int primary key, name varchar(9))",
         "insert into a values (7, 'x')",
     )
-    shop.run()
+    yield
     shop.resume("a", "b")
-    shop.run()
+    yield
     for table in "ab":
         assert ("insert", 2) in shop.kinds(table)
     shop.require_whole("a")
     assert shop.state("b").condition is TableCondition.DROPPED
 
 
-def test_names_that_moved_during_the_pause(shop: Shop) -> None:
+def names_that_moved_during_the_pause(shop: Shop) -> Iterator[None]:
     """What the table was called before is caught up; what took its name is read from the
     source, as in any run."""
     shop.pause("a")
     shop.do("insert into a values (2, 2)", "insert into b values (7, 7)")
     shop.do("rename table a to old, b to a", "insert into a values (8, 8)")
     shop.do("insert into old values (3, 3)")
-    shop.run()
+    yield
     shop.resume("a")
     shop.do("insert into a values (9, 9)")
-    shop.run()
+    yield
     assert ("insert", 2) in shop.kinds("a")
     shop.require_whole("a", rereads=1)
     shop.require_whole("old", rereads=1)
     assert shop.state("b").condition is TableCondition.DROPPED
 
 
-def test_what_the_log_cannot_tell_is_read_from_the_source(shop: Shop) -> None:
+def what_the_log_cannot_tell_is_read_from_the_source(shop: Shop) -> Iterator[None]:
     """The table comes up to the place that it stopped at and no further: the same run reads
     it, so nothing is missing."""
-    shop.do(
-        "create table p (id int primary key, v int) partition by range (id)"
-        " (partition low values less than (10), partition high values less than maxvalue)",
-        "insert into p values (1, 1), (11, 11)",
-    )
-    shop.run()
+    shop.do(*PARTED)
+    yield
     shop.do("insert into p values (2, 2)", "alter table p truncate partition low")
     shop.do("insert into p values (3, 3)")
-    shop.run()
+    yield
     assert shop.state("p").condition is TableCondition.QUARANTINED
     shop.release("p")
-    shop.run()
+    yield
     shop.require_whole("p", rereads=1)
-    assert len(shop.caught_up()) == 1
+    assert ("insert", 2) in shop.kinds("p")
 
 
-def test_a_table_that_was_read_in_vain_is_read_again(
-    shop: Shop, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def a_table_that_was_read_in_vain_is_read_again(shop: Shop) -> Iterator[None]:
     """What it lacks is not in the log behind the place where the reading failed."""
-    shop.do(
-        "create table p (id int primary key, v int) partition by range (id)"
-        " (partition low values less than (10), partition high values less than maxvalue)",
-        "insert into p values (1, 1), (11, 11)",
-    )
-    shop.run()
+    shop.do(*PARTED)
+    yield
     shop.do("alter table p truncate partition low", "insert into p values (3, 3)")
-    shop.run()
+    yield
     shop.release("p")
-    with monkeypatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch:
+        chunk = MySqlServer.chunk
 
-        def refuse(*_: object, **__: object) -> None:
-            raise TableError("a value is too large", hint="make it smaller")
+        def refuse(server: MySqlServer, schema: TableSchema, *rest: Any, **more: Any) -> Any:
+            if schema.name == shop.table("p"):
+                raise TableError("a value is too large", hint="make it smaller")
+            return chunk(server, schema, *rest, **more)
 
         patch.setattr(MySqlServer, "chunk", refuse)
-        shop.run()
+        yield
     assert shop.state("p").condition is TableCondition.QUARANTINED
     shop.do("insert into p values (4, 4)")
-    shop.run()
+    yield
     shop.release("p")
     shop.do("insert into p values (5, 5)")
-    shop.run()
+    yield
     shop.require_whole("p", rereads=1)
 
 
-def test_a_structure_that_a_person_gives_holds_where_the_table_stopped(shop: Shop) -> None:
+def a_structure_that_a_person_gives_holds_where_the_table_stopped(shop: Shop) -> Iterator[None]:
     """Altered behind the log's back: with the structure given, all rows come from the log."""
     shop.do(
         "set sql_log_bin = 0",
@@ -230,49 +208,47 @@ def test_a_structure_that_a_person_gives_holds_where_the_table_stopped(shop: Sho
         "set sql_log_bin = 1",
         "insert into a values (2, 2, 2)",
     )
-    shop.run()
+    yield
     assert shop.state("a").condition is TableCondition.QUARANTINED
     shop.do("alter table a add column x int default 6", "insert into a values (3, 3, 3, 3)")
-    shop.run()
+    yield
     shop.release("a", "create table a (id int primary key, v int, w int default 5)")
-    shop.run()
+    yield
     assert len(shop.caught_up()) == 1
     shop.require_whole("a")
     shop.do("insert into a values (4, 4, 4, 4)", "alter table a add column y int default 7")
-    shop.run()
+    yield
     shop.require_whole("a")
     shop.require_history()
 
 
-def test_a_structure_that_tells_of_other_values(shop: Shop) -> None:
+def a_structure_that_tells_of_other_values(shop: Shop) -> Iterator[None]:
     """What became of the rows that were there no log tells: they are read from the source,
     once the log brought the changes."""
     shop.do("insert into a values (300, 300)")
-    shop.run()
+    yield
     shop.do(
         "set sql_log_bin = 0, sql_mode = ''",
         "alter table a modify v tinyint",
         "set sql_log_bin = 1",
         "insert into a values (2, 2)",
     )
-    shop.run()
+    yield
     shop.release("a", "create table a (id int primary key, v tinyint)")
-    shop.run()
+    yield
     assert ("insert", 2) in shop.kinds("a")
     shop.require_whole("a", rereads=1)
     assert shop.follower.mirror(f"{shop.name}.a")[-1] == {"id": 300, "v": 127}
 
 
-def test_a_structure_given_does_not_tell_which_column_is_which(
-    mysql: MySqlStand, database: str
-) -> None:
+def a_structure_given_does_not_tell_which_column_is_which(shop: Shop) -> Iterator[None]:
     """One column is gone and another is there: by names alone old rows would lose theirs."""
     altered = {
         "a": (["change v w bigint"], "w bigint"),
         "b": (["drop v", "add w bigint default 9"], "w bigint default 9"),
         "c": (["add w bigint", "drop v"], "w bigint"),
     }
-    shop = open_shop(mysql, database, tuple(altered))
+    shop.make(("c",))
     shop.do(
         *(f"insert into {table} values (8, 80)" for table in altered),
         "set sql_log_bin = 0",
@@ -280,18 +256,18 @@ def test_a_structure_given_does_not_tell_which_column_is_which(
         "set sql_log_bin = 1",
         *(f"insert into {table} values (2, 2)" for table in altered),
     )
-    shop.run()
+    yield
     for table, (_, given) in altered.items():
         shop.release(table, f"create table {table} (id int primary key, {given})")
-    shop.run()
+    yield
     for table in altered:
         shop.require_whole(table, rereads=1)
 
 
-def test_a_structure_given_behind_a_statement_that_renames(shop: Shop) -> None:
+def a_structure_given_behind_a_statement_that_renames(shop: Shop) -> Iterator[None]:
     """Both have the same names, and each has the other's values."""
     shop.do("alter table a add u varchar(9) charset latin1", "insert into a values (8, 80, 'x')")
-    shop.run()
+    yield
     swaps = "convert to charset utf8mb4, change v u varchar(9) charset latin1, change u v int"
     shop.do(
         "set sql_mode = ''",
@@ -299,14 +275,14 @@ def test_a_structure_given_behind_a_statement_that_renames(shop: Shop) -> None:
         "update a set u = '5'",
         f"alter table a {swaps}",
     )
-    shop.run()
+    yield
     assert shop.state("a").condition is TableCondition.QUARANTINED
     shop.release("a", shop.stand.rows(f"show create table {shop.name}.a")[0][1])
-    shop.run()
+    yield
     shop.require_whole("a", rereads=1)
 
 
-def test_a_structure_given_that_is_wrong_counts_for_nothing(shop: Shop) -> None:
+def a_structure_given_that_is_wrong_counts_for_nothing(shop: Shop) -> Iterator[None]:
     """The log's own account of its rows is another: the table is read from the source."""
     shop.do(
         "set sql_log_bin = 0",
@@ -314,81 +290,89 @@ def test_a_structure_given_that_is_wrong_counts_for_nothing(shop: Shop) -> None:
         "set sql_log_bin = 1",
         "insert into a values (2, 2, 2)",
     )
-    shop.run()
+    yield
     shop.release("a", "create table a (id int primary key, v int, w varchar(5))")
-    shop.run()
+    yield
     shop.require_whole("a", rereads=1)
 
 
-def test_a_log_that_is_gone_is_no_obstacle(shop: Shop) -> None:
+def _a_log_that_is_gone_is_no_obstacle(shop: Shop) -> Iterator[None]:
     """What was purged cannot be read again: the table is read from the source."""
     shop.pause("a")
     shop.do("insert into a values (2, 2)", "flush binary logs")
-    shop.run()
-    shop.run()
+    yield
+    yield
     shop.do("flush binary logs")
-    shop.run()
+    yield
     [(newest, *_)] = shop.stand.rows("show binary logs")[-1:]
     shop.stand.purge_to(newest)
     shop.resume("a")
-    shop.run()
+    yield
     assert shop.caught_up() == []
     shop.require_whole("a", rereads=1)
 
 
-@pytest.mark.parametrize("purged", [False, True])
-def test_xa_transactions_of_the_pause(shop: Shop, purged: bool) -> None:
+def xa_transactions_of_the_pause(shop: Shop) -> Iterator[None]:
+    """Whatever brings the table back."""
+    yield from _xa_transactions(shop)
+
+
+def _xa_transactions(shop: Shop, *, purged: bool = False) -> Iterator[None]:
     """Prepared while the table stood, committed before it comes back or after: their rows
     come once, whether the log or the source brings the table back."""
     shop.pause("a")
     prepare(shop, 3, "a", "b")
     prepare(shop, 6, "a", "b")
-    shop.run()
+    yield
     shop.do("insert into a values (4, 4)")
-    commit(shop, "'x3'")
+    commit(shop, 3)
     shop.do("flush binary logs")
-    shop.run()
+    yield
     if purged:
         shop.do("flush binary logs")
-        shop.run()
+        yield
         [(newest, *_)] = shop.stand.rows("show binary logs")[-1:]
         shop.stand.purge_to(newest)
     shop.resume("a")
-    shop.run()
-    commit(shop, "'x6'")
+    yield
+    commit(shop, 6)
     shop.do("insert into a values (5, 5)")
-    shop.run()
+    yield
     assert [row["id"] for row in shop.rows("a")] == [1, 3, 4, 5, 6]
     shop.require_whole("a", rereads=int(purged))
     shop.require_whole("b")
 
 
-@pytest.mark.parametrize("prepared", ["before", "in the same run"])
-def test_xa_transactions_prepared_before_the_pause(shop: Shop, prepared: str) -> None:
+def xa_transactions_prepared_in_the_run_before_the_pause(shop: Shop) -> Iterator[None]:
     """… and committed in it: their rows are read where they were prepared."""
-    if prepared == "before":
-        prepare(shop, 2)
-        shop.run()
-        shop.run()
-        shop.do("insert into a values (7, 7)")
-    else:
-        prepare(shop, 2)
-    shop.run()
+    yield from _prepared_before_the_pause(shop, runs=1)
+
+
+def xa_transactions_prepared_long_before_the_pause(shop: Shop) -> Iterator[None]:
+    """Several runs lie between."""
+    yield from _prepared_before_the_pause(shop, runs=3)
+
+
+def _prepared_before_the_pause(shop: Shop, runs: int) -> Iterator[None]:
+    prepare(shop, 2)
+    for number in range(runs):
+        shop.do(f"insert into a values ({7 + number}, 7)")
+        yield
     shop.pause("a")
     shop.do("insert into a values (4, 4)")
-    commit(shop, "'x2'")
-    shop.run()
+    commit(shop, 2)
+    yield
     prepare(shop, 3)
-    shop.run()
+    yield
     shop.resume("a")
-    commit(shop, "'x3'")
-    shop.run()
+    commit(shop, 3)
+    yield
     shop.require_whole("a")
 
 
 def prepare(shop: Shop, number: int, *tables: str) -> None:
     """A row for each table, of `a` unless told."""
-    xid = f"'x{number}'"
+    xid = f"'{shop.name}-{number}'"
     shop.do(
         f"xa start {xid}",
         *(f"insert into {table} values ({number}, 0)" for table in tables or ("a",)),
@@ -397,15 +381,137 @@ def prepare(shop: Shop, number: int, *tables: str) -> None:
     )
 
 
-def commit(shop: Shop, xid: str) -> None:
+def commit(shop: Shop, number: int) -> None:
     """In another session, once the server has let go of the one that prepared."""
     for _ in range(1000):
         try:
-            return shop.do(f"xa commit {xid}")
+            return shop.do(f"xa commit '{shop.name}-{number}'")
         except pymysql.err.OperationalError as error:
             if error.args[0] != UNKNOWN_XID:
                 raise
-    raise AssertionError(f"{xid} is not there")
+    raise AssertionError(f"{number} is not there")
+
+
+def a_table_that_stops_again_goes_on_from_there(shop: Shop) -> Iterator[None]:
+    """Altered behind the log's back twice: each structure given holds from its place."""
+    for number in (2, 3):
+        shop.do(
+            "set sql_log_bin = 0",
+            f"alter table a add column c{number} int default {number}",
+            "set sql_log_bin = 1",
+            f"insert into a (id) values ({number})",
+        )
+        shop.do(f"alter table a add column d{number} int")
+        yield
+    start = "create table a (id int primary key, v int, c2 int default 2"
+    shop.release("a", f"{start})")
+    yield
+    assert [*shop.quarantined()] == ["a"]
+    shop.do("insert into a (id) values (4)", "alter table a add column e int")
+    yield
+    shop.release("a", f"{start}, d2 int, c3 int default 3)")
+    yield
+    shop.do("insert into a (id) values (5)")
+    yield
+    assert len(shop.caught_up()) == 2
+    shop.require_whole("a")
+    shop.require_history()
+
+
+def _followed_today(shop: Shop) -> Iterator[None]:
+    def earlier(text: str, context: StatementContext) -> object:
+        if "add column followed_today" in text:
+            return NotUnderstood("not this one", may_touch=(shop.table("a"),))
+        return read_change(text, context)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("pipeline.schema.tracker.read_change", earlier)
+        shop.do(
+            "insert into a values (2, 2)",
+            "alter table a add column followed_today int default 4",
+            "insert into a values (3, 3, 3)",
+            "alter table a add column x int default 5",
+            "insert into a values (4, 4, 4, 4)",
+        )
+        yield
+        assert shop.state("a").condition is TableCondition.QUARANTINED
+    shop.release("a")
+    yield
+    shop.do("insert into a values (5, 5, 5, 5)", "alter table a drop column x")
+    shop.do("alter table a add column x int default 8")
+    yield
+    shop.require_whole("a")
+    assert len(shop.caught_up()) == 1
+
+
+def a_mirror_that_refused_a_write_is_written_once_more(shop: Shop) -> Iterator[None]:
+    """The changelog has no hole all the same: the log brings what it lacks before that."""
+    evolve, refused = MemoryMirrors.evolve, shop.state("a").mirror
+
+    def refuses(mirrors: MemoryMirrors, mirror: str, *steps: Any, **told: Any) -> Any:
+        if mirror == refused:
+            raise MirrorRefused("Delta refuses the column", hint="look at it")
+        return evolve(mirrors, mirror, *steps, **told)
+
+    shop.do("alter table a add column items int", "insert into a values (2, 2, 2)")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(MemoryMirrors, "evolve", refuses)
+        yield
+    contents = shop.follower.ledger.contents(SOURCE, 1, 1_000, [shop.table("a")])
+    written = [content.batch for content in contents if content.segments]
+    assert shop.state("a").position == f"batch {written[-1]}"
+    shop.do("insert into a values (3, 3, 3)")
+    yield
+    shop.release("a")
+    yield
+    shop.require_whole("a", rereads=1)
+    assert {2, 3} <= {key for kind, key in shop.kinds("a") if kind == "insert"}
+
+
+def test_stories_of_tables_that_come_back(mysql: MySqlStand) -> None:
+    """Each table by itself, whatever others of the source go through meanwhile."""
+    tell(mysql, stories_in(globals()))
+
+
+def test_a_statement_that_is_followed_today(mysql: MySqlStand) -> None:
+    """A later version of Lockstep reads what an earlier one did not: the table catches up by
+    what comes of it, and versions that were recorded meanwhile do not count."""
+    tell(mysql, [_followed_today])
+
+
+def test_tables_come_back_whose_log_is_gone(mysql: MySqlStand) -> None:
+    """What was purged cannot be read again."""
+    tell(mysql, (_a_log_that_is_gone_is_no_obstacle, partial(_xa_transactions, purged=True)))
+
+
+# -- of a run as a whole -----------------------------------------------------------------------
+
+
+@pytest.fixture
+def shop(mysql: MySqlStand, database: str) -> Shop:
+    """On a server whose log has no names of columns, as a server's has by default."""
+    return open_shop(mysql, database)
+
+
+def test_budgets_do_not_cut_it_and_the_newest_order_counts(shop: Shop) -> None:
+    """One transaction a run: the pause has more. A pause without a change needs no batch."""
+    shop.pause("a")
+    shop.resume("a")
+    shop.do("insert into a values (2, 2)")
+    shop.run()
+    assert [batch for batch in shop.batches() if batch.catches_up] == []
+    shop.require_whole("a")
+    shop.pause("a")
+    shop.do("insert into a values (3, 3)", "insert into a values (4, 4)")
+    shop.run()
+    shop.resume("a")
+    shop.resume("a")
+    shop.do("insert into a values (5, 5)", "insert into a values (6, 6)")
+    shop.follower.budget = Budget(max_transactions=1)
+    shop.run()
+    assert [row["id"] for row in shop.follower.mirror(f"{shop.name}.a")] == [1, 2, 3, 4, 5]
+    shop.run()
+    shop.require_whole("a")
 
 
 STEPS = (
@@ -452,82 +558,6 @@ def _killed_at(moments: Iterable[tuple[str, bool]], shop: Shop) -> None:
             shop.require_whole("b")
             assert len(shop.caught_up()) == number
             assert shop.follower.ledger.open_orders(SOURCE) == []
-
-
-def test_a_table_that_stops_again_goes_on_from_there(shop: Shop) -> None:
-    """Altered behind the log's back twice: each structure given holds from its place."""
-    for number in (2, 3):
-        shop.do(
-            "set sql_log_bin = 0",
-            f"alter table a add column c{number} int default {number}",
-            "set sql_log_bin = 1",
-            f"insert into a (id) values ({number})",
-        )
-        shop.do(f"alter table a add column d{number} int")
-        shop.run()
-    start = "create table a (id int primary key, v int, c2 int default 2"
-    shop.release("a", f"{start})")
-    report = shop.run()
-    assert [one.table.name for one in report.quarantined] == ["a"]
-    shop.do("insert into a (id) values (4)", "alter table a add column e int")
-    shop.run()
-    shop.release("a", f"{start}, d2 int, c3 int default 3)")
-    shop.run()
-    shop.do("insert into a (id) values (5)")
-    shop.run()
-    assert len(shop.caught_up()) == 2
-    shop.require_whole("a")
-    shop.require_history()
-
-
-def test_a_statement_that_is_followed_today(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A later version of Lockstep reads what an earlier one did not: the table catches up by
-    what comes of it, and versions that were recorded meanwhile do not count."""
-
-    def earlier(text: str, context: StatementContext) -> object:
-        if "add column w" in text:
-            return NotUnderstood("not this one", may_touch=(shop.table("a"),))
-        return read_change(text, context)
-
-    with monkeypatch.context() as patched:
-        patched.setattr("pipeline.schema.tracker.read_change", earlier)
-        shop.do(
-            "insert into a values (2, 2)",
-            "alter table a add column w int default 4",
-            "insert into a values (3, 3, 3)",
-            "alter table a add column x int default 5",
-            "insert into a values (4, 4, 4, 4)",
-        )
-        shop.run()
-        assert shop.state("a").condition is TableCondition.QUARANTINED
-    shop.release("a")
-    shop.run()
-    shop.do("insert into a values (5, 5, 5, 5)", "alter table a drop column x")
-    shop.do("alter table a add column x int default 8")
-    shop.run()
-    shop.require_whole("a")
-    assert len(shop.caught_up()) == 1
-
-
-def test_a_mirror_that_refused_a_write_is_written_once_more(
-    shop: Shop, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The changelog has no hole all the same: the log brings what it lacks before that."""
-
-    def refuses(*_: object, **__: object) -> None:
-        raise MirrorRefused("Delta refuses the column", hint="look at it")
-
-    shop.do("alter table a add column items int", "insert into a values (2, 2, 2)")
-    with monkeypatch.context() as patched:
-        patched.setattr(MemoryMirrors, "evolve", refuses)
-        shop.run()
-    assert shop.state("a").position == f"batch {shop.batches()[-1].id}"
-    shop.do("insert into a values (3, 3, 3)")
-    shop.run()
-    shop.release("a")
-    shop.run()
-    shop.require_whole("a", rereads=1)
-    assert {2, 3} <= {key for kind, key in shop.kinds("a") if kind == "insert"}
 
 
 def test_a_log_that_was_read_from_another_place_since(shop: Shop) -> None:

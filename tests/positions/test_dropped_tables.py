@@ -4,75 +4,58 @@ of that name begins anew; however the run ends in between."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pytest
 
-from pipeline.changes.layout import changelog_path, mirror_path
+from pipeline.changes.layout import mirror_path
 from pipeline.policies import DroppedTables, LakePolicies
 from pipeline.ports.held import Held, unasked
 from pipeline.runs.acknowledge import acknowledge
 from pipeline.runs.capture import capture
 from pipeline.runs.merge import merge
-from pipeline.table import TableName
-from pipeline.table_state import OrderKind, TableCondition, TableState
+from pipeline.table_state import TableCondition
 from tests.fix_mysql import MySqlStand
 from tests.mysql.logged import head
 from tests.mysql.reading import server
+from tests.positions import paused
 from tests.positions.follower import SOURCE, Follower
 from tests.positions.interrupted import Crash, mortal
 from tests.twins.mirrors import MemoryMirrors
 
-pytestmark = pytest.mark.servers("newest", "8.0", "5.7")
+pytestmark = [pytest.mark.servers("newest", "8.0", "5.7"), pytest.mark.thin]
 
 
-@dataclass
-class Shop:
+class Shop(paused.Shop):
     """Tables `gone` and `lost`, with two rows that the mirror has, and `other`."""
-
-    stand: MySqlStand
-    name: str
-    follower: Follower
-
-    @property
-    def gone(self) -> TableName:
-        return TableName(self.name, "gone")
-
-    def put(self, *statements: str) -> None:
-        self.stand.execute(*statements, database=self.name)
-
-    def state(self) -> TableState:
-        return self.follower.ledger.table_states(SOURCE)[self.gone]
 
     def mirror(self, name: str = "gone") -> bool:
         """Whether it is there."""
-        return mirror_path(SOURCE, TableName(self.name, name)) in self.follower.lake.tables
+        return mirror_path(SOURCE, self.table(name)) in self.follower.lake.tables
 
     def ids(self, name: str = "gone") -> list[int]:
         return [row["id"] for row in self.follower.mirror(f"{self.name}.{name}")]
 
     def changed(self, name: str = "gone") -> list[int]:
         """The ids of all rows in the changelog, in its order."""
-        commits = self.follower.lake.tables[changelog_path(SOURCE, TableName(self.name, name))]
-        return [row["id"] for row in commits[-1].rows.to_pylist()]
+        return [row["id"] for row in self.images(name)]
 
 
 @pytest.fixture
 def shop(mysql: MySqlStand, database: str) -> Shop:
-    return opened(mysql, database, "drop")
+    return opened(mysql, database, DroppedTables.DROP)
 
 
-def opened(stand: MySqlStand, name: str, policy: str) -> Shop:
-    tables = [f"{name}.*"]
-    policies = LakePolicies(dropped_tables=DroppedTables(policy))
-    follower = Follower(server(stand), tables, str(head(stand)), lake_policies=policies)
+def opened(stand: MySqlStand, name: str, policy: DroppedTables) -> Shop:
+    policies = LakePolicies(dropped_tables=policy)
+    follower = Follower(server(stand), [f"{name}.*"], str(head(stand)), lake_policies=policies)
     shop = Shop(stand, name, follower)
-    shop.put(
+    shop.do(
         *(f"create table {one} (id int primary key)" for one in ("gone", "lost", "other")),
         *(f"insert into {one} values (1), (2)" for one in ("gone", "lost")),
         "insert into other values (1)",
     )
-    shop.follower.run()
+    shop.run()
     return shop
 
 
@@ -85,39 +68,32 @@ AGAIN = (
 def test_the_mirror_goes_and_the_changelog_stays(shop: Shop) -> None:
     """What came before the DROP is in the changelog; the next table of that name has a mirror
     of its own and goes on in the changelog."""
-    shop.put("insert into gone values (3)", "drop table gone")
-    shop.follower.run()
+    shop.do("insert into gone values (3)", "drop table gone")
+    shop.run()
     assert not shop.mirror()
     assert shop.changed() == [1, 2, 3]
-    assert shop.state().condition is TableCondition.DROPPED
-    shop.follower.run()
-    shop.put(*AGAIN)
-    shop.follower.run()
+    assert shop.state("gone").condition is TableCondition.DROPPED
+    shop.run()
+    shop.do(*AGAIN)
+    shop.run()
     assert (shop.ids(), shop.changed()) == ([7], [1, 2, 3, 7])
-    state = shop.state()
+    state = shop.state("gone")
     assert (state.condition, state.generation) == (TableCondition.ACTIVE, 2)
     versions = shop.follower.lake.tables[state.mirror]
     assert [commit.app_id.rpartition("/")[2] for commit in versions] == ["2"]
-    shop.put("insert into gone values ('y', 8)")
-    shop.follower.run()
-    (entry,) = [
-        one
-        for one in shop.follower.ledger.version_set(SOURCE, _newest(shop)).shown
-        if one.table == shop.gone
-    ]
-    assert (entry.delta_version, shop.ids()) == (len(versions) - 1, [7, 8])
-
-
-def _newest(shop: Shop) -> int:
-    cursor = shop.follower.ledger.cursors(SOURCE).acknowledged
+    shop.do("insert into gone values ('y', 8)")
+    shop.run()
+    cursor = shop.follower.acknowledged()
     assert cursor is not None
-    return cursor.batch
+    entries = shop.follower.ledger.version_set(SOURCE, cursor.batch).shown
+    (version,) = [one.delta_version for one in entries if one.table == shop.table("gone")]
+    assert (version, shop.ids()) == (len(versions) - 1, [7, 8])
 
 
 def test_a_database_goes_with_its_tables(shop: Shop) -> None:
     """DROP DATABASE names none of them."""
-    shop.put(f"drop database {shop.name}")
-    shop.follower.run()
+    shop.do(f"drop database {shop.name}")
+    shop.run()
     mirrors = [path for path in shop.follower.lake.tables if f"{SOURCE}/{shop.name}/" in path]
     assert mirrors == []
     shop.stand.execute(f"create database {shop.name}")
@@ -125,34 +101,34 @@ def test_a_database_goes_with_its_tables(shop: Shop) -> None:
 
 def test_by_default_it_is_kept(mysql: MySqlStand, database: str) -> None:
     """And a policy that is changed later does not reach back."""
-    shop = opened(mysql, database, "keep")
-    shop.put("drop table gone")
-    shop.follower.run()
+    shop = opened(mysql, database, DroppedTables.KEEP)
+    shop.do("drop table gone")
+    shop.run()
     shop.follower.lake_policies = LakePolicies(dropped_tables=DroppedTables.DROP)
-    shop.put("insert into other values (2)")
-    shop.follower.run()
+    shop.do("insert into other values (2)")
+    shop.run()
     assert shop.ids() == [1, 2]
 
 
 def test_made_again_before_the_run_it_is_replaced(shop: Shop) -> None:
     """The mirror never went: one commit replaces what it held."""
-    shop.put("drop table gone", *AGAIN)
-    shop.follower.run()
-    assert (shop.ids(), shop.state().generation) == ([7], 1)
+    shop.do("drop table gone", *AGAIN)
+    shop.run()
+    assert (shop.ids(), shop.state("gone").generation) == ([7], 1)
 
 
 def test_a_batch_that_waits_keeps_the_mirror(shop: Shop) -> None:
     """It goes when everything that was captured of it is merged and acknowledged; what the
     changelog has of it is there once."""
-    shop.put("drop table gone")
+    shop.do("drop table gone")
     shop.follower.capture()
-    shop.put(*AGAIN)
+    shop.do(*AGAIN)
     shop.follower.capture()
-    shop.put("drop table gone")
-    shop.follower.run()
+    shop.do("drop table gone")
+    shop.run()
     assert not shop.mirror()
     assert shop.changed() == [1, 2, 7]
-    assert shop.state().generation == 2
+    assert shop.state("gone").generation == 2
 
 
 class CutOff(MemoryMirrors):
@@ -164,7 +140,7 @@ class CutOff(MemoryMirrors):
 
 def _dies_in_the_lake(shop: Shop) -> None:
     follower = shop.follower
-    with follower.ledger.lock(SOURCE, "test", None) as lease:
+    with follower.leased() as lease:
         work = follower.work()
         capture(work, lease)
         merge(work, lease)
@@ -174,7 +150,7 @@ def _dies_in_the_lake(shop: Shop) -> None:
 def _dies(step: str, *, after: bool) -> Callable[[Shop], None]:
     def run(shop: Shop) -> None:
         with mortal(shop.follower, step, after=after):
-            shop.follower.run()
+            shop.run()
 
     return run
 
@@ -188,22 +164,21 @@ DEATHS = {
 }
 
 
-@pytest.mark.thin
 @pytest.mark.parametrize("death", DEATHS)
 def test_a_removal_that_was_cut_off_is_finished(shop: Shop, death: str) -> None:
     """Or the table is there again by then, and its mirror holds what it holds."""
     lost = [statement.replace("gone", "lost") for statement in AGAIN]
-    shop.put("drop table gone", "drop table lost")
+    shop.do("drop table gone", "drop table lost")
     with pytest.raises(Crash):
         DEATHS[death](shop)
-    shop.put(*AGAIN)
-    shop.follower.run()
+    shop.do(*AGAIN)
+    shop.run()
     assert shop.mirror("gone")
     assert not shop.mirror("lost")
-    shop.put(*lost)
-    shop.follower.run()
-    shop.put(*(f"insert into {one} values ('y', 8)" for one in ("gone", "lost")))
-    shop.follower.run()
+    shop.do(*lost)
+    shop.run()
+    shop.do(*(f"insert into {one} values ('y', 8)" for one in ("gone", "lost")))
+    shop.run()
     for name in ("gone", "lost"):
         assert (shop.ids(name), shop.changed(name)) == ([7, 8], [1, 2, 7, 8])
 
@@ -214,15 +189,11 @@ def test_a_table_without_a_mirror_may_be_dropped(shop: Shop) -> None:
         cursor.execute("create table odd (d date primary key)")
         cursor.execute("set sql_mode = ''")
         cursor.execute("insert into odd values ('2024-00-00')")
-    odd = TableName(shop.name, "odd")
-    assert [one.table for one in shop.follower.run().quarantined] == [odd]
-    shop.put("drop table odd")
-    with shop.follower.ledger.lock(SOURCE, "test", None) as lease:
-        shop.follower.ledger.order_table(
-            lease, odd, OrderKind.RELEASE, author="ada", reason="it is gone"
-        )
-    shop.follower.run()
-    shop.follower.run()
-    state = shop.follower.ledger.table_states(SOURCE)[odd]
-    assert state.condition is TableCondition.DROPPED
+    shop.run()
+    assert list(shop.quarantined()) == ["odd"]
+    shop.do("drop table odd")
+    shop.release("odd")
+    shop.run()
+    shop.run()
+    assert shop.state("odd").condition is TableCondition.DROPPED
     assert shop.follower.ledger.pending(SOURCE) == {}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -16,7 +15,6 @@ from pipeline.errors import (
 )
 from pipeline.policies import LakePolicies, OnRewrite
 from pipeline.runs.capture import capture
-from pipeline.runs.context import Unwatched
 from pipeline.runs.inspecting.plan import make_plan
 from pipeline.table import TableName
 from pipeline.table_state import TableCondition
@@ -43,14 +41,31 @@ def refused(shop: Shop, until: str, kind: type[LockstepError]) -> LockstepError:
     return caught.value
 
 
-class Told(Unwatched):
-    """What a run told while it went on."""
-
-    def __init__(self) -> None:
-        self.notes: list[str] = []
-
-    def note(self, sentence: str) -> None:
-        self.notes.append(sentence)
+def test_ends_that_are_refused(shop: Shop) -> None:
+    """Each by name, with what there is: a place where no event begins, however near one does, one
+    that is not written yet, one of another log, numbers that nobody executed, moments that the log
+    does not hold, a run that nobody knows, and where the log begins."""
+    shop.put(1)
+    file, offset = head(shop.stand)
+    base, uuid = file.rpartition(".")[0], shop.stand.rows("select @@server_uuid")[0][0]
+    tomorrow = (datetime.now(UTC) + timedelta(days=1)).isoformat()
+    for until, kind, said in (
+        (f"{file}:{offset - 1}", NotAnEventBoundary, "no event begins at"),
+        (f"{file}:{offset + 1}", StartUnreachable, f"{file} ends at {offset}"),
+        (f"{base}.999999:4", StartUnreachable, "files listed"),
+        ("mariadb-bin.000001:4", StartUnreachable, "mariadb-bin.000001"),
+        (f"gtid:{NOBODY}:7", EndNotReached, f"{NOBODY}:7"),
+        (f"gtid:{uuid}:99999999", EndNotReached, f"{uuid}:99999999"),
+        ("2001-01-01T00:00:00Z", MomentOutOfRange, "it reaches from"),
+        (tomorrow, MomentOutOfRange, "it reaches from"),
+        ("run:nobody", StartUnreachable, "nobody"),
+        ("earliest", EndNotReached, ""),
+    ):
+        error = refused(shop, until, kind)
+        assert said in error.message
+        assert "files listed" not in said or "SHOW BINARY LOGS" in error.hint
+    report = shop.follower.run("latest")
+    assert (str(report.end.at), shop.keys()) == (shop.head(), [1])
 
 
 def test_until_a_position(shop: Shop) -> None:
@@ -74,22 +89,15 @@ def test_until_a_position_inside_a_transaction(shop: Shop) -> None:
     inside = [row[1] for row in events if row[1] < offset][1:]
     assert len(inside) >= 3
     for place in inside:
-        told = Told()
-        with shop.follower.ledger.lock(SOURCE, "test", None) as lease:
-            capture(replace(shop.follower.work(f"{file}:{place}"), progress=told), lease)
-        assert told.notes == [f"{file}:{place} lies inside a transaction; the run ends at {before}"]
+        shop.follower.notes.clear()
+        shop.follower.capture(f"{file}:{place}")
+        assert shop.follower.notes == [
+            f"{file}:{place} lies inside a transaction; the run ends at {before}"
+        ]
     shop.follower.run(f"{file}:{inside[0]}")
     assert shop.keys() == [1]
     shop.follower.run()
     assert shop.keys() == [1, 2]
-
-
-def test_until_an_offset_between_two_events_is_refused(shop: Shop) -> None:
-    """A place where no event begins is a mistake, however near one does."""
-    shop.put(1)
-    file, offset = shop.head().rsplit(":", 1)
-    error = refused(shop, f"{file}:{int(offset) - 1}", NotAnEventBoundary)
-    assert "no event begins at" in error.message
 
 
 def test_until_a_position_before_the_start_is_an_idle_run(shop: Shop) -> None:
@@ -126,23 +134,6 @@ def test_until_the_very_start_of_a_first_run(mysql: MySqlStand, database: str) -
     assert follower.mirror(f"{database}.t") == [{"id": 1, "v": 0}]
 
 
-def test_until_a_position_beyond_the_head_is_refused(shop: Shop) -> None:
-    """What is not written yet is no end: the server's last place is named."""
-    shop.put(1)
-    file, offset = head(shop.stand)
-    error = refused(shop, f"{file}:{offset + 1}", StartUnreachable)
-    assert f"{file} ends at {offset}" in error.message
-    error = refused(shop, f"{file.rpartition('.')[0]}.999999:4", StartUnreachable)
-    assert "files listed" in error.message
-    assert "SHOW BINARY LOGS" in error.hint
-
-
-def test_until_a_position_of_another_servers_log_is_refused(shop: Shop) -> None:
-    """A base name that is not this server's is never taken for one that is."""
-    shop.put(1)
-    refused(shop, "mariadb-bin.000001:4", StartUnreachable)
-
-
 def test_until_a_gtid_set(shop: Shop) -> None:
     """Until all of it is read, in whatever order it stands in the log."""
     shop.put(1, 2)
@@ -155,41 +146,32 @@ def test_until_a_gtid_set(shop: Shop) -> None:
     assert shop.keys() == [1, 2, 3]
 
 
-def test_until_gtids_that_were_never_executed_is_refused(shop: Shop) -> None:
-    """An unknown UUID, and a number that this server has not reached: each by name."""
-    shop.put(1)
-    uuid = shop.stand.rows("select @@server_uuid")[0][0]
-    for gtid in (f"{NOBODY}:7", f"{uuid}:99999999"):
-        error = refused(shop, f"gtid:{gtid}", EndNotReached)
-        assert gtid in error.message
-
-
 def test_until_a_moment(shop: Shop) -> None:
     """What was committed before it; a transaction of that very microsecond is not."""
     shop.put(1)
-    moment = _now(shop.stand)
+    until = moment(shop.stand)
     shop.put(2)
-    shop.follower.run(moment)
+    shop.follower.run(until)
     assert shop.keys() == [1]
-    shop.follower.run(_now(shop.stand))
+    shop.follower.run(moment(shop.stand))
     assert shop.keys() == [1, 2]
 
 
 def test_until_a_moment_in_one_file(shop: Shop) -> None:
     """Before its first transaction at or after it; where there is none, the file's end."""
     shop.put(1)
-    moment = _now(shop.stand)
+    until = moment(shop.stand)
     shop.put(2)
-    late = _now(shop.stand)
+    late = moment(shop.stand)
     file, _ = head(shop.stand)
     shop.stand.execute("flush binary logs")
     shop.put(3)
-    shop.follower.run(f"{file}@{moment}")
+    shop.follower.run(f"{file}@{until}")
     assert shop.keys() == [1]
     shop.follower.run(f"{file}@{late}")
     assert shop.keys() == [1, 2]
     newest, _ = head(shop.stand)
-    report = shop.follower.run(f"{newest}@{_now(shop.stand)}")
+    report = shop.follower.run(f"{newest}@{moment(shop.stand)}")
     assert (str(report.end.at), shop.keys()) == (shop.head(), [1, 2, 3])
     shop.put(4)
     shop.follower.run()
@@ -210,55 +192,48 @@ def test_until_the_very_beginning_of_a_file(shop: Shop) -> None:
     assert shop.keys() == [1, 2]
 
 
-def test_earliest_is_no_end(shop: Shop) -> None:
-    """Nothing ends where the log begins."""
-    refused(shop, "earliest", EndNotReached)
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        "modify v varchar(9) character set latin1",
-        "add column w varchar(9) generated always as (concat(id))",
-    ],
+CHANGES = (
+    "modify v varchar(9) character set latin1",
+    "add column w varchar(9) generated always as (concat(id))",
 )
-def test_a_table_that_is_to_be_read_waits_for_a_run_without_an_end(shop: Shop, change: str) -> None:
+
+
+def test_tables_that_are_to_be_read_wait_for_a_run_without_an_end(shop: Shop) -> None:
     """What is read from the source belongs behind an end that nobody knew before: a run until
-    a place ends there, and says who waits; the next run without one reads the table."""
-    table = TableName(shop.name, "t")
-    shop.put(1)
+    a place ends there, and says who waits; the next run without one reads the tables."""
+    names = [f"{shop.name}.t{number}" for number in range(len(CHANGES))]
+    for name in names:
+        shop.stand.execute(
+            f"create table {name} like {shop.name}.t", f"insert into {name} values (1, 0)"
+        )
+    shop.follower.run()
     shop.follower.lake_policies = LakePolicies(on_rewrite=OnRewrite.RESNAPSHOT)
-    shop.stand.execute(f"alter table {shop.name}.t {change}")
+    for name, change in zip(names, CHANGES, strict=True):
+        shop.stand.execute(f"alter table {name} {change}")
     shop.follower.run(shop.head())
+    tables = [TableName(*name.split(".")) for name in names]
     for key in (2, 3):
         place = shop.head()
-        shop.stand.execute(f"insert into {shop.name}.t (id, v) values ({key}, 7)")
+        shop.stand.execute(*(f"insert into {name} (id, v) values ({key}, 7)" for name in names))
         plan = make_plan(shop.follower.work(place))
-        assert list(plan.returns.waits) == [table]
-        told = Told()
-        with shop.follower.ledger.lock(SOURCE, "test", None) as lease:
-            report = capture(replace(shop.follower.work(place), progress=told), lease)
+        assert [*plan.returns.waits] == tables
+        shop.follower.notes.clear()
+        report = shop.follower.capture(place)
         assert str(report.end.at) == place
-        assert [note for note in told.notes if "waits for a run without --until" in note]
-        state = shop.follower.ledger.table_states(SOURCE)[table]
-        assert state.condition is TableCondition.QUARANTINED
+        waiting = [
+            note for note in shop.follower.notes if "waits for a run without --until" in note
+        ]
+        assert len(waiting) == len(tables)
+        states = shop.follower.states()
+        assert {states[table].condition for table in tables} == {TableCondition.QUARANTINED}
     shop.follower.run()
-    rows = shop.stand.rows(f"select * from {shop.name}.t order by id")
-    assert [tuple(row.values()) for row in shop.follower.mirror(f"{shop.name}.t")] == rows
-
-
-def test_until_a_moment_that_is_not_there_is_refused(shop: Shop) -> None:
-    """One before the oldest log, one that is yet to come: the span there is, is named."""
-    shop.put(1)
-    tomorrow = (datetime.now(UTC) + timedelta(days=1)).isoformat()
-    for moment in ("2001-01-01T00:00:00Z", tomorrow):
-        error = refused(shop, moment, MomentOutOfRange)
-        assert "it reaches from" in error.message
+    for name in names:
+        rows = shop.stand.rows(f"select * from {name} order by id")
+        assert [tuple(row.values()) for row in shop.follower.mirror(name)] == rows
 
 
 def test_until_the_end_of_a_run(shop: Shop) -> None:
-    """`run:<id>` is where that run ended: before it, so a later run has nothing to do; a run
-    that nobody knows is refused."""
+    """`run:<id>` is where that run ended: before it, so a later run has nothing to do."""
     shop.put(1)
     with shop.follower.ledger.lock(SOURCE, "test", "0f3c1d2e-run") as lease:
         report = capture(shop.follower.work(), lease)
@@ -266,25 +241,22 @@ def test_until_the_end_of_a_run(shop: Shop) -> None:
     shop.put(2)
     idle = shop.follower.run("run:0f3c1d2e")
     assert (idle.batch, idle.end.at) == (None, report.end.at)
-    refused(shop, "run:nobody", StartUnreachable)
     shop.follower.run()
     assert shop.keys() == [1, 2]
 
 
-def test_until_latest_is_the_head(shop: Shop) -> None:
-    """As without it."""
-    shop.put(1)
-    report = shop.follower.run("latest")
-    assert (str(report.end.at), shop.keys()) == (shop.head(), [1])
+def has_exact_times(stand: MySqlStand) -> bool:
+    """Its log says to the microsecond when a transaction was committed."""
+    return bool(stand.rows("show variables like 'original_commit_timestamp'"))
 
 
-def _now(stand: MySqlStand) -> str:
-    """The server's clock, as a place; what is committed next is committed later. The log of MySQL
-    5.7 has seconds, and the place is where the next one begins."""
-    moment = "utc_timestamp(6) + interval 1 microsecond"
-    if stand.version < (8,):
+def moment(stand: MySqlStand) -> str:
+    """The server's clock, as a place: what was committed lies before it, what is committed next
+    does not. The logs of MySQL 5.7 and MariaDB have seconds, and the place is where the next one
+    begins."""
+    now = "utc_timestamp(6) + interval 1 microsecond"
+    if not has_exact_times(stand):
         stand.rows("select sleep(1 - microsecond(sysdate(6)) / 1000000)")
-        moment = "utc_timestamp()"
-    [(now,)] = stand.rows(f"select {moment}")
-    text: str = now.isoformat()
-    return f"{text}Z"
+        now = "utc_timestamp()"
+    [(found,)] = stand.rows(f"select {now}")
+    return f"{found.isoformat()}Z"

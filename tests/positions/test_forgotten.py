@@ -212,7 +212,7 @@ class Kept:
     def require_replayed(self, since: str) -> None:
         span = Span(parse_place(since), parse_place("latest"))
         try:
-            with self.follower.ledger.lock(SOURCE, "test", None) as lease:
+            with self.follower.leased() as lease:
                 report = replay(self.work(), lease, span)
         except SpanRefused as error:
             if GONE in error.message:
@@ -276,7 +276,7 @@ class Kept:
     def reload(self) -> None:
         """From its changelog, or from the source where that does not go back any more."""
         table = TableName(self.name, self.random.choice(TABLES))
-        with self.follower.ledger.lock(SOURCE, "test", None) as lease:
+        with self.follower.leased() as lease:
             asked = Asked(table, "somebody", "because")
             give_order(self.work(), lease, OrderKind.RELOAD, asked, lambda _: None)
         self.run()
@@ -353,7 +353,7 @@ def test_what_is_needed_is_kept(mysql: MySqlStand, database: str, seed: int, act
 
     older, known = follower.kept_ledger(), {batch.id for batch in follower.live_batches()}
     follower.lose_ledger()
-    with follower.ledger.lock(SOURCE, "test", None) as lease:
+    with follower.leased() as lease:
         done = recover(kept.work(), lease, author="somebody")
     assert done.reloads == ()
     kept.write()

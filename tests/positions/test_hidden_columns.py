@@ -3,8 +3,8 @@ is followed: the mirror is the table, or the table is set aside by name."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import pytest
@@ -13,7 +13,8 @@ from pipeline.table_state import TableCondition
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server
 from tests.positions.follower import Follower
-from tests.positions.paused import Shop, open_shop
+from tests.positions.paused import Shop
+from tests.positions.stories import tell
 
 GENERATED = (
     "create table s (id int primary key, v int, g int as (v + 1) virtual, t int as (v + 2) stored)",
@@ -60,40 +61,31 @@ LATER = (
 )
 """The key is only generated for tables that are made from then on."""
 
-FOLLOWED = [
-    *((name, GENERATED) for name in ("mysql", "mysql80", "mysql57", "mariadb", "mariadb11")),
-    *((name, INVISIBLE) for name in ("mysql", "mariadb", "mariadb11")),
-    *((name, HASHED) for name in ("mariadb", "mariadb11")),
-    *(("mysql", statements) for statements in (NUMBERED, LATER)),
-]
+FOLLOWED = {
+    "mysql": (GENERATED, INVISIBLE, NUMBERED, LATER),
+    "mysql80": (GENERATED,),
+    "mysql57": (GENERATED,),
+    "mariadb": (GENERATED, INVISIBLE, HASHED),
+    "mariadb11": (GENERATED, INVISIBLE, HASHED),
+}
 
 
-Opens = Callable[[str], Shop]
-
-
-@pytest.fixture
-def opened(request: pytest.FixtureRequest) -> Iterator[Opens]:
-    """Shops on servers whose logs do not name columns."""
-    with ExitStack() as stack:
-
-        def open_on(name: str) -> Shop:
-            stand: MySqlStand = request.getfixturevalue(name)
-            off = "NO_LOG" if name.startswith("mariadb") else "MINIMAL"
-            stack.enter_context(stand.metadata(off))
-            return open_shop(stand, stack.enter_context(stand.own_database()), ("a",))
-
-        yield open_on
-
-
-@pytest.mark.parametrize(("name", "statements"), FOLLOWED)
-def test_a_mirror_is_the_table(opened: Opens, name: str, statements: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(
+    ("nameless", "cases"), FOLLOWED.items(), indirect=["nameless"], ids=FOLLOWED
+)
+def test_a_mirror_is_the_table(nameless: MySqlStand, cases: Sequence[tuple[str, ...]]) -> None:
     """Both in the run that reads the table's first statement, and in those after it."""
-    shop = opened(name)
+    tell(nameless, [partial(_mirror_is_the_table, statements) for statements in cases], ["a"])
+
+
+def _mirror_is_the_table(statements: tuple[str, ...], shop: Shop) -> Iterator[None]:
     shop.do(*statements)
-    assert shop.run().quarantined == ()
+    yield
+    assert shop.quarantined() == {}
     assert visible(shop, "s") == listed(shop.rows("s"))
     shop.do("update s set v = v + 1")
-    assert shop.run().quarantined == ()
+    yield
+    assert shop.quarantined() == {}
     assert visible(shop, "s") == listed(shop.rows("s"))
 
 
@@ -145,22 +137,25 @@ VERSIONED = {
 }
 
 
-@pytest.mark.thin
-@pytest.mark.parametrize("name", ["mariadb", "mariadb11"])
-@pytest.mark.parametrize("case", VERSIONED)
-def test_a_system_versioned_table_is_set_aside(opened: Opens, name: str, case: str) -> None:
+@pytest.mark.parametrize(
+    "nameless", ["mariadb", pytest.param("mariadb11", marks=pytest.mark.soak)], indirect=True
+)
+def test_a_system_versioned_table_is_set_aside(nameless: MySqlStand) -> None:
     """Whichever statement made it one. The others go on, and it comes back when it is none."""
-    shop = opened(name)
+    tell(nameless, [partial(_is_set_aside, case) for case in VERSIONED], ["a"])
+
+
+def _is_set_aside(case: str, shop: Shop) -> Iterator[None]:
     changes = ("insert into s (id, v) values (1, 1)", "update s set v = 2", "delete from s")
     shop.do(*VERSIONED[case], *changes, "insert into a values (2, 2)")
-    shop.run()
+    yield
     shop.require_whole("a")
     state = shop.state("s")
     assert state.condition is TableCondition.QUARANTINED
     assert (state.reason or "").startswith("it is system-versioned: ")
     assert f"`alter table {shop.name}.s drop system versioning`" in (state.hint or "")
     shop.release("s")
-    shop.run()
+    yield
     assert (shop.state("s").reason or "").startswith("it is system-versioned: ")
     period = ", drop period for system_time, drop b, drop e" if case == "named" else ""
     shop.do(
@@ -169,20 +164,21 @@ def test_a_system_versioned_table_is_set_aside(opened: Opens, name: str, case: s
         "insert into s (id, v) values (3, 3)",
     )
     shop.release("s")
-    shop.run()
+    yield
     shop.do("update s set v = v + 1")
-    shop.run()
+    yield
     assert shop.state("s").condition is TableCondition.ACTIVE
     assert visible(shop, "s") == listed(shop.rows("s"))
 
 
-def test_a_system_versioned_table_from_before(opened: Opens) -> None:
+@pytest.mark.parametrize("nameless", ["mariadb"], indirect=True)
+def test_a_system_versioned_table_from_before(nameless: MySqlStand) -> None:
     """Where the first run reads the structures that the server has, its first rows tell."""
-    before = opened("mariadb")
-    before.do("create table s (id int primary key, v int) with system versioning")
-    shop = Shop(before.stand, before.name, Follower(server(before.stand), [f"{before.name}.*"]))
-    shop.run()
-    shop.do("insert into s values (1, 1)", "insert into a values (3, 3)")
-    shop.run()
-    assert (shop.state("s").reason or "").startswith("it is system-versioned: ")
-    assert shop.kinds("a") == [("insert", 3)]
+    with nameless.own_database() as name:
+        shop = Shop(nameless, name, Follower(server(nameless), [f"{name}.*"]))
+        shop.make(["a"], ["create table s (id int primary key, v int) with system versioning"])
+        shop.run()
+        shop.do("insert into s values (1, 1)", "insert into a values (3, 3)")
+        shop.run()
+        assert (shop.state("s").reason or "").startswith("it is system-versioned: ")
+        assert shop.kinds("a") == [("insert", 3)]

@@ -76,12 +76,12 @@ def test_the_run_that_first_reads_names_them(tables: MySqlStand) -> None:
     follower.tables = [f"{DATABASE}.[!o]*"]
     found = verify(follower.work(), [TableName(DATABASE, "quiet")])
     assert [table.equal for table in found.tables] == [False]
-    with follower.ledger.lock(SOURCE, "test", None) as lease:
+    with follower.leased() as lease:
         note_equal(follower.work(), lease, found)
     assert partial(follower) == {"quiet": begin}
     tables.execute(f"update {DATABASE}.quiet set v = 2")
     follower.run()
-    with follower.ledger.lock(SOURCE, "test", None) as lease:
+    with follower.leased() as lease:
         note_equal(follower.work(), lease, verify(follower.work()))
     assert partial(follower) == {}
     assert verdict(stand_of(follower), datetime.now(UTC), None).state is State.FINE

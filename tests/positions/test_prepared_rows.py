@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from itertools import product
 
 import pytest
@@ -49,30 +50,42 @@ def prepare(shop: Shop, xid: str = "x") -> None:
     )
 
 
+ENDS = [
+    pytest.param(
+        (word, runs), marks=[pytest.mark.soak] if sum(runs) % 2 != (word == "rollback") else []
+    )
+    for word, runs in product(("commit", "rollback"), product((False, True), repeat=3))
+]
+"""How the transaction ends, and whether a run comes behind its prepare, behind the table's name in
+the patterns, and behind what others write then. Any two of these four are there in each way."""
+
+
 @pytest.mark.thin
-@pytest.mark.parametrize("word", ["commit", "rollback"])
-def test_a_table_joins_between_a_prepare_and_its_end(stand: MySqlStand, word: str) -> None:
+@pytest.mark.parametrize("end", ENDS, ids=str)
+def test_a_table_joins_between_a_prepare_and_its_end(
+    stand: MySqlStand, end: tuple[str, tuple[bool, bool, bool]]
+) -> None:
     """However the runs lie between the three, and whether the rows were wanted at the prepare or
     not: its mirror has what the server has."""
-    for number, runs in enumerate(product((False, True), repeat=3)):
-        with stand.own_database() as name:
-            shop, xid = opened(stand, name, "a"), f"{word}{number}"
-            prepare(shop, xid)
-            if runs[0]:
-                shop.run()
-            shop.follower.tables = [f"{name}.*"]
-            shop.follower.start = "snapshot"
-            if runs[1]:
-                shop.run()
-            shop.do("insert into t values (5, 5)", "update t set v = 7 where id = 4")
-            if runs[2]:
-                shop.run()
-            shop.stand.execute(f"xa {word} '{xid}'")
-            shop.do("insert into t values (6, 6)")
+    word, runs = end
+    with stand.own_database() as name:
+        shop = opened(stand, name, "a")
+        prepare(shop, name)
+        if runs[0]:
             shop.run()
+        shop.follower.tables = [f"{name}.*"]
+        shop.follower.start = "snapshot"
+        if runs[1]:
             shop.run()
-            require_equal(shop, "a")
-            require_equal(shop, "t")
+        shop.do("insert into t values (5, 5)", "update t set v = 7 where id = 4")
+        if runs[2]:
+            shop.run()
+        shop.stand.execute(f"xa {word} '{name}'")
+        shop.do("insert into t values (6, 6)")
+        shop.run()
+        shop.run()
+        require_equal(shop, "a")
+        require_equal(shop, "t")
 
 
 @pytest.mark.parametrize("stand", ["mariadb"], indirect=True)
@@ -107,37 +120,45 @@ MOVES = {
     "rename into what is captured": ("rename table other to tu",),
     "rename and back": ("rename table t to tu", "rename table tu to t"),
 }
+BETWEEN = [(False, False), (True, True), pytest.param((True, False), marks=pytest.mark.soak)]
+"""Whether a run comes behind the prepare, and a second one behind the statement."""
 
 
-@pytest.mark.thin
-@pytest.mark.parametrize("move", MOVES)
-@pytest.mark.parametrize("runs", [(False, False), (True, False), (True, True)])
-def test_a_statement_on_a_prepared_table(
-    mysql57: MySqlStand, move: str, runs: tuple[bool, bool]
-) -> None:
+@pytest.mark.parametrize("runs", BETWEEN, ids=str)
+def test_statements_on_prepared_tables(mysql57: MySqlStand, runs: tuple[bool, bool]) -> None:
     """MySQL 5.7 lets go of a table when the session that prepared is gone: what the commit brings
     then only the source knows."""
-    with mysql57.own_database() as name:
-        shop = opened(mysql57, name, "a", "t*")
-        shop.follower.start = "snapshot"
-        shop.do("create table other (id int primary key, v int)", "insert into other values (1, 1)")
-        shop.run()
-        prepare(shop, name)
-        prepare_xa(
-            mysql57,
-            name + "-other",
-            f"insert into {name}.other values (2, 2)",
-            f"update {name}.other set v = 9 where id = 1",
-        )
+    with ExitStack() as stack:
+        names = [stack.enter_context(mysql57.own_database()) for _ in MOVES]
+        follower = Follower(server(mysql57), (), str(head(mysql57)))
+        follower.tables = [f"{name}.{table}" for name in names for table in ("a", "t*")]
+        shops = [Shop(mysql57, name, follower) for name in names]
+        for shop in shops:
+            shop.make(("a", "t", "other"))
+            shop.do("insert into t values (3, 3), (4, 4)")
+        follower.run()
+        follower.start = "snapshot"
+        for shop in shops:
+            prepare(shop, shop.name)
+            prepare_xa(
+                mysql57,
+                f"{shop.name}-other",
+                f"insert into {shop.name}.other values (2, 2)",
+                f"update {shop.name}.other set v = 9 where id = 1",
+            )
         if runs[0]:
-            shop.run()
-        shop.do("do sleep(0.1)", *MOVES[move])
-        shop.run()
+            follower.run()
+        for shop, move in zip(shops, MOVES.values(), strict=True):
+            shop.do("do sleep(0.1)", *move)
+        follower.run()
         if runs[1]:
-            shop.run()
-        shop.do(f"xa commit '{name}'", f"xa commit '{name}-other'", "insert into a values (7, 7)")
-        shop.run()
-        shop.run()
-        for table in ("a", "t", "tu"):
-            if shop.stand.rows(f"show tables in {name} like '{table}'"):
-                require_equal(shop, table)
+            follower.run()
+        for shop in shops:
+            ends = (f"xa commit '{xid}'" for xid in (shop.name, f"{shop.name}-other"))
+            shop.do(*ends, "insert into a values (7, 7)")
+        follower.run()
+        follower.run()
+        for shop in shops:
+            for table in ("a", "t", "tu"):
+                if mysql57.rows(f"show tables in {shop.name} like '{table}'"):
+                    require_equal(shop, table)

@@ -40,7 +40,7 @@ from tests.twins.copies import MemoryCopies
 TABLES = ("a", "b", "k")
 """The last has no key, unless rows are to be marked."""
 STEPS = ("record_capture", "intend", "settle", "mark_merged", "acknowledge", "note_looked")
-ACTIONS, MORE = 30, 50
+ACTIONS, MORE = 20, 50
 """In every run, and in the soak."""
 STOPPED = re.compile(
     "it was paused|it came back with a later batch|lacks batches|it was quarantined"
@@ -191,13 +191,13 @@ class Past:
 
     def order(self, kind: OrderKind, table: TableName) -> None:
         follower = self.follower
-        with follower.ledger.lock(SOURCE, "test", None) as lease:
+        with follower.leased() as lease:
             asked = Asked(table, "somebody", "because")
             give_order(follower.work(), lease, kind, asked, lambda _: None)
 
     def rebuilt(self, table: str) -> RebuildReport:
         follower = self.follower
-        with follower.ledger.lock(SOURCE, "test", None) as lease:
+        with follower.leased() as lease:
             copies = MemoryCopies(follower.lake)
             return rebuild_live(follower.work(), lease, copies, TableName(self.name, table))
 

@@ -39,13 +39,13 @@ STEPS = (
     "note_looked",
     "require_held",
 )
-ACTIONS, MORE = 25, 40
+ACTIONS, MORE = 18, 40
 """In every run, and in the soak."""
 
 
 def replayed(follower: Follower, since: str, until: str, *, commit: bool = True) -> ReplayReport:
     span = Span(parse_place(since), parse_place(until))
-    with follower.ledger.lock(SOURCE, "test", None) as lease:
+    with follower.leased() as lease:
         return replay(follower.work(), lease, span, commit=commit)
 
 
@@ -136,7 +136,7 @@ class Chance:
 
     def compare(self, since: str, until: str) -> None:
         """Each row that differs is told of, and nothing is written."""
-        with self.tried.ledger.lock(SOURCE, "test", None) as lease:
+        with self.tried.leased() as lease:
             tuple(settle_replays(self.tried.work(), lease))
         before = self.stored()
         told = replayed(self.tried, since, until, commit=False)

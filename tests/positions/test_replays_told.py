@@ -32,12 +32,12 @@ WHOLE = Span(parse_place("earliest"), parse_place("latest"))
 
 
 def replayed(follower: Follower, *, commit: bool = True) -> ReplayReport:
-    with follower.ledger.lock(SOURCE, "test", None) as lease:
+    with follower.leased() as lease:
         return replay(follower.work(), lease, WHOLE, commit=commit)
 
 
 def order(follower: Follower, kind: OrderKind, table: TableName) -> None:
-    with follower.ledger.lock(SOURCE, "test", None) as lease:
+    with follower.leased() as lease:
         asked = Asked(table, "somebody", "because")
         give_order(follower.work(), lease, kind, asked, lambda _: None)
 

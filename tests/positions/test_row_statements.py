@@ -5,14 +5,17 @@ a captured table that one reaches is quarantined, and the source stops only wher
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 
 from pipeline.errors import UnsupportedStatement
-from tests.fix_mysql import MySqlStand
+from tests.fix_mysql import ACCOUNT, MySqlStand
 from tests.mysql.logged import head
 from tests.mysql.reading import server
 from tests.positions.follower import SOURCE, Follower
+from tests.positions.paused import Shop
+from tests.positions.stories import Story, tell
 
 TABLES = (
     "create table kept (id int primary key, v int)",
@@ -31,140 +34,153 @@ TABLES = (
     "insert into beat values (1, '')",
 )
 CAPTURED = ("kept", "child")
+MAY_SEE = f"grant trigger, show view on * to {ACCOUNT}"
+"""Of the database in use: what runs ask of triggers and views."""
 
-CASES = [
-    pytest.param(("replace into beat values (1, now())",), set(), id="a heartbeat"),
-    pytest.param(
-        ("insert into beat select id + 9, v from kept",), set(), id="reads a captured one"
-    ),
-    pytest.param(("insert into kept values (1, 1)",), {"kept"}, id="a captured one"),
-    pytest.param(("delete from parent where id = 1",), {"child"}, id="a cascade"),
-    pytest.param(("insert into parent values (3, 3)",), set(), id="no cascade"),
-    pytest.param(("insert into watched values (5, 5)",), {"kept"}, id="a trigger"),
-    pytest.param(("update watched set v = 1",), set(), id="another event than the trigger's"),
-    pytest.param(("insert into over_kept values (7, 7)",), {"kept"}, id="an updatable view"),
-    pytest.param(
+CASES = {
+    "a heartbeat": (("replace into beat values (1, now())",), set[str]()),
+    "reads a captured one": (("insert into beat select id + 9, v from kept",), set[str]()),
+    "a captured one": (("insert into kept values (1, 1)",), {"kept"}),
+    "a cascade": (("delete from parent where id = 1",), {"child"}),
+    "no cascade": (("insert into parent values (3, 3)",), set[str]()),
+    "a trigger": (("insert into watched values (5, 5)",), {"kept"}),
+    "another event than the trigger's": (("update watched set v = 1",), set[str]()),
+    "an updatable view": (("insert into over_kept values (7, 7)",), {"kept"}),
+    "an executable comment": (
         ("update beat /*!50000 , kept */ set /*!50000 kept.v = 9, */ beat.ts = 'x'",),
         {"kept"},
-        id="an executable comment",
     ),
-    pytest.param(("insert into beat values (5, own())",), None, id="a stored function"),
-    pytest.param(
-        ("set sql_mode = 'ansi_quotes'", 'insert into "beat" ("id") values (6)'), set(), id="quotes"
+    "quotes": (
+        ("set sql_mode = 'ansi_quotes'", 'insert into "beat" ("id") values (6)'),
+        set[str](),
     ),
-    pytest.param(("use mysql", "delete from {}.beat"), set(), id="another database"),
-    pytest.param(
+    "another database": (("use mysql", "delete from {}.beat"), set[str]()),
+    "XA": (
         (
             *("xa start 'a'", "insert into beat values (9, '')", "xa end 'a'"),
             *("xa prepare 'a'", "xa commit 'a'"),
         ),
-        set(),
-        id="XA",
+        set[str](),
     ),
-    pytest.param(
+    "XA of a captured one": (
         (
             *("xa start 'b'", "insert into kept values (9, 9)", "xa end 'b'"),
             *("xa prepare 'b'", "xa commit 'b'"),
         ),
         {"kept"},
-        id="XA of a captured one",
     ),
-    pytest.param(
+    "beside a temporary table": (
         ("create temporary table here (id int)", "insert into beat values (8, '')"),
-        set(),
-        id="beside a temporary table",
+        set[str](),
     ),
-]
+}
+"""By case, statements, and the captured tables that they reach."""
 
 
-class Shop:
-    """Tables of which `kept` and `child` are captured."""
-
-    def __init__(self, stand: MySqlStand, name: str) -> None:
-        self.stand, self.name = stand, name
-        stand.execute(*TABLES, database=name)
-        tables = [f"{name}.{table}" for table in CAPTURED]
-        self.follower = Follower(server(stand), tables, "snapshot")
-        self.follower.run()
-        self.follower.run()
-
-    def put(self, *statements: str) -> None:
-        """In one session that logs statements."""
-        stated = [one.replace("{}", self.name) for one in statements]
-        self.stand.execute("set binlog_format = statement", *stated, database=self.name)
-
-    def changed(self) -> set[str]:
-        """Captured tables that are not as their mirrors are."""
-        return {
-            table
-            for table in CAPTURED
-            if [tuple(row.values()) for row in self.follower.mirror(f"{self.name}.{table}")]
-            != self.stand.rows(f"select * from {table} order by 1", self.name)
-        }
-
-    def quarantined(self) -> set[str]:
-        return {one.table.name for one in self.follower.run().quarantined}
+@pytest.fixture(
+    params=[
+        *("mysql", "mysql57", "mariadb"),
+        pytest.param("mysql80", marks=pytest.mark.soak),
+    ]
+)
+def stand(request: pytest.FixtureRequest) -> MySqlStand:
+    found: MySqlStand = request.getfixturevalue(request.param)
+    return found
 
 
-@pytest.fixture(params=["mysql", "mysql80", "mysql57", "mariadb"])
-def shop(request: pytest.FixtureRequest) -> Iterator[Shop]:
-    stand: MySqlStand = request.getfixturevalue(request.param)
+@pytest.fixture
+def name(stand: MySqlStand) -> Iterator[str]:
     with stand.own_database() as name:
-        stand.execute(f"grant trigger, show view on `{name}`.* to {stand.account}")
-        yield Shop(stand, name)
+        stand.execute(*TABLES, MAY_SEE, database=name)
+        yield name
 
 
-@pytest.mark.thin
-@pytest.mark.parametrize(("statements", "reached"), CASES)
-def test_what_a_statement_reaches_is_quarantined(
-    shop: Shop, statements: tuple[str, ...], reached: set[str] | None
-) -> None:
-    """And nothing else; what is passed has left the captured tables as they were."""
-    shop.put(*statements)
-    if reached is None:
-        with pytest.raises(UnsupportedStatement, match="cannot be told"):
-            shop.follower.run()
-        return
-    assert shop.quarantined() == reached
-    assert shop.changed() <= reached
+def put(shop: Shop, *statements: str) -> None:
+    """In one session that logs statements."""
+    shop.do("set binlog_format = statement", *(one.replace("{}", shop.name) for one in statements))
 
 
-def test_triggers_and_views_are_followed(shop: Shop) -> None:
+def changed(shop: Shop) -> set[str]:
+    """Captured tables that are not as their mirrors are."""
+    return {
+        table
+        for table in CAPTURED
+        if [tuple(row.values()) for row in shop.follower.mirror(f"{shop.name}.{table}")]
+        != shop.stand.rows(f"select * from {table} order by 1", shop.name)
+    }
+
+
+def test_stories_of_what_statements_reach(stand: MySqlStand) -> None:
+    """A captured table that one reaches is quarantined, and nothing else."""
+    stories: list[Story] = [partial(_is_quarantined, *case) for case in CASES.values()]
+    stories.append(triggers_and_views_are_followed)
+    # From before the databases: then the log says what triggers and views they ever had.
+    tell(stand, stories, (), (*TABLES, MAY_SEE), CAPTURED, start=str(head(stand)))
+
+
+def _is_quarantined(statements: tuple[str, ...], reached: set[str], shop: Shop) -> Iterator[None]:
+    """What is passed has left the captured tables as they were."""
+    put(shop, *statements)
+    yield
+    assert shop.quarantined().keys() == reached
+    assert changed(shop) <= reached
+
+
+def triggers_and_views_are_followed(shop: Shop) -> Iterator[None]:
     """What holds at a statement's place counts: triggers that came, went, or went with their table
     to another name, and views that are others now."""
-    name = shop.name
-    shop.put(
+    put(
+        shop,
         "create trigger later after insert on beat for each row update kept set v = 0",
         "drop trigger seen",
         "insert into watched values (21, 1)",
         "rename table beat to beaten",
         "alter view over_kept as select * from watched",
     )
-    assert shop.quarantined() == set()
-    shop.put("insert into over_kept values (22, 1)", "drop trigger later")
-    assert shop.quarantined() == set()
-    shop.put(
+    yield
+    assert shop.quarantined() == {}
+    put(shop, "insert into over_kept values (22, 1)", "drop trigger later")
+    yield
+    assert shop.quarantined() == {}
+    put(
+        shop,
         "insert into beaten values (23, '')",
         "create trigger later after insert on beaten for each row update kept set v = 5",
         "insert into beaten values (24, '')",
     )
-    assert shop.quarantined() == {"kept"}
-    assert shop.changed() <= {"kept"}
-    schemas = [one.schema for one in shop.follower.ledger.databases_at(SOURCE) if one.name == name]
+    yield
+    assert shop.quarantined().keys() == {"kept"}
+    assert changed(shop) <= {"kept"}
+    databases = shop.follower.ledger.databases_at(SOURCE)
+    schemas = [one.schema for one in databases if one.name == shop.name]
     found = [schema.code.triggers for schema in schemas if schema and schema.code]
     assert [[(one.name, one.table.name) for one in triggers or ()] for triggers in found] == [
         [("later", "beaten")]
     ]
 
 
+# -- of a run as a whole -----------------------------------------------------------------------
+
+
+@pytest.mark.thin
+def test_what_a_stored_function_reaches_nobody_can_tell(stand: MySqlStand, name: str) -> None:
+    follower = Follower(server(stand), [f"{name}.{table}" for table in CAPTURED], "latest")
+    follower.run()
+    beat = "insert into beat values (5, own())"
+    stand.execute("set binlog_format = statement", beat, database=name)
+    with pytest.raises(UnsupportedStatement, match="cannot be told"):
+        follower.run()
+
+
 @pytest.mark.thin
 @pytest.mark.parametrize("end", ["drop trigger seen", "drop table watched"])
-def test_what_went_before_a_first_run_is_not_known(shop: Shop, end: str) -> None:
+def test_what_went_before_a_first_run_is_not_known(stand: MySqlStand, name: str, end: str) -> None:
     """The server has no such trigger any more when its structures are read; at the statement's
     place it had."""
-    place = str(head(shop.stand))
-    shop.put("insert into watched values (31, 1)", end)
-    follower = Follower(server(shop.stand), [f"{shop.name}.kept"], place)
+    place = str(head(stand))
+    watched = "insert into watched values (31, 1)"
+    stand.execute("set binlog_format = statement", watched, end, database=name)
+    follower = Follower(server(stand), [f"{name}.kept"], place)
     with pytest.raises(UnsupportedStatement, match="cannot be told"):
         follower.run()
 
@@ -208,10 +224,10 @@ def test_names_in_other_character_sets(mysql: MySqlStand, charset: str) -> None:
         assert [one.table.name for one in report.quarantined] == ["kept"]
 
 
-def test_rows_of_a_merge_table_are_those_of_its_parts(shop: Shop) -> None:
+@pytest.mark.thin
+def test_rows_of_a_merge_table_are_those_of_its_parts(stand: MySqlStand, name: str) -> None:
     """The log has them under its name; the parts' table maps stand beside it. Their rows of before
     are captured, and other tables go on."""
-    stand, name = shop.stand, shop.name
     stand.execute(
         *(f"create table {one} (id int primary key) engine myisam" for one in ("part1", "part2")),
         "create table every (id int primary key) engine merge union=(part1, part2)"

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from itertools import product
 from typing import Any, cast
 
 import pytest
@@ -24,9 +25,10 @@ from resources.mysql.server import MySqlServer
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server, settings
 from tests.positions.follower import SOURCE, Follower
-from tests.positions.interrupted import Crash, mortal
+from tests.positions.interrupted import Crash, drawn, mortal, noted
 from tests.positions.paused import Shop, open_shop
 from tests.positions.servers import prepare_xa
+from tests.positions.stories import stories_in, tell
 from tests.schema.schemas_made import table as made
 
 
@@ -109,24 +111,21 @@ def require_quarantined(shop: Shop, table: str, said: str) -> None:
     assert f"`lockstep release {shop.name}.{table} --reason …`" in (state.hint or "")
 
 
-SERVERS = ("mysql", "mysql80", "mysql57", "mariadb", "mariadb11")
-
-
-@pytest.fixture(params=SERVERS)
-def stand(request: pytest.FixtureRequest) -> Iterator[MySqlStand]:
-    """A server whose log has no names of columns, as each has by default."""
-    stand: MySqlStand = request.getfixturevalue(request.param)
-    with stand.metadata("NO_LOG" if "mariadb" in request.param else "MINIMAL"):
-        yield stand
-
-
-def test_a_table_that_was_altered_without_the_log_is_set_aside(stand: MySqlStand) -> None:
+@pytest.mark.parametrize(
+    "nameless",
+    [
+        *("mysql", "mysql57", "mariadb"),
+        *(pytest.param(name, marks=pytest.mark.soak) for name in ("mysql80", "mariadb11")),
+    ],
+    indirect=True,
+)
+def test_a_table_that_was_altered_without_the_log_is_set_aside(nameless: MySqlStand) -> None:
     """Nothing of the batch is recorded for it, and for every other table all of it is. A release
     reads it from the source, and it goes on by the structure that it has."""
-    with stand.own_database() as name:
+    with nameless.own_database() as name:
         altered = MISREAD | HARMLESS
         shop = open_shop(
-            stand,
+            nameless,
             name,
             ("a",),
             *(f"create table {table} ({one.columns})" for table, one in altered.items()),
@@ -215,10 +214,15 @@ def require_swap_noticed(shop: Shop) -> None:
 
 def require_back(shop: Shop, table: str = "a") -> None:
     """Once it is released, it goes on."""
+    for _ in comes_back(shop, table):
+        shop.run()
+
+
+def comes_back(shop: Shop, table: str) -> Iterator[None]:
     shop.release(table)
-    shop.run()
+    yield
     shop.do(f"update {table} set v = v + 1")
-    shop.run()
+    yield
     shop.require_whole(table, rereads=1)
 
 
@@ -238,25 +242,23 @@ def test_runs_without_rows_ask_nothing(shop: Shop) -> None:
     assert asked.again == []
 
 
-@pytest.mark.parametrize(
-    "statement",
-    [
-        "alter table a add w int",
-        "alter table a change u v int, change v u int",
-        "drop table a",
-        "rename table a to c",
-        "rename table a to c, b to a",
-    ],
-)
-def test_a_statement_between_the_end_and_the_question_is_no_difference(
-    shop: Shop, statement: str
-) -> None:
+BETWEEN = {
+    "altered": "alter table altered add w int",
+    "swapped": "alter table swapped change u v int, change v u int",
+    "dropped": "drop table dropped",
+    "renamed": "rename table renamed to elsewhere",
+    "replaced": "rename table replaced to c, b to replaced",
+}
+
+
+def test_statements_between_the_end_and_the_question_are_no_difference(shop: Shop) -> None:
     """The log that the run did not read is followed up to the answer; the next run reads it."""
-    asked = watched(shop, before=lambda: shop.do(statement))
-    shop.do(ROW)
-    report = shop.run()
-    assert report.quarantined == ()
-    assert ("insert", 2) in shop.kinds("a")
+    shop.do(*(f"create table {table} like a" for table in BETWEEN))
+    asked = watched(shop, before=lambda: shop.do(*BETWEEN.values()))
+    shop.do(*(f"insert into {table} values (2, 20, 200)" for table in BETWEEN))
+    assert shop.run().quarantined == ()
+    for table in BETWEEN:
+        assert ("insert", 2) in shop.kinds(table)
     assert asked.again == []
 
 
@@ -320,28 +322,33 @@ def test_a_table_that_nobody_can_lock_is_neither_accused_nor_recorded(shop: Shop
     require_back(shop)
 
 
-def test_a_table_that_is_gone_without_a_statement(shop: Shop) -> None:
+def test_stories_of_what_is_altered_without_the_log(mysql: MySqlStand) -> None:
+    """Of two tables of two columns of one type."""
+    tell(mysql, stories_in(globals()), (), [*map(_created, "ab"), *map(_filled, "ab")])
+
+
+def a_table_that_is_gone_without_a_statement(shop: Shop) -> Iterator[None]:
     """Nothing more comes of it, and its last rows cannot be proven."""
     shop.do(ROW)
     unlogged(shop, "drop table a")
-    shop.run()
+    yield
     require_quarantined(shop, "a", "the source does not have it any more, and no statement")
     shop.release("a")
-    shop.run()
+    yield
     assert shop.state("a").condition is TableCondition.DROPPED
 
 
-def test_rows_that_wait_in_a_prepared_transaction(shop: Shop) -> None:
+def rows_that_wait_in_a_prepared_transaction(shop: Shop) -> Iterator[None]:
     """They would come out by the history's structure: the table is set aside when they are read,
     and has them once when it is back."""
     unlogged(shop, SWAPPED)
-    prepare_xa(shop.stand, "x1", f"insert into {shop.name}.a values (2, 20, 200)")
-    shop.run()
+    prepare_xa(shop.stand, shop.name, f"insert into {shop.name}.a values (2, 20, 200)")
+    yield
     require_swap_noticed(shop)
-    shop.do("xa commit 'x1'")
-    shop.run()
+    shop.do(f"xa commit '{shop.name}'")
+    yield
     require_swap_noticed(shop)
-    require_back(shop)
+    yield from comes_back(shop, "a")
 
 
 def test_rows_that_a_select_read(mysql: MySqlStand, database: str) -> None:
@@ -358,28 +365,28 @@ def test_rows_that_a_select_read(mysql: MySqlStand, database: str) -> None:
     shop.require_whole("b", rereads=1)
 
 
-def test_a_name_that_was_given_away_in_the_batch(shop: Shop) -> None:
+def a_name_that_was_given_away_in_the_batch(shop: Shop) -> Iterator[None]:
     """The rows before the rename were read by the structure that the table has under its new name,
     which no row in the log is of."""
     unlogged(shop, SWAPPED)
     shop.do(ROW, "rename table a to c")
-    shop.run()
+    yield
     require_quarantined(shop, "a", "c, as it is called now, is not the history's")
     assert shop.kinds("a") == [("insert", 1)]
-    shop.run()
+    yield
     shop.require_whole("c", rereads=1)
 
 
-def test_rows_before_a_statement_that_has_the_table_read_again(shop: Shop) -> None:
+def rows_before_a_statement_that_has_the_table_read_again(shop: Shop) -> Iterator[None]:
     """The statement leaves the table to the next run; its rows before are not recorded either."""
     unlogged(shop, SWAPPED)
     shop.do(ROW, "alter table a drop primary key, add primary key (id, u)")
-    shop.run()
+    yield
     assert shop.kinds("a") == [("insert", 1)]
     assert shop.state("a").condition is TableCondition.QUARANTINED
 
 
-def test_defaults_that_row_images_leave_out(shop: Shop) -> None:
+def defaults_that_row_images_leave_out(shop: Shop) -> Iterator[None]:
     """A default counts where the log does not have the value, and only there."""
     unlogged(shop, "alter table a alter v set default 7", "alter table b alter v set default 7")
     shop.do(
@@ -388,10 +395,10 @@ def test_defaults_that_row_images_leave_out(shop: Shop) -> None:
         "insert into a (id, u) values (2, 20)",
         "insert into b (id, u, v) values (3, 30, 300)",
     )
-    shop.run()
+    yield
     require_quarantined(shop, "a", "column v default: none, '7'")
     shop.require_whole("b")
-    require_back(shop)
+    yield from comes_back(shop, "a")
 
 
 def test_columns_that_the_account_may_not_read_are_no_difference(shop: Shop) -> None:
@@ -525,28 +532,48 @@ def test_a_log_that_cannot_be_followed_to_the_answer_accuses_nobody(
     require_open(shop, "a", "the log cannot be followed from ")
 
 
-def test_a_table_that_comes_back_through_the_log(shop: Shop) -> None:
+def a_table_that_comes_back_through_the_log(shop: Shop) -> Iterator[None]:
     """Altered in its pause: the log is not enough, and it is read from the source."""
     shop.pause("a", "b")
     shop.do("insert into b values (2, 20, 200)")
     unlogged(shop, SWAPPED)
     shop.do(ROW)
-    shop.run()
+    yield
     shop.resume("a", "b")
-    shop.run()
+    yield
     assert shop.kinds("a")[1:2] == [("resnapshot", None)]
     shop.require_whole("a", rereads=1)
 
 
-@pytest.mark.parametrize("step", ["abandon", "begin_batch", "record_capture"])
-@pytest.mark.parametrize("after", [False, True])
-def test_killed_between_question_and_record(shop: Shop, step: str, after: bool) -> None:
+STEPS = ("abandon", "begin_batch", "record_capture")
+
+
+def test_killed_between_question_and_record(shop: Shop) -> None:
     """The next run asks again; nothing of the table was recorded."""
-    unlogged(shop, SWAPPED)
-    shop.do(ROW, "insert into b values (2, 20, 200)")
-    with mortal(shop.follower, step, after=after), pytest.raises(Crash):
-        shop.run()
-    shop.run()
-    require_swap_noticed(shop)
-    shop.require_whole("b")
-    require_back(shop)
+    _killed_at(drawn(STEPS), shop)
+
+
+@pytest.mark.soak
+def test_killed_at_any_moment_between_them(shop: Shop) -> None:
+    """Before each step and after it."""
+    _killed_at(product(STEPS, (False, True)), shop)
+
+
+def _killed_at(moments: Iterable[tuple[str, bool]], shop: Shop) -> None:
+    for number, (step, after) in enumerate(moments, start=2):
+        table = f"a{number}"
+        with noted(f"killed at {step}, after it: {after}"):
+            shop.do(f"create table {table} like a", f"insert into {table} values (1, 10, 100)")
+            shop.run()
+            unlogged(shop, f"alter table {table} change u v int, change v u int")
+            shop.do(
+                f"insert into {table} values (2, 20, 200)",
+                f"insert into b values ({number}, 20, 200)",
+            )
+            with mortal(shop.follower, step, after=after), pytest.raises(Crash):
+                shop.run()
+            shop.run()
+            require_quarantined(shop, table, "columns: (id, u, v), (id, v, u)")
+            assert shop.kinds(table) == [("insert", 1)]
+            shop.require_whole("b")
+            require_back(shop, table)

@@ -22,12 +22,16 @@ def stand(request: pytest.FixtureRequest) -> MySqlStand:
     return found
 
 
-@pytest.mark.parametrize("stand", SERVERS, indirect=True)
-def test_a_source_is_read_alike_whatever_its_global_variables_are(stand: MySqlStand) -> None:
-    """Each variable has a value that it does not have by default, all of them at once."""
+def test_a_source_is_read_alike_whatever_its_global_variables_are(
+    request: pytest.FixtureRequest,
+) -> None:
+    """Each variable has a value that it does not have by default, all of them at once, on a server
+    that is drawn."""
+    chance = by_chance()
+    stand: MySqlStand = request.getfixturevalue(chance.choice(SERVERS))
     chosen = dict[str, Unusual]()
     values = unusual_values(stand)
-    by_chance().shuffle(values)
+    chance.shuffle(values)
     chosen.update((one.name, one) for one in values)
     require_alike(stand, list(chosen.values()))
 

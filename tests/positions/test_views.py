@@ -2,75 +2,92 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
 from tests.fix_mysql import MySqlStand
-from tests.positions.paused import Shop, open_shop
-
-pytestmark = pytest.mark.servers("newest", "8.0", "5.7")
+from tests.positions.paused import Shop
+from tests.positions.stories import stories_in, tell
 
 ROWS = ["{'id': 1, 'y': 2}"]
+MADE = "create table if not exists b"
 
 
-@pytest.fixture
-def shop(mysql: MySqlStand, database: str) -> Shop:
-    return open_shop(mysql, database, ["a"], "create view b as select id from a")
+@pytest.mark.servers("newest", "8.0", "5.7")
+def test_stories_of_views(mysql: MySqlStand) -> None:
+    """A view shows the ids of a table, and has the name that tables take later."""
+    tell(mysql, stories_in(globals()), ["a"], ["create view b as select id from a"])
 
 
 def tables(shop: Shop) -> set[str]:
     """Those that have a mirror, or ever had a state."""
-    states = {table.name for table in shop.follower.ledger.table_states("shop")}
+    states = shop.follower.states()
     paths = [path.split("/") for path in shop.follower.lake.tables]
-    return states | {path[-1] for path in paths if path[-2] == shop.name}
+    return {table.name for table in states if table.database == shop.name} | {
+        path[-1] for path in paths if path[-2] == shop.name
+    }
 
 
-@pytest.mark.parametrize("definition", ["(id int primary key, x int)", "like a"])
-def test_a_view_keeps_its_name(shop: Shop, definition: str) -> None:
+def a_view_keeps_its_name(shop: Shop) -> Iterator[None]:
     """Before a table takes the name, after it was one, and while nobody runs; rows that are written
     through the view are the other table's."""
-    made = "create table if not exists b"
-    shop.do(f"{made} {definition}", "insert into b values (2)")
-    assert shop.run().quarantined == ()
+    yield from _keeps_its_name(shop, "(id int primary key, x int)")
+
+
+def a_view_keeps_its_name_from_a_copy(shop: Shop) -> Iterator[None]:
+    """The same, where the statement names another table."""
+    yield from _keeps_its_name(shop, "like a")
+
+
+def _keeps_its_name(shop: Shop, definition: str) -> Iterator[None]:
+    shop.do(f"{MADE} {definition}", "insert into b values (2)")
+    yield
+    assert shop.quarantined() == {}
     assert tables(shop) == {"a"}
     shop.require_whole("a")
     shop.require_history()
-    shop.do("drop view b", f"{made} (id int primary key, y int)", "insert into b values (1, 2)")
-    shop.do(f"{made} {definition}")
-    assert shop.run().quarantined == ()
+    shop.do("drop view b", f"{MADE} (id int primary key, y int)", "insert into b values (1, 2)")
+    shop.do(f"{MADE} {definition}")
+    yield
+    assert shop.quarantined() == {}
     assert list(map(str, shop.follower.mirror(f"{shop.name}.b"))) == ROWS
     shop.require_history()
-    shop.do("drop table b", "create view b as select id from a", f"{made} {definition}")
-    assert shop.run().quarantined == ()
+    shop.do("drop table b", "create view b as select id from a", f"{MADE} {definition}")
+    yield
+    assert shop.quarantined() == {}
     shop.require_history()
 
 
-@pytest.mark.since(8)
-def test_a_log_that_tells_which_statement_made_the_table_is_believed(shop: Shop) -> None:
+def a_log_that_tells_which_statement_made_the_table_is_believed(shop: Shop) -> Iterator[None]:
     """MySQL 8.0 and later log it with its transaction; by the run, the view is gone."""
-    made = "create table if not exists b"
+    if shop.stand.version < (8,):
+        return
     shop.do(
-        f"{made} (id int primary key, x int)",
+        f"{MADE} (id int primary key, x int)",
         "drop view b",
-        f"{made} (id int primary key, y int)",
+        f"{MADE} (id int primary key, y int)",
         "insert into b values (1, 2)",
     )
-    assert shop.run().quarantined == ()
+    yield
+    assert shop.quarantined() == {}
     assert list(map(str, shop.follower.mirror(f"{shop.name}.b"))) == ROWS
     shop.require_history()
 
 
-def test_a_table_that_no_view_hides_is_made(shop: Shop) -> None:
+def a_table_that_no_view_hides_is_made(shop: Shop) -> Iterator[None]:
     """In an engine whose statements have no transaction, too."""
     shop.do(
         "set default_storage_engine = myisam",
         "create table if not exists c (id int primary key, y int)",
         "insert into c values (1, 2)",
     )
-    assert shop.run().quarantined == ()
+    yield
+    assert shop.quarantined() == {}
     assert list(map(str, shop.follower.mirror(f"{shop.name}.c"))) == ROWS
 
 
-def test_what_a_view_replaced_before_it_was_read_is_not_captured(shop: Shop) -> None:
+def what_a_view_replaced_before_it_was_read_is_not_captured(shop: Shop) -> Iterator[None]:
     """Of a table that was made in MyISAM, and dropped for a view: nobody can tell it from one that
     was never made until its rows come, and then it is quarantined."""
     shop.do(
@@ -79,6 +96,7 @@ def test_what_a_view_replaced_before_it_was_read_is_not_captured(shop: Shop) -> 
         "drop table c",
         "create view c as select id from a",
     )
-    (quarantined,) = shop.run().quarantined
-    assert (quarantined.table.name, "not in the history" in quarantined.reason) == ("c", True)
+    yield
+    assert [*shop.quarantined()] == ["c"]
+    assert "not in the history" in shop.quarantined()["c"].reason
     shop.require_history()

@@ -11,7 +11,7 @@ import pytest
 from pipeline.table import TableName
 from tests.chance import by_chance
 from tests.fix_mysql import MySqlStand
-from tests.outside import acknowledge, capture, merge, parts_of, repair
+from tests.outside import parts_of, repair
 from tests.proof.test_while_writing import ALIKE, Hot, made, spoiled
 from tests.proof.writing import COLUMNS, KEYLESS, SPOILED
 
@@ -25,13 +25,10 @@ def repaired(hot: Hot, wrong: Collection[TableName]) -> set[TableName]:
     follower.run()
     parts = parts_of(follower.work(), found, "ann")
     alone = {part.table for part in parts}
+    for part in parts:
+        work = follower.work()
+        follower.steps(replace(work, source=replace(work.source, part=part)))
     with follower.leased() as lease:
-        for part in parts:
-            work = follower.work()
-            work = replace(work, source=replace(work.source, part=part))
-            capture(work, lease)
-            merge(work, lease)
-            acknowledge(work, lease)
         whole = tuple(table for table in found.tables if table.table not in alone)
         again = repair(follower.work(), lease, replace(found, tables=whole))
     assert set(again) == set(wrong) - alone
@@ -40,6 +37,7 @@ def repaired(hot: Hot, wrong: Collection[TableName]) -> set[TableName]:
     return alone
 
 
+@pytest.mark.thin
 @pytest.mark.parametrize(
     ("columns", "count"), [(COLUMNS, len(SPOILED)), (KEYLESS, 3)], ids=["a key", "no key"]
 )

@@ -89,6 +89,7 @@ def own(stand: MySqlStand) -> Iterator[str]:
         yield name
 
 
+@pytest.mark.thin
 @pytest.mark.parametrize("columns", [COLUMNS, KEYLESS], ids=["a key", "no key"])
 def test_a_hot_table_is_proven_while_it_is_written(
     stand: MySqlStand, own: str, columns: str
@@ -140,6 +141,7 @@ def test_rows_are_told_without_an_order_of_commits(mysql: MySqlStand, database: 
         mysql.execute("set global binlog_order_commits = on")
 
 
+@pytest.mark.thin
 def test_a_table_that_was_altered_is_not_proven(stand: MySqlStand, own: str) -> None:
     """The log is not followed across structures: the others are proven, and a run mends it."""
     hot = made(stand, own)
