@@ -8,18 +8,20 @@ commit can: which tables the batch touched, which ones stand still and which are
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pipeline.batch import Batch
 from pipeline.lake_commit import FORMAT, WriteKind, digest, stamp, structures_key, structures_text
 from pipeline.ports.ledger import content_of
-from pipeline.recovery.facts import Told
 from pipeline.runs.context import Workplace
 from pipeline.schema.history import Knowledge
 from pipeline.schema.model import TableSchema
 from pipeline.segment import SegmentFile, SourceTable
 from pipeline.table import TableName
 from pipeline.table_state import TableCondition
+
+if TYPE_CHECKING:
+    from pipeline.recovery.facts import Told
 
 NOT_CAPTURED: Final = "not captured"
 """How an active table stands still: the batch lacks its changes."""
@@ -157,10 +159,7 @@ def _standing(work: Workplace, batch: Batch) -> Mapping[str, Any]:
 
 
 def _touched(work: Workplace, batch: Batch) -> set[TableName]:
-    ledger, source = work.ledger, batch.source
-    touched = {segment.table for segment in content_of(ledger, batch.source, batch.id).segments}
-    touched |= {event.table for event in content_of(ledger, source, batch.id).events}
-    return touched | {snapshot.table for snapshot in content_of(ledger, source, batch.id).snapshots}
+    return content_of(work.ledger, batch.source, batch.id).tables
 
 
 def _not_captured(
