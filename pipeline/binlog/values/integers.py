@@ -33,7 +33,9 @@ def integers(column: Column, cells: Cells) -> pa.Array:
     float32, DOUBLE → float64: the bits as they are."""
     kind = arrow_type(column)
     buffer, out = room(len(cells), kind.bit_width // 8)
-    _BY_SIZE[cells.layout.size](cells.data, cells.at, column.unsigned, out)
+    # An unsigned FLOAT is no wider than a signed one.
+    unsigned = column.unsigned and not pa.types.is_floating(kind)
+    _BY_SIZE[cells.layout.size](cells.data, cells.at, unsigned, out)
     return pa.Array.from_buffers(kind, len(cells), [cells.validity(), buffer])
 
 
