@@ -9,6 +9,7 @@ import sys
 import zipfile
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Barrier
@@ -237,7 +238,8 @@ def test_a_step_that_comes_late_makes_no_commit(
     disk: Lake, folder: Path, spark: SparkProcess, steps: tuple[MirrorStep, ...], at: int
 ) -> None:
     """Another holder made the steps meanwhile and wrote: the sleeper's are not repeated behind
-    that, and when it plans again it is told."""
+    that, and when it plans again it is told. What a query writes Delta itself passes over, by the
+    application's transaction that it has already."""
     begun(disk)
 
     def meanwhile() -> None:
@@ -262,7 +264,8 @@ def test_a_step_that_comes_late_makes_no_commit(
         mirrors.evolve(MIRROR, steps, app_id=f"app/{MIRROR}", txn_version=2, after=0, held=asked)
 
     late = Sleeper(folder, spark, at, meanwhile)
-    with pytest.raises(CommitConflict):
+    passed_over = isinstance(steps[at - 1], Fill | Rewrite)
+    with nullcontext() if passed_over else pytest.raises(CommitConflict):
         attempt(late)
     version = disk.mirrors.version(MIRROR)
     assert version == len(steps) + 1
