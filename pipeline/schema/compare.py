@@ -87,7 +87,8 @@ def _named(items: tuple[KeySchema, ...] | tuple[ForeignKey, ...]) -> dict[str, A
 
 
 def _by_name(what: str, ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> Iterator[str]:
-    for name in dict.fromkeys([*ours, *theirs]):
+    # The order of a table's keys means nothing, and differs between two accounts of one table.
+    for name in sorted(ours.keys() | theirs.keys()):
         if name in ours and name in theirs:
             yield from _parts(f"{what} {name}", ours[name], theirs[name])
         else:
