@@ -233,9 +233,8 @@ def _recaptured(work: Workplace, batch: Batch, facts: SpanFacts) -> tuple[Segmen
     assert batch.end is not None, "it is acknowledged"
     ledger, source = work.ledger, work.source.name
     then = _as_then(work, batch)
-    recorded = content_of(ledger, batch.source, batch.id).segments
-    events = content_of(ledger, source, batch.id).events
-    captured = {segment.table for segment in recorded} | {event.table for event in events}
+    content = content_of(ledger, source, batch.id)
+    recorded, events, captured = content.segments, content.events, content.changed
     tables = CapturedTables(
         work.segments,
         source=source,
