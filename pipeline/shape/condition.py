@@ -1,0 +1,454 @@
+"""Row conditions: which rows of a table its mirror has.
+
+Belongs here: the language, what it refuses, and its evaluation. Does not: which image of a row is
+asked (`shape`), conditions that MySQL itself evaluates (`pipeline.snapshot.condition`).
+
+A condition is written as in WHERE and always evaluated here, on the values as the lake would show
+them before the table is shaped, never by MySQL: so the log and a load cannot disagree. Values are
+compared exactly: texts by their characters, whatever the column's collation says. A row is taken
+only if the condition is TRUE; a comparison with NULL is neither true nor false.
+
+    condition := condition AND | OR condition | NOT condition | ( condition )
+               | column                                  whole numbers only: true if it is not 0
+               | column =, <>, <, <=, >, >= literal      also with the literal on the left
+               | column [NOT] IN (literal, …)
+               | column [NOT] BETWEEN literal AND literal
+               | column [NOT] LIKE 'pattern'             texts only; \\ escapes % and _
+               | column IS [NOT] NULL
+
+A literal is one of the column's own type: a number for numbers, a text for texts, X'…' for bytes,
+TRUE or FALSE for BIT(1) and whole numbers, and a quoted ISO 8601 date, date and time, or time for
+temporal types; that of a TIMESTAMP ends with its offset from UTC (+02:00, Z).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import date, datetime
+from decimal import Context, Decimal
+from fractions import Fraction
+from functools import reduce
+from typing import Final, assert_never
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from sqlglot import ParseError, TokenError, exp, parse
+
+from pipeline.schema.types import TEXT_TYPES, arrow_type
+from pipeline.shape.microseconds import microseconds, microseconds_of
+from pipeline.table import Column
+
+
+class ConditionUnusable(ValueError):
+    """A condition that cannot be read, or not be evaluated for a table; the text says why."""
+
+
+# -- the language --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """`kind`: number, text, bytes (hexadecimal digits) or truth."""
+
+    kind: str
+    text: str
+
+    def __str__(self) -> str:
+        return {"text": f"'{self.text}'", "bytes": f"X'{self.text}'"}.get(self.kind, self.text)
+
+
+@dataclass(frozen=True, slots=True)
+class IsTrue:
+    column: str
+
+
+@dataclass(frozen=True, slots=True)
+class IsNull:
+    column: str
+
+
+@dataclass(frozen=True, slots=True)
+class Compares:
+    """`sign`: =, <>, <, <=, > or >=."""
+
+    column: str
+    sign: str
+    literal: Literal
+
+
+@dataclass(frozen=True, slots=True)
+class IsIn:
+    column: str
+    literals: tuple[Literal, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class IsLike:
+    column: str
+    pattern: str
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    operand: Term
+
+
+@dataclass(frozen=True, slots=True)
+class And:
+    operands: tuple[Term, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Or:
+    operands: tuple[Term, ...]
+
+
+Term = IsTrue | IsNull | Compares | IsIn | IsLike | Not | And | Or
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """`text` as it was written."""
+
+    text: str
+    term: Term
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the columns that it asks, each once, in their order."""
+        return tuple(dict.fromkeys(_columns(self.term)))
+
+
+def _columns(term: Term) -> Iterator[str]:
+    match term:
+        case And(operands) | Or(operands):
+            for operand in operands:
+                yield from _columns(operand)
+        case Not(operand):
+            yield from _columns(operand)
+        case IsTrue() | IsNull() | Compares() | IsIn() | IsLike():
+            yield term.column
+        case _:
+            assert_never(term)
+
+
+# -- reading -------------------------------------------------------------------------------------
+
+_SIGNS: Final[Mapping[type[exp.Expr], str]] = {
+    exp.EQ: "=",
+    exp.NEQ: "<>",
+    exp.LT: "<",
+    exp.LTE: "<=",
+    exp.GT: ">",
+    exp.GTE: ">=",
+}
+_MIRRORED: Final = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+_COMMENT: Final = re.compile(r"--|#|/\*")
+
+
+def read_condition(text: str) -> Condition:
+    """The condition that a text says; `ConditionUnusable` for any other."""
+    try:
+        statements = parse(text, dialect="mysql")
+    except (ParseError, TokenError) as error:
+        raise ConditionUnusable("it cannot be parsed as a condition of SQL") from error
+    if len(statements) != 1 or statements[0] is None:
+        raise ConditionUnusable("it is not exactly one condition")
+    root = statements[0]
+    if any(node.comments for node in root.walk()):
+        raise ConditionUnusable("it has a comment")
+    return Condition(text, _term(root))
+
+
+def _term(node: exp.Expr) -> Term:
+    match node:
+        case exp.Paren():
+            return _term(node.this)
+        case exp.And() | exp.Or():
+            operands = tuple(map(_term, (node.left, node.right)))
+            return And(operands) if isinstance(node, exp.And) else Or(operands)
+        case exp.Not():
+            return Not(_term(node.this))
+        case exp.Column():
+            return IsTrue(_column(node))
+        case exp.Is() if isinstance(node.expression, exp.Null):
+            return IsNull(_column(node.this))
+        case exp.In() if node.expressions and not node.args.get("query"):
+            return IsIn(_column(node.this), tuple(map(_literal, node.expressions)))
+        case exp.Between():
+            return And(
+                (
+                    Compares(_column(node.this), ">=", _literal(node.args["low"])),
+                    Compares(_column(node.this), "<=", _literal(node.args["high"])),
+                )
+            )
+        case exp.Like():
+            like = IsLike(_column(node.this), _pattern(node.expression))
+            return Not(like) if node.args.get("negate") else like
+        case _ if type(node) in _SIGNS:
+            sign = _SIGNS[type(node)]
+            if isinstance(node.this, exp.Column):
+                return Compares(_column(node.this), sign, _literal(node.expression))
+            return Compares(_column(node.expression), _MIRRORED[sign], _literal(node.this))
+    raise _outside(node)
+
+
+def _column(node: exp.Expr) -> str:
+    if not isinstance(node, exp.Column) or not isinstance(node.this, exp.Identifier):
+        raise _outside(node)
+    if node.table:
+        raise ConditionUnusable(f"{node.sql('mysql')}: a column is named without its table")
+    return node.name
+
+
+def _literal(node: exp.Expr) -> Literal:
+    match node:
+        case exp.Literal():
+            return Literal("text" if node.is_string else "number", node.this)
+        case exp.Neg(this=exp.Literal(is_string=False) as number):
+            return Literal("number", f"-{number.this}")
+        case exp.HexString():
+            return Literal("bytes", node.this)
+        case exp.Boolean():
+            return Literal("truth", str(node.this).upper())
+        case exp.Null():
+            raise ConditionUnusable("a comparison with NULL is never true; write IS NULL")
+    raise _outside(node)
+
+
+def _pattern(node: exp.Expr) -> str:
+    literal = _literal(node)
+    if literal.kind != "text":
+        raise _outside(node)
+    return literal.text
+
+
+def _outside(node: exp.Expr) -> ConditionUnusable:
+    return ConditionUnusable(
+        f"{node.sql('mysql')!r} is not part of a row condition: write columns compared with "
+        "literals, IN, BETWEEN, LIKE and IS NULL, joined by AND, OR and NOT"
+    )
+
+
+# -- evaluating ----------------------------------------------------------------------------------
+
+Evaluated = Callable[[pa.RecordBatch], pa.Array]
+"""From rows to their truth: a boolean array, NULL where the condition is neither true nor false."""
+
+
+def evaluator(condition: Condition, columns: Mapping[str, Column]) -> Evaluated:
+    """The function that evaluates a condition over a table's rows, whose columns have these names
+    in lower case. `ConditionUnusable` if a column is missing, or of a type that does not allow
+    what is asked."""
+    return _evaluator(condition.term, columns)
+
+
+def _evaluator(term: Term, columns: Mapping[str, Column]) -> Evaluated:
+    match term:
+        case And(operands):
+            return _joined(pc.and_kleene, [_evaluator(operand, columns) for operand in operands])
+        case Or(operands):
+            return _joined(pc.or_kleene, [_evaluator(operand, columns) for operand in operands])
+        case Not(operand):
+            inner = _evaluator(operand, columns)
+            return lambda rows: pc.invert(inner(rows))
+        case IsNull(name):
+            column = _known(name, columns)
+            return lambda rows: pc.is_null(rows.column(column.name))
+        case IsTrue(name):
+            column = _known(name, columns)
+            if not column.type.endswith("int") and not pa.types.is_boolean(arrow_type(column)):
+                raise ConditionUnusable(
+                    f"column {name!r} is no whole number and cannot stand alone; compare it"
+                )
+            return _of_values(column, _number(column, "<>", Literal("number", "0")))
+        case Compares(name, sign, literal):
+            column = _known(name, columns)
+            return _of_values(column, _comparison(column, sign, literal))
+        case IsIn(name, literals):
+            column = _known(name, columns)
+            equals = [_comparison(column, "=", literal) for literal in literals]
+            return _of_values(column, _any(equals))
+        case IsLike(name, pattern):
+            column = _known(name, columns)
+            if column.type not in TEXT_TYPES:
+                raise ConditionUnusable(f"column {name!r} is no text, which LIKE needs")
+            return _of_values(column, lambda values: pc.match_like(values, pattern))
+        case _:
+            assert_never(term)
+
+
+def _joined(join: Callable[[pa.Array, pa.Array], pa.Array], tests: list[Evaluated]) -> Evaluated:
+    return lambda rows: reduce(join, (test(rows) for test in tests))
+
+
+def _known(name: str, columns: Mapping[str, Column]) -> Column:
+    column = columns.get(name.lower())
+    if column is None:
+        raise ConditionUnusable(f"the table has no column {name!r}")
+    return column
+
+
+Test = Callable[[pa.Array], pa.Array]
+"""From a column's values to their truth."""
+
+
+def _of_values(column: Column, test: Test) -> Evaluated:
+    return lambda rows: test(rows.column(column.name))
+
+
+def _any(tests: list[Test]) -> Test:
+    return lambda values: reduce(pc.or_kleene, (test(values) for test in tests))
+
+
+def _always(truth: bool) -> Test:
+    """The same for each value but NULL."""
+    return lambda values: pc.if_else(pc.is_valid(values), truth, pa.scalar(None, pa.bool_()))
+
+
+_COMPARE: Final[Mapping[str, Callable[[pa.Array, pa.Scalar], pa.Array]]] = {
+    "=": pc.equal,
+    "<>": pc.not_equal,
+    "<": pc.less,
+    "<=": pc.less_equal,
+    ">": pc.greater,
+    ">=": pc.greater_equal,
+}
+_EQUALITY: Final = ("=", "<>")
+
+
+def _comparison(column: Column, sign: str, literal: Literal) -> Test:
+    """The test of one comparison; `ConditionUnusable` where the type or the literal allows none."""
+    kind = column.type
+    try:
+        if kind.endswith("int") or kind in ("bit", "year", "decimal"):
+            return _number(column, sign, literal)
+        scalar = _scalar(column, literal)
+    except ValueError as error:
+        if isinstance(error, ConditionUnusable):
+            raise
+        raise ConditionUnusable(
+            f"{literal} is no value of column {column.name!r} ({kind.upper()}){_advice(kind)}"
+        ) from error
+    if kind in ("enum", "set") and sign not in _EQUALITY:
+        raise ConditionUnusable(
+            f"column {column.name!r} is {kind.upper()}, whose order is not that of its texts"
+        )
+    compare = _COMPARE[sign]
+    if kind == "time":
+        return lambda values: compare(microseconds(values), scalar)
+    return lambda values: compare(values, scalar)
+
+
+def _advice(kind: str) -> str:
+    return "; a TIMESTAMP ends with its offset from UTC, as +00:00" if kind == "timestamp" else ""
+
+
+_NUMBER: Final = re.compile(r"-?(\d{1,70}\.?\d{0,70}|\.\d{1,70})(e[+-]?\d{1,2})?", re.IGNORECASE)
+_DATE: Final = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
+_MOMENT: Final = re.compile(
+    r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(\.\d{1,6})?(?P<offset>Z|[+-]\d\d:\d\d)?", re.ASCII
+)
+
+
+def _number(column: Column, sign: str, literal: Literal) -> Test:
+    """A comparison of whole numbers: the column's values and the literal are counted in units of
+    the column's last digit. Where the literal lies between two of them, the next one decides."""
+    kind = arrow_type(column)
+    if pa.types.is_string(kind):
+        raise ConditionUnusable(
+            f"column {column.name!r} has more digits than the lake's decimals hold, and cannot be "
+            "compared"
+        )
+    scale = kind.scale if pa.types.is_decimal(kind) else 0
+    exact = _exactly(literal) * 10**scale
+    floor = exact.__floor__()
+    if exact != floor:
+        if sign in _EQUALITY:
+            return _always(sign == "<>")
+        sign = {"<": "<=", ">=": ">"}.get(sign, sign)
+    least, most = _range(kind)
+    if not least <= floor <= most:
+        above = floor > most
+        return _always(sign == "<>" or (sign in ("<", "<=") if above else sign in (">", ">=")))
+    compare = _COMPARE[sign]
+    if pa.types.is_boolean(kind):
+        return lambda values: compare(values.cast(pa.int8()), pa.scalar(floor, pa.int8()))
+    if pa.types.is_decimal(kind):
+        bound = pa.scalar(Decimal(floor).scaleb(-scale, _WIDE), kind)
+    else:
+        bound = pa.scalar(floor, kind)
+    return lambda values: compare(values, bound)
+
+
+_WIDE: Final = Context(prec=80)
+
+
+def _range(kind: pa.DataType) -> tuple[int, int]:
+    """The least and the greatest value of a type, in units of its last digit."""
+    if pa.types.is_decimal(kind):
+        return 1 - 10**kind.precision, 10**kind.precision - 1
+    if pa.types.is_boolean(kind):
+        return 0, 1
+    return -(1 << (kind.bit_width - 1)), (1 << (kind.bit_width - 1)) - 1
+
+
+def _exactly(literal: Literal) -> Fraction:
+    if literal.kind == "truth":
+        return Fraction(literal.text == "TRUE")
+    if literal.kind != "number" or _NUMBER.fullmatch(literal.text) is None:
+        raise ValueError(literal.text)
+    return Fraction(literal.text)
+
+
+def _scalar(column: Column, literal: Literal) -> pa.Scalar:
+    """A literal as a value of the column's type in the lake; ValueError if it is none."""
+    kind = column.type
+    if kind in ("float", "double"):
+        return pa.scalar(float(_exactly(literal)), arrow_type(column))
+    if kind in ("binary", "varbinary", "blob"):
+        return pa.scalar(_bytes(column, literal), pa.binary())
+    if kind not in (*TEXT_TYPES, "enum", "set", "date", "datetime", "timestamp", "time"):
+        raise ConditionUnusable(
+            f"column {column.name!r} is {kind.upper()}, of which only IS NULL can be asked"
+        )
+    if literal.kind != "text":
+        raise ValueError(literal.text)
+    if kind == "date":
+        return pa.scalar(date.fromisoformat(_shaped_as(_DATE, literal.text)))
+    if kind in ("datetime", "timestamp"):
+        return _moment(kind, literal.text)
+    if kind == "time":
+        return pa.scalar(microseconds_of(literal.text), pa.int64())
+    return pa.scalar(literal.text, pa.string())
+
+
+def _bytes(column: Column, literal: Literal) -> bytes:
+    """BINARY(n) is filled up with zero bytes, as its values are."""
+    if literal.kind != "bytes":
+        raise ValueError(literal.text)
+    data = bytes.fromhex(literal.text)
+    if column.type != "binary":
+        return data
+    if column.length is not None and len(data) > column.length:
+        raise ValueError(literal.text)
+    return data.ljust(column.length or 0, b"\0")
+
+
+def _moment(kind: str, text: str) -> pa.Scalar:
+    zoned = kind == "timestamp"
+    if not zoned and _DATE.fullmatch(text):
+        text += " 00:00:00"
+    match = _MOMENT.fullmatch(text)
+    if match is None or (match["offset"] is not None) != zoned:
+        raise ValueError(text)
+    moment = datetime.fromisoformat(text)
+    return pa.scalar(moment, pa.timestamp("us", tz="UTC" if zoned else None))
+
+
+def _shaped_as(pattern: re.Pattern[str], text: str) -> str:
+    if pattern.fullmatch(text) is None:
+        raise ValueError(text)
+    return text

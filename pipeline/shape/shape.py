@@ -1,0 +1,525 @@
+"""What a table's mirror shows of it: one function from a table's rows to those of its mirror.
+
+Belongs here: what rules come to for a structure, what is refused, and the function that is
+applied where rows become Arrow, for the log, a load, a replay and a comparison alike. Does not:
+the rules (`rules`), hashes (`hashes`), conditions (`condition`).
+
+Of an update the condition is asked about the image before and the one after:
+
+| before | after | what the changelog gets |
+|---|---|---|
+| taken | taken | both images; none if they show the same, since only hidden columns changed |
+| taken | not taken | a delete, of the image before |
+| not taken | taken | an insert, of the image after |
+| not taken | not taken | nothing |
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Set
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from fnmatch import translate
+from typing import Final, NoReturn, assert_never
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipeline.errors import TableError
+from pipeline.proof import texts
+from pipeline.row_images import CHANGE_TYPES, RowImages, packed, unpacked
+from pipeline.schema.types import arrow_schema
+from pipeline.segment import ChangeType
+from pipeline.shape.condition import Condition, ConditionUnusable, Evaluated, evaluator
+from pipeline.shape.hashes import DIGITS, TEXTS, PrivacyKey, canonical_texts
+from pipeline.shape.microseconds import microseconds
+from pipeline.shape.rules import Conversion, Hash, Mask, ShapeRules
+from pipeline.table import Column, TableStructure
+
+
+class Fate(StrEnum):
+    """What becomes of a column of which there is no more to say."""
+
+    SHOWN = "shown"
+    LEFT_OUT = "left out"
+
+
+Treatment = Fate | Hash | Mask | Conversion
+"""What becomes of one column."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What a mirror shows of a table with this structure: one treatment a column, in their order,
+    and the rows that `condition` takes."""
+
+    source: TableStructure
+    treatments: tuple[Treatment, ...]
+    condition: Condition | None = None
+
+    @property
+    def structure(self) -> TableStructure:
+        """The table as its changelog and its mirror have it."""
+        columns = tuple(
+            _shown_as(column, treatment)
+            for column, treatment in zip(self.source.columns, self.treatments, strict=True)
+            if treatment is not Fate.LEFT_OUT
+        )
+        return replace(self.source, columns=columns)
+
+    @property
+    def shows_all(self) -> bool:
+        """Whether there is nothing to do: every column is shown, and every row is taken."""
+        return self.condition is None and set(self.treatments) <= {Fate.SHOWN}
+
+    @property
+    def hashes(self) -> bool:
+        """Whether a key is needed."""
+        return any(isinstance(treatment, Hash) for treatment in self.treatments)
+
+
+# -- what rules come to --------------------------------------------------------------------------
+
+_WHOLE: Final = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint"})
+_MASKED: Final = TEXTS | _WHOLE | {"decimal"}
+_DATED: Final = frozenset({"date", "datetime", "timestamp"})
+_UUID_BYTES: Final = 16
+
+
+def shape_of(
+    rules: ShapeRules,
+    structure: TableStructure,
+    *,
+    keys: Set[str] = frozenset(),
+    virtual: Set[str] = frozenset(),
+) -> Shape:
+    """What the rules come to. `keys`: columns of every key that rows are told apart by; `virtual`:
+    generated columns that are not stored. TableError for what cannot be done, with the setting
+    that has to change."""
+    keys = {name.lower() for name in (*keys, *structure.primary_key)}
+    treatments = tuple(_treatment(rules, column, keys) for column in structure.columns)
+    if all(treatment is Fate.LEFT_OUT for treatment in treatments):
+        raise TableError("its shape leaves every column out", hint="exclude the table instead")
+    shape = Shape(structure, treatments, rules.rows)
+    _require_condition(shape, virtual)
+    return shape
+
+
+def _treatment(rules: ShapeRules, column: Column, keys: Set[str]) -> Treatment:
+    name = column.name
+    asked: dict[str, Treatment] = {}
+    if _matches(rules.exclude_columns or (), name):
+        asked["exclude_columns"] = Fate.LEFT_OUT
+    elif rules.include_columns is not None and not _matches(rules.include_columns, name):
+        asked["include_columns"] = Fate.LEFT_OUT
+    for setting, treatments in (
+        ("hash_columns", rules.hash_columns),
+        ("mask_columns", rules.mask_columns),
+        ("types", rules.types),
+    ):
+        found = {one for pattern, one in (treatments or {}).items() if _matches((pattern,), name)}
+        if len(found) > 1:
+            _refuse(column, f"{setting} says more than one thing of it", f"say one in {setting}")
+        asked.update((setting, treatment) for treatment in found)
+    if len(asked) > 1:
+        _refuse(column, f"{' and '.join(asked)} speak of it", "let one of them do so")
+    setting, treatment = next(iter(asked.items()), ("", Fate.SHOWN))
+    _require_possible(column, treatment, setting, is_key=name.lower() in keys)
+    return treatment
+
+
+def _matches(patterns: Iterable[str], name: str) -> bool:
+    """As shell patterns, whatever their case: MySQL tells no two columns apart by it."""
+    return any(re.fullmatch(translate(one.lower()), name.lower()) for one in patterns)
+
+
+def _require_possible(column: Column, treatment: Treatment, setting: str, *, is_key: bool) -> None:
+    kind, why = column.type, None
+    match treatment:
+        case Fate.SHOWN:
+            pass
+        case Fate.LEFT_OUT:
+            why = "it belongs to a key by which rows are told apart" if is_key else None
+        case Hash.LOWER:
+            if kind not in TEXTS:
+                why = f"{kind.upper()} has no lower case"
+            elif is_key:
+                why = "two keys that differ by case would be one"
+        case Hash.EXACT:
+            if kind in ("geometry", "vector") or kind.startswith("compressed"):
+                why = f"{kind.upper()} cannot be hashed"
+        case Mask(mask):
+            able = {"year": _DATED, "null": frozenset({kind})}.get(mask, _MASKED)
+            if is_key:
+                why = "it belongs to a key by which rows are told apart; hash_columns may name it"
+            elif kind not in able:
+                why = f"{kind.upper()} cannot be shown as {treatment}"
+        case Conversion():
+            why = _conversion_refused(column, treatment, is_key=is_key)
+        case _:
+            assert_never(treatment)
+    if why is not None:
+        _refuse(column, why, f"take {column.name!r} out of {setting}")
+
+
+def _conversion_refused(column: Column, conversion: Conversion, *, is_key: bool) -> str | None:
+    kind = column.type
+    match conversion:
+        case Conversion.BOOLEAN:
+            return None if kind in _WHOLE else f"{kind.upper()} is no whole number"
+        case Conversion.MICROSECONDS:
+            return None if kind == "time" else f"{kind.upper()} is not TIME"
+        case Conversion.UUID:
+            if kind == "binary" and column.length == _UUID_BYTES:
+                return None
+            if kind != "char":
+                return f"{kind.upper()} is neither BINARY(16) nor CHAR(36)"
+            return "two keys that differ by case would be one" if is_key else None
+        case Conversion.STRING:
+            able = _MASKED | _DATED | {"time", "year", "float", "double"}
+            return None if kind in able else f"{kind.upper()} has no text to show"
+        case _:
+            assert_never(conversion)
+
+
+def _require_condition(shape: Shape, virtual: Set[str]) -> None:
+    if shape.condition is None:
+        return
+    hint = "change rows in the settings of this table"
+    for name in shape.condition.columns:
+        if name.lower() in {one.lower() for one in virtual}:
+            raise TableError(
+                f"its condition asks column {name!r}, which is computed when it is read", hint=hint
+            )
+    try:
+        _evaluator(shape)
+    except ConditionUnusable as error:
+        raise TableError(f"its condition cannot be evaluated: {error}", hint=hint) from error
+
+
+def _refuse(column: Column, why: str, hint: str) -> NoReturn:
+    raise TableError(f"column {column.name!r} cannot be shown as its shape says: {why}", hint=hint)
+
+
+def _shown_as(column: Column, treatment: Treatment) -> Column:
+    """The column that the changelog and the mirror have instead."""
+    bare = Column(column.name, column.type, column.nullable)
+    match treatment:
+        case Fate.SHOWN | Fate.LEFT_OUT:
+            return column
+        case Hash():
+            return replace(bare, type="char", length=DIGITS, charset="ascii")
+        case Mask("year"):
+            return replace(bare, type="year", unsigned=True)
+        case Mask("null"):
+            text = column.type in ("enum", "set")
+            return replace(column, nullable=True, type="text" if text else column.type, members=())
+        case Mask():
+            return replace(bare, type="text", length=2, charset="utf8mb4")
+        case Conversion.BOOLEAN:
+            return replace(bare, type="bit", length=1)
+        case Conversion.UUID:
+            return replace(bare, type="char", length=36, charset="ascii")
+        case Conversion.MICROSECONDS:
+            return replace(bare, type="bigint")
+        case Conversion.STRING:
+            return replace(bare, type="text", length=2, charset="utf8mb4")
+        case _:
+            assert_never(treatment)
+
+
+# -- shaping -------------------------------------------------------------------------------------
+
+_INSERT: Final = CHANGE_TYPES.index(ChangeType.INSERT)
+_BEFORE: Final = CHANGE_TYPES.index(ChangeType.UPDATE_PREIMAGE)
+_AFTER: Final = CHANGE_TYPES.index(ChangeType.UPDATE_POSTIMAGE)
+_DELETE: Final = CHANGE_TYPES.index(ChangeType.DELETE)
+
+Truths = npt.NDArray[np.bool_]
+
+
+class Shaper:
+    """The function of one shape. `key`: what columns are hashed with."""
+
+    def __init__(self, shape: Shape, key: PrivacyKey | None = None) -> None:
+        if shape.hashes and key is None:
+            raise ValueError("a shape that hashes needs a key")
+        self._shape, self._key = shape, key
+        self._schema = arrow_schema(shape.structure)
+        self._evaluator = _evaluator(shape) if shape.condition is not None else None
+        names = [column.name.lower() for column in shape.source.columns]
+        asked = shape.condition.columns if shape.condition is not None else ()
+        self._asked = [names.index(name.lower()) for name in asked]
+        self._shown = [
+            index
+            for index, treatment in enumerate(shape.treatments)
+            if treatment is not Fate.LEFT_OUT
+        ]
+
+    def rows(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows that are taken, as they are shown; `rows`: the source's, whole. TableError for
+        a value that the type which it is converted to does not hold."""
+        if self._evaluator is not None:
+            rows = rows.filter(_taken(self._evaluator(rows)))
+        return self._columns(rows)
+
+    def images(self, images: RowImages) -> RowImages:
+        """The images of a changelog: see the table above. Beside what `rows` raises, TableError
+        where an image leaves out a column that is needed to tell whether it is taken."""
+        if self._shape.shows_all:
+            return images
+        if self._evaluator is not None:
+            images = self._taken(images, self._evaluator(self._judged(images)))
+        shaped = replace(
+            images,
+            columns=self._columns(images.columns),
+            softened=self._of_shown(images.softened),
+            unknown=self._of_shown(images.unknown),
+            present=self._bits(images.present),
+            logged=self._bits(images.logged),
+            updated=self._bits(images.updated),
+        )
+        if set(self._shape.treatments) == {Fate.SHOWN}:
+            return shaped
+        return _without_equal(shaped)
+
+    # -- rows ----------------------------------------------------------------------------------
+
+    def _judged(self, images: RowImages) -> pa.RecordBatch:
+        """The images' columns that the condition asks, whole: what an image after an update leaves
+        out is what the one before has."""
+        if images.present is None:
+            return images.columns
+        there = unpacked(images.present)
+        after = np.flatnonzero(images.change_type.to_numpy() == _AFTER)
+        columns = list(images.columns.columns)
+        for index in self._asked:
+            known = there[:, index].copy() if there.shape[1] else np.ones(len(there), np.bool_)
+            source = np.arange(len(known))
+            source[after] = np.where(known[after], after, after - 1)
+            if not known[source].all():
+                name = self._shape.source.columns[index].name
+                raise TableError(
+                    f"its condition asks column {name!r}, which an image leaves out "
+                    "(binlog_row_image is not FULL)",
+                    hint="set binlog_row_image=FULL for every session that writes this table, "
+                    "then resume it",
+                )
+            columns[index] = columns[index].take(pa.array(source))
+        return pa.RecordBatch.from_arrays(columns, schema=images.columns.schema)
+
+    def _taken(self, images: RowImages, truth: pa.Array) -> RowImages:
+        taken = _taken(truth).to_numpy(zero_copy_only=False)
+        kinds = images.change_type.to_numpy().copy()
+        before = np.flatnonzero(kinds == _BEFORE)
+        after = before + 1
+        leaves, enters = taken[before] & ~taken[after], ~taken[before] & taken[after]
+        kinds[before[leaves]] = _DELETE
+        kinds[after[enters]] = _INSERT
+        if images.present is not None:
+            self._require_whole(images.present, after[enters])
+        kept = pa.array(np.flatnonzero(taken))
+        return RowImages(
+            columns=images.columns.take(kept),
+            event=images.event.take(kept),
+            row=images.row.take(kept),
+            change_type=pa.array(kinds, pa.int8()).take(kept),
+            softened=images.softened,
+            present=None if images.present is None else images.present.take(kept),
+            unknown=images.unknown,
+            logged=None if images.logged is None else images.logged.take(kept),
+            updated=self._of_updates(images.updated, kinds, kept),
+        )
+
+    def _require_whole(self, present: pa.Array, entering: npt.NDArray[np.int64]) -> None:
+        """A row that enters the mirror has to be known as a whole."""
+        there = unpacked(present.take(pa.array(entering)))
+        if there.shape[1] and not there[:, self._shown].all():
+            raise TableError(
+                "a row that its condition takes from here on comes without some of its columns "
+                "(binlog_row_image is not FULL)",
+                hint="set binlog_row_image=FULL for every session that writes this table, then "
+                "resume it",
+            )
+
+    @staticmethod
+    def _of_updates(
+        updated: pa.Array | None, kinds: npt.NDArray[np.int8], kept: pa.Array
+    ) -> pa.Array | None:
+        """What became an insert does not say which columns changed."""
+        if updated is None:
+            return None
+        still = pa.array(kinds == _AFTER)
+        return pc.if_else(still, updated, pa.scalar(None, updated.type)).take(kept)
+
+    # -- columns -------------------------------------------------------------------------------
+
+    def _columns(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        columns, treatments = self._shape.source.columns, self._shape.treatments
+        arrays = [self._column(columns[n], treatments[n], rows.column(n)) for n in self._shown]
+        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+
+    def _column(self, column: Column, treatment: Treatment, values: pa.Array) -> pa.Array:
+        match treatment:
+            case Fate.SHOWN | Fate.LEFT_OUT:
+                return values
+            case Hash():
+                assert self._key is not None
+                lower = treatment is Hash.LOWER
+                return self._key.digests(canonical_texts(column, values, lower=lower))
+            case Mask("year"):
+                return pc.year(values).cast(pa.int16())
+            case Mask("null"):
+                return pa.nulls(len(values), values.type)
+            case Mask():
+                return _masked(_printed(column, values), treatment)
+            case Conversion.BOOLEAN:
+                return _booleans(column, values)
+            case Conversion.UUID:
+                return _uuids(column, values)
+            case Conversion.MICROSECONDS:
+                return microseconds(values)
+            case Conversion.STRING:
+                return _printed(column, values)
+            case _:
+                assert_never(treatment)
+
+    def _of_shown(self, counts: Mapping[str, int]) -> dict[str, int]:
+        names = {self._shape.source.columns[n].name for n in self._shown}
+        return {name: count for name, count in counts.items() if name in names}
+
+    def _bits(self, bits: pa.Array | None) -> pa.Array | None:
+        """A bit for each column that is shown."""
+        if bits is None:
+            return None
+        there = unpacked(bits)
+        if not there.shape[1]:
+            return bits
+        return packed(there[:, self._shown], ~bits.is_valid().to_numpy(zero_copy_only=False))
+
+
+def _evaluator(shape: Shape) -> Evaluated:
+    assert shape.condition is not None
+    columns = {column.name.lower(): column for column in shape.source.columns}
+    return evaluator(shape.condition, columns)
+
+
+def _taken(truth: pa.Array) -> pa.Array:
+    return pc.fill_null(truth, False)
+
+
+def _without_equal(images: RowImages) -> RowImages:
+    """Without updates whose images show the same. A column that the image after leaves out stayed
+    as it was; one that only the image before leaves out may have changed."""
+    kinds = images.change_type.to_numpy()
+    before = np.flatnonzero(kinds == _BEFORE)
+    if not len(before):
+        return images
+    after, same = before + 1, np.ones(len(before), np.bool_)
+    there = None if images.present is None else unpacked(images.present)
+    first, second = pa.array(before), pa.array(after)
+    for index, column in enumerate(images.columns.columns):
+        equal = _equal(column.take(first), column.take(second))
+        if there is not None and there.shape[1]:
+            equal = ~there[after, index] | (there[before, index] & equal)
+        same &= equal
+    kept = np.ones(len(kinds), np.bool_)
+    kept[before[same]] = kept[after[same]] = False
+    if kept.all():
+        return images
+    rows = pa.array(np.flatnonzero(kept))
+    return replace(
+        images,
+        columns=images.columns.take(rows),
+        event=images.event.take(rows),
+        row=images.row.take(rows),
+        change_type=images.change_type.take(rows),
+        present=None if images.present is None else images.present.take(rows),
+        logged=None if images.logged is None else images.logged.take(rows),
+        updated=None if images.updated is None else images.updated.take(rows),
+    )
+
+
+def _equal(left: pa.Array, right: pa.Array) -> Truths:
+    """Whether two values are the same; NULL is the same as NULL."""
+    if pa.types.is_list(left.type):
+        left, right = texts.digested_vectors(left), texts.digested_vectors(right)
+    equal = pc.fill_null(pc.equal(left, right), False)
+    both_null = pc.and_(pc.is_null(left), pc.is_null(right))
+    truths: Truths = pc.or_(equal, both_null).to_numpy(zero_copy_only=False)
+    return truths
+
+
+# -- one column's values -------------------------------------------------------------------------
+
+_HIDDEN: Final = "***"
+"""What stands for all that a mask does not show, however long it is."""
+
+
+def _masked(values: pa.Array, mask: Mask) -> pa.Array:
+    longer = pc.greater(pc.utf8_length(values), mask.keep)
+    if mask.kind == "first":
+        shown = pc.binary_join_element_wise(
+            pc.utf8_slice_codeunits(values, 0, mask.keep), _HIDDEN, ""
+        )
+    else:
+        shown = pc.binary_join_element_wise(
+            _HIDDEN, pc.utf8_slice_codeunits(values, -mask.keep, None), ""
+        )
+    return pc.if_else(longer, shown, _HIDDEN)
+
+
+def _printed(column: Column, values: pa.Array) -> pa.Array:
+    """What SELECT prints of the column."""
+    if pa.types.is_string(values.type):
+        return values
+    if pa.types.is_decimal(values.type):
+        return texts.decimals(values).cast(pa.string())
+    if pa.types.is_floating(values.type):
+        return texts.doubles(values.cast(pa.string()).cast(pa.float64())).cast(pa.string())
+    printed = texts.moments(values) if column.type in _DATED - {"date"} else texts.plain(values)
+    printed = printed.cast(pa.string())
+    digits = column.length or 0
+    if column.type not in ("datetime", "timestamp") or digits == _MOST_DIGITS:
+        return printed
+    return pc.utf8_slice_codeunits(printed, 0, _TO_SECONDS + (digits + 1 if digits else 0))
+
+
+_MOST_DIGITS: Final = 6
+_TO_SECONDS: Final = len("2020-01-31 10:00:00")
+
+
+def _booleans(column: Column, values: pa.Array) -> pa.Array:
+    others = pc.invert(pc.is_in(values, pa.array([0, 1, None], values.type)))
+    if pc.any(others).as_py():
+        raise TableError(
+            f"column {column.name!r} is shown as boolean and has a value that is neither 0 nor 1",
+            hint=f"take {column.name!r} out of types, or correct those rows in the source",
+        )
+    return pc.not_equal(values, pa.scalar(0, values.type))
+
+
+_UUID: Final = r"^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$"
+_DASHES: Final = (8, 13, 18, 23)
+
+
+def _uuids(column: Column, values: pa.Array) -> pa.Array:
+    if pa.types.is_string(values.type):
+        lower = pc.utf8_lower(values)
+        if not pc.all(pc.match_substring_regex(lower, _UUID)).as_py():
+            raise TableError(
+                f"column {column.name!r} is shown as uuid and has a value that is none",
+                hint=f"take {column.name!r} out of types, or correct those rows in the source",
+            )
+        return lower
+    filled = pc.fill_null(values, bytes(_UUID_BYTES)).cast(pa.binary(_UUID_BYTES))
+    digits = np.frombuffer(b"".join(filled.to_pylist()).hex().encode(), np.uint8)
+    spelled = np.full((len(values), 36), ord("-"), np.uint8)
+    spelled[:, [n for n in range(36) if n not in _DASHES]] = digits.reshape(len(values), 32)
+    offsets = np.arange(len(values) + 1, dtype=np.int32) * 36
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(spelled)]
+    whole = pa.Array.from_buffers(pa.string(), len(values), buffers)
+    return pc.if_else(values.is_valid(), whole, pa.scalar(None, pa.string()))
