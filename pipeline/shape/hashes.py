@@ -15,11 +15,12 @@ text. NULL stays NULL. The text, in UTF-8:
 | DATETIME | 2020-01-31 10:00:00, and the fraction of a second without zeros at the end |
 | TIMESTAMP | the same in UTC, with Z at the end |
 | TIME | -838:59:59, and the fraction likewise |
-| CHAR, VARCHAR, TEXT, ENUM, SET, JSON | the characters that the lake shows |
+| CHAR, VARCHAR, TEXT, JSON | the characters that the lake shows |
 | BINARY | the bytes without the zero bytes that fill it up |
 | VARBINARY, BLOB | the bytes |
 
-Spatial types and VECTOR have no such text, and are refused.
+Spatial types and VECTOR have no such text, and are refused. So are ENUM and SET: their members
+stand in the table's structure, which a hash of a value would not hide.
 """
 
 from __future__ import annotations
@@ -39,9 +40,6 @@ from pipeline.table import Column
 
 DIGITS: Final = 64
 """Characters of a hash."""
-
-TEXTS: Final = frozenset({*TEXT_TYPES, "enum", "set"})
-"""Types whose values are texts, which may be put into lower case before they are hashed."""
 
 
 class PrivacyKey:
@@ -155,7 +153,7 @@ def _filled_up(_: Column, values: pa.Array) -> pa.Array:
 
 _TEXTS: Final[dict[str, Text]] = {
     **dict.fromkeys(("tinyint", "smallint", "mediumint", "int", "bigint", "bit", "year"), _whole),
-    **dict.fromkeys((*TEXTS, "json", "varbinary", "blob"), _as_stored),
+    **dict.fromkeys((*TEXT_TYPES, "json", "varbinary", "blob"), _as_stored),
     **dict.fromkeys(("datetime", "timestamp"), _moments),
     **dict.fromkeys(("float", "double"), _floats),
     "decimal": _decimals,

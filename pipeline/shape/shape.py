@@ -31,10 +31,10 @@ import pyarrow.compute as pc
 from pipeline.errors import TableError
 from pipeline.proof import texts
 from pipeline.row_images import CHANGE_TYPES, RowImages, packed, unpacked
-from pipeline.schema.types import arrow_schema
+from pipeline.schema.types import TEXT_TYPES, arrow_schema
 from pipeline.segment import ChangeType
 from pipeline.shape.condition import Condition, ConditionUnusable, Evaluated, evaluator
-from pipeline.shape.hashes import DIGITS, TEXTS, PrivacyKey, canonical_texts
+from pipeline.shape.hashes import DIGITS, PrivacyKey, canonical_texts
 from pipeline.shape.microseconds import microseconds
 from pipeline.shape.rules import Conversion, Hash, Mask, ShapeRules
 from pipeline.table import Column, TableStructure
@@ -84,7 +84,8 @@ class Shape:
 # -- what rules come to --------------------------------------------------------------------------
 
 _WHOLE: Final = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint"})
-_MASKED: Final = TEXTS | _WHOLE | {"decimal"}
+_MASKED: Final = TEXT_TYPES | _WHOLE | {"decimal"}
+_MEMBERS: Final = frozenset({"enum", "set"})
 _DATED: Final = frozenset({"date", "datetime", "timestamp"})
 _UUID_BYTES: Final = 16
 
@@ -144,17 +145,21 @@ def _require_possible(column: Column, treatment: Treatment, setting: str, *, is_
         case Fate.LEFT_OUT:
             why = "it belongs to a key by which rows are told apart" if is_key else None
         case Hash.LOWER:
-            if kind not in TEXTS:
+            if kind not in TEXT_TYPES:
                 why = f"{kind.upper()} has no lower case"
             elif is_key:
                 why = "two keys that differ by case would be one"
         case Hash.EXACT:
-            if kind in ("geometry", "vector") or kind.startswith("compressed"):
+            if kind in _MEMBERS:
+                why = f"the members of an {kind.upper()} stand in the table's structure"
+            elif kind in ("geometry", "vector") or kind.startswith("compressed"):
                 why = f"{kind.upper()} cannot be hashed"
         case Mask(mask):
             able = {"year": _DATED, "null": frozenset({kind})}.get(mask, _MASKED)
             if is_key:
                 why = "it belongs to a key by which rows are told apart; hash_columns may name it"
+            elif mask != "null" and kind in _MEMBERS:
+                why = f"the members of an {kind.upper()} stand in the table's structure"
             elif kind not in able:
                 why = f"{kind.upper()} cannot be shown as {treatment}"
         case Conversion():
@@ -179,7 +184,7 @@ def _conversion_refused(column: Column, conversion: Conversion, *, is_key: bool)
                 return f"{kind.upper()} is neither BINARY(16) nor CHAR(36)"
             return "two keys that differ by case would be one" if is_key else None
         case Conversion.STRING:
-            able = _MASKED | _DATED | {"time", "year", "float", "double"}
+            able = _MASKED | _MEMBERS | _DATED | {"time", "year", "float", "double"}
             return None if kind in able else f"{kind.upper()} has no text to show"
         case _:
             assert_never(conversion)
@@ -215,7 +220,7 @@ def _shown_as(column: Column, treatment: Treatment) -> Column:
         case Mask("year"):
             return replace(bare, type="year", unsigned=True)
         case Mask("null"):
-            text = column.type in ("enum", "set")
+            text = column.type in _MEMBERS
             return replace(column, nullable=True, type="text" if text else column.type, members=())
         case Mask():
             return replace(bare, type="text", length=2, charset="utf8mb4")

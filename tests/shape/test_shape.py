@@ -83,7 +83,9 @@ KINDS = [
     Kind(
         Column("", "enum", length=1, charset="utf8mb4", members=("a", "B")),
         st.sampled_from(["a", "B"]),
-        str,
+        None,
+        {Conversion.STRING: str},
+        hashed=False,
     ),
     Kind(Column("", "date"), st.dates(date(1000, 1, 1)), None, {Conversion.STRING: str}),
     Kind(
@@ -148,7 +150,7 @@ def treated(draw: st.DrawFn, kind: Kind) -> tuple[str, Any, Show]:
     choices: list[tuple[str, Any, Show]] = [("", None, _same), ("exclude_columns", None, _same)]
     name = kind.column.type
     if kind.hashed:
-        lower = name in ("varchar", "enum") and draw(st.booleans())
+        lower = name == "varchar" and draw(st.booleans())
         choices.append(
             (
                 "hash_columns",
@@ -451,6 +453,8 @@ _WIDE = TableStructure(
         ({"types": {"token": Conversion.UUID}}, "'token'.*differ by case would be one"),
         ({"hash_columns": {"token": Hash.LOWER}}, "'token'.*differ by case would be one"),
         ({"hash_columns": {"place": Hash.EXACT}}, "GEOMETRY cannot be hashed"),
+        ({"hash_columns": {"state": Hash.EXACT}}, "members of an ENUM"),
+        ({"mask_columns": {"state": Mask("last", 1)}}, "members of an ENUM"),
         ({"hash_columns": {"born": Hash.LOWER}}, "DATE has no lower case"),
         ({"mask_columns": {"born": Mask("last", 2)}}, "DATE cannot be shown as last:2"),
         ({"mask_columns": {"email": Mask("year")}}, "VARCHAR cannot be shown as year"),
