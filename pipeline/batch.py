@@ -23,7 +23,7 @@ from pipeline.decisions import Continuity
 from pipeline.load import LoadFollowed, LoadJoined
 from pipeline.position import Position, ServerLife, SetWitness, Witness
 from pipeline.schema.history import History
-from pipeline.segment import RowCounts, Segment, SegmentFile, SourcePart
+from pipeline.segment import RowCounts, Segment, SourcePart
 from pipeline.table import TableName
 from pipeline.table_state import (
     Extent,
@@ -66,6 +66,17 @@ class Xid:
 
 
 @dataclass(frozen=True, slots=True)
+class WaitingFile:
+    """A file of row events that outlives its run: its name, the bytes of events in it, the SHA-256
+    (hex) of what is stored, and the key that it is encrypted with, which is kept apart from it."""
+
+    path: str
+    size: int
+    sha256: str
+    key: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Prepared:
     """The row events of a prepared XA transaction, as the batch that read them keeps them
     until its XA COMMIT: those of every table, in a file of the spool; None if there are none.
@@ -74,7 +85,7 @@ class Prepared:
     xid: Xid
     batch: int
     position: str
-    file: SegmentFile | None
+    file: WaitingFile | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from pipeline.segment import SegmentFile
+from pipeline.batch import WaitingFile
 
 
 class EventFile(Protocol):
@@ -21,7 +21,7 @@ class EventFile(Protocol):
 
 
 class Spool(Protocol):
-    """Where row events wait. Full disks are `LakeUnavailable`."""
+    """Where row events wait, encrypted. Full disks are `LakeUnavailable`."""
 
     def scratch(self) -> EventFile:
         """A file that lives no longer than this process."""
@@ -29,16 +29,16 @@ class Spool(Protocol):
     def prepared(self, source: str, batch: int, number: int) -> EventFile:
         """A new file for the batch's so-manieth prepared transaction."""
 
-    def seal(self, file: EventFile) -> SegmentFile:
+    def seal(self, file: EventFile) -> WaitingFile:
         """Make a prepared file and its folder durable, and close it."""
 
-    def open(self, source: str, file: SegmentFile) -> EventFile:
+    def open(self, source: str, file: WaitingFile) -> EventFile:
         """A sealed file; `SegmentsLost` if it is missing or not what was sealed."""
 
     def discard(self, source: str, batch: int) -> int:
         """Delete the files that a batch prepared; how many."""
 
-    def remove(self, source: str, file: SegmentFile) -> None:
+    def remove(self, source: str, file: WaitingFile) -> None:
         """Delete a sealed file whose transaction was ended, once the batch that ended it
         is acknowledged: an earlier end may be abandoned and the file needed again.
         Repeating it changes nothing."""

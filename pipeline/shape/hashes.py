@@ -34,7 +34,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline.errors import TableError
-from pipeline.proof import texts
+from pipeline.proof import canonical as texts
 from pipeline.schema.types import TEXT_TYPES
 from pipeline.table import Column
 

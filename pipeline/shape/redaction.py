@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from pipeline.schema.context import StatementContext
-from pipeline.schema.statements.lexer import CannotRead, Token, tokens
+from pipeline.schema.statements.reader import CannotRead, Token, tokens
 
 REDACTED: Final = "'***'"
 """What stands for a value."""

@@ -29,7 +29,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline.errors import TableError
-from pipeline.proof import texts
+from pipeline.proof import canonical as texts
 from pipeline.row_images import CHANGE_TYPES, RowImages, packed, unpacked
 from pipeline.schema.types import TEXT_TYPES, arrow_schema
 from pipeline.segment import ChangeType

@@ -7,28 +7,50 @@ the process, however that ends. A prepared file is
 `<lake>/<source>/_prepared/batch-<batch, 12 digits>-<number, 5 digits>.events`; a source's
 databases never begin with `_` there (`pipeline.changes.layout`). In an object store it is
 written to a scratch file, and uploaded when it is sealed; to be read, it is brought back to one.
+
+What is in a file is encrypted with AES-256-GCM, under a random key of its own. A scratch file's key
+is never stored; that of a prepared file is kept by the ledger. A file is a sequence of pieces:
+
+    length      4 bytes, little-endian: of what is encrypted, 1 MiB at most
+    ciphertext  so many bytes
+    tag         16 bytes
+
+The nonce is the piece's index, 12 bytes, little-endian; each is written once. The tag also proves
+the file's name and whether the piece is the last one. That is empty, and written when the file is
+sealed: pieces that are missing, exchanged or from elsewhere are noticed.
 """
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import re
 import shutil
+import struct
 import tempfile
 import weakref
+from bisect import bisect_right
 from pathlib import Path
 from typing import Final
 
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+from pipeline.batch import WaitingFile
 from pipeline.errors import SegmentsLost
 from pipeline.ports.spool import EventFile
-from pipeline.segment import SegmentFile
 from resources.lake.paths import LakePath, ObjectPath
 from resources.lake.storage import lake_errors, make_durable, make_durable_folder, sync_folder
 from resources.private import make_private
 
-_WRITE_BYTES: Final = 1 << 20
-"""Smaller pieces are collected to this size before they are written."""
+_PIECE_BYTES: Final = 1 << 20
+"""What is written is collected to this size before it is encrypted, unless it is read before."""
+
+_LENGTH: Final = struct.Struct("<I")
+_TAG_BYTES: Final = 16
+_NONCE_BYTES: Final = 12
+_KEY_BITS: Final = 256
 
 _NAME = re.compile(r"batch-\d{12,}-\d{5,}\.events")
 
@@ -63,19 +85,18 @@ class FileSpool:
                 descriptor = self._unnamed()
             else:
                 descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o666)
-        return DiskEventFile(descriptor, path, hashed=True)
+        return DiskEventFile(descriptor, path, named=True)
 
-    def seal(self, file: EventFile) -> SegmentFile:
-        """`SegmentFile.path` is relative to the source's folder `_prepared`; its `images`
-        are not counted and 0."""
+    def seal(self, file: EventFile) -> WaitingFile:
+        """`WaitingFile.path` is relative to the source's folder `_prepared`."""
         if not isinstance(file, DiskEventFile):
             raise TypeError(f"{file!r} is no file of this spool")
-        sealed = SegmentFile(file.path.name, 0, *file.seal())
+        sealed = file.seal()
         with lake_errors(file.path):
             sync_folder(file.path.parent)
         return sealed
 
-    def open(self, source: str, file: SegmentFile) -> DiskEventFile:
+    def open(self, source: str, file: WaitingFile) -> DiskEventFile:
         path = self._folder(source) / file.path
         with lake_errors(path):
             try:
@@ -85,12 +106,12 @@ class FileSpool:
                     descriptor = os.open(path, os.O_RDONLY)
             except FileNotFoundError as error:
                 raise _lost(path, "is missing") from error
-            size = os.fstat(descriptor).st_size
-        opened = DiskEventFile(descriptor, path, size=size)
-        wrong = opened.unlike(file)
-        if wrong is not None:
+        opened = DiskEventFile(descriptor, path, named=True, key=file.key)
+        try:
+            opened.check(file)
+        except BaseException:
             opened.close()
-            raise _lost(path, wrong)
+            raise
         return opened
 
     def _brought(self, path: ObjectPath) -> int:
@@ -98,7 +119,7 @@ class FileSpool:
         with path.open() as content:
             descriptor = self._unnamed()
             with open(descriptor, "wb", closefd=False) as copy:
-                shutil.copyfileobj(content, copy, _WRITE_BYTES)
+                shutil.copyfileobj(content, copy, _PIECE_BYTES)
         os.lseek(descriptor, 0, os.SEEK_SET)
         return descriptor
 
@@ -113,7 +134,7 @@ class FileSpool:
                     removed += 1
         return removed
 
-    def remove(self, source: str, file: SegmentFile) -> None:
+    def remove(self, source: str, file: WaitingFile) -> None:
         path = self._folder(source) / file.path
         with lake_errors(path):
             path.unlink(missing_ok=True)
@@ -125,92 +146,158 @@ class FileSpool:
 class DiskEventFile:
     """`pipeline.ports.EventFile` over a descriptor, which goes when this object does.
 
-    `path` is the file's, or of a file without a name the folder. `size` in bytes,
-    whatever of it waits to be written included.
+    `path` is the file's, or of a file without a name the folder. `size`: bytes that were written,
+    those that wait to be encrypted included. `key` is given of a file that was sealed.
     """
 
     def __init__(
-        self, descriptor: int, path: LakePath, *, size: int = 0, hashed: bool = False
+        self, descriptor: int, path: LakePath, *, named: bool = False, key: bytes | None = None
     ) -> None:
         self.path = path
-        self.size = size
+        self.size = 0
         self._descriptor = descriptor
         self._release = weakref.finalize(self, os.close, descriptor)
-        self._digest = hashlib.sha256() if hashed else None
+        self._key = AESGCM.generate_key(_KEY_BITS) if key is None else key
+        self._cipher = AESGCM(self._key)
+        self._name = path.name.encode() if named else b""
+        self._digest = hashlib.sha256() if named and key is None else None
         self._waiting = bytearray()
+        self._begins: list[int] = []
+        self._places: list[int] = []
+        """Of each piece: where what it encrypts begins, and where its ciphertext does."""
+        self._stored = 0
+        self._decrypted: tuple[int, bytes] = (-1, b"")
 
     def write(self, data: bytes | memoryview) -> None:
-        if self._digest is not None:
-            self._digest.update(data)
-        length = memoryview(data).nbytes
-        self.size += length
+        view = memoryview(data).cast("B") if len(data) else memoryview(b"")
+        self.size += len(view)
         with lake_errors(self.path):
-            if len(self._waiting) + length < _WRITE_BYTES:
-                self._waiting += data
+            if len(self._waiting) + len(view) < _PIECE_BYTES:
+                self._waiting += view
                 return
             self._flush()
-            self._write(memoryview(data).cast("B"))
+            for at in range(0, len(view), _PIECE_BYTES):
+                self._append(view[at : at + _PIECE_BYTES])
 
     def read(self, at: int, count: int) -> bytes:
         if at < 0 or count < 0 or at + count > self.size:
             raise _lost(self.path, f"ends at byte {self.size}, before {at} + {count}")
+        parts, left = list[bytes](), count
         with lake_errors(self.path):
+            if self._descriptor < 0:
+                raise OSError(errno.EBADF, os.strerror(errno.EBADF))
             self._flush()
-            found = os.pread(self._descriptor, count, at)
-            while len(found) < count:
-                more = os.pread(self._descriptor, count - len(found), at + len(found))
-                if not more:
-                    raise _lost(self.path, "was cut off while it was read")
-                found += more
-        return found
+            index = bisect_right(self._begins, at) - 1
+            while left:
+                piece, begin = self._piece(index), at - self._begins[index]
+                parts.append(piece[begin : begin + left])
+                at, left, index = at + len(parts[-1]), left - len(parts[-1]), index + 1
+        return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def close(self) -> None:
         """Repeating it changes nothing."""
         self._release()
         self._descriptor = -1
         self._waiting.clear()
+        self._decrypted = (-1, b"")
 
-    def seal(self) -> tuple[int, str]:
-        """Make the content durable and close; (size, SHA-256 in hex)."""
+    def seal(self) -> WaitingFile:
+        """Make the content durable and close."""
         if self._digest is None:
             raise ValueError(f"{self.path} is not a prepared file being written")
         with lake_errors(self.path):
             self._flush()
+            self._append(memoryview(b""), last=True)
             if isinstance(self.path, ObjectPath):
                 self._upload(self.path)
             else:
                 os.fsync(self._descriptor)
         self.close()
-        return self.size, self._digest.hexdigest()
+        return WaitingFile(self.path.name, self.size, self._digest.hexdigest(), self._key)
 
     def _upload(self, path: ObjectPath) -> None:
         sink = path.create()
         at = 0
-        while at < self.size:
-            at += sink.write(os.pread(self._descriptor, _WRITE_BYTES, at)) or 0
-        make_durable(path, sink, self.size)
+        while at < self._stored:
+            at += sink.write(os.pread(self._descriptor, _PIECE_BYTES, at)) or 0
+        make_durable(path, sink, self._stored)
 
-    def unlike(self, file: SegmentFile) -> str | None:
-        """What differs from what was sealed, in words; None if nothing does."""
+    def check(self, file: WaitingFile) -> None:
+        """Find the pieces of a sealed file; `SegmentsLost` if it is not what was sealed."""
+        with lake_errors(self.path):
+            with open(self._descriptor, "rb", buffering=0, closefd=False) as content:
+                if hashlib.file_digest(content, "sha256").hexdigest() != file.sha256:
+                    raise _lost(self.path, "has another checksum than when it was written")
+            end = os.fstat(self._descriptor).st_size
+            while self._stored < end:
+                (length,) = _LENGTH.unpack(self._stored_bytes(self._stored, _LENGTH.size))
+                if length > _PIECE_BYTES:
+                    break
+                self._begins.append(self.size)
+                self._places.append(self._stored + _LENGTH.size)
+                self._stored += _LENGTH.size + length + _TAG_BYTES
+                self.size += length
+            if self._stored != end or not self._begins:
+                raise _lost(self.path, "was cut off")
+            self._piece(len(self._begins) - 1, last=True)
         if self.size != file.size:
-            return f"has {self.size} bytes instead of {file.size}"
-        with (
-            lake_errors(self.path),
-            open(self._descriptor, "rb", buffering=0, closefd=False) as content,
-        ):
-            if hashlib.file_digest(content, "sha256").hexdigest() != file.sha256:
-                return "has another checksum than when it was written"
-        return None
+            raise _lost(self.path, f"has {self.size} bytes instead of {file.size}")
+
+    # -- pieces --------------------------------------------------------------------------------
 
     def _flush(self) -> None:
         if self._waiting:
-            self._write(memoryview(bytes(self._waiting)))
+            self._append(memoryview(bytes(self._waiting)))
             self._waiting.clear()
 
-    def _write(self, data: memoryview) -> None:
+    def _append(self, data: memoryview, *, last: bool = False) -> None:
+        """Encrypt and write the next piece."""
+        index, begin = len(self._begins), self._begins[-1] if self._begins else 0
+        begin += self._length(index - 1) if index else 0
+        sealed = self._cipher.encrypt(_nonce(index), data, self._proven(last=last))
+        stored = _LENGTH.pack(len(data)) + sealed
+        if self._digest is not None:
+            self._digest.update(stored)
+        # Before it is written: whatever comes of that, this nonce is never used again.
+        self._begins.append(begin)
+        self._places.append(self._stored + _LENGTH.size)
+        self._stored += len(stored)
         done = 0
-        while done < len(data):
-            done += os.write(self._descriptor, data[done:])
+        while done < len(stored):
+            done += os.write(self._descriptor, memoryview(stored)[done:])
+
+    def _piece(self, index: int, *, last: bool = False) -> bytes:
+        """What a piece encrypts; the newest one is kept, for the reads that follow."""
+        if self._decrypted[0] != index:
+            sealed = self._stored_bytes(self._places[index], self._length(index) + _TAG_BYTES)
+            try:
+                data = self._cipher.decrypt(_nonce(index), sealed, self._proven(last=last))
+            except InvalidTag as error:
+                raise _lost(self.path, "is not what was written to it") from error
+            self._decrypted = (index, data)
+        return self._decrypted[1]
+
+    def _length(self, index: int) -> int:
+        """Bytes that a piece encrypts."""
+        following = self._places[index + 1 : index + 2]
+        end = following[0] - _LENGTH.size if following else self._stored
+        return end - self._places[index] - _TAG_BYTES
+
+    def _proven(self, *, last: bool) -> bytes:
+        return self._name + bytes([last])
+
+    def _stored_bytes(self, at: int, count: int) -> bytes:
+        found = os.pread(self._descriptor, count, at)
+        while len(found) < count:
+            more = os.pread(self._descriptor, count - len(found), at + len(found))
+            if not more:
+                raise _lost(self.path, "was cut off while it was read")
+            found += more
+        return found
+
+
+def _nonce(index: int) -> bytes:
+    return index.to_bytes(_NONCE_BYTES, "little")
 
 
 def _lost(path: LakePath, what: str) -> SegmentsLost:

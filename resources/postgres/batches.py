@@ -18,6 +18,7 @@ from pipeline.batch import (
     Cursors,
     Prepared,
     Requests,
+    WaitingFile,
     Xid,
 )
 from pipeline.decisions import Continuity, Lease
@@ -32,7 +33,7 @@ from pipeline.position import (
     SetWitness,
     Witness,
 )
-from pipeline.segment import RowCounts, Segment, SegmentFile, SourcePart, SourceTable
+from pipeline.segment import RowCounts, Segment, SourcePart, SourceTable
 from pipeline.table import TableName
 from pipeline.table_state import SnapshotPart, TableEvent, TableEventKind
 from pipeline.tables import CaptureScope, TablePatterns
@@ -395,11 +396,6 @@ def _of_segment(value: Segment) -> tuple[Any, ...]:
     return (*of_table(value.table).values(), value.schema_version, *counts, *sequences)
 
 
-def _of_file(value: SegmentFile | None) -> dict[str, Any]:
-    names = ("path", "images", "size", "sha256")
-    return {name: None if value is None else getattr(value, name) for name in names}
-
-
 def _event(row: Row) -> TableEvent:
     return TableEvent(
         table(row),
@@ -431,16 +427,20 @@ def _of_snapshot(value: SnapshotPart) -> tuple[Any, ...]:
 def _prepared(row: Row) -> Prepared:
     file = None
     if row["path"] is not None:
-        file = SegmentFile(row["path"], row["images"], row["size"], row["sha256"])
+        file = WaitingFile(row["path"], row["size"], row["sha256"], bytes(row["file_key"]))
     xid = Xid(row["format_id"], bytes(row["gtrid"]), bytes(row["bqual"]))
     return Prepared(xid, row["batch"], row["position"], file)
 
 
 def _of_prepared(value: Prepared) -> dict[str, Any]:
+    file = value.file
     return {
         **columns_of(value, "batch", "position"),
         **columns_of(value.xid),
-        **_of_file(value.file),
+        "path": None if file is None else file.path,
+        "size": None if file is None else file.size,
+        "sha256": None if file is None else file.sha256,
+        "file_key": None if file is None else file.key,
     }
 
 

@@ -191,10 +191,10 @@ insert into lockstep.snapshot_files (snapshot, ordinal, path, images, size, sha2
 
 -- name: record_prepared
 insert into lockstep.prepared (
-    source, batch, format_id, gtrid, bqual, position, path, images, size, sha256
+    source, batch, format_id, gtrid, bqual, position, path, size, sha256, file_key
 ) values (
     %(source)s, %(batch)s, %(format_id)s, %(gtrid)s, %(bqual)s, %(position)s, %(path)s,
-    %(images)s, %(size)s, %(sha256)s
+    %(size)s, %(sha256)s, %(file_key)s
 )
 
 -- name: record_end

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import hashlib
 import stat
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,9 +15,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from pipeline.batch import WaitingFile
 from pipeline.errors import LakeUnavailable, SegmentsLost
 from pipeline.ports.spool import EventFile
-from pipeline.segment import SegmentFile
 from resources.lake.spool import FileSpool
 from tests.fix_objects import ObjectStore
 from tests.twins.spool import MemorySpool
@@ -52,7 +53,7 @@ def sealed(
     source: str = "shop",
     batch: int = 7,
     number: int = 1,
-) -> SegmentFile:
+) -> WaitingFile:
     file = spool.prepared(source, batch, number)
     file.write(content)
     return spool.seal(file)
@@ -89,7 +90,8 @@ def test_pieces_of_any_size_are_one_content(disk: Place, pieces: list[int], read
         begin = int(at * read)
         assert file.read(begin, at - begin) == content[begin:at]
     made = disk.spool.seal(file)
-    assert (made.size, made.sha256) == (at, hashlib.sha256(content).hexdigest())
+    stored = (disk.prepared / made.path).read_bytes()
+    assert (made.size, made.sha256) == (at, hashlib.sha256(stored).hexdigest())
     assert disk.spool.open("shop", made).read(0, at) == content
 
 
@@ -106,12 +108,12 @@ def test_bytes_that_are_not_there(spool: FileSpool | MemorySpool) -> None:
 
 
 def test_a_sealed_file_is_opened_by_later_runs(spool: FileSpool | MemorySpool) -> None:
-    """Its name carries batch and number; size and SHA-256 are its content's, also if it is empty:
-    a prepared transaction whose rows were all rolled back to a savepoint has such a one."""
+    """Its name carries batch and number, its size is its content's, also if it is empty: a prepared
+    transaction whose rows were all rolled back to a savepoint has such a one."""
     for number, content in ((12, b"row events"), (13, b"")):
         made = sealed(spool, content, number=number)
-        name, digest = f"batch-000000000007-{number:05}.events", hashlib.sha256(content).hexdigest()
-        assert made == SegmentFile(name, 0, len(content), digest)
+        name = f"batch-000000000007-{number:05}.events"
+        assert (made.path, made.size) == (name, len(content))
         for _ in range(2):
             file = spool.open("shop", made)
             assert file.read(0, len(content)) == content
@@ -208,10 +210,85 @@ def test_a_changed_byte_is_noticed(disk: Place) -> None:
     """Same size, other content."""
     made = sealed(disk.spool)
     path = disk.prepared / made.path
-    path.write_bytes(b"Row events")
+    path.write_bytes(path.read_bytes()[:-1] + b"x")
     with pytest.raises(SegmentsLost) as lost:
         disk.spool.open("shop", made)
     assert str(path) in lost.value.message
+
+
+# -- encryption ------------------------------------------------------------------------
+
+
+def _pieces(stored: bytes) -> list[bytes]:
+    """The pieces of a file, each with its length before and its tag behind it."""
+    found = []
+    while stored:
+        end = 4 + int.from_bytes(stored[:4], "little") + 16
+        found.append(stored[:end])
+        stored = stored[end:]
+    return found
+
+
+def _written(disk: Place, number: int = 1) -> tuple[WaitingFile, Path, list[bytes]]:
+    """A file of two pieces and the empty one that ends it."""
+    file = disk.spool.prepared("shop", 7, number)
+    file.write(b"first")
+    file.read(0, 5)
+    file.write(b"other")
+    made = disk.spool.seal(file)
+    path = disk.prepared / made.path
+    return made, path, _pieces(path.read_bytes())
+
+
+def test_nothing_of_what_is_written_is_readable_on_the_disk(disk: Place) -> None:
+    """Neither in a file that is sealed nor in a scratch file; each file has its own key."""
+    secret = b"a customer's name" * 100_000
+    made, other = sealed(disk.spool, secret), sealed(disk.spool, secret, number=2)
+    scratch = disk.spool.scratch()
+    scratch.write(secret)
+    descriptors = [Path(f"/proc/self/fd/{one}") for one in range(3, 200)]
+    stored = [(disk.prepared / file.path).read_bytes() for file in (made, other)]
+    stored += [one.read_bytes() for one in descriptors if "deleted" in _target(one)]
+    assert len(stored) >= 3 and not any(b"customer" in content for content in stored)
+    assert made.key != other.key and stored[0] != stored[1]
+    assert repr(made.key) not in repr(made)
+
+
+def _target(descriptor: Path) -> str:
+    return str(descriptor.readlink()) if descriptor.is_symlink() else ""
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        pytest.param(lambda pieces: pieces[:-1], id="its end is missing"),
+        pytest.param(lambda pieces: [], id="all is missing"),
+        pytest.param(lambda pieces: [*pieces[:-1], pieces[-1][:-1]], id="it is cut off"),
+        pytest.param(lambda pieces: [b"\xff" * 4, *pieces], id="a length is no length"),
+        pytest.param(lambda pieces: pieces[:1] + pieces[2:], id="a piece is missing"),
+        pytest.param(lambda pieces: [pieces[1], pieces[0], pieces[2]], id="pieces are exchanged"),
+        pytest.param(lambda pieces: [*pieces, pieces[2]], id="something follows its end"),
+    ],
+)
+def test_pieces_prove_their_place(
+    disk: Place, forged: Callable[[list[bytes]], list[bytes]]
+) -> None:
+    """Somebody who can write the file, and the checksum that the ledger has of it, can neither
+    leave out nor exchange anything."""
+    made, path, pieces = _written(disk)
+    path.write_bytes(b"".join(forged(pieces)))
+    told = replace(made, sha256=hashlib.sha256(path.read_bytes()).hexdigest())
+    with pytest.raises(SegmentsLost):
+        disk.spool.open("shop", told).read(0, 10)
+
+
+def test_a_file_proves_its_name_and_its_key(disk: Place) -> None:
+    made, path, _ = _written(disk)
+    renamed = path.with_name("batch-000000000007-00002.events")
+    renamed.write_bytes(path.read_bytes())
+    for other in (replace(made, path=renamed.name), replace(made, key=bytes(32))):
+        with pytest.raises(SegmentsLost, match="is not what was written"):
+            disk.spool.open("shop", other)
 
 
 @pytest.mark.parametrize("size", [1, 2_000_000])

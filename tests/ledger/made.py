@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from pipeline.batch import Batch, BatchKind, CaptureRecord, Prepared, Xid
+from pipeline.batch import Batch, BatchKind, CaptureRecord, Prepared, WaitingFile, Xid
 from pipeline.decisions import Continuity, Decision, Lease
 from pipeline.gtid import GtidSet
 from pipeline.intent import Intent
@@ -105,7 +105,7 @@ def record(
     )
 
 
-def prepared(batch: Batch, gtrid: bytes, file: SegmentFile | None = None) -> Prepared:
+def prepared(batch: Batch, gtrid: bytes, file: WaitingFile | None = None) -> Prepared:
     return Prepared(Xid(-1, gtrid, b"\x00\xff"), batch.id, "binlog.000001:50", file)
 
 

@@ -6,10 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from pipeline.batch import Batch, BatchState, Ended, Prepared, Xid
+from pipeline.batch import Batch, BatchState, Ended, Prepared, WaitingFile, Xid
 from pipeline.decisions import Lease
 from pipeline.ports.ledger import Ledger, content_of
-from pipeline.segment import SegmentFile
 from tests.ledger.made import (
     ORDERS,
     begun,
@@ -21,7 +20,7 @@ from tests.ledger.made import (
 from tests.ledger.refusals import refused
 from tests.ledger.servers import Stand
 
-FILE = SegmentFile("batch-000000000001-00001.events", 0, 5_000_000_000, "a" * 64)
+FILE = WaitingFile("batch-000000000001-00001.events", 5_000_000_000, "a" * 64, bytes(range(32)))
 
 
 def captured(

@@ -587,12 +587,18 @@ values (%(s)s, %(d)s, 1, '', decode(repeat('00', 65), 'hex'), 'x')
 -- rule: prepared_file_whole
 insert into lockstep.prepared (source, batch, format_id, gtrid, bqual, position, path)
 values (%(s)s, %(d)s, 1, 'new', '', 'x', 'batch.events')
--- rule: prepared_file_counts
-insert into lockstep.prepared (source, batch, format_id, gtrid, bqual, position, path, images, size, sha256)
-values (%(s)s, %(d)s, 1, 'new', '', 'x', 'batch.events', 0, -1, repeat('0', 64))
+-- rule: prepared_file_whole
+insert into lockstep.prepared (source, batch, format_id, gtrid, bqual, position, path, size, sha256)
+values (%(s)s, %(d)s, 1, 'new', '', 'x', 'batch.events', 1, repeat('0', 64))
+-- rule: prepared_file_size
+insert into lockstep.prepared (source, batch, format_id, gtrid, bqual, position, path, size, sha256, file_key)
+values (%(s)s, %(d)s, 1, 'new', '', 'x', 'batch.events', -1, repeat('0', 64), decode(repeat('00', 32), 'hex'))
 -- rule: prepared_file_digest
-insert into lockstep.prepared (source, batch, format_id, gtrid, bqual, position, path, images, size, sha256)
-values (%(s)s, %(d)s, 1, 'new', '', 'x', 'batch.events', 0, 1, 'x')
+insert into lockstep.prepared (source, batch, format_id, gtrid, bqual, position, path, size, sha256, file_key)
+values (%(s)s, %(d)s, 1, 'new', '', 'x', 'batch.events', 1, 'x', decode(repeat('00', 32), 'hex'))
+-- rule: prepared_file_key
+insert into lockstep.prepared (source, batch, format_id, gtrid, bqual, position, path, size, sha256, file_key)
+values (%(s)s, %(d)s, 1, 'new', '', 'x', 'batch.events', 1, repeat('0', 64), '')
 -- rule: prepared_ended_while_capturing
 select pg_temp.end(%(b)s, 'open', %(c)s, true)
 -- rule: prepared_ended_while_capturing
@@ -622,7 +628,7 @@ update lockstep.prepared set abandoned = true where batch = %(b)s and ended_by i
 select pg_temp.prepare(%(d)s, 'new'), pg_temp.abandon(%(d)s);
 update lockstep.prepared set abandoned = false where batch = %(d)s
 -- rule: prepared_stay
-update lockstep.prepared set sha256 = repeat('0', 64), path = '', images = 0, size = 0 where batch = %(b)s
+update lockstep.prepared set sha256 = repeat('0', 64), path = '', size = 0, file_key = decode(repeat('00', 32), 'hex') where batch = %(b)s
 -- rule: prepared_stay
 delete from lockstep.prepared where batch = %(b)s
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, field
 
+from pipeline.batch import WaitingFile
 from pipeline.errors import SegmentsLost
 from pipeline.ports.spool import EventFile
-from pipeline.segment import SegmentFile
 
 
 @dataclass(slots=True)
@@ -46,17 +46,16 @@ class MemorySpool:
         self.files[source, file.name] = file
         return file
 
-    def seal(self, file: EventFile) -> SegmentFile:
+    def seal(self, file: EventFile) -> WaitingFile:
         if not isinstance(file, MemoryEventFile):
             raise TypeError(f"{file!r} is no file of this spool")
         if not file.name:
             raise ValueError("a scratch file is not a prepared file being written")
         file.close()
-        return SegmentFile(
-            file.name, 0, len(file.content), hashlib.sha256(file.content).hexdigest()
-        )
+        digest = hashlib.sha256(file.content).hexdigest()
+        return WaitingFile(file.name, len(file.content), digest, bytes(32))
 
-    def open(self, source: str, file: SegmentFile) -> MemoryEventFile:
+    def open(self, source: str, file: WaitingFile) -> MemoryEventFile:
         found = self.files.get((source, file.path))
         if found is None:
             raise _lost(file.path, "is missing")
@@ -76,7 +75,7 @@ class MemorySpool:
             del self.files[name]
         return len(names)
 
-    def remove(self, source: str, file: SegmentFile) -> None:
+    def remove(self, source: str, file: WaitingFile) -> None:
         self.files.pop((source, file.path), None)
 
 

@@ -15,12 +15,12 @@ from typing import Generic, NoReturn, TypeVar
 
 import numpy as np
 
+from pipeline.batch import WaitingFile
 from pipeline.binlog.rows.maps import TableMaps
 from pipeline.binlog.rows.table_map import TableMap, read_table_map
 from pipeline.binlog.stream.ring import AT, EVENT_COLUMNS, MAP, SIZE, Block, packed
 from pipeline.errors import SegmentsLost
 from pipeline.ports.spool import EventFile, Spool
-from pipeline.segment import SegmentFile
 from pipeline.table import TableName
 
 _HEAD = struct.Struct("<QQQ")
@@ -157,7 +157,7 @@ class UnkeptSpool(Generic[T]):
     def scratch(self) -> UnkeptFile[T]:
         return UnkeptFile(self._seen, self._came_out)
 
-    def open(self, source: str, file: SegmentFile) -> EventFile:
+    def open(self, source: str, file: WaitingFile) -> EventFile:
         return self._recorded.open(source, file)
 
     prepared = seal = discard = remove = _never

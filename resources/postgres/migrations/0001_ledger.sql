@@ -618,7 +618,8 @@ create table lockstep.source_files (
 );
 
 -- A prepared XA transaction. What `batch` read of it waits in its file, perhaps many batches long,
--- for the batch `ended_by` that reads XA COMMIT or XA ROLLBACK. XIDs are reused, so a row is a
+-- for the batch `ended_by` that reads XA COMMIT or XA ROLLBACK. The file is encrypted (AES-256-GCM)
+-- with `file_key`, so that whoever can read the lake alone sees no row of it. XIDs are reused, so a row is a
 -- prepared transaction, not an XID; of one XID only one is open at a time. MySQL manual, "XA
 -- Transaction SQL Statements": gtrid and bqual have up to 64 bytes each.
 create table lockstep.prepared (
@@ -630,9 +631,9 @@ create table lockstep.prepared (
     bqual bytea not null,
     position text not null,
     path text,
-    images bigint,
     size bigint,
     sha256 text constraint prepared_file_digest check (sha256 ~ '^[0-9a-f]{64}$'),
+    file_key bytea constraint prepared_file_key check (octet_length(file_key) = 32),
     ended_by bigint,
     committed boolean,
     abandoned boolean not null default false,
@@ -640,8 +641,8 @@ create table lockstep.prepared (
     constraint prepared_batch foreign key (source, batch) references lockstep.batches (source, id),
     constraint prepared_ended_by foreign key (source, ended_by) references lockstep.batches (source, id),
     constraint prepared_xid_fits check (octet_length(gtrid) <= 64 and octet_length(bqual) <= 64),
-    constraint prepared_file_whole check (num_nonnulls(path, images, size, sha256) in (0, 4)),
-    constraint prepared_file_counts check (images >= 0 and size >= 0),
+    constraint prepared_file_whole check (num_nonnulls(path, size, sha256, file_key) in (0, 4)),
+    constraint prepared_file_size check (size >= 0),
     constraint prepared_end_whole check ((ended_by is null) = (committed is null)),
     constraint prepared_end_not_before check (ended_by >= batch),
     constraint prepared_end_live check (ended_by is null or not abandoned)
@@ -670,10 +671,10 @@ create trigger prepared_begin before insert on lockstep.prepared
 create function lockstep.prepared_move() returns trigger language plpgsql as $$
 begin
     if (new.id, new.source, new.batch, new.format_id, new.gtrid, new.bqual, new.position,
-        new.path, new.images, new.size, new.sha256)
+        new.path, new.size, new.sha256, new.file_key)
         is distinct from
        (old.id, old.source, old.batch, old.format_id, old.gtrid, old.bqual, old.position,
-        old.path, old.images, old.size, old.sha256) then
+        old.path, old.size, old.sha256, old.file_key) then
         perform lockstep.refuse('prepared_stay', 'a prepared transaction stays as it was recorded');
     end if;
     if new.abandoned <> old.abandoned and not (new.abandoned and exists (
