@@ -6,8 +6,9 @@ Not here: reading lockstep.toml (`resources.config`), the ports a run works thro
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 from pipeline.bounds import Budget
 from pipeline.places import Place, Snapshot
@@ -58,13 +59,24 @@ class PartOrder:
 
 
 @dataclass(frozen=True, slots=True)
+class TableSettings:
+    """Settings of the tables that match: `policies` by their names in `LakePolicies`, those that
+    were given. `match`: the patterns as they were written."""
+
+    match: TablePatterns
+    policies: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
 class SourcePlan:
     """A source as configured, without what is needed to connect to it.
 
     `standby` is the server that may answer in its place. `until`: where this run ends, if
     not at the head. `prove_rows`: so many rows of each of some tables are compared after a run.
     `part`: what this run reads from the source again, besides. `passes`: tables of which a person
-    says that statements in the log which change them change no captured table.
+    says that statements in the log which change them change no captured table. `lake`: policies of
+    every table of which `tables` says nothing else; a later one of those overrides an earlier one,
+    policy by policy.
     """
 
     name: str
@@ -79,11 +91,20 @@ class SourcePlan:
     snapshot: SnapshotPlan = field(default_factory=SnapshotPlan)
     part: PartOrder | None = None
     passes: NamePatterns = field(default_factory=NamePatterns)
+    tables: tuple[TableSettings, ...] = ()
 
     @property
     def loads_new_tables(self) -> bool:
         """Whether tables that are older than what is read of the log are read from the source."""
         return isinstance(self.start, Snapshot)
+
+    def policies_of(self, table: TableName) -> LakePolicies:
+        """How the lake follows a table."""
+        given: dict[str, Any] = {}
+        for settings in self.tables:
+            if settings.match.matches(table):
+                given |= settings.policies
+        return replace(self.lake, **given)
 
     def start_at(self, facts: ServerFacts) -> Place | None:
         """The configured start of the server that answers."""

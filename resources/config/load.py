@@ -32,6 +32,7 @@ from resources.config.sources import (
     SnapshotSection,
     SourceSection,
     StandbySection,
+    TableSection,
     TriggerSection,
 )
 from resources.config.values import AboutKey, NotBuiltYet
@@ -90,6 +91,7 @@ _PARTS: Mapping[str, type[BaseModel]] = {
     "standby": StandbySection,
     "trigger": TriggerSection,
     "replay": ReplaySection,
+    "table": TableSection,
 }
 """The file's tables, by the last part of their names; those from `bounds` on are of a source."""
 
@@ -217,4 +219,6 @@ def _header(part: str) -> str:
     """As it stands in the file."""
     if part == "sources":
         return "[[sources]]"
+    if part == "table":
+        return "[[sources.table]]"
     return f"[sources.{part}]" if part in _OF_A_SOURCE else f"[{part}]"

@@ -17,7 +17,7 @@ from pipeline.errors import ConfigurationError
 from pipeline.places import Place
 from pipeline.policies import LakePolicies, StartPolicies
 from pipeline.snapshot.pace import LoadLimits, Pace
-from pipeline.source_plan import SnapshotPlan, SourcePlan, StandbyPlan
+from pipeline.source_plan import SnapshotPlan, SourcePlan, StandbyPlan, TableSettings
 from pipeline.tables import NamePatterns, TablePatterns
 from resources.config.secrets import Secret, resolve
 from resources.config.sources import SourceSection
@@ -108,6 +108,10 @@ class SourceSettings:
             snapshot=self._snapshot(),
             prove_rows=self.part.prove_rows,
             passes=NamePatterns(tuple(map(self._pattern, self.part.passed_statements))),
+            tables=tuple(
+                TableSettings(TablePatterns(tuple(map(self._pattern, part.match))), part.policies)
+                for part in self.part.table
+            ),
         )
 
     def _snapshot(self) -> SnapshotPlan:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import (
     AfterValidator,
@@ -39,6 +39,7 @@ from resources.config.values import (
     cron_expression,
     duration_in_seconds,
     host_and_port,
+    one_or_more,
     refuse_plain_text,
     secret_reference,
     size_in_bytes,
@@ -118,6 +119,39 @@ _BY_WORD = Field(strict=False)
 """A policy is written as one of its words."""
 
 
+def _built(policy: object) -> object:
+    if isinstance(policy, str) and policy in _NOT_YET_POLICIES:
+        raise NotBuiltYet(f"{policy!r} is not built yet; {_NOT_YET_POLICIES[policy]}")
+    return policy
+
+
+class TableSection(Section):
+    """What holds for the tables that match, instead of what the source says."""
+
+    match: Annotated[
+        tuple[Pattern, ...], BeforeValidator(one_or_more), Field(min_length=1, strict=False)
+    ]
+    on_rewrite: Annotated[OnRewrite, _BY_WORD] | None = None
+    dropped_columns: Annotated[DroppedColumns, _BY_WORD] | None = None
+    dropped_tables: Annotated[DroppedTables, _BY_WORD] | None = None
+    renames: Annotated[Renames, _BY_WORD] | None = None
+    foreign_keys: Annotated[ForeignKeys, _BY_WORD, BeforeValidator(_built)] | None = None
+    deletes: Annotated[Deletes, _BY_WORD] | None = None
+    readers: Annotated[Readers, _BY_WORD] | None = None
+    updated_columns: bool | None = None
+
+    @model_validator(mode="after")
+    def _says_something(self) -> TableSection:
+        if not self.policies:
+            raise ValueError("it says nothing of its tables; give a policy besides match")
+        return self
+
+    @property
+    def policies(self) -> dict[str, Any]:
+        """Those that were given, by their names."""
+        return self.model_dump(exclude={"match"}, exclude_none=True)
+
+
 class SourceSection(Section):
     name: Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,31}$")]
     host: Text
@@ -139,13 +173,14 @@ class SourceSection(Section):
     replay: ReplaySection | None = None
     snapshot: SnapshotSection = SnapshotSection()
     standby: StandbySection | None = None
+    table: Annotated[tuple[TableSection, ...], Field(strict=False)] = ()
     on_position_lost: Annotated[OnPositionLost, _BY_WORD] = _START.on_position_lost
     on_source_changed: Annotated[OnSourceChanged, _BY_WORD] = _START.on_source_changed
     on_rewrite: Annotated[OnRewrite, _BY_WORD] = _LAKE.on_rewrite
     dropped_columns: Annotated[DroppedColumns, _BY_WORD] = _LAKE.dropped_columns
     dropped_tables: Annotated[DroppedTables, _BY_WORD] = _LAKE.dropped_tables
     renames: Annotated[Renames, _BY_WORD] = _LAKE.renames
-    foreign_keys: Annotated[ForeignKeys, _BY_WORD] = _LAKE.foreign_keys
+    foreign_keys: Annotated[ForeignKeys, _BY_WORD, BeforeValidator(_built)] = _LAKE.foreign_keys
     deletes: Annotated[Deletes, _BY_WORD] = _LAKE.deletes
     readers: Annotated[Readers, _BY_WORD] = _LAKE.readers
     updated_columns: bool = _LAKE.updated_columns
@@ -153,13 +188,6 @@ class SourceSection(Section):
     fallback_interval: Annotated[int, Field(ge=0), BeforeValidator(duration_in_seconds)] = int(
         _START.fallback_interval.total_seconds()
     )
-
-    @field_validator("foreign_keys", mode="before")
-    @classmethod
-    def _built(cls, policy: object) -> object:
-        if isinstance(policy, str) and policy in _NOT_YET_POLICIES:
-            raise NotBuiltYet(f"{policy!r} is not built yet; {_NOT_YET_POLICIES[policy]}")
-        return policy
 
     @field_validator("schedule")
     @classmethod

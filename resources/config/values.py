@@ -62,6 +62,13 @@ def secret_reference(text: str) -> str:
 
 
 Pattern = Annotated[Text, AfterValidator(table_pattern)]
+
+
+def one_or_more(value: object) -> object:
+    """One text stands for a list of one."""
+    return [value] if isinstance(value, str) else value
+
+
 _DURATION = re.compile(r"(?P<number>\d+)\s*(?P<unit>s|m|h|d)?")
 _SECONDS = {None: 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
 
