@@ -374,8 +374,9 @@ def _source_part(row: Row) -> SourcePart:
 
 
 def _ended(row: Row) -> Prepared:
-    xid = {name: bytes.fromhex(row[name]) for name in ("gtrid", "bqual")}
-    return _prepared({**row, **xid})
+    """JSON has bytes as hexadecimal digits."""
+    told = {name: bytes.fromhex(row[name] or "") for name in ("gtrid", "bqual", "file_key")}
+    return _prepared({**row, **told})
 
 
 def _segment(row: Row) -> Segment:

@@ -159,7 +159,8 @@ select b.id as batch, (
 ) as source_parts, (
     select json_agg(json_build_object('batch', p.batch, 'format_id', p.format_id,
         'gtrid', encode(p.gtrid, 'hex'), 'bqual', encode(p.bqual, 'hex'), 'position', p.position,
-        'path', p.path, 'images', p.images, 'size', p.size, 'sha256', p.sha256) order by p.id)
+        'path', p.path, 'size', p.size, 'sha256', p.sha256,
+        'file_key', encode(p.file_key, 'hex')) order by p.id)
     from lockstep.prepared p
     where p.ended_by = b.id and %(names)s::text[] is null
 ) as ended
