@@ -19,7 +19,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from fnmatch import translate
 from typing import Final, NoReturn, assert_never
 
@@ -31,24 +30,14 @@ import pyarrow.compute as pc
 from pipeline.errors import TableError
 from pipeline.proof import canonical as texts
 from pipeline.row_images import CHANGE_TYPES, RowImages, packed, unpacked
+from pipeline.schema.treatments import Conversion, Fate, Hash, Mask, Treatment
 from pipeline.schema.types import TEXT_TYPES, arrow_schema
 from pipeline.segment import ChangeType
 from pipeline.shape.condition import Condition, ConditionUnusable, Evaluated, evaluator
 from pipeline.shape.hashes import DIGITS, PrivacyKey, canonical_texts
 from pipeline.shape.microseconds import microseconds
-from pipeline.shape.rules import Conversion, Hash, Mask, ShapeRules
+from pipeline.shape.rules import ShapeRules
 from pipeline.table import Column, TableStructure
-
-
-class Fate(StrEnum):
-    """What becomes of a column of which there is no more to say."""
-
-    SHOWN = "shown"
-    LEFT_OUT = "left out"
-
-
-Treatment = Fate | Hash | Mask | Conversion
-"""What becomes of one column."""
 
 
 @dataclass(frozen=True, slots=True)

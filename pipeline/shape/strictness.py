@@ -20,9 +20,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from pipeline.schema.treatments import Conversion, Fate, Hash, Mask, Treatment
 from pipeline.shape.condition import And, Condition
-from pipeline.shape.rules import Conversion, Hash, Mask
-from pipeline.shape.shape import Fate, Shape, Treatment
+from pipeline.shape.shape import Shape
 
 
 def shows_no_more(left: Treatment, right: Treatment) -> bool:

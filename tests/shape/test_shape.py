@@ -19,12 +19,13 @@ from hypothesis import strategies as st
 
 from pipeline.errors import TableError
 from pipeline.row_images import CHANGE_TYPES, RowImages, packed
+from pipeline.schema.treatments import Conversion, Fate, Hash, Mask, read_mask
 from pipeline.schema.types import arrow_schema
 from pipeline.segment import ChangeType
 from pipeline.shape.condition import ConditionUnusable, read_condition
 from pipeline.shape.hashes import PrivacyKey
-from pipeline.shape.rules import Conversion, Hash, Mask, ShapeRules, read_mask
-from pipeline.shape.shape import Fate, Shaper, shape_of
+from pipeline.shape.rules import ShapeRules
+from pipeline.shape.shape import Shaper, shape_of
 from pipeline.table import Column, TableName, TableStructure
 from tests.shape import reference
 

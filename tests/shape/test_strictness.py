@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipeline.schema.treatments import Conversion, Fate, Hash, Mask, Treatment
 from pipeline.shape.condition import read_condition
-from pipeline.shape.rules import Conversion, Hash, Mask, ShapeRules
-from pipeline.shape.shape import Fate, Shape, Treatment, shape_of
+from pipeline.shape.rules import ShapeRules
+from pipeline.shape.shape import Shape, shape_of
 from pipeline.shape.strictness import (
     ShapeChange,
     followed,
