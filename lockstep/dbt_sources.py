@@ -118,7 +118,7 @@ def _tables(
         table, version = state.table, mirrors.version(state.mirror)
         if version is None or state.mirror_version is None:
             continue
-        shown = adapters.ledger().schema_version(source, table, state.mirror_version).schema
+        shown = adapters.ledger().schema_version(source, table, state.mirror_version).shown
         found.append(
             DbtTable(
                 table=table,

@@ -55,12 +55,14 @@ class Chunk:
 @dataclass(frozen=True, slots=True)
 class LoadBasis:
     """A load that has begun: the table's structure as it is read, the place in the log of
-    `server_uuid` that its rows belong behind, and the server's estimate of its rows."""
+    `server_uuid` that its rows belong behind, and the server's estimate of its rows. `shape`: the
+    fingerprint of how its rows are shown, None for as they are."""
 
     schema: TableSchema
     server_uuid: str
     low: Coordinates
     estimated_rows: int | None
+    shape: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

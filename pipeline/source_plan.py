@@ -8,11 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from pipeline.bounds import Budget
 from pipeline.places import Place, Snapshot
 from pipeline.policies import LakePolicies, StartPolicies
+from pipeline.shape.hashes import PrivacyKey
+from pipeline.shape.rules import NO_RULES, ShapeRules
+from pipeline.shape.shaping import Shaping
 from pipeline.snapshot.condition import Condition
 from pipeline.snapshot.pace import LoadLimits, Pace
 from pipeline.table import TableName
@@ -61,10 +65,11 @@ class PartOrder:
 @dataclass(frozen=True, slots=True)
 class TableSettings:
     """Settings of the tables that match: `policies` by their names in `LakePolicies`, those that
-    were given. `match`: the patterns as they were written."""
+    were given, and what their mirrors show. `match`: the patterns as they were written."""
 
     match: TablePatterns
     policies: Mapping[str, Any]
+    shape: ShapeRules = NO_RULES
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +110,28 @@ class SourcePlan:
             if settings.match.matches(table):
                 given |= settings.policies
         return replace(self.lake, **given)
+
+    @property
+    def shaped(self) -> bool:
+        """Whether the lake may show a table otherwise than it is."""
+        return any(settings.shape != NO_RULES for settings in self.tables)
+
+    def shape_rules_of(self, table: TableName) -> ShapeRules | None:
+        """What the settings say of a table's shape; None if they say nothing of it."""
+        rules = NO_RULES
+        for settings in self.tables:
+            if settings.match.matches(table):
+                rules |= settings.shape
+        return None if rules == NO_RULES else rules
+
+    def shaping(self, key: PrivacyKey | None) -> Shaping:
+        """How the lake shows the source's tables, whose values are hashed with that key."""
+        return Shaping(
+            cache(self.shape_rules_of),
+            key,
+            hides=self.shaped,
+            captured=self.patterns.matches,
+        )
 
     def start_at(self, facts: ServerFacts) -> Place | None:
         """The configured start of the server that answers."""

@@ -121,7 +121,13 @@ class Adapters:
         replica = None if at is None else replace(primary, host=at[0], port=at[1])
         at = chosen.standby()
         standby = None if at is None else replace(primary, host=at[0], port=at[1])
-        return MySqlServer(primary, standby=standby, read_from=replica)
+        plan = chosen.plan()
+        if not plan.shaped:
+            return MySqlServer(primary, standby=standby, read_from=replica)
+        from resources.mysql.shaped import ShapedServer
+
+        shaping = plan.shaping(self._settings.privacy_key())
+        return ShapedServer(primary, standby=standby, read_from=replica, shaping=shaping)
 
     def lake(self) -> LakeRoom:
         """The lake's adapters; Spark is started by what needs it, not here."""
@@ -187,6 +193,7 @@ class Adapters:
             progress=progress,
             clock=lambda: datetime.now(UTC),
             registry=self.registry,
+            shaping=plan.shaping(self._settings.privacy_key()),
         )
 
     def close(self) -> None:

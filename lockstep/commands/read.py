@@ -184,8 +184,8 @@ def describe_changes(
 
     names: dict[str, str] = {}
     for version in ledger.schema_versions(source, table):
-        if version.schema is not None:
-            own = [column.name for column in version.structure.columns]
+        if version.shown is not None:
+            own = [column.name for column in version.shown_structure.columns]
             names |= zip(own, changelog_names(own), strict=True)
     changelog = whole_changelog(ledger, lake.absolute(), source, table)
     snippets = changelog_snippets(source, str(table))

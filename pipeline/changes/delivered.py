@@ -132,15 +132,15 @@ def _parts(
 
 def _part(version: SchemaVersion, source: str, files: Sequence[SegmentFile]) -> DeliveredPart:
     folder = changelog_path(source, version.table, version.generation)
-    schema = published_schema(version.structure, files)
+    schema = published_schema(version.shown_structure, files)
     return DeliveredPart(folder, version.generation, tuple(files), schema)
 
 
 def _newest(ledger: Ledger, source: str, state: TableState) -> pa.Schema:
     """The columns that the table was last known to have."""
     for version in reversed(ledger.schema_versions(source, state.table)):
-        if version.schema is not None:
-            return changelog_schema(version.structure)
+        if version.shown is not None:
+            return changelog_schema(version.shown_structure)
     raise _quarantined(state)
 
 

@@ -21,9 +21,7 @@ from pipeline.table import TableStructure
 
 def fits(changelog: pa.Schema, version: SchemaVersion) -> bool:
     """Whether images of a version can be added to a changelog with these columns."""
-    if version.schema is None:
-        raise ValueError(f"{version.table}: version {version.version} is {version.knowledge}")
-    return joins(changelog, changelog_schema(row_structure(version.schema)))
+    return joins(changelog, changelog_schema(version.shown_structure))
 
 
 def joins(changelog: pa.Schema, brought: pa.Schema) -> bool:
@@ -47,7 +45,7 @@ def next_generation(before: Sequence[SchemaVersion], schema: TableSchema | None)
     try:
         brought = _with_ours(row_structure(schema))
         together = [
-            _with_ours(version.structure) for version in known if version.generation == newest
+            _with_ours(version.shown_structure) for version in known if version.generation == newest
         ]
     except TableError:
         return newest

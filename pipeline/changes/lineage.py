@@ -376,8 +376,8 @@ class Trail:
         schema = self.schemas[version.version]
         if before is None:
             return [None] * len(schema.columns)
-        if version.columns_from is not None:
-            return version.columns_from
+        if version.shown_from is not None:
+            return version.shown_from
         old = self.schemas[before.version]
         if version.origin in _FOUND and row_structure(old) == row_structure(schema):
             return [column.name for column in schema.columns]
@@ -395,7 +395,8 @@ class Trail:
         kinds = mirror_columns(schema).types
         now = {}
         for column, kind, source in zip(schema.columns, kinds, columns_from, strict=True):
-            life = None if source is None else before[source.lower()]
+            # A column that was left out until now has values that only the source knows.
+            life = None if source is None else before.get(source.lower())
             if life is None:
                 added = number != self.first
                 life = Life(added=added, fill=fill_of(column, kind, moment) if added else None)
@@ -409,6 +410,6 @@ class Trail:
 
 
 def _known(version: SchemaVersion) -> TableSchema:
-    if version.schema is None:
+    if version.shown is None:
         raise ValueError(f"{version.table}: version {version.version} is {version.knowledge}")
-    return version.schema
+    return version.shown

@@ -17,7 +17,6 @@ import pyarrow.compute as pc
 
 from pipeline.changes.layout import MARKS
 from pipeline.changes.marks import TransactionMarks
-from pipeline.schema.compare import sentence
 from pipeline.schema.consequences import Consequence
 from pipeline.schema.evolving.effects import DatabaseEffect, Renamed
 from pipeline.schema.history import History, SchemaStatement, SchemaVersion
@@ -188,14 +187,16 @@ def _statement_row(
         "statement": _text(recorded.text),
         "kind": placed.followed.kind,
         "outcome": recorded.outcome,
-        "tables": _tables(placed, versions),
+        "tables": _tables(placed, recorded, versions),
         "_batch": batch,
     }
 
 
-def _tables(placed: PlacedStatement, versions: Iterable[SchemaVersion]) -> list[dict[str, Any]]:
+def _tables(
+    placed: PlacedStatement, recorded: SchemaStatement, versions: Iterable[SchemaVersion]
+) -> list[dict[str, Any]]:
     effects: dict[TableName, list[str]] = {}
-    for table, words in _effects(placed.followed):
+    for table, words in _effects(placed.followed, recorded):
         effects.setdefault(table, []).append(words)
     numbers = {}
     for version in versions:
@@ -217,15 +218,18 @@ def _tables(placed: PlacedStatement, versions: Iterable[SchemaVersion]) -> list[
     ]
 
 
-def _effects(followed: FollowedStatement) -> Iterable[tuple[TableName, str]]:
+def _effects(
+    followed: FollowedStatement, recorded: SchemaStatement
+) -> Iterable[tuple[TableName, str]]:
     """What happened to each table, in the history's words."""
     if followed.not_understood is not None:
         for table in followed.not_understood.may_touch or ():
-            yield table, followed.not_understood.reason
-    for effect in followed.effects:
+            yield from ((table, reason) for reason in recorded.effects)
+        return
+    for effect, told in zip(followed.effects, recorded.effects, strict=True):
         if isinstance(effect, DatabaseEffect):
             continue
-        yield effect.table, sentence(effect).removeprefix(f"{effect.table}: ")
+        yield effect.table, told.removeprefix(f"{effect.table}: ")
         if isinstance(effect, Renamed):
             yield effect.to, f"was called {effect.table}"
 

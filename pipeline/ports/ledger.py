@@ -336,6 +336,9 @@ class Ledger(Protocol):
         """What holds there for each table, by name; dropped ones left out. `referring`: only of
         tables that have foreign keys."""
 
+    def shaped_versions(self, source: str) -> list[SchemaVersion]:
+        """The newest version of each table of which the lake does not show all as it is."""
+
     def schema_version(self, source: str, table: TableName, number: int) -> SchemaVersion:
         """The version of that number, whatever became of its batch; `LedgerRefused` where
         there is none."""

@@ -43,6 +43,7 @@ from pipeline.runs.loading.part import AGAIN, PartRead, findings, read_part
 from pipeline.runs.rejoin import Besides, TablesResumed, due, reread_columns, returns_of
 from pipeline.runs.repair import abandon, repair
 from pipeline.runs.reports import CaptureReport, Refreshed, softened_lines
+from pipeline.runs.reshaping import reshape
 from pipeline.schema.model import TableSchema
 from pipeline.source_plan import PartOrder
 from pipeline.table import TableName
@@ -153,6 +154,7 @@ def _capture_once(work: Workplace, lease: Lease, part: PartRead | None = None) -
         # worked says so before it writes anything.
         work.mirrors.require_ready()
     require_ready(work)
+    reshape(work, lease)
     returns = returns_of(work, due(work, lease))
     caught_up = catch_up(work, lease, returns)
     refused = caught_up if isinstance(caught_up, str) else None
@@ -275,7 +277,8 @@ def _capture(
         basis.structures.adopt(replace(schema, foreign_keys=keys), run_start.start.at)
     if work.source.until is None:  # an end that a person fixed stays
         basis = replace(basis, bounds=bounds_of(work, basis.run_start))
-    rows = SourceRows(work.segments, source=source, batch=batch.id)
+    hides = work.shaping.hides
+    rows = SourceRows(work.segments, source=source, batch=batch.id, hides=hides)
     capture = BatchCapture(
         basis,
         batch,

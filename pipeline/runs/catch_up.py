@@ -100,7 +100,7 @@ def _caught_up(
             work, batch.start, batch.id, active, base=batch.base, before=min(stopped, default=0)
         ),
         structures=tracker_of(
-            known_at(work, first.batch, first.start.at), facts, recorded=recorded
+            work, known_at(work, first.batch, first.start.at), facts, recorded=recorded
         ),
         prepared=returns.prepared,
     )

@@ -5,12 +5,13 @@ are.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from time import sleep
 from typing import TYPE_CHECKING, Protocol
 
 from pipeline.batch import Requests
+from pipeline.shape.shaping import Shaping
 from pipeline.snapshot.progress import LoadProgress
 from pipeline.source_plan import SourcePlan
 from pipeline.table import TableName
@@ -115,6 +116,8 @@ class Workplace:
     """What was asked of the lake's object store since this was put together; None in a folder."""
     pause: Callable[[float], None] = sleep
     registry: Callable[[], Registry | None] = lambda: None
+    shaping: Shaping = field(default_factory=Shaping)
+    """How the lake shows the source's tables."""
 
     def quarantine(self, quarantined: Quarantine) -> None:
         """Say so while the run goes on."""

@@ -89,7 +89,8 @@ class _Publishing:
         files = [file for segment, _ in together for file in segment.files]
         try:
             schema = all_columns(
-                published_schema(version.structure, segment.files) for segment, version in together
+                published_schema(version.shown_structure, segment.files)
+                for segment, version in together
             )
             lost = self._publish(changelog, batch, schema, files, errors)
             if lost is not None and state.condition in GOING:

@@ -317,9 +317,11 @@ def enough(
     of the log's end; None where all of the table is to be read."""
     state = work.ledger.table_states(work.source.name)[order.table]
     newest = _newest(work, order.table)
-    structure = row_structure(schema)
-    if newest is None or newest.schema is None or row_structure(newest.schema) != structure:
+    if newest is None or newest.schema is None:
         return None
+    if row_structure(newest.schema) != row_structure(schema):
+        return None
+    structure = newest.shown_structure
     if state.mirror_version is None or not structure.primary_key or not goes_on(work, state):
         return None
     if remedy_of(state) is not Remedy.BACKFILL:

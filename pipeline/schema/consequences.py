@@ -16,6 +16,7 @@ from pipeline.policies import LakePolicies, OnRewrite
 from pipeline.schema.context import STRICT, zone_of
 from pipeline.schema.fills import StatementMoment
 from pipeline.schema.happened import (
+    NOT_TREATED,
     Happened,
     columns_changed,
     differs_per_row,
@@ -23,10 +24,12 @@ from pipeline.schema.happened import (
     engine_refused,
     happened,
     key_changed,
+    shape_concerned,
     values_changed,
     versioned,
 )
 from pipeline.schema.logged import FollowedStatement, LoggedStatement
+from pipeline.schema.model import TableSchema
 from pipeline.table import TableName
 
 
@@ -211,6 +214,18 @@ RULES: Final[tuple[ConsequenceRule, ...]] = (
         by_policy=True,
     ),
     ConsequenceRule(
+        "shape",
+        _changed(shape_concerned),
+        Action.REREAD,
+        (
+            "ALTER of a column that is hashed, masked, shown as another type, or asked by rows; "
+            "ADD of one that rows asks",
+            "new version",
+            "re-read, as its settings show it",
+            "a resnapshot row",
+        ),
+    ),
+    ConsequenceRule(
         "key",
         _changed(key_changed),
         Action.REREAD,
@@ -269,7 +284,10 @@ def decided(event: Happened, policies: LakePolicies) -> Consequence:
 
 
 def consequences(
-    followed: FollowedStatement, policies: LakePolicies, logged: LoggedStatement
+    followed: FollowedStatement,
+    policies: LakePolicies,
+    logged: LoggedStatement,
+    treated: Callable[[TableSchema], Mapping[str, str]] = lambda _: NOT_TREATED,
 ) -> Mapping[TableName, Consequence]:
     """What follows from one statement, per table. If it has several effects on one table, the most
     severe wins; for a name that changes hands, the last."""
@@ -281,7 +299,7 @@ def consequences(
     for table in (why.may_touch or ()) if why is not None else ():
         found[table] = decided(Happened(table, "not followed", why.reason if why else ""), policies)
     for effect in followed.effects:
-        for event in happened(effect, strict=strict, moment=moment):
+        for event in happened(effect, strict=strict, moment=moment, treated=treated):
             following = decided(event, policies)
             known = found.get(event.table)
             moves = event.kind in ("created", "dropped", "renamed")

@@ -15,8 +15,9 @@ behind "superset" are those of `pipeline.binlog.text.charsets`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Final
 
 from pipeline.engines import why_refused
@@ -48,14 +49,19 @@ from pipeline.schema.model import (
 from pipeline.schema.rows import row_structure
 from pipeline.schema.statements.reader import CannotRead, StatementReader
 from pipeline.schema.tracker import ColumnsFrom
+from pipeline.schema.treatments import LEFT_OUT, ROWS_BY
 from pipeline.schema.types import arrow_type
 from pipeline.table import Column, TableName
+
+NOT_TREATED: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
 class Happened:
     """One table's part of a statement. `before` and `after` are there for a change, `after`
-    for a new table; `strict` is of the session's sql_mode; `moment`: when the statement ran."""
+    for a new table; `strict` is of the session's sql_mode; `moment`: when the statement ran.
+    `treated`: columns, in lower case, that the lake does not show as they are or by which it takes
+    rows, each with what becomes of it."""
 
     table: TableName
     kind: str
@@ -65,6 +71,7 @@ class Happened:
     columns_from: tuple[str | None, ...] = ()
     strict: bool = True
     moment: StatementMoment | None = None
+    treated: Mapping[str, str] = NOT_TREATED
 
     @property
     def schemas(self) -> tuple[TableSchema, TableSchema]:
@@ -80,7 +87,11 @@ class Happened:
 
 
 def happened(
-    effect: Effect, *, strict: bool, moment: StatementMoment | None = None
+    effect: Effect,
+    *,
+    strict: bool,
+    moment: StatementMoment | None = None,
+    treated: Callable[[TableSchema], Mapping[str, str]] = lambda _: NOT_TREATED,
 ) -> Iterator[Happened]:
     """An effect as the rules see it, for each table it concerns."""
     match effect:
@@ -100,7 +111,8 @@ def happened(
         case UnknownTable(table, statement):
             yield Happened(table, "not followed", f"{statement}, but its structure was not known")
         case Changed(table, before, after, columns_from):
-            yield Happened(table, "changed", "", before, after, columns_from, strict, moment)
+            both = {**treated(before), **treated(after)}
+            yield Happened(table, "changed", "", before, after, columns_from, strict, moment, both)
         case _:
             return
 
@@ -175,6 +187,27 @@ def _is_known(column: ColumnSchema, decoded: Column, moment: StatementMoment | N
         return fill_of(column, arrow_type(decoded), moment) is not None
     except TableError:
         return True
+
+
+def shape_concerned(event: Happened) -> str | None:
+    """Whether the lake has to be told again what it shows of a column. A new column is shown with
+    its default, unless rows are taken by it."""
+    for before, after in event.pairs:
+        now = event.treated.get(after.name.lower(), "")
+        if before is None:
+            if ROWS_BY in now:
+                return f"rows are taken by the new column {after.name}"
+            continue
+        if event.treated.get(before.name.lower(), "") != now:
+            return f"column {before.name} is now called {after.name}, which is shown otherwise"
+        if now and now != LEFT_OUT and _definition(before) != _definition(after):
+            return f"column {after.name} was redefined, of which the lake shows something else"
+    return None
+
+
+def _definition(column: ColumnSchema) -> ColumnSchema:
+    """What its values depend on."""
+    return replace(column, name="", default=None, on_update=False, invisible=False)
 
 
 def columns_changed(event: Happened) -> str | None:

@@ -18,12 +18,13 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Final
 
 from pipeline.position import Coordinates
 from pipeline.schema.model import DatabaseSchema, TableSchema
-from pipeline.schema.model_json import schema_fingerprint
+from pipeline.schema.model_json import schema_fingerprint, schema_from_json, schema_to_json
 from pipeline.schema.rows import row_structure
+from pipeline.schema.treatments import Fate, Treatment, read_treatment, treatment_words
 from pipeline.table import TableName, TableStructure
 
 
@@ -47,6 +48,59 @@ class VersionOrigin(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class ShownAs:
+    """How the lake shows a table: not as it is.
+
+    `treatments`: one for each column of the source's structure, in their order. `rows`: the
+    condition of the rows that are taken, None for all. `key`: the fingerprint of the key that
+    values are hashed with, None where none is. `schema`: the structure that the lake shows; a
+    column that is shown as another type has that type there, and its default is the shaped one.
+    """
+
+    treatments: tuple[Treatment, ...]
+    rows: str | None
+    key: str | None
+    schema: TableSchema
+
+    @property
+    def visible(self) -> tuple[int, ...]:
+        """Indexes of the source's columns that the lake has in some form."""
+        return tuple(
+            index
+            for index, treatment in enumerate(self.treatments)
+            if treatment is not Fate.LEFT_OUT
+        )
+
+    def same_rules(self, other: ShownAs | None) -> bool:
+        """Whether the other shows the same of a table with the same structure."""
+        return other is not None and (self.treatments, self.rows, self.key) == (
+            other.treatments,
+            other.rows,
+            other.key,
+        )
+
+
+def shown_as_to_json(shown_as: ShownAs) -> dict[str, Any]:
+    """As the ledger keeps it."""
+    return {
+        "treatments": [treatment_words(treatment) for treatment in shown_as.treatments],
+        "rows": shown_as.rows,
+        "key": shown_as.key,
+        "schema": schema_to_json(shown_as.schema),
+    }
+
+
+def shown_as_from_json(data: Mapping[str, Any]) -> ShownAs:
+    """The inverse of `shown_as_to_json`."""
+    return ShownAs(
+        tuple(map(read_treatment, data["treatments"])),
+        data["rows"],
+        data["key"],
+        schema_from_json(data["schema"]),
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class SchemaVersion:
     """A table's structure from `since` on; numbered from 1 for each name.
 
@@ -55,7 +109,8 @@ class SchemaVersion:
     a new column; None as a whole where the rows of before are not this table's rows.
     `statement`: index into the statements recorded with it, by the ledger's id once it is
     stored. `generation`: of the changelog that its rows go to (`pipeline.changes.generations`).
-    `batch` is 0 until stored.
+    `batch` is 0 until stored. `shown_as`: how the lake shows it; None: as it is, all of it. What
+    stands behind the decoder asks for `shown`, never for `schema`.
     """
 
     table: TableName
@@ -69,6 +124,7 @@ class SchemaVersion:
     reason: str | None = None
     generation: int = 1
     batch: int = 0
+    shown_as: ShownAs | None = None
 
     def __post_init__(self) -> None:
         if (self.schema is None) == (self.knowledge is Knowledge.KNOWN):
@@ -80,6 +136,23 @@ class SchemaVersion:
         if self.schema is None:
             raise ValueError(f"{self.table}: version {self.version} is {self.knowledge}")
         return row_structure(self.schema)
+
+    @property
+    def shown(self) -> TableSchema | None:
+        """The structure that the lake shows, for KNOWN only."""
+        return self.schema if self.shown_as is None else self.shown_as.schema
+
+    @property
+    def shown_structure(self) -> TableStructure:
+        """What the changelog's columns are; ValueError unless KNOWN."""
+        return self.structure if self.shown_as is None else row_structure(self.shown_as.schema)
+
+    @property
+    def shown_from(self) -> tuple[str | None, ...] | None:
+        """`columns_from` of the columns that the lake shows."""
+        if self.columns_from is None or self.shown_as is None:
+            return self.columns_from
+        return tuple(self.columns_from[index] for index in self.shown_as.visible)
 
     @property
     def fingerprint(self) -> str:
@@ -96,6 +169,10 @@ class DatabaseVersion:
     schema: DatabaseSchema | None
     statement: int | None = None
     batch: int = 0
+
+
+REDACTED_TEXT: Final = "redacted"
+"""The key in a statement's context that says that its text has no values."""
 
 
 @dataclass(frozen=True, slots=True)

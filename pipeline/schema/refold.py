@@ -18,7 +18,13 @@ from typing import Any, ClassVar, Final
 from pipeline.position import Coordinates
 from pipeline.schema.compare import aligned, differences
 from pipeline.schema.context import ServerDialect, StatementContext
-from pipeline.schema.history import DatabaseVersion, Knowledge, SchemaStatement, SchemaVersion
+from pipeline.schema.history import (
+    REDACTED_TEXT,
+    DatabaseVersion,
+    Knowledge,
+    SchemaStatement,
+    SchemaVersion,
+)
 from pipeline.schema.logged import LoggedStatement
 from pipeline.schema.model_json import schema_fingerprint
 from pipeline.schema.tracker import HeldStructures, SchemaTracker
@@ -92,6 +98,11 @@ def _batch(recorded: RecordedBatch, known: HeldStructures, folding: int) -> Iter
     for statement in recorded.statements:
         while versions and versions[0].since < statement.end:
             _adopt(tracker, versions.pop(0))
+        if statement.context.get(REDACTED_TEXT):
+            # Its text has no values: what it made is taken as it is recorded.
+            for version in made.get(statement.id, {}).values():
+                tracker.resume(version)
+            continue
         yield from _statement(tracker, statement, made.get(statement.id, {}))
     newest = (*known.schemas, *tracker.history.databases)
     known.schemas = tuple({database.name: database for database in newest}.values())

@@ -9,10 +9,11 @@ of them are, once. So a run without such a statement pays for the tables it has 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
+from pipeline.errors import TableError
 from pipeline.position import Coordinates
 from pipeline.schema.code import (
     after_effects,
@@ -22,12 +23,14 @@ from pipeline.schema.code import (
     with_code,
 )
 from pipeline.schema.evolve import evolve, forget
+from pipeline.schema.evolving.effects import Renamed
 from pipeline.schema.history import (
     DatabaseVersion,
     History,
     Knowledge,
     SchemaStatement,
     SchemaVersion,
+    ShownAs,
     VersionOrigin,
 )
 from pipeline.schema.logged import (
@@ -39,7 +42,15 @@ from pipeline.schema.logged import (
 )
 from pipeline.schema.model import ServerSchema, TableSchema
 from pipeline.schema.rows import schema_of
-from pipeline.schema.statements.changes import Irrelevant, NotUnderstood, RenameTables
+from pipeline.schema.statements.changes import (
+    CreateLike,
+    Irrelevant,
+    NotUnderstood,
+    RenameTables,
+    SchemaChange,
+    needed_by,
+    touched_by,
+)
 from pipeline.schema.statements.read import read_change
 from pipeline.table import TableName, TableStructure
 
@@ -119,9 +130,46 @@ same: this schema, or for None that it is dropped, or unknown for this reason. C
 are given where a person said which they are."""
 
 
+class Shapes(Protocol):
+    """What the settings say of how the lake shows tables (`pipeline.shape.shaping`)."""
+
+    def recorded(
+        self,
+        schema: TableSchema,
+        before: SchemaVersion | None = None,
+        columns_from: ColumnsFrom | None = None,
+    ) -> tuple[TableSchema, ShownAs | None]:
+        """The structure as the history keeps it, and how it is shown. `before`: the version whose
+        rows or columns it has; `columns_from`: as in `SchemaVersion`, None where names tell.
+        TableError where it cannot be shown as the settings say."""
+
+    def statement(
+        self, logged: LoggedStatement, followed: FollowedStatement, tables: Collection[TableName]
+    ) -> SchemaStatement:
+        """A statement that names these tables, as the history keeps it."""
+
+
+class AsTheyAre:
+    """The `Shapes` of settings that say nothing: every table is shown as it is."""
+
+    def recorded(
+        self,
+        schema: TableSchema,
+        before: SchemaVersion | None = None,
+        columns_from: ColumnsFrom | None = None,
+    ) -> tuple[TableSchema, ShownAs | None]:
+        return schema, None
+
+    def statement(
+        self, logged: LoggedStatement, followed: FollowedStatement, tables: Collection[TableName]
+    ) -> SchemaStatement:
+        return recorded_statement(logged, followed)
+
+
 class SchemaTracker:
     """`known`: the structures at the beginning; `later`: those that are known only from a
-    place on; `recorded`: what is known already of places further on, and stays as it is."""
+    place on; `recorded`: what is known already of places further on, and stays as it is;
+    `shapes`: how the lake shows tables."""
 
     def __init__(
         self,
@@ -131,8 +179,10 @@ class SchemaTracker:
         generation: Generation | None = None,
         later: Mapping[TableName, Later] | None = None,
         recorded: Recorded | None = None,
+        shapes: Shapes | None = None,
     ) -> None:
         self._known = known
+        self._shapes = shapes or AsTheyAre()
         self._generation = generation
         self._recorded = recorded
         self._folding = lower_case_table_names
@@ -267,7 +317,7 @@ class SchemaTracker:
         nobody knew of it."""
         schema = None if version is None else version.schema
         reason = None if version is None else version.reason
-        self._record(table, schema, at, VersionOrigin.CARRIED, reason=reason)
+        self._record(table, schema, at, VersionOrigin.CARRIED, reason=reason, carried=version)
 
     def adopt(self, schema: TableSchema, at: Coordinates) -> SchemaVersion:
         """What the server was found to have at a place."""
@@ -291,6 +341,8 @@ class SchemaTracker:
         whole = self.whole()
         if version.schema is not None:
             self._schema = whole.with_table(version.schema)
+        elif version.knowledge is Knowledge.DROPPED:
+            self._schema = whole.without_table(version.table)
         self._current[version.table] = version
 
     def _record(
@@ -303,8 +355,12 @@ class SchemaTracker:
         columns_from: ColumnsFrom | None = None,
         statement: int | None = None,
         reason: str | None = None,
+        before: SchemaVersion | None = None,
+        carried: SchemaVersion | None = None,
     ) -> SchemaVersion:
-        """From here on the table is known so, or for None dropped, or unknown for a reason."""
+        """From here on the table is known so, or for None dropped, or unknown for a reason; it is
+        unknown, too, if it cannot be shown as the settings say. `before`: whose rows or columns it
+        has; `carried`: the version that holds again, in its own shape."""
         old = self._current.get(table)
         if old is not None and old.schema is not None:
             self._before[table] = old.schema
@@ -313,6 +369,12 @@ class SchemaTracker:
         if told:
             self._current[table] = told
             return told
+        shown_as = None if carried is None else carried.shown_as
+        if schema is not None and carried is None:
+            try:
+                schema, shown_as = self._shapes.recorded(schema, before, columns_from)
+            except TableError as error:
+                schema, columns_from, reason = None, None, error.reason
         knowledge = Knowledge.KNOWN if schema is not None else Knowledge.DROPPED
         if reason is not None:
             knowledge = Knowledge.UNKNOWN
@@ -320,7 +382,8 @@ class SchemaTracker:
         number = made[-1].version if made else self._known.last_number(table)
         generation = 1
         if number and self._generation is not None:
-            generation = self._generation(self._ever(table), schema)
+            shown = schema if shown_as is None else shown_as.schema
+            generation = self._generation(self._ever(table), shown)
         version = SchemaVersion(
             table,
             number + 1,
@@ -332,6 +395,7 @@ class SchemaTracker:
             statement=statement,
             reason=reason,
             generation=generation,
+            shown_as=shown_as,
         )
         self._versions.append(version)
         made.append(version)
@@ -345,8 +409,10 @@ class SchemaTracker:
         if isinstance(read, Irrelevant):
             self._take_code(logged)
             return FollowedStatement()
-        before = self.whole()
+        before, touched = self.whole(), set[TableName]()
+        like: dict[TableName, SchemaVersion] = {}
         if isinstance(read, NotUnderstood):
+            touched.update(read.may_touch or before.tables)
             after = after_unknown(forget(before, read.may_touch or ()), read.may_touch or ())
             followed = FollowedStatement(not_understood=read, kind=read.kind)
         else:
@@ -355,12 +421,34 @@ class SchemaTracker:
             pairs = [pair for one in read if isinstance(one, RenameTables) for pair in one.pairs]
             after = renamed_views(after, pairs)
             followed = FollowedStatement(done.effects, kind=read[0].kind)
-        self._statements.append(recorded_statement(logged, followed))
+            touched.update(touched_by(read, ()), needed_by(read))
+            like = self._origins_of(read, followed, before)
+        self._statements.append(self._shapes.statement(logged, followed, touched))
         self._schema = self._caught_up(after, logged.end)
         number = len(self._statements) - 1
-        self._note_tables(before, self._schema, followed, logged.end, number)
+        self._note_tables(before, self._schema, followed, logged.end, number, like)
         self._note_databases(before, self._schema, logged.end, number)
         return followed
+
+    def _origins_of(
+        self, changes: Sequence[SchemaChange], followed: FollowedStatement, before: ServerSchema
+    ) -> dict[TableName, SchemaVersion]:
+        """The version whose rows or columns a table has from here on under its name, by that name
+        as structures are keyed: of the name that it had, or of the table that it is like."""
+        names: dict[TableName, TableName] = {}
+        for effect in followed.effects:
+            if isinstance(effect, Renamed):
+                names[self.fold(effect.to)] = names.pop(self.fold(effect.table), effect.table)
+        for change in changes:
+            if isinstance(change, CreateLike):
+                names[self.fold(change.table)] = change.like
+        found: dict[TableName, SchemaVersion] = {}
+        for name, origin in names.items():
+            table = before.table(origin)
+            version = None if table is None else self.version(table.name)
+            if version is not None:
+                found[name] = version
+        return found
 
     def _take_code(self, logged: LoggedStatement) -> None:
         if not may_change_code(logged.text):
@@ -383,6 +471,7 @@ class SchemaTracker:
         followed: FollowedStatement,
         at: Coordinates,
         statement: int,
+        like: Mapping[TableName, SchemaVersion],
     ) -> None:
         why = dict(reasons(followed))
         columns = dict(origins(followed.effects))
@@ -405,6 +494,7 @@ class SchemaTracker:
                 columns_from=origin if new is not None and old is not None else None,
                 statement=statement,
                 reason=why.get(key, "not followed") if is_unknown else None,
+                before=like.get(key) or (None if old is None else self.version(old.name)),
             )
 
     def _note_databases(

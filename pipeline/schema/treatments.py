@@ -1,6 +1,6 @@
-"""What becomes of a column on its way to the lake, as a value and as the words that the ledger keeps.
+"""What becomes of a column on its way to the lake, as a value and as words.
 
-What rules come to for a structure is `pipeline.shape`.
+The ledger keeps the words. What rules come to for a structure is `pipeline.shape`.
 """
 
 from __future__ import annotations
@@ -64,6 +64,11 @@ def read_mask(text: str) -> Mask:
 
 Treatment = Fate | Hash | Mask | Conversion
 """What becomes of one column."""
+
+
+LEFT_OUT: Final = Fate.LEFT_OUT.value
+ROWS_BY: Final = "rows by it"
+"""Among the words of a column that a condition on rows asks."""
 
 
 def treatment_words(treatment: Treatment) -> str:

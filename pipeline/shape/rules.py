@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from typing import Final
 
 from pipeline.schema.treatments import Conversion, Hash, Mask
 from pipeline.shape.condition import Condition
@@ -33,3 +34,7 @@ class ShapeRules:
                 for key in fields(self)
             }
         )
+
+
+NO_RULES: Final = ShapeRules()
+"""Of a table that is shown as it is."""

@@ -101,16 +101,16 @@ def shape_of(
 def _treatment(rules: ShapeRules, column: Column, keys: Set[str]) -> Treatment:
     name = column.name
     asked: dict[str, Treatment] = {}
-    if _matches(rules.exclude_columns or (), name):
+    if matches(rules.exclude_columns or (), name):
         asked["exclude_columns"] = Fate.LEFT_OUT
-    elif rules.include_columns is not None and not _matches(rules.include_columns, name):
+    elif rules.include_columns is not None and not matches(rules.include_columns, name):
         asked["include_columns"] = Fate.LEFT_OUT
     for setting, treatments in (
         ("hash_columns", rules.hash_columns),
         ("mask_columns", rules.mask_columns),
         ("types", rules.types),
     ):
-        found = {one for pattern, one in (treatments or {}).items() if _matches((pattern,), name)}
+        found = {one for pattern, one in (treatments or {}).items() if matches((pattern,), name)}
         if len(found) > 1:
             _refuse(column, f"{setting} says more than one thing of it", f"say one in {setting}")
         asked.update((setting, treatment) for treatment in found)
@@ -121,8 +121,9 @@ def _treatment(rules: ShapeRules, column: Column, keys: Set[str]) -> Treatment:
     return treatment
 
 
-def _matches(patterns: Iterable[str], name: str) -> bool:
-    """As shell patterns, whatever their case: MySQL tells no two columns apart by it."""
+def matches(patterns: Iterable[str], name: str) -> bool:
+    """Whether one of the shell patterns is that of a column's name, whatever their case: MySQL
+    tells no two columns apart by it."""
     return any(re.fullmatch(translate(one.lower()), name.lower()) for one in patterns)
 
 
@@ -242,7 +243,8 @@ class Shaper:
         if shape.hashes and key is None:
             raise ValueError("a shape that hashes needs a key")
         self._shape, self._key = shape, key
-        self._schema = arrow_schema(shape.structure)
+        self.schema = arrow_schema(shape.structure)
+        """The columns of what is shown."""
         self._evaluator = _evaluator(shape) if shape.condition is not None else None
         names = [column.name.lower() for column in shape.source.columns]
         asked = shape.condition.columns if shape.condition is not None else ()
@@ -252,6 +254,36 @@ class Shaper:
             for index, treatment in enumerate(shape.treatments)
             if treatment is not Fate.LEFT_OUT
         ]
+
+    @property
+    def asked(self) -> list[str]:
+        """Names of the source's columns that `rows` is given."""
+        return list(self._shape.source.names)
+
+    @property
+    def takes_all(self) -> bool:
+        """Whether no row is left out."""
+        return self._shape.condition is None
+
+    @property
+    def hides_keys(self) -> bool:
+        """Whether a column of the primary key is shown as something else than its value."""
+        treatments = dict(zip(self._shape.source.names, self._shape.treatments, strict=True))
+        key = self._shape.source.primary_key
+        return any(treatments[name] is not Fate.SHOWN for name in key)
+
+    def of(self, columns: Iterable[str]) -> Shaper:
+        """The function for reads of these columns alone, and of those that its condition asks,
+        which are not shown unless they are among them."""
+        source, wanted = self._shape.source, {*columns}
+        read = wanted | {source.names[index] for index in self._asked}
+        kept = [index for index, name in enumerate(source.names) if name in read]
+        treatments = tuple(
+            self._shape.treatments[index] if source.names[index] in wanted else Fate.LEFT_OUT
+            for index in kept
+        )
+        part = replace(source, columns=tuple(source.columns[index] for index in kept))
+        return Shaper(replace(self._shape, source=part, treatments=treatments), self._key)
 
     def rows(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """The rows that are taken, as they are shown; `rows`: the source's, whole. TableError for
@@ -354,7 +386,7 @@ class Shaper:
     def _columns(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         columns, treatments = self._shape.source.columns, self._shape.treatments
         arrays = [self._column(columns[n], treatments[n], rows.column(n)) for n in self._shown]
-        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
     def _column(self, column: Column, treatment: Treatment, values: pa.Array) -> pa.Array:
         match treatment:

@@ -23,6 +23,7 @@ from resources.config.model import (
     File,
     LakeSection,
     LedgerSection,
+    PrivacySection,
     UpkeepSection,
 )
 from resources.config.settings import Settings
@@ -83,6 +84,7 @@ _PARTS: Mapping[str, type[BaseModel]] = {
     "ledger": LedgerSection,
     "dagster": DagsterSection,
     "upkeep": UpkeepSection,
+    "privacy": PrivacySection,
     "lineage": LineageSection,
     "catalog": CatalogSection,
     "sources": SourceSection,

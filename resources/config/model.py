@@ -83,6 +83,13 @@ class NotifySection(Section):
     ]
 
 
+class PrivacySection(Section):
+    """`key`: what hash_columns hashes values with, by reference; all sources and all hosts that
+    write to one lake have the same."""
+
+    key: Annotated[str, AfterValidator(secret_reference)]
+
+
 class UpkeepSection(Section):
     """When mirrors' files are made fewer, and from where on; how long changes are kept."""
 
@@ -216,6 +223,7 @@ class File(Section):
     ledger: LedgerSection = LedgerSection()
     dagster: DagsterSection = DagsterSection()
     upkeep: UpkeepSection = UpkeepSection()
+    privacy: PrivacySection | None = None
     lineage: LineageSection | None = None
     notify: NotifySection | None = None
     catalog: CatalogSection | None = None

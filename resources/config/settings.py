@@ -9,9 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from pipeline.errors import ConfigurationError
+from pipeline.shape.hashes import PrivacyKey
 from pipeline.upkeep.decide import UpkeepPolicy
 from resources.config.lineage import followed
 from resources.config.model import File, page_address
@@ -19,6 +20,9 @@ from resources.config.secrets import is_sensitive, resolve
 from resources.config.source_settings import SourceSettings, followed_to
 from resources.lake.paths import LakePath, lake_path
 from resources.lake.settings import is_local
+
+SHORTEST_KEY: Final = 16
+"""Bytes of a key that nobody guesses."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +75,19 @@ class Settings:
         part = self.file.upkeep
         keep = None if part.keep_changes is None else timedelta(seconds=part.keep_changes)
         return UpkeepPolicy(part.small_files, part.file_size, part.deleted_share, purge, keep)
+
+    def privacy_key(self) -> PrivacyKey | None:
+        """What values are hashed with; None if the settings name no key. `SecretMissing`."""
+        part = self.file.privacy
+        if part is None:
+            return None
+        secret = resolve(part.key, self.folder)
+        if len(secret.encode()) < SHORTEST_KEY:
+            raise ConfigurationError(
+                f"the key under [privacy] has fewer than {SHORTEST_KEY} bytes",
+                hint="make one with `openssl rand -base64 32`",
+            )
+        return PrivacyKey(secret.encode())
 
     def ledger_dsn(self) -> str:
         """`embedded`, or a Postgres DSN that may hold a password."""

@@ -109,7 +109,9 @@ class SourceSettings:
             prove_rows=self.part.prove_rows,
             passes=NamePatterns(tuple(map(self._pattern, self.part.passed_statements))),
             tables=tuple(
-                TableSettings(TablePatterns(tuple(map(self._pattern, part.match))), part.policies)
+                TableSettings(
+                    TablePatterns(tuple(map(self._pattern, part.match))), part.policies, part.shape
+                )
                 for part in self.part.table
             ),
         )

@@ -16,6 +16,8 @@ from pipeline.schema.history import (
     SchemaStatement,
     SchemaVersion,
     VersionOrigin,
+    shown_as_from_json,
+    shown_as_to_json,
 )
 from pipeline.schema.model import DatabaseSchema
 from pipeline.schema.model_json import schema_from_json, schema_to_json
@@ -63,6 +65,9 @@ class PostgresSchemas(Books):
         until = {"batch": batch, **of_coordinates(place)}
         rows = self._all("schemas_at", source=source, referring=referring, **until)
         return [_schema_version(row) for row in rows]
+
+    def shaped_versions(self, source: str) -> list[SchemaVersion]:
+        return [_schema_version(row) for row in self._all("shaped_versions", source=source)]
 
     def schema_versions(self, source: str, *tables: TableName) -> list[SchemaVersion]:
         if not tables:
@@ -139,6 +144,7 @@ def _schema_version(row: Row) -> SchemaVersion:
         origin=VersionOrigin(row["origin"]),
         schema=None if schema is None else schema_from_json(schema),
         columns_from=None if columns is None else tuple(columns),
+        shown_as=None if row["shown_as"] is None else shown_as_from_json(row["shown_as"]),
     )
 
 
@@ -176,6 +182,7 @@ def _of_version(
         statement,
         value.reason,
         value.generation,
+        None if value.shown_as is None else json.dumps(shown_as_to_json(value.shown_as)),
     )
 
 

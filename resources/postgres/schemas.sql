@@ -41,6 +41,20 @@ where f.source = %(source)s and f.version = 1 and v.knowledge <> 'dropped'
   and (not %(referring)s or position('"foreign_keys":' in v.schema::text) > 0)
 order by v.database collate "C", v.name collate "C"
 
+-- name: shaped_versions
+select v.* from (
+    select distinct database, name from lockstep.table_versions
+    where source = %(source)s and shown_as is not null
+) f
+cross join lateral (
+    select w.* from lockstep.table_versions w
+    where w.source = %(source)s and (w.database, w.name) = (f.database, f.name)
+      and (select b.state from lockstep.batches b where b.id = w.batch) <> 'abandoned'
+    order by w.batch desc, w.since_number desc, w.since_offset desc, w.version desc limit 1
+) v
+where v.shown_as is not null
+order by v.database collate "C", v.name collate "C"
+
 -- name: schema_version
 select * from lockstep.table_versions
 where source = %(source)s and database = %(database)s and name = %(name)s
@@ -77,7 +91,7 @@ select * from lockstep.schema_statements where source = %(source)s and id = any(
 -- name: record_versions
 insert into lockstep.table_versions (
     source, batch, database, name, version, since_base, since_number, since_offset, knowledge,
-    origin, schema, fingerprint, columns_from, statement, reason, generation
+    origin, schema, fingerprint, columns_from, statement, reason, generation, shown_as
 ) values %s
 
 -- name: statement_numbers

@@ -151,6 +151,7 @@ class PostgresTables(Books):
                 schema=json.dumps(schema_to_json(reading.schema)),
                 server_uuid=reading.server_uuid,
                 estimated_rows=reading.estimated_rows,
+                shape=reading.shape,
                 **of_coordinates(reading.low),
             )
 
@@ -270,6 +271,7 @@ def _load(row: Row, chunks: Sequence[Chunk]) -> Load:
             row["server_uuid"],
             coordinates(row, "low"),
             row["estimated_rows"],
+            row["shape"],
         )
     if row["followed_batch"] is not None:
         followed = FollowedFrom(

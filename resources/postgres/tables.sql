@@ -110,7 +110,8 @@ order by c.load, c.number
 -- name: begin_load
 update lockstep.loads set
     schema = %(schema)s, server_uuid = %(server_uuid)s, low_base = %(base)s,
-    low_number = %(number)s, low_offset = %(offset)s, estimated_rows = %(estimated_rows)s
+    low_number = %(number)s, low_offset = %(offset)s, estimated_rows = %(estimated_rows)s,
+    shape = %(shape)s
 where source = %(source)s and id = %(load)s and joined_batch is null and void is null
 
 -- name: plan_chunk

@@ -22,7 +22,8 @@ from pipeline.row_images import CHANGE_TYPES, RowImages, packed
 from pipeline.schema.treatments import Conversion, Fate, Hash, Mask, read_mask
 from pipeline.schema.types import arrow_schema
 from pipeline.segment import ChangeType
-from pipeline.shape.condition import ConditionUnusable, read_condition
+from pipeline.shape.condition import ConditionUnusable
+from pipeline.shape.condition_text import read_condition
 from pipeline.shape.hashes import PrivacyKey
 from pipeline.shape.rules import ShapeRules
 from pipeline.shape.shape import Shaper, shape_of

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.schema.treatments import Conversion, Fate, Hash, Mask, Treatment
-from pipeline.shape.condition import read_condition
+from pipeline.shape.condition_text import read_condition
 from pipeline.shape.rules import ShapeRules
 from pipeline.shape.shape import Shape, shape_of
 from pipeline.shape.strictness import (

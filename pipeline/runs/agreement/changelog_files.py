@@ -354,7 +354,8 @@ def columns_of(
         if named is not None and named[1] in known:
             by_version.setdefault(named[1], []).append(file)
     return all_columns(
-        published_schema(known[version].structure, some) for version, some in by_version.items()
+        published_schema(known[version].shown_structure, some)
+        for version, some in by_version.items()
     )
 
 

@@ -53,6 +53,7 @@ class BatchCapture:
                 source.lake,
                 basis.work.quarantine,
                 partial(_why_unknown, basis.work),
+                basis.work.shaping,
             ),
             taken_up,
             source_rows=source_rows,

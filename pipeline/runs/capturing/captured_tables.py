@@ -187,7 +187,7 @@ def _together(table: CapturedTable) -> pa.Table:
     table.more = max([table.more, *(len(batch.schema) - count for batch in table.held.batches)])
     if not table.more:
         return pa.Table.from_batches(table.held.batches, schema=table.schema)
-    names = [column.name for column in table.version.structure.columns]
+    names = [column.name for column in table.version.shown_structure.columns]
     schema = file_schema(table.schema, names, table.more)
     batches = []
     for batch in table.held.batches:
@@ -378,7 +378,7 @@ class CapturedTables:
 
     def _first_seen(self, version: SchemaVersion) -> CapturedTable:
         # TableError for a type that is not read.
-        schema = captured_schema(version.structure, updated=self.files.updated)
+        schema = captured_schema(version.shown_structure, updated=self.files.updated)
         self._require_no_hole(version)
         if version.schema is not None and (refused := refusal(version.schema)) is not None:
             raise refused

@@ -60,6 +60,8 @@ from pipeline.schema.rows import key_columns, logged_structure
 from pipeline.schema.tracker import SchemaTracker
 from pipeline.schema.types import arrow_schema
 from pipeline.segment import ChangeType
+from pipeline.shape.shape import Shaper
+from pipeline.shape.shaping import Shaping
 from pipeline.table import Column, TableName, TableStructure
 
 _SHOWN = 5
@@ -278,14 +280,17 @@ def ways_to_hide(
 
 
 class Decoding:
-    """The decoders for one buffer's table maps, by map and version. `updated`: updates say
-    which columns changed."""
+    """The decoders for one buffer's table maps, by map and version, and what is shown of the
+    images. `updated`: updates say which columns changed."""
 
     buffer: TransactionBuffer
     """Whose table maps are read."""
 
-    def __init__(self, structures: SchemaTracker, *, updated: bool = False) -> None:
-        self._structures = structures
+    def __init__(
+        self, structures: SchemaTracker, shaping: Shaping, *, updated: bool = False
+    ) -> None:
+        self._structures, self._shaping = structures, shaping
+        self._shapers: dict[tuple[int, int], Shaper | None] = {}
         self._updated = updated
         self._decoders: dict[tuple[int, int], TableDecoder] = {}
         self.filled: set[TableName] = set()
@@ -324,8 +329,12 @@ class Decoding:
     def _of_map(self, number: int, events: Block, at: Coordinates) -> Iterator[RowImages]:
         version, decoder = self.decoder(number, at)
         mariadb = self.buffer.maps.known[number].writer.mariadb
+        shaper = self._shapers[number, version.version]
         for images in decoder.decode(events):
-            yield self._with_defaults(images, version, mariadb=mariadb)
+            whole = self._with_defaults(images, version, mariadb=mariadb)
+            shown = whole if shaper is None else shaper.images(whole)
+            if len(shown.event):
+                yield shown
 
     def _with_defaults(
         self, images: RowImages, version: SchemaVersion, *, mariadb: bool
@@ -347,6 +356,7 @@ class Decoding:
         key = number, version.version
         if key not in self._decoders:
             hidden, structure = checked(version, mapped), version.structure
+            self._shapers[key] = self._shaping.shaper(version)
             told_by = () if version.schema is None else key_columns(version.schema)
             self._decoders[key] = TableDecoder(
                 structure,

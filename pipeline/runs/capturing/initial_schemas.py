@@ -70,7 +70,7 @@ def structures_at(work: Workplace, run_start: RunStart) -> SchemaTracker:
     if not ledger.has_history(source):
         return structures_of_server(work, run_start)
     if decision.predecessor is not None or decision.continuity is Continuity.CONTIGUOUS:
-        tracker = tracker_of(Newest(ledger, source), run_start.facts)
+        tracker = tracker_of(work, Newest(ledger, source), run_start.facts)
         _forget_places(tracker, ledger, source, run_start)
         return tracker
     covering = _covering(work, run_start)
@@ -95,6 +95,7 @@ def _forget_places(
 
 
 def tracker_of(
+    work: Workplace,
     known: KnownStructures,
     facts: ServerFacts,
     *,
@@ -108,6 +109,7 @@ def tracker_of(
         generation=next_generation,
         later=later,
         recorded=recorded,
+        shapes=work.shaping,
     )
 
 
@@ -138,7 +140,7 @@ def _from_history(work: Workplace, batch: Batch, run_start: RunStart) -> SchemaT
     ledger, source, at = work.ledger, work.source.name, run_start.start.at
     known = known_at(work, batch, at)
     then, now = known.tables, {schema.table: schema for schema in ledger.schemas_at(source)}
-    tracker = tracker_of(known, run_start.facts)
+    tracker = tracker_of(work, known, run_start.facts)
     for table in sorted({*then, *now}):
         before, after = then.get(table), now.get(table)
         if before is not None and after is not None and before.version == after.version:
@@ -266,7 +268,7 @@ def structures_of_server(work: Workplace, run_start: RunStart) -> SchemaTracker:
         for database in baseline.databases
     )
     known = _held(work.ledger, source, versions, databases)
-    tracker = tracker_of(known, facts, later=later)
+    tracker = tracker_of(work, known, facts, later=later)
     tracker.begin_with(versions.values(), databases)
     for newest in work.ledger.schemas_at(source):
         if newest.table not in versions and newest.table not in later:

@@ -30,7 +30,6 @@ from pipeline.schema.evolve import evolve
 from pipeline.schema.evolving.effects import Effect, Renamed
 from pipeline.schema.history import Knowledge, SchemaVersion
 from pipeline.schema.logged import LoggedStatement
-from pipeline.schema.rows import row_structure
 from pipeline.schema.statements.changes import Irrelevant, NotUnderstood
 from pipeline.schema.statements.read import read_change
 from pipeline.table import TableName
@@ -172,5 +171,9 @@ class HandingOver:
         shown = self._work.ledger.schema_version(source, state.table, state.mirror_version)
         if shown.schema is None or version.schema is None:
             return False
-        then, now = row_structure(shown.schema), row_structure(version.schema)
+        if version.shown_as is not None or shown.shown_as is not None:
+            alike = version.shown_as is not None and version.shown_as.same_rules(shown.shown_as)
+            if not alike:
+                return False
+        then, now = shown.shown_structure, version.shown_structure
         return (then.columns, then.primary_key) == (now.columns, now.primary_key)

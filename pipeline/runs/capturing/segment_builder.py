@@ -54,7 +54,6 @@ from pipeline.schema.consequences import Consequence
 from pipeline.schema.evolving.effects import Renamed
 from pipeline.schema.history import History
 from pipeline.schema.logged import FollowedStatement, LoggedStatement
-from pipeline.schema.rows import row_structure
 from pipeline.schema.tracker import SchemaTracker
 from pipeline.segment import ChangeType, RowCounts, SourcePart, SourceTable
 from pipeline.table import TableName
@@ -93,11 +92,14 @@ class CountedTransactions:
 
 
 class SourceRows:
-    """What one capture adds to its source's own tables."""
+    """What one capture adds to its source's own tables. `hides`: values of some tables are not
+    shown, so that no text of a statement is: which tables it is about, nobody has read."""
 
-    def __init__(self, store: SegmentStore, *, source: str, batch: int) -> None:
+    def __init__(
+        self, store: SegmentStore, *, source: str, batch: int, hides: bool = False
+    ) -> None:
         self._store = store
-        self._source, self._batch = source, batch
+        self._source, self._batch, self._hides = source, batch, hides
         self._writer: SegmentWriter | None = None
         self._held = HeldRows()
         self._statements: list[PlacedStatement] = []
@@ -121,6 +123,7 @@ class SourceRows:
         self, group: TransactionGroup, marks: TransactionMarks, counted: CountedTransactions
     ) -> None:
         """All of a run's."""
+        texts = group.texts.lists(len(group.transactions))
         rows = transaction_rows(
             marks,
             begin=group.transactions[:, columns.BEGIN_OFFSET],
@@ -128,7 +131,7 @@ class SourceRows:
             server_id=group.transactions[:, columns.SERVER],
             rows=counted.rows,
             numbers=counted.numbers,
-            statements=group.texts.lists(len(group.transactions)),
+            statements=pa.nulls(len(texts), texts.type) if self._hides else texts,
             cut=group.transactions[:, columns.TEXT_BYTES] > MOST_BYTES,
             batch=self._batch,
         )
@@ -199,7 +202,7 @@ class Segmenter:
             extents=extents,
         )
         self._watch = Watch(structures, following.wanted)
-        self._decoding = Decoding(structures, updated=tables.files.updated)
+        self._decoding = Decoding(structures, rules.shaping, updated=tables.files.updated)
         self._undecodable: set[TableName] = set()
         # What the log reader asks of its taker, and one of these parts answers alone.
         self.wanted, self.lose, self.reach = following.wanted, following.lose, following.reach
@@ -403,8 +406,8 @@ class Segmenter:
 @dataclass(frozen=True, slots=True)
 class Decoded:
     """Events of one table map, decoded: `which` rows of the block's index they are, their
-    part of that index, and their images in batches, with how many each event has of them
-    before each batch."""
+    part of that index, and their images in batches. Of each event: how many images and rows are
+    taken, and how many rows it counts up to the last of those."""
 
     table: CapturedTable
     which: Integers
@@ -412,6 +415,7 @@ class Decoded:
     batches: list[RowImages]
     images: Integers
     rows: Integers
+    spans: Integers
 
     @classmethod
     def of(
@@ -420,7 +424,10 @@ class Decoded:
         count = len(which)
         images = sum((images_per_event(b, count) for b in batches), np.zeros(count, np.int64))
         rows = sum((rows_per_event(b, count) for b in batches), np.zeros(count, np.int64))
-        return cls(table, which, events, batches, images, rows)
+        spans: Integers = np.zeros(count, np.int64)
+        for batch in batches:
+            np.maximum.at(spans, batch.event.to_numpy(), batch.row.to_numpy() + 1)
+        return cls(table, which, events, batches, images, rows, spans)
 
 
 def marks_of(group: TransactionGroup) -> TransactionMarks:
@@ -442,14 +449,14 @@ def _first_rows(table: CapturedTable, group: TransactionGroup, one: Decoded) -> 
     same[1:] = (np.diff(offsets) == 0) & (np.diff(files) == 0)
     here = (str(group.files[files[0]]), int(offsets[0]))
     before = table.rows_there if here == table.place else 0
-    ends = np.cumsum(one.rows)
-    starts = ends - one.rows
+    ends = np.cumsum(one.spans)
+    starts = ends - one.spans
     heads = np.flatnonzero(~same)
     since = np.repeat(starts[heads], np.diff(heads, append=len(same)))
     first = starts - since
     first[: heads[1] if len(heads) > 1 else len(first)] += before
     table.place = (str(group.files[files[-1]]), int(offsets[-1]))
-    table.rows_there = int(first[-1] + one.rows[-1])
+    table.rows_there = int(first[-1] + one.spans[-1])
     return first
 
 
@@ -462,7 +469,7 @@ def put_part(
     if (
         version is None
         or version.schema is None
-        or row_structure(version.schema) != part.structure
+        or version.shown_structure != part.structure
         or not tables.wanted(part.table)
     ):
         raise RowsNotRead(

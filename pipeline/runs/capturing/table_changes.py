@@ -11,7 +11,7 @@ followed.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final
 
@@ -48,6 +48,7 @@ from pipeline.schema.model_json import schema_fingerprint
 from pipeline.schema.rows import row_structure
 from pipeline.schema.tracker import ColumnsFrom, SchemaTracker
 from pipeline.segment import ChangeType
+from pipeline.shape.shaping import Shaping
 from pipeline.snapshot.progress import LoadProgress
 from pipeline.table import TableName
 from pipeline.table_state import Quarantine, SnapshotPart, TableEventKind, TableOrder
@@ -298,14 +299,15 @@ ALTERED: Final = "it was altered while its rows were read from the source"
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What a capture goes by: the moment, the tables it may take, policies, who is told, and what
-    the source says of a table whose structure is not known."""
+    """What a capture goes by: the moment, the tables it may take, policies, who is told, what the
+    source says of a table whose structure is not known, and how the lake shows tables."""
 
     clock: Callable[[], datetime]
     captured: Callable[[TableName], bool]
     policies: LakePolicies
     on_quarantine: Callable[[Quarantine], None]
     why_unknown: Callable[[TableName, StructureUnknown], TableError] = lambda _, error: error
+    shaping: Shaping = field(default_factory=Shaping)
 
 
 @dataclass(frozen=True, slots=True)
@@ -366,7 +368,7 @@ class Following:
         """A statement changed structures: what followed for each table that is captured."""
         self._extents.followed(followed.effects)
         policies = self._rules.policies
-        found = consequences(followed, policies, logged)
+        found = consequences(followed, policies, logged, self._rules.shaping.treated)
         actions = self._handed_over(followed)
         for table, consequence in found.items():
             if table in actions:

@@ -233,7 +233,8 @@ class LogTally:
         self._captured = basis.tables
         self._patterns = basis.work.source.patterns
         self._policies = basis.work.source.lake
-        self._decoding = Decoding(basis.structures)
+        self._treated = basis.work.shaping.treated
+        self._decoding = Decoding(basis.structures, basis.work.shaping)
         self.rereads: dict[TableName, str] = {}
         """Tables that would be read from the source, and why."""
         self.replaced: set[TableName] = set()
@@ -269,7 +270,7 @@ class LogTally:
         """Nothing that is read from the source is part of a plan."""
 
     def changed(self, logged: LoggedStatement, followed: FollowedStatement) -> None:
-        found = consequences(followed, self._policies, logged)
+        found = consequences(followed, self._policies, logged, self._treated)
         told = []
         for table, consequence in found.items():
             if not self._patterns.matches(table) or not self._captured.wanted(table):

@@ -88,7 +88,7 @@ def _described(
         number = one.merge.shows if one.merge is not None else event.version if event else None
         schema: TableSchema | None = None
         if left > 0 and number is not None:
-            schema = work.ledger.schema_version(work.source.name, one.table, number).schema
+            schema = work.ledger.schema_version(work.source.name, one.table, number).shown
         left -= len(schema.columns) if schema is not None else 0
         yield replace(one, schema=schema, comments=comments.get(one.table, {}))
 

@@ -106,6 +106,7 @@ def kept_loads(
         gap = load.followed is not None and _gap_since(work, run_start, load.followed.batch)
         uuid = run_start.facts.server_uuid
         why = why_void(load, states.get(load.table), uuid, run_start.start.at, gap=gap)
+        why = why or _shown_otherwise(work, load)
         if why is None and load.complete:
             folder = snapshot_path(work.source.name, load.table)
             why = next(iter(work.segments.damaged(folder, load.files)), None)
@@ -119,6 +120,16 @@ def kept_loads(
             if load.rows:
                 work.progress.note(f"{load.table} is read from the beginning again: {why}")
     return loads, again
+
+
+def _shown_otherwise(work: Workplace, load: Load) -> str | None:
+    if load.reading is None:
+        return None
+    try:
+        now = work.shaping.fingerprint(load.reading.schema)
+    except TableError as error:
+        return error.reason
+    return None if now == load.reading.shape else "its settings show something else of it now"
 
 
 def _gap_since(work: Workplace, run_start: RunStart, batch: int) -> bool:
@@ -256,7 +267,15 @@ def _begun(
             rereads[load.table] = Reread(load.table, load.reason, schema, head, head, error=busy)
             continue
         uuid = run_start.facts.server_uuid
-        reading = LoadBasis(schema, uuid, baseline.low, estimates.get(load.table))
+        try:
+            shape = work.shaping.fingerprint(schema)
+        except TableError as error:
+            rereads[load.table] = Reread(
+                load.table, load.reason, schema, baseline.low, baseline.high, error=error
+            )
+            give_up(work, lease, load, error.reason)
+            continue
+        reading = LoadBasis(schema, uuid, baseline.low, estimates.get(load.table), shape)
         work.ledger.begin_load(lease, load.id, reading)
         begun.setdefault(load.reason, []).append(load.table)
     for reason, tables in begun.items():

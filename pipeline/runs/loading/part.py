@@ -128,14 +128,13 @@ def read_part(work: Workplace, order: PartOrder) -> PartRead:
 
 def _read(work: Workplace, order: PartOrder, state: TableState) -> PartRead:
     table = order.table
-    schema = _built_as_shown(work, state)
+    schema, structure = _built_as_shown(work, state)
     key = _key(schema)
     if work.server.facts().settings.get("binlog_row_image", "FULL").upper() != "FULL":
         raise ConditionRefused(
             "row images leave columns out (binlog_row_image), and cannot be merged row by row",
             hint=f"`lockstep snapshot {table}` reads all of it",
         )
-    structure = row_structure(schema)
     facts = work.server.facts()
     hasher = RowHasher(replace(structure, primary_key=key), facts.flavour)
     rows, gone = (Waiting(work.spool.scratch(), hasher.schema) for _ in range(2))
@@ -160,15 +159,16 @@ def _read(work: Workplace, order: PartOrder, state: TableState) -> PartRead:
     return PartRead(order, structure, low, high, rows, gone, left, unnamed)
 
 
-def _built_as_shown(work: Workplace, state: TableState) -> TableSchema:
-    """The table's structure now, which is the one that its mirror shows."""
+def _built_as_shown(work: Workplace, state: TableState) -> tuple[TableSchema, TableStructure]:
+    """The table's structure now, which is the one of its mirror's version, and what that shows."""
     table = state.table
     schemas = [schema for schema in work.server.baseline([table]).tables if schema.name == table]
     assert state.mirror_version is not None, "it is required"
-    shown = work.ledger.schema_version(work.source.name, table, state.mirror_version).schema
-    if not schemas or shown is None or row_structure(schemas[0]) != row_structure(shown):
+    version = work.ledger.schema_version(work.source.name, table, state.mirror_version)
+    known = version.schema
+    if not schemas or known is None or row_structure(schemas[0]) != row_structure(known):
         raise RowsNotRead(f"{table} was altered since the last run", hint=AGAIN.format(table))
-    return schemas[0]
+    return schemas[0], version.shown_structure
 
 
 def _key(schema: TableSchema) -> tuple[str, ...]:

@@ -285,7 +285,7 @@ def _parts(work: Workplace, job: Job) -> Sequence[SegmentPart]:
         files = tuple(file for segment in segments for file in segment.files)
         if files and (part := _part(job, version)) is not None:
             folder = changelog_path(work.source.name, table, version.generation)
-            names = tuple(column.name for column in version.structure.columns)
+            names = tuple(column.name for column in version.shown_structure.columns)
             found.append(SegmentPart(folder, files, names, part))
     return found
 
@@ -296,11 +296,11 @@ def _part(job: Job, version: SchemaVersion) -> StagedFiles | None:
     line, above = job.lineage, job.task.plan.above
     if version.version in line.versions:
         return line.part(version.version, through=above)
-    own = changelog_schema(version.structure)
+    own = changelog_schema(version.shown_structure)
     spelled = dict(
         zip(
-            (folded(column.name) for column in version.structure.columns),
-            changelog_names([column.name for column in version.structure.columns]),
+            (folded(column.name) for column in version.shown_structure.columns),
+            changelog_names([column.name for column in version.shown_structure.columns]),
             strict=True,
         )
     )

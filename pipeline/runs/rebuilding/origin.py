@@ -353,9 +353,9 @@ def _require_kept(work: Workplace, parts: Sequence[TableContent]) -> None:
 
 def _loses_columns(versions: Sequence[SchemaVersion]) -> bool:
     for before, after in pairwise(versions):
-        assert before.schema is not None, "they are known"
-        stays = {name.lower() for name in after.columns_from or () if name is not None}
-        if any(column.name.lower() not in stays for column in before.schema.columns):
+        assert before.shown is not None, "they are known"
+        stays = {name.lower() for name in after.shown_from or () if name is not None}
+        if any(column.name.lower() not in stays for column in before.shown.columns):
             return True
     return False
 

@@ -291,7 +291,7 @@ def _copied(work: Workplace, aside: Workplace, origin: RebuildOrigin) -> None:
     assert origin.base is not None, "there is one"
     entry, soft = origin.base.entry, work.source.lake.deletes == Deletes.SOFT
     shown = work.ledger.schema_version(work.source.name, origin.table, origin.shown)
-    key = () if shown.schema is None else merge_key(shown.schema)
+    key = () if shown.shown is None else merge_key(shown.shown)
     with staged_rows(
         work.mirrors, entry.mirror, entry.delta_version, aside.mirrors, soft=soft
     ) as rows:

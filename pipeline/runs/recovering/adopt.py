@@ -370,9 +370,9 @@ def _candidate(work: Workplace, shown: LakeShown, table: TableName) -> Candidate
         )
     at = shown.cursor.position.at
     schema = work.ledger.schema_at(source, table, batch=shown.cursor.batch, place=at)
-    if schema is None or schema.schema is None:
+    if schema is None or schema.shown is None:
         raise TableError(f"its structure at {at} is not known", hint=instead)
-    wanted = mirror_columns(schema.schema)
+    wanted = mirror_columns(schema.shown)
     have = work.mirrors.schema(state.mirror, version)
     mine = {field.name: field.type for field in have if field.name != DELETED_AT.name}
     other = sorted(
@@ -408,6 +408,7 @@ def _record(
                 Knowledge.KNOWN,
                 VersionOrigin.CARRIED,
                 schema=candidate.schema.schema,
+                shown_as=candidate.schema.shown_as,
                 generation=candidate.schema.generation,
             )
         )

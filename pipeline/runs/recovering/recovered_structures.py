@@ -375,7 +375,7 @@ def _unfit(
     versions: list[SchemaVersion],
 ) -> Iterator[TableName]:
     """Tables whose mirrors cannot be read as of that version, or lack a column of it."""
-    schemas = {one.table: one.schema for one in versions}
+    schemas = {one.table: one.shown for one in versions}
     for name, adoption in adopted.items():
         schema = schemas[name]
         folder, version = adoption.mirror.folder, adoption.version

@@ -251,13 +251,20 @@ def _recaptured(work: Workplace, batch: Batch, facts: SpanFacts) -> tuple[Segmen
         batch.id,
         tables=tables,
         structures=tracker_of(
+            work,
             facts.structures(batch),
             facts.server,
             recorded=RecordedBefore(ledger, source, batch.id),
         ),
         prepared={},
     )
-    rules = Rules(work.clock, captured.__contains__, work.source.lake, lambda quarantined: None)
+    rules = Rules(
+        work.clock,
+        captured.__contains__,
+        work.source.lake,
+        lambda quarantined: None,
+        shaping=work.shaping,
+    )
     segmenter = Segmenter(tables, basis.structures, rules)
     LogReading(basis, segmenter, keeps=True, warms=False).run()
     segments = tables.files.finish()

@@ -134,9 +134,9 @@ class SegmentComparison:
         version = self.work.ledger.schema_version(
             self.work.source.name, segment.table, segment.schema_version
         )
-        key = () if version.schema is None else merge_key(version.schema)
-        spelled = changelog_names([column.name for column in version.structure.columns])
-        own = dict(zip((column.name for column in version.structure.columns), spelled, strict=True))
+        key = () if version.shown is None else merge_key(version.shown)
+        names = version.shown_structure.names
+        own = dict(zip(names, changelog_names([*names]), strict=True))
         shown = ("_sequence", *(own[name] for name in key))
         count, columns, rows = 0, dict[str, None](), list[ReplayDifference]()
         for ending in range(len(ENDINGS)):

@@ -758,7 +758,8 @@ create index database_versions_by_batch on lockstep.database_versions (source, b
 -- A table's structure from a place of the log on, for every table of the server. Versions of a table
 -- are numbered without a gap. `generation` counts the tables that had this name: a column's values
 -- go on from one version to the next only within one. `columns_from` names, for each column, the
--- column of the version before whose values it goes on with.
+-- column of the version before whose values it goes on with. `shown_as` is how the lake shows the
+-- table, null for one that is shown as it is: `schema` has no values of columns that are hidden.
 create table lockstep.table_versions (
     source text not null constraint table_versions_source references lockstep.sources,
     database text not null,
@@ -781,6 +782,7 @@ create table lockstep.table_versions (
     columns_from text[],
     statement bigint,
     reason text,
+    shown_as json,
     constraint table_versions_pk primary key (source, database, name, version),
     constraint table_versions_no_gap foreign key (source, database, name, previous)
         references lockstep.table_versions (source, database, name, version),
@@ -792,12 +794,15 @@ create table lockstep.table_versions (
         and (schema is null) = (fingerprint is null)
     ),
     constraint table_versions_columns_told check (knowledge = 'known' or columns_from is null),
+    constraint table_versions_shown_told check (knowledge = 'known' or shown_as is null),
     constraint table_versions_unknown_explained check ((knowledge = 'unknown') = (reason is not null))
 );
 
 create index table_versions_at on lockstep.table_versions (
     source, database, name, batch, since_number, since_offset, version
 );
+create index table_versions_shaped on lockstep.table_versions (source, database, name)
+    where shown_as is not null;
 create index table_versions_by_batch on lockstep.table_versions (source, batch);
 -- Every table has exactly one version 1: this is the list of all tables.
 create index table_versions_first on lockstep.table_versions (source, database, name) where version = 1;
@@ -1349,6 +1354,7 @@ create table lockstep.loads (
     low_number bigint,
     low_offset bigint,
     estimated_rows bigint constraint loads_estimate_counts check (estimated_rows >= 0),
+    shape text,
     followed_batch bigint,
     followed_sequence bigint,
     followed_version integer,

@@ -1,0 +1,412 @@
+"""What the settings of a source come to for each of its tables: the shape of a structure, what the
+history keeps of it, and whether a table shows what its settings say.
+
+Whoever records a structure asks `Shaping.recorded`: the structure that the history keeps has no
+values of columns that are hidden, and beside it stands what the lake shows.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
+from typing import Final
+
+import pyarrow as pa
+
+from pipeline.errors import ConfigurationError, TableError
+from pipeline.schema.evolving.effects import Changed, Created, Dropped, Effect, Renamed
+from pipeline.schema.fills import fill_of
+from pipeline.schema.happened import NOT_TREATED
+from pipeline.schema.history import REDACTED_TEXT, SchemaStatement, SchemaVersion, ShownAs
+from pipeline.schema.logged import FollowedStatement, LoggedStatement, recorded_statement
+from pipeline.schema.model import (
+    ColumnSchema,
+    KeyPart,
+    KeySchema,
+    LiteralDefault,
+    TableSchema,
+    WrittenDefault,
+)
+from pipeline.schema.rows import key_columns, row_structure, schema_of
+from pipeline.schema.treatments import ROWS_BY, Conversion, Fate, Treatment, treatment_words
+from pipeline.schema.types import arrow_type
+from pipeline.shape.hashes import PrivacyKey
+from pipeline.shape.redaction import redacted as redacted_text
+from pipeline.shape.rules import ShapeRules
+from pipeline.shape.shape import Shape, Shaper, matches, shape_of
+from pipeline.shape.strictness import shows_no_more
+from pipeline.table import Column, TableName, TableStructure
+from pipeline.tables import is_helper
+
+REDACTED: Final = "***"
+"""What stands in a structure for a value of a hidden column."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shaping:
+    """`rules_of`: what the settings say of a table, None for one that is shown as it is. `key`:
+    what values are hashed with, None where the settings name none. `hides`: whether any table of
+    the source has rules; `captured`: whether a table is followed."""
+
+    rules_of: Callable[[TableName], ShapeRules | None] = lambda _: None
+    key: PrivacyKey | None = None
+    hides: bool = False
+    captured: Callable[[TableName], bool] = lambda _: True
+
+    def shape(self, schema: TableSchema) -> Shape | None:
+        """What the rules come to for a structure; TableError for what cannot be done."""
+        rules = self.rules_of(schema.name)
+        if rules is None:
+            return None
+        structure = row_structure(schema)
+        virtual = {c.name for c in schema.columns if c.generated is not None and not c.stored}
+        declared = replace(structure, columns=structure.columns[: len(schema.columns)])
+        shape = shape_of(rules, declared, keys=key_columns(schema), virtual=virtual)
+        return None if shape.shows_all else _of_images(shape, structure)
+
+    def hidden(self, schema: TableSchema) -> frozenset[str]:
+        """Names, in lower case, of the columns of which the rules hide values, whatever else is
+        wrong with them."""
+        rules = self.rules_of(schema.name)
+        return frozenset() if rules is None else hidden_by(rules, row_structure(schema))
+
+    def treated(self, schema: TableSchema) -> Mapping[str, str]:
+        """The columns of a structure that are not shown as they are or that decide which rows are
+        taken, in lower case, each with what becomes of it in words."""
+        try:
+            shape = self.shape(schema)
+        except TableError:  # whoever records the structure says so
+            return NOT_TREATED
+        if shape is None:
+            return NOT_TREATED
+        found = {
+            name.lower(): treatment_words(treatment)
+            for name, treatment in zip(shape.source.names, shape.treatments, strict=True)
+            if treatment is not Fate.SHOWN
+        }
+        for name in () if shape.condition is None else shape.condition.columns:
+            found[name.lower()] = f"{found.get(name.lower(), '')} {ROWS_BY}".strip()
+        return found
+
+    def hides_column(self, table: TableName, name: str) -> bool:
+        """Whether the rules of a table hide values of a column of that name."""
+        rules = self.rules_of(table)
+        column = Column(name, "text", True)
+        return rules is not None and bool(hidden_by(rules, TableStructure(table, (column,), ())))
+
+    def redacted(self, schema: TableSchema) -> TableSchema:
+        """A structure without the values of the columns that its rules hide."""
+        return redacted(schema, self.hidden(schema))
+
+    def recorded(
+        self,
+        schema: TableSchema,
+        before: SchemaVersion | None = None,
+        columns_from: Sequence[str | None] | None = None,
+    ) -> tuple[TableSchema, ShownAs | None]:
+        """See `schema.tracker.Shapes`."""
+        shown_as = self._shown_as(schema)
+        origins = {c.name.lower(): c.name.lower() for c in schema.columns}
+        if columns_from is not None:
+            names = (column.name.lower() for column in schema.columns)
+            origins = {n: o.lower() for n, o in zip(names, columns_from, strict=True) if o}
+        if before is not None and self.captured(schema.name):
+            more = shows_more(before, shown_as, schema, origins)
+            if more is not None:
+                raise TableError(
+                    more,
+                    hint=f"give {schema.name} a shape under [[sources.table]] that shows no more, "
+                    f"then `lockstep release {schema.name} --reason …`",
+                )
+        hidden = {*self.hidden(schema)}
+        if before is not None:
+            then = hidden_of(before)
+            hidden |= {name for name, origin in origins.items() if origin in then}
+        return redacted(schema, hidden), shown_as
+
+    def _shown_as(self, schema: TableSchema) -> ShownAs | None:
+        shape = self.shape(schema)
+        if shape is None:
+            return None
+        if shape.hashes and self.key is None:
+            raise TableError(
+                "its settings hash columns, and there is no key to do it with",
+                hint='set key = "env:…" under [privacy] in lockstep.toml',
+            )
+        return ShownAs(
+            shape.treatments[: len(schema.columns)],
+            None if shape.condition is None else shape.condition.text,
+            self.key.fingerprint if self.key is not None and shape.hashes else None,
+            self._shown(schema, shape),
+        )
+
+    def statement(
+        self, logged: LoggedStatement, followed: FollowedStatement, tables: Collection[TableName]
+    ) -> SchemaStatement:
+        """Without the values in its text if it names a table of which values are hidden, or a
+        helper of an online schema change, which may be the copy of one."""
+        if not self.hides or not any(is_helper(one) or self.rules_of(one) for one in tables):
+            return recorded_statement(logged, followed)
+        text = redacted_text(logged.text, logged.context)
+        whole = recorded_statement(replace(logged, text=text), self._without_values(followed))
+        if whole.text == logged.text:
+            return whole
+        return replace(whole, context={**whole.context, REDACTED_TEXT: True})
+
+    def _without_values(self, followed: FollowedStatement) -> FollowedStatement:
+        why = followed.not_understood
+        if why is not None:
+            why = replace(why, reason="it is not understood, and its text has hidden values")
+        effects = tuple(map(self._effect, followed.effects))
+        return replace(followed, effects=effects, not_understood=why)
+
+    def _effect(self, effect: Effect) -> Effect:
+        """An effect with structures as the history keeps them; helpers of online schema changes
+        have no rules of their own, and lose all values."""
+        match effect:
+            case Changed(table, before, after, columns_from):
+                return Changed(table, self._bare(before), self._bare(after), columns_from)
+            case Created(table, after):
+                return Created(table, self._bare(after))
+            case Renamed(_, _, after) if after is not None:
+                return replace(effect, after=self._bare(after))
+            case Dropped(table, before) if before is not None:
+                return Dropped(table, self._bare(before))
+            case _:
+                return effect
+
+    def _bare(self, schema: TableSchema) -> TableSchema:
+        return redacted(schema, {column.name.lower() for column in schema.columns})
+
+    def fingerprint(self, schema: TableSchema) -> str | None:
+        """16 hexadecimal digits that change with what is shown of a structure; None for one that
+        is shown as it is. TableError as `recorded`."""
+        shown_as = self._shown_as(schema)
+        if shown_as is None:
+            return None
+        words = [treatment_words(treatment) for treatment in shown_as.treatments]
+        text = json.dumps([words, shown_as.rows, shown_as.key])
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    def shaper(self, version: SchemaVersion) -> Shaper | None:
+        """The function from rows of a version to what is shown of them; None: they are shown as
+        they are. `ConfigurationError` where they are hashed with another key than the settings
+        have."""
+        if version.shown_as is None or version.schema is None:
+            return None
+        self.require_key(version)
+        return Shaper(_shape_of_version(version.schema, version.shown_as), self.key)
+
+    def require_key(self, version: SchemaVersion) -> None:
+        """`ConfigurationError` unless the settings have the key that a version is hashed with."""
+        shown_as = version.shown_as
+        have = None if self.key is None else self.key.fingerprint
+        if shown_as is None or shown_as.key is None or shown_as.key == have:
+            return
+        raise ConfigurationError(
+            f"columns of {version.table} are hashed with the key {shown_as.key}, and the settings "
+            + ("have none" if have is None else f"have the key {have}"),
+            hint="give the key with that fingerprint under [privacy] in lockstep.toml, or replace "
+            "it on purpose: `lockstep reload` with `--replace-key` hashes every table anew",
+        )
+
+    def changed(self, version: SchemaVersion) -> str | None:
+        """What of a version is to be shown otherwise, in a few words; None if it is shown as the
+        settings say. TableError for settings that cannot be followed."""
+        if version.schema is None:
+            return None
+        shape = self.shape(version.schema)
+        before = version.shown_as
+        if shape is None and before is None:
+            return None
+        count = len(version.schema.columns)
+        now = (Fate.SHOWN,) * count if shape is None else shape.treatments[:count]
+        then = (Fate.SHOWN,) * count if before is None else before.treatments
+        names = [column.name for column in version.schema.columns]
+        others = [name for name, a, b in zip(names, then, now, strict=True) if a != b]
+        if others:
+            return f"other settings hold for {', '.join(others)}"
+        rows = None if shape is None or shape.condition is None else shape.condition.text
+        if rows != (None if before is None else before.rows):
+            return "another condition decides which rows are taken"
+        return None
+
+    def _shown(self, schema: TableSchema, shape: Shape) -> TableSchema:
+        """The structure that the lake shows."""
+        shaper = Shaper(replace(shape, condition=None), self.key)
+        defaults = _shaped_defaults(schema, shape, shaper)
+        columns = tuple(
+            column if treatment is Fate.SHOWN else _shown_column(column, now, default)
+            for (column, treatment, now), default in zip(
+                _visible(schema, shape), defaults, strict=True
+            )
+        )
+        names = {column.name.lower() for column in columns}
+        keys = (_shown_key(key, names) for key in schema.keys if not key.hashed)
+        return replace(
+            schema,
+            columns=columns,
+            keys=tuple(key for key in keys if key is not None),
+            foreign_keys=(),
+            hidden=(),
+        )
+
+
+def hidden_by(rules: ShapeRules, structure: TableStructure) -> frozenset[str]:
+    """Names, in lower case, of the columns that rules name to be left out, hashed or masked."""
+
+    def hides(name: str) -> bool:
+        patterns = (
+            *(rules.exclude_columns or ()),
+            *(rules.hash_columns or {}),
+            *(rules.mask_columns or {}),
+        )
+        included = rules.include_columns
+        return matches(patterns, name) or (included is not None and not matches(included, name))
+
+    return frozenset(name.lower() for name in structure.names if hides(name))
+
+
+def hidden_columns(schema: TableSchema, treatments: tuple[Treatment, ...]) -> frozenset[str]:
+    """Names, in lower case, of the columns of which not every value is shown."""
+    return frozenset(
+        column.name.lower()
+        for column, treatment in zip(schema.columns, treatments, strict=True)
+        if treatment is not Fate.SHOWN and not isinstance(treatment, Conversion)
+    )
+
+
+def hidden_of(version: SchemaVersion) -> frozenset[str]:
+    """The same of a version of the history."""
+    if version.schema is None or version.shown_as is None:
+        return frozenset()
+    return hidden_columns(version.schema, version.shown_as.treatments)
+
+
+def redacted(schema: TableSchema, hidden: Set[str]) -> TableSchema:
+    """A structure without the values of hidden columns: defaults, members of ENUM and SET, and
+    expressions that name them. The count of members stays, which the log's decoder needs."""
+    if not hidden:
+        return schema
+    columns = tuple(_redacted_column(column, hidden) for column in schema.columns)
+    keys = tuple(replace(key, parts=tuple(map(_redacted_part, key.parts))) for key in schema.keys)
+    return replace(schema, columns=columns, keys=keys)
+
+
+def _redacted_column(column: ColumnSchema, hidden: Set[str]) -> ColumnSchema:
+    generated = column.generated
+    if generated is not None and any(name in generated.lower() for name in hidden):
+        column = replace(column, generated=REDACTED)
+    if column.name.lower() not in hidden:
+        return column
+    return replace(
+        column,
+        members=tuple(f"{REDACTED}{number}" for number, _ in enumerate(column.members, 1)),
+        default=None if column.default is None else WrittenDefault(REDACTED),
+    )
+
+
+def _redacted_part(part: KeyPart) -> KeyPart:
+    return part if part.expression is None else replace(part, expression=REDACTED)
+
+
+def shows_more(
+    before: SchemaVersion,
+    after: ShownAs | None,
+    schema: TableSchema,
+    origins: Mapping[str, str],
+) -> str | None:
+    """Why a table with that structure, whose rows or columns are those of `before`, would show
+    more of them; None if it shows no more. `origins`: for its columns the names they had."""
+    then = before.shown_as
+    if then is None or before.schema is None:
+        return None
+    names = (column.name.lower() for column in before.schema.columns)
+    hidden = dict(zip(names, then.treatments, strict=True))
+    now = (Fate.SHOWN,) * len(schema.columns) if after is None else after.treatments
+    for column, treatment in zip(schema.columns, now, strict=True):
+        origin = origins.get(column.name.lower())
+        if origin is None or shows_no_more(treatment, hidden.get(origin, Fate.SHOWN)):
+            continue
+        return (
+            f"its column {column.name!r} shows more than the settings of {before.table} show of "
+            f"{origin!r}, whose values it has"
+        )
+    if then.rows is not None and (after is None or after.rows != then.rows):
+        return f"the settings of {before.table} leave rows out, and its own take them"
+    return None
+
+
+# -- shapes of versions --------------------------------------------------------------------------
+
+
+def _of_images(shape: Shape, structure: TableStructure) -> Shape:
+    """The shape of row images, which may end with columns that MariaDB adds for itself: they
+    hold hashes of the table's values, and are left out."""
+    more = len(structure.columns) - len(shape.treatments)
+    return replace(shape, source=structure, treatments=(*shape.treatments, *[Fate.LEFT_OUT] * more))
+
+
+def _shape_of_version(schema: TableSchema, shown_as: ShownAs) -> Shape:
+    condition = None
+    if shown_as.rows is not None:
+        # With sqlglot, which takes a fifth of a second, only where there is a condition.
+        from pipeline.shape.condition_text import read_condition
+
+        condition = read_condition(shown_as.rows)
+    structure = row_structure(schema)
+    shape = Shape(structure, shown_as.treatments, condition)
+    return _of_images(shape, structure)
+
+
+def _visible(schema: TableSchema, shape: Shape) -> Iterator[tuple[ColumnSchema, Treatment, Column]]:
+    """The columns that are shown in some form, each with its treatment and as it is shown."""
+    shown = iter(shape.structure.columns)
+    for column, treatment in zip(schema.columns, shape.treatments, strict=False):
+        if treatment is not Fate.LEFT_OUT:
+            yield column, treatment, next(shown)
+
+
+def _shaped_defaults(
+    schema: TableSchema, shape: Shape, shaper: Shaper
+) -> Iterator[pa.Scalar | None]:
+    """What each visible column's default is shown as; None where only the server knows it."""
+    kinds = [arrow_type(column) for column in shape.source.columns]
+    fills = [
+        fill_of(column, kind, None) for column, kind in zip(schema.columns, kinds, strict=False)
+    ]
+    more = len(kinds) - len(fills)
+    values = [
+        pa.nulls(1, kind) if fill is None else pa.array([fill.as_py()], kind)
+        for fill, kind in zip([*fills, *[None] * more], kinds, strict=True)
+    ]
+    rows = pa.RecordBatch.from_arrays(values, names=[c.name for c in shape.source.columns])
+    shown = shaper.rows(rows)
+    visible = [
+        fill
+        for fill, treatment in zip(fills, shape.treatments, strict=False)
+        if treatment is not Fate.LEFT_OUT
+    ]
+    for fill, array in zip(visible, shown.columns, strict=True):
+        yield None if fill is None else array[0]
+
+
+def _shown_column(column: ColumnSchema, now: Column, default: pa.Scalar | None) -> ColumnSchema:
+    """A column as the lake has it instead."""
+    shown = schema_of(TableStructure(TableName("", ""), (now,), ())).columns[0]
+    if default is None:
+        return replace(shown, default=WrittenDefault(REDACTED))
+    value = default.as_py()
+    if value is None:
+        return replace(shown, default=None, nullable=True)
+    text = f"b'{int(value)}'" if isinstance(value, bool) else str(value)
+    return replace(shown, default=LiteralDefault(text))
+
+
+def _shown_key(key: KeySchema, names: Set[str]) -> KeySchema | None:
+    """A key of which every column is shown."""
+    parts = [part.column for part in key.parts]
+    shown = all(column is not None and column.lower() in names for column in parts)
+    return key if shown else None
