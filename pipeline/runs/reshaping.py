@@ -26,7 +26,7 @@ def reshape(work: Workplace, lease: Lease) -> None:
         place = "" if cursor is None else str(cursor.position.at)
         quarantined = Quarantine.of(state.table, error, place)
         work.ledger.quarantine(lease, quarantined)
-        work.progress.note(f"{state.table}: {error.reason}; {error.hint}")
+        work.progress.note(f"{state.table}: {error.reason}")
 
 
 def reshaped(work: Workplace) -> Iterator[tuple[TableState, TableError]]:

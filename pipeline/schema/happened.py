@@ -16,7 +16,7 @@ behind "superset" are those of `pipeline.binlog.text.charsets`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Final
 
@@ -71,7 +71,7 @@ class Happened:
     columns_from: tuple[str | None, ...] = ()
     strict: bool = True
     moment: StatementMoment | None = None
-    treated: Mapping[str, str] = NOT_TREATED
+    treated: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def schemas(self) -> tuple[TableSchema, TableSchema]:

@@ -303,9 +303,14 @@ def _redacted_column(column: ColumnSchema, hidden: Set[str]) -> ColumnSchema:
         return column
     return replace(
         column,
-        members=tuple(f"{REDACTED}{number}" for number, _ in enumerate(column.members, 1)),
+        members=redacted_members(column.members),
         default=None if column.default is None else WrittenDefault(REDACTED),
     )
+
+
+def redacted_members(members: Sequence[str]) -> tuple[str, ...]:
+    """As many, of which no two are the same."""
+    return tuple(f"{REDACTED}{number}" for number, _ in enumerate(members, 1))
 
 
 def _redacted_part(part: KeyPart) -> KeyPart:

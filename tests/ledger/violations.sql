@@ -323,6 +323,10 @@ select pg_temp.version(%(d)s, 2, 'dropped', '{}', 'baseline')
 insert into lockstep.table_versions (source, database, name, version, batch, since_base, since_number,
     since_offset, knowledge, origin, columns_from, generation)
 values (%(s)s, 'shop', 'orders', 2, %(d)s, 'binlog', 1, 4, 'dropped', 'statement', '{id}', 1)
+-- rule: table_versions_shown_told
+insert into lockstep.table_versions (source, database, name, version, batch, since_base, since_number,
+    since_offset, knowledge, origin, shown_as, generation)
+values (%(s)s, 'shop', 'orders', 2, %(d)s, 'binlog', 1, 4, 'dropped', 'carried', '{}', 1)
 -- rule: table_versions_generation_counts
 insert into lockstep.table_versions (source, database, name, version, batch, since_base, since_number,
     since_offset, knowledge, origin, generation)

@@ -61,7 +61,7 @@ from pipeline.schema.tracker import SchemaTracker
 from pipeline.schema.types import arrow_schema
 from pipeline.segment import ChangeType
 from pipeline.shape.shape import Shaper
-from pipeline.shape.shaping import Shaping
+from pipeline.shape.shaping import Shaping, redacted_members
 from pipeline.table import Column, TableName, TableStructure
 
 _SHOWN = 5
@@ -193,7 +193,10 @@ def _parts(
     if OptionalField.MEMBER_CHARSETS in said and known.type in _MEMBERS:
         yield "character set", logged.charset, known.charset
     if OptionalField.MEMBERS in said and known.type in _MEMBERS:
-        yield "members", logged.members, known.members
+        if known.members == redacted_members(known.members):
+            yield "number of members", len(logged.members), len(known.members)
+        else:
+            yield "members", logged.members, known.members
 
 
 def _type(column: Column, *, bare: bool) -> str:

@@ -1,0 +1,47 @@
+"""A source that is followed through shapes: a real server, a ledger on Postgres, the lake in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from pipeline.runs.context import Workplace
+from pipeline.shape.hashes import PrivacyKey
+from pipeline.shape.rules import ShapeRules
+from pipeline.source_plan import TableSettings
+from pipeline.tables import TablePatterns
+from resources.mysql.shaped import ShapedServer
+from tests.fix_mysql import MySqlStand
+from tests.mysql.reading import settings
+from tests.positions.follower import Follower
+
+KEY = b"a key that nobody guesses"
+
+
+class ShapedFollower(Follower):
+    """`shapes`: rules by the pattern of the tables that they are of; changed between two runs as
+    settings are."""
+
+    def __init__(
+        self,
+        stand: MySqlStand,
+        tables: Sequence[str],
+        shapes: dict[str, ShapeRules],
+        *,
+        key: bytes | None = KEY,
+        **options: Any,
+    ) -> None:
+        super().__init__(None, tables, **options)  # type: ignore[arg-type]
+        self.stand, self.shapes, self.key = stand, shapes, key
+
+    def work(self, until: str | None = None) -> Workplace:
+        work = super().work(until)
+        blocks = tuple(
+            TableSettings(TablePatterns((pattern,)), {}, rules)
+            for pattern, rules in self.shapes.items()
+        )
+        source = replace(work.source, tables=blocks)
+        shaping = source.shaping(None if self.key is None else PrivacyKey(self.key))
+        server = ShapedServer(settings(self.stand), shaping=shaping)
+        return replace(work, source=source, server=server, shaping=shaping)
