@@ -191,6 +191,7 @@ class SchemaTracker:
         self._current: dict[TableName, SchemaVersion | None] = {}
         self._made: dict[TableName, list[SchemaVersion]] = {}
         self._before: dict[TableName, TableSchema] = {}
+        self._not_shown: dict[TableName, TableError] = {}
         self._versions: list[SchemaVersion] = []
         self._statements: list[SchemaStatement] = []
         self._databases: list[DatabaseVersion] = []
@@ -220,6 +221,11 @@ class SchemaTracker:
         """Where a structure that is unknown here is known again."""
         later = self._later.get(table)
         return later.since if later else None
+
+    def not_shown(self, table: TableName) -> TableError | None:
+        """Why the table's structure at this place cannot be shown as the settings say, if this
+        reading came upon it; None if it can."""
+        return self._not_shown.get(table)
 
     def told_by_log(self, table: TableName) -> bool:
         """Whether what is known of the table comes from the log's own account of it, which
@@ -369,12 +375,14 @@ class SchemaTracker:
         if told:
             self._current[table] = told
             return told
+        self._not_shown.pop(table, None)
         shown_as = None if carried is None else carried.shown_as
         if schema is not None and carried is None:
             try:
                 schema, shown_as = self._shapes.recorded(schema, before, columns_from)
             except TableError as error:
                 schema, columns_from, reason = None, None, error.reason
+                self._not_shown[table] = error
         knowledge = Knowledge.KNOWN if schema is not None else Knowledge.DROPPED
         if reason is not None:
             knowledge = Knowledge.UNKNOWN

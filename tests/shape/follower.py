@@ -1,4 +1,4 @@
-"""A source that is followed through shapes: a real server, a ledger on Postgres, the lake in memory."""
+"""A source that is followed through shapes, by a `Follower`."""
 
 from __future__ import annotations
 

@@ -472,6 +472,9 @@ class Following:
     ) -> None:
         """`unknown`: the statement met a table whose structure was not known."""
         version, kind = self._structures.version(table), _EVENTS.get(consequence.action)
+        if (refused := self._structures.not_shown(table)) is not None:
+            self.quarantine(table, logged.begin, refused)
+            return
         quarantined = consequence.action is Action.QUARANTINED
         if quarantined and consequence.rule not in _REFUSED and self.joining.is_read(table):
             # Its structure may have been read behind the statement, and is read again.

@@ -1,0 +1,213 @@
+"""Settings of shapes that change between two runs, and statements that meet them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+from pymysql.cursors import DictCursor
+
+from pipeline.errors import ConfigurationError
+from pipeline.schema.treatments import Conversion, Hash, read_mask
+from pipeline.shape.condition_text import read_condition
+from pipeline.shape.rules import ShapeRules
+from pipeline.snapshot.pace import Pace
+from pipeline.source_plan import SnapshotPlan
+from pipeline.table import TableName
+from pipeline.table_state import TableCondition
+from tests.fix_mysql import MySqlStand
+from tests.shape import reference
+from tests.shape.follower import KEY, ShapedFollower
+
+_TABLE = """
+create table c (
+  id int primary key, email varchar(50) default 'nobody@example', ssn char(9), phone varchar(20),
+  active tinyint not null default 1, kind enum('gold', 'lead')
+)
+"""
+_ROWS = """
+insert into c values
+  (1, 'ann@example', '111111111', '030123456', 1, 'gold'), (2, 'bob@example', null, '7', 0, 'lead'),
+  (3, null, '333333333', null, 1, null)
+"""
+HIDING = ShapeRules(
+    exclude_columns=("ssn", "kind", "*_secret"),
+    hash_columns={"email": Hash.EXACT},
+    mask_columns={"phone": read_mask("last:4")},
+    types={"active": Conversion.BOOLEAN},
+)
+HIDDEN = ("ssn", "kind")
+
+
+class Customers:
+    """One table of a database of its own, and its follower."""
+
+    def __init__(self, stand: MySqlStand, name: str, rules: ShapeRules, **options: Any) -> None:
+        self.stand, self.name = stand, name
+        self.do(_TABLE, _ROWS)
+        options = {"start": "snapshot", **options}
+        self.follower = ShapedFollower(stand, [f"{name}.*"], {f"{name}.c": rules}, **options)
+
+    def do(self, *statements: str) -> None:
+        self.stand.execute(*statements, database=self.name)
+
+    def shape(self, rules: ShapeRules | None) -> None:
+        self.follower.shapes = {} if rules is None else {f"{self.name}.c": rules}
+
+    def run(self) -> None:
+        self.follower.run()
+
+    def mirror(self, table: str = "c") -> list[dict[str, Any]]:
+        return self.follower.mirror(f"{self.name}.{table}")
+
+    def rows(self, table: str = "c") -> list[dict[str, Any]]:
+        with self.stand.connect(self.name) as connection, connection.cursor(DictCursor) as cursor:
+            cursor.execute(f"select * from {table} order by 1")
+            return [dict(row) for row in cursor.fetchall()]
+
+    def stopped(self, table: str = "c") -> str | None:
+        state = self.follower.states()[TableName(self.name, table)]
+        return state.reason if state.condition is TableCondition.QUARANTINED else None
+
+
+def hiding(row: Mapping[str, Any]) -> dict[str, Any]:
+    """What `HIDING` shows of a row, by the second implementation."""
+    shown = {name: value for name, value in row.items() if name not in HIDDEN}
+    shown["email"] = reference.hashed(KEY, "varchar", row["email"])
+    shown["phone"] = reference.masked("last", 4, row["phone"])
+    shown["active"] = bool(row["active"])
+    return shown
+
+
+@pytest.fixture
+def database(mysql: MySqlStand) -> Iterator[str]:
+    with mysql.own_database() as name:
+        yield name
+
+
+def test_a_shape_comes_and_goes(mysql: MySqlStand, database: str) -> None:
+    customers = Customers(mysql, database, HIDING)
+    customers.run()
+    assert customers.mirror() == [hiding(row) for row in customers.rows()]
+    customers.do("update c set ssn = '9' where id = 1", "update c set email = 'x' where id = 2")
+    customers.run()
+    assert customers.mirror() == [hiding(row) for row in customers.rows()]
+    for rules in (None, HIDING):
+        customers.shape(rules)
+        customers.do("insert into c (id) values (10) on duplicate key update phone = '12345'")
+        customers.run()
+        shown = [dict(row) if rules is None else hiding(row) for row in customers.rows()]
+        assert customers.mirror() == shown
+        assert customers.stopped() is None
+
+
+def test_it_comes_while_captured_batches_wait(mysql: MySqlStand, database: str) -> None:
+    customers = Customers(mysql, database, ShapeRules(exclude_columns=("ssn",)))
+    customers.run()
+    customers.do("insert into c values (7, 'g', '777', '12345', 1, 'gold')")
+    customers.follower.capture()
+    customers.shape(HIDING)
+    customers.do("update c set email = 'h' where id = 7")
+    customers.run()
+    assert customers.mirror() == [hiding(row) for row in customers.rows()]
+
+
+def test_it_comes_in_the_middle_of_a_load(mysql: MySqlStand, database: str) -> None:
+    slow = SnapshotPlan(seconds=0.0, pace=Pace(first=1, least=1, most=1))
+    customers = Customers(mysql, database, ShapeRules(exclude_columns=("ssn",)), snapshot=slow)
+    customers.run()
+    assert customers.mirror() == []
+    customers.shape(HIDING)
+    for _ in range(8):
+        customers.run()
+        if customers.mirror():
+            break
+    assert customers.mirror() == [hiding(row) for row in customers.rows()]
+
+
+@pytest.mark.parametrize(
+    ("statement", "names"),
+    [
+        ("rename table c to c_old", ("c_old", "email")),
+        ("create table c2 like c", ("c2", "email")),
+        ("alter table c rename column email to mail", ("c", "mail")),
+        ("alter table c rename column ssn to social", ("c", "social")),
+    ],
+)
+def test_nothing_is_shown_under_another_name(
+    mysql: MySqlStand, database: str, statement: str, names: tuple[str, str]
+) -> None:
+    table, column = names
+    customers = Customers(mysql, database, HIDING)
+    customers.run()
+    customers.do(statement, f"insert into {table} (id) values (100)")
+    customers.run()
+    assert repr(column) in (customers.stopped(table) or "")
+    if table != "c":
+        assert customers.mirror(table) == []
+
+
+def test_columns_that_come_are_hidden_too(mysql: MySqlStand, database: str) -> None:
+    customers = Customers(mysql, database, HIDING)
+    customers.run()
+    customers.do(
+        "alter table c add pin_secret int default 4711, add note varchar(9) default 'n'",
+        "insert into c (id, pin_secret, note) values (8, 1234, 'm')",
+    )
+    customers.run()
+    hidden = [
+        {name: value for name, value in hiding(row).items() if name != "pin_secret"}
+        for row in customers.rows()
+    ]
+    assert customers.mirror() == hidden
+
+
+def test_rows_enter_and_leave(mysql: MySqlStand, database: str) -> None:
+    rules = ShapeRules(rows=read_condition("active and phone is not null"))
+    customers = Customers(mysql, database, rules)
+    customers.run()
+    for statement in (
+        "update c set active = 1 where id = 2",
+        "update c set phone = null where id = 1",
+        "insert into c (id, phone) values (5, '1'), (6, null)",
+        "update c set id = 9 where id = 5",
+        "delete from c where id in (2, 6)",
+        "alter table c modify active smallint not null",
+        "alter table c add more int default 1",
+    ):
+        customers.do(statement)
+        customers.run()
+        taken = [row for row in customers.rows() if row["active"] and row["phone"] is not None]
+        assert customers.mirror() == taken, statement
+    customers.do("alter table c drop phone")
+    customers.run()
+    assert "phone" in (customers.stopped() or "")
+
+
+def test_another_key_is_refused_before_anything_is_read(mysql: MySqlStand, database: str) -> None:
+    customers = Customers(mysql, database, HIDING)
+    customers.run()
+    before = customers.mirror()
+    customers.do("insert into c (id, email) values (4, 'new')")
+    customers.follower.key = b"another key that nobody guesses"
+    with pytest.raises(ConfigurationError, match="hashed with the key"):
+        customers.run()
+    assert customers.mirror() == before
+    customers.follower.key = KEY
+    customers.run()
+    assert customers.mirror() == [hiding(row) for row in customers.rows()]
+
+
+def test_a_key_is_hashed(mysql: MySqlStand, database: str) -> None:
+    customers = Customers(mysql, database, ShapeRules(hash_columns={"id": Hash.EXACT}))
+    customers.run()
+    customers.do(
+        "insert into c (id) values (20), (21)",
+        "update c set id = 22 where id = 20",
+        "delete from c where id = 21",
+        "update c set phone = 'z' where id = 1",
+    )
+    customers.run()
+    shown = [{**row, "id": reference.hashed(KEY, "int", row["id"])} for row in customers.rows()]
+    assert customers.mirror() == sorted(shown, key=lambda row: row["id"])
