@@ -52,12 +52,14 @@ class Told:
 @dataclass(frozen=True, slots=True)
 class ShownBatch:
     """A Delta version of a mirror that shows the end of batch `last`, by that ledger's word: what
-    its commit says is `words`. `structure`: the key of the table's structure there."""
+    its commit says is `words`. `structure`: the key of the table's structure there; `shape`: the
+    fingerprint of how it is shown, None: as it is."""
 
     version: int
     last: int
     ledger: str
     structure: str | None = None
+    shape: str | None = None
     words: str = field(default="", compare=False)
 
 
@@ -251,11 +253,14 @@ class _Log:
         self.told[last] = told
         key = said.get("structure")
         structure = key if isinstance(key, str) else None
+        before = self.shown[-1].shape if self.shown else None
+        # A write that keeps the structure keeps what is shown of it.
+        shape = said.get("shape") if "shape" in said else before
         self.foreign &= said.get("kind") not in (WriteKind.REWRITE, WriteKind.RESTORE)
         if self.foreign:
             return
         words = commit.user_metadata or ""
-        self.now = ShownBatch(commit.delta_version, last, told.ledger, structure, words)
+        self.now = ShownBatch(commit.delta_version, last, told.ledger, structure, shape, words)
         self.shown.append(self.now)
 
     def _go_back(self, last: int) -> None:

@@ -14,7 +14,7 @@ from pipeline.batch import Batch
 from pipeline.lake_commit import FORMAT, WriteKind, digest, stamp, structures_key, structures_text
 from pipeline.ports.ledger import content_of
 from pipeline.runs.context import Workplace
-from pipeline.schema.history import Knowledge
+from pipeline.schema.history import Knowledge, SchemaVersion
 from pipeline.schema.model import TableSchema
 from pipeline.segment import SegmentFile, SourceTable
 from pipeline.table import TableName
@@ -37,17 +37,18 @@ def commit_metadata(
     batches: Iterable[Batch],
     files: Iterable[SegmentFile],
     *,
-    structure: TableSchema | None = None,
+    version: SchemaVersion | None = None,
 ) -> str:
-    """Of a write that shows these batches (JSON, keys sorted). `structure`: what the table's rows
-    have from here on; `keep_structures` makes its file. Structures that a commit to
-    `_transactions` names are kept here."""
+    """Of a write that shows these batches (JSON, keys sorted). `version`: of the structure that the
+    table's rows have from here on, whose file `keep_structures` makes. Structures that a commit
+    to `_transactions` names are kept here."""
     ordered = list(batches)
     last = ordered[-1]
     said = _said(work, kind, table, (ordered[0].id, last.id), last)
     said["files"] = digest(file.sha256 for file in files)
-    if structure is not None:
-        said["structure"] = structures_key(structures_text([structure]))
+    if version is not None and version.schema is not None:
+        said["structure"] = structures_key(structures_text([version.schema]))
+        said["shape"] = version.shape
     if table is SourceTable.TRANSACTIONS:
         said |= _standing(work, last)
     return stamp(said)

@@ -13,6 +13,8 @@ always the one that the next batch begins with.
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -70,6 +72,13 @@ class ShownAs:
             for index, treatment in enumerate(self.treatments)
             if treatment is not Fate.LEFT_OUT
         )
+
+    @property
+    def fingerprint(self) -> str:
+        """16 hexadecimal digits that change with what is shown of a table with one structure."""
+        words = [treatment_words(treatment) for treatment in self.treatments]
+        text = json.dumps([words, self.rows, self.key])
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def same_rules(self, other: ShownAs | None) -> bool:
         """Whether the other shows the same of a table with the same structure."""
@@ -136,6 +145,11 @@ class SchemaVersion:
         if self.schema is None:
             raise ValueError(f"{self.table}: version {self.version} is {self.knowledge}")
         return row_structure(self.schema)
+
+    @property
+    def shape(self) -> str | None:
+        """The fingerprint of how the lake shows it; None: as it is."""
+        return None if self.shown_as is None else self.shown_as.fingerprint
 
     @property
     def shown(self) -> TableSchema | None:

@@ -7,8 +7,6 @@ values of columns that are hidden, and beside it stands what the lake shows.
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Final
@@ -181,14 +179,10 @@ class Shaping:
         return redacted(schema, {column.name.lower() for column in schema.columns})
 
     def fingerprint(self, schema: TableSchema) -> str | None:
-        """16 hexadecimal digits that change with what is shown of a structure; None for one that
-        is shown as it is. TableError as `recorded`."""
+        """That of how a structure is shown now, as `SchemaVersion.shape`. TableError as
+        `recorded`."""
         shown_as = self._shown_as(schema)
-        if shown_as is None:
-            return None
-        words = [treatment_words(treatment) for treatment in shown_as.treatments]
-        text = json.dumps([words, shown_as.rows, shown_as.key])
-        return hashlib.sha256(text.encode()).hexdigest()[:16]
+        return None if shown_as is None else shown_as.fingerprint
 
     def shaper(self, version: SchemaVersion) -> Shaper | None:
         """The function from rows of a version to what is shown of them; None: they are shown as

@@ -9,6 +9,7 @@ import pytest
 from pymysql.cursors import DictCursor
 
 from pipeline.errors import ConfigurationError
+from pipeline.runs.recovering.recover import recover
 from pipeline.schema.treatments import Conversion, Hash, read_mask
 from pipeline.shape.condition_text import read_condition
 from pipeline.shape.rules import ShapeRules
@@ -211,3 +212,22 @@ def test_a_key_is_hashed(mysql: MySqlStand, database: str) -> None:
     customers.run()
     shown = [{**row, "id": reference.hashed(KEY, "int", row["id"])} for row in customers.rows()]
     assert customers.mirror() == sorted(shown, key=lambda row: row["id"])
+
+
+def test_a_lost_ledger_finds_the_shape_of_each_mirror(mysql: MySqlStand, database: str) -> None:
+    """One that shows something else than the settings now say is read again."""
+    customers = Customers(mysql, database, HIDING)
+    customers.run()
+    customers.do("insert into c values (7, 'g', '777', '12345', 1, 'gold')")
+    customers.run()
+    for rules in (HIDING, ShapeRules(exclude_columns=("ssn",))):
+        customers.shape(rules)
+        customers.follower.lose_ledger()
+        with customers.follower.leased() as lease:
+            recover(customers.follower.work(), lease, author="somebody")
+        customers.do("update c set phone = concat(phone, '1')")
+        customers.run()
+        rows = customers.rows()
+        without = [{name: row[name] for name in row if name != "ssn"} for row in rows]
+        shown = [hiding(row) for row in rows] if rules == HIDING else without
+        assert customers.mirror() == shown

@@ -173,9 +173,8 @@ def task_of(
     final = books.versions.get(plan.final)
     if final is None:  # its batch was abandoned
         final = work.ledger.schema_version(work.source.name, intent.table, plan.final)
-    structure = final.schema
-    metadata = commit_metadata(work, kind, intent.table, covered, files, structure=structure)
-    return Task(intent, state, tuple(covered), plan, metadata, structure)
+    metadata = commit_metadata(work, kind, intent.table, covered, files, version=final)
+    return Task(intent, state, tuple(covered), plan, metadata, final.schema)
 
 
 def _without_lost(

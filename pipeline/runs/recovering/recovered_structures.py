@@ -25,7 +25,7 @@ from typing import Final
 from pipeline.changes.generations import fits
 from pipeline.changes.source_tables import source_table_path
 from pipeline.claim import BatchSpan
-from pipeline.errors import HistoryRewritten, LockstepError, Recovery, StartUnreachable
+from pipeline.errors import HistoryRewritten, LockstepError, Recovery, StartUnreachable, TableError
 from pipeline.gtid import GtidSet
 from pipeline.lake_commit import FileAction, LakeCommit
 from pipeline.listing import own_files
@@ -303,13 +303,18 @@ def structures_of(
         if schema is None and name in wanted:
             schema = _kept(work, gathered, plan, wanted[name])
         unknown |= {name} if schema is None else set()
-        version = _version(name, schema, placed.told.at)
+        version = _version(work, name, schema, placed.told.at)
         changelogs = [changelog for changelog in gathered.listed if changelog.table == name]
         generation = _generation(work, changelogs, version, plan.told.batch)
         versions.append(replace(version, generation=generation))
     adopted = {name for name in wanted if name not in unknown}
     adopted -= set(_unfit(work, {name: wanted[name] for name in adopted}, versions))
     why = dict(plan.reloads)
+    shapes = {version.table: version.shape for version in versions}
+    for name in sorted(adopted):
+        if wanted[name].shown.shape != shapes[name]:
+            adopted.remove(name)
+            why[name] = "its settings show something else of it than its mirror does"
     reloads = tuple(
         (name, _why(name, why, unknown, wanted))
         for name in sorted(there & now.keys())
@@ -323,11 +328,18 @@ def structures_of(
     return Structures(tuple(versions), databases, frozenset(adopted), gone, reloads)
 
 
-def _version(name: TableName, schema: TableSchema | None, at: Coordinates) -> SchemaVersion:
-    if schema is not None:
-        known = Knowledge.KNOWN
-        return SchemaVersion(name, 1, at, known, VersionOrigin.BASELINE, schema=schema)
-    why = "statements changed it since, and nothing tells what it was before them"
+def _version(
+    work: Workplace, name: TableName, schema: TableSchema | None, at: Coordinates
+) -> SchemaVersion:
+    why = ""
+    try:
+        if schema is not None:
+            known, shown_as = work.shaping.recorded(schema)
+            version = SchemaVersion(name, 1, at, Knowledge.KNOWN, VersionOrigin.BASELINE, known)
+            return replace(version, shown_as=shown_as)
+    except TableError as error:
+        why = error.reason
+    why = why or "statements changed it since, and nothing tells what it was before them"
     return SchemaVersion(name, 1, at, Knowledge.UNKNOWN, VersionOrigin.BASELINE, reason=why)
 
 
