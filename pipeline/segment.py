@@ -168,6 +168,15 @@ class Revision:
     segments: tuple[RevisedSegment, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Revisions:
+    """The number of a source's newest revision, whatever became of it, 0 for none; and the one
+    that is open, if one is."""
+
+    newest: int
+    open: Revision | None
+
+
 def revised(files: Iterable[SegmentFile]) -> tuple[SegmentFile, ...]:
     """Files as a changelog is to know them: named by their content, so that no other one of that
     batch has their name."""

@@ -42,12 +42,19 @@ from pipeline.position import Coordinates, LogFile, Position, Reign, SetWitness
 from pipeline.proof.proven import Compared, TableProof
 from pipeline.schema.history import DatabaseVersion, SchemaStatement, SchemaVersion
 from pipeline.schema.model import TableSchema
-from pipeline.segment import RevisedSegment, Revision
+from pipeline.segment import RevisedSegment, Revision, Revisions
 from pipeline.snapshot.bounds import Range
 from pipeline.table import TableName
 from pipeline.table_state import Extent, OrderKind, Quarantine, TableOrder, TableState
 from pipeline.tables import CaptureScope
-from pipeline.upkeep.changes import ChangeFile, Forgotten, ForgottenStep, Holder, Pruned
+from pipeline.upkeep.changes import (
+    ChangeFile,
+    Forgettable,
+    ForgottenNotes,
+    ForgottenStep,
+    Prunable,
+    Pruned,
+)
 
 LAST_BATCH: Final = (1 << 63) - 1
 LAST_PLACE: Final = Coordinates(LogFile("", (1 << 31) - 1), (1 << 63) - 1)
@@ -65,11 +72,13 @@ class Elsewhere(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SpanMarks:
-    """Of some batches, those whose rows are not all in the range of the log that they read, and
-    those that recorded structures, of tables or databases."""
+    """Of some batches, those whose rows are not all in the range of the log that they read; those
+    that recorded structures, of tables or databases; and those that had files replaced, with how
+    often (`revised`)."""
 
     elsewhere: Mapping[int, Elsewhere]
     learnt: frozenset[int]
+    revised: Mapping[int, int]
 
 
 BatchRange: TypeAlias = tuple[int, int]
@@ -137,11 +146,9 @@ class Ledger(Protocol):
         """`LockstepError` if nothing could be recorded: the server is read-only, or the account
         may not write."""
 
-    def lease(self, source: str) -> LeaseView | None:
-        """The newest lease of a source, whoever holds it; None before the first."""
-
-    def run_before(self, lease: Lease) -> LeaseView | None:
-        """The newest lease of a run among those before this one, so that it is not live. Commands
+    def lease(self, source: str, *, before: int | None = None) -> LeaseView | None:
+        """The newest lease of a source, whoever holds it; None before the first. With `before`, a
+        lease's token: the newest one of a run before that lease, so that it is not live. Commands
         that are no runs may have held the source in between."""
 
     # -- processes at a server of Spark -----------------------------------------------------
@@ -295,9 +302,6 @@ class Ledger(Protocol):
         """The first of the captured batches that has segments or events of each table."""
 
     def marks_within(self, source: str, first: int, last: int) -> SpanMarks: ...
-
-    def revision_counts(self, source: str, first: int, last: int) -> dict[int, int]:
-        """How often files of each batch were settled anew; not those of which none were."""
 
     def writes_within(self, source: str, first: int, last: int) -> list[SettledWrite]:
         """Settled writes that cover one of the batches, in the order they were intended."""
@@ -509,10 +513,7 @@ class Ledger(Protocol):
         """Commit to these files, which are durable, before any changelog has them. They belong to
         acknowledged batches; at most one revision of a source is open."""
 
-    def open_revision(self, source: str) -> Revision | None: ...
-
-    def last_revision(self, source: str) -> int:
-        """The newest one's number, whatever became of it; 0 for none."""
+    def revisions(self, source: str) -> Revisions: ...
 
     def end_revision(self, lease: Lease, revision: Revision, *, settled: bool) -> None:
         """`settled`: every changelog has the files: they are those of their segments from now on.
@@ -555,18 +556,10 @@ class Ledger(Protocol):
     # Changes of batches up to `forgotten(source).through` may be gone; nobody reads them, whether
     # their files are still there or not.
 
-    def forgotten(self, source: str) -> Forgotten | None:
-        """The newest note; None where all changes are kept."""
+    def forgotten(self, source: str) -> ForgottenNotes: ...
 
-    def unfinished_notes(self, source: str) -> list[Forgotten]:
-        """Notes whose files are still listed or still there, or which the ledger still tells more
-        of than it needs to, oldest first."""
-
-    def holders(self, source: str) -> list[Holder]:
-        """Who needs changes."""
-
-    def acknowledged_before(self, source: str, moment: datetime) -> int:
-        """The newest batch that was acknowledged before a moment; 0 for none."""
+    def forgettable(self, source: str, moment: datetime) -> Forgettable:
+        """Which changes were acknowledged before a moment, and who needs some for all that."""
 
     def change_files(self, source: str, above: int, through: int) -> list[ChangeFile]:
         """The files of acknowledged batches behind `above` up to `through`, replaced ones too."""
@@ -579,19 +572,10 @@ class Ledger(Protocol):
         """What became of the changes up to a batch that `forget` noted, one step after the other.
         Repeating it changes nothing."""
 
-    def prune(self, lease: Lease, above: int, last: int, through: int) -> int:
-        """Delete rows about the batches behind `above` up to `last` that nobody can ask for, since
-        what was forgotten up to `through` is deleted; how many. Repeating it changes nothing."""
-
-    def prune_leases(self, lease: Lease, above: int, through: int, most: int) -> Pruned:
-        """Look at the next `most` leases behind that number, of runs before the batch `through`,
-        and delete what was decided under them and led to no batch, and those of which nothing is
-        left. Repeating it changes nothing."""
-
-    def prune_batches(self, lease: Lease, above: int, through: int, most: int) -> Pruned:
-        """Look at the next `most` batches behind `above` and before `through`, and delete those
-        that nothing refers to, with their leases. One that stays keeps its predecessor's number.
-        Repeating it changes nothing."""
+    def prune(self, lease: Lease, rows: Prunable, above: int, through: int, most: int) -> Pruned:
+        """Look at the next `most` batches, or leases, after the number `above`, and delete those
+        rows that nobody can ask for, since what was forgotten up to the batch `through` is
+        deleted. Repeating it changes nothing."""
 
     def pruned_through(self, source: str) -> int:
         """Up to which batch such rows may be gone, and before which the batches themselves: nothing

@@ -137,7 +137,7 @@ def origin_of(work: Workplace, state: TableState, *, files: bool = True) -> Orig
     """Where the rows of a mirror come from that is written anew; `files`: whether the
     changelog's are looked at, byte by byte."""
     source, table = work.source.name, state.table
-    gone, newest = work.ledger.forgotten(source), work.ledger.cursors(source).captured
+    newest = work.ledger.cursors(source).captured
     origin = reload_origin(
         [] if newest is None else contents_of(work.ledger, source, table, 1, newest.batch),
         adopted=state.adopted is not None,
@@ -146,7 +146,7 @@ def origin_of(work: Workplace, state: TableState, *, files: bool = True) -> Orig
             batch.id for batch in work.ledger.live_batches(source, continuity=Continuity.OVERLAP)
         ],
         tried=state.behind,
-        forgotten=0 if gone is None else gone.through,
+        forgotten=work.ledger.forgotten(source).through,
     )
     if isinstance(origin, str):
         return origin

@@ -187,7 +187,7 @@ class RunSession:
             held = partial(work.ledger.require_not_lost, lease)
             work = replace(work, progress=_WhileHeld(work.progress, held))
             self._place = (work, lease)
-            before = work.ledger.run_before(lease)
+            before = work.ledger.lease(self.source, before=lease.token)
             if before is not None and not before.ended and before.dagster_run != self.run_id:
                 work.ledger.decide(lease, before.died())
             self.on_lease(lease, before)

@@ -66,6 +66,29 @@ class Forgotten:
 
 
 @dataclass(frozen=True, slots=True)
+class ForgottenNotes:
+    """Notes of forgotten changes, oldest first: those of which something is left to be done, and
+    the newest."""
+
+    notes: Sequence[Forgotten] = ()
+
+    @property
+    def newest(self) -> Forgotten | None:
+        return self.notes[-1] if self.notes else None
+
+    @property
+    def through(self) -> int:
+        """The last batch whose changes are kept no longer; 0 where all are kept."""
+        return self.notes[-1].through if self.notes else 0
+
+    @property
+    def unfinished(self) -> list[Forgotten]:
+        """Those whose files are still listed or still there, or of whose batches the ledger still
+        tells more than it needs to."""
+        return [note for note in self.notes if not note.pruned]
+
+
+@dataclass(frozen=True, slots=True)
 class Holder:
     """Who needs changes, and up to which batch they may go for all that; 0: none may."""
 
@@ -89,6 +112,15 @@ _HOLDS: Final = {
 
 
 @dataclass(frozen=True, slots=True)
+class Forgettable:
+    """What decides how far changes may go: `aged`, the newest batch that was acknowledged before
+    a moment, 0 for none; and who needs changes."""
+
+    aged: int
+    holders: Sequence[Holder]
+
+
+@dataclass(frozen=True, slots=True)
 class ChangeFile:
     """A file of a changelog's generation, or of one of the source's own tables."""
 
@@ -96,6 +128,18 @@ class ChangeFile:
     generation: int
     path: str
     size: int
+
+
+class Prunable(StrEnum):
+    """What the ledger deletes once changes are gone, in this order."""
+
+    CONTENTS = "contents"
+    """Rows about batches, which nobody can ask for any more. They are counted by batches."""
+    LEASES = "leases"
+    """What was decided under leases and led to no batch, and leases of which nothing is left."""
+    BATCHES = "batches"
+    """Batches that nothing refers to, with their leases. One that stays keeps its predecessor's
+    number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,10 +175,11 @@ class ChangesPlan:
         return self.through is None and not notes
 
 
-def through_of(aged: int, before: int, holders: Sequence[Holder]) -> tuple[int | None, str | None]:
-    """Up to which batch changes go, None where none do; and who keeps more of those that are old
-    enough. `aged`: the newest batch that is; `before`: up to which they went already."""
-    first = min(holders, key=lambda one: one.through, default=None)
+def through_of(forgettable: Forgettable, before: int) -> tuple[int | None, str | None]:
+    """Return up to which batch changes go, None where none do; and who keeps more of those that
+    are old enough. `before`: up to which they went already."""
+    aged = forgettable.aged
+    first = min(forgettable.holders, key=lambda one: one.through, default=None)
     through = aged if first is None else min(aged, first.through)
     held = None
     if first is not None and first.through < aged and first.kind != "recovery":

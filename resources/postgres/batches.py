@@ -236,11 +236,8 @@ class PostgresBatches(Books):
         return SpanMarks(
             {row["batch"]: Elsewhere(row["elsewhere"]) for row in rows if row["elsewhere"]},
             frozenset(row["batch"] for row in rows if row["learnt"]),
+            {row["batch"]: row["revisions"] for row in rows if row["revisions"]},
         )
-
-    def revision_counts(self, source: str, first: int, last: int) -> dict[int, int]:
-        rows = self._all("revision_counts", source=source, first=first, last=last)
-        return {row["batch"]: row["revisions"] for row in rows}
 
     def writes_within(self, source: str, first: int, last: int) -> list[SettledWrite]:
         rows = self._all("writes_within", source=source, first=first, last=last)

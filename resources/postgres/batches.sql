@@ -262,36 +262,37 @@ group by t.database, t.name
 
 -- What was read from the source is told before an XA transaction.
 -- name: marks_within
-select batch, case when bool_or(kind = 'source') then 'source' else min(kind) end as elsewhere,
-    bool_or(kind is null) as learnt
+select batch, bool_or(kind = 'learnt') as learnt, count(distinct revision) as revisions,
+    case when bool_or(kind = 'source') then 'source'
+        when bool_or(kind = 'prepared') then 'prepared' end as elsewhere
 from (
-    select p.ended_by as batch, 'prepared' as kind from lockstep.prepared p
+    select p.ended_by as batch, 'prepared' as kind, null::bigint as revision
+    from lockstep.prepared p
     where p.source = %(source)s and p.ended_by between %(first)s and %(last)s
       and p.batch < p.ended_by
     union all
-    select s.batch, 'source' from lockstep.snapshots s
+    select s.batch, 'source', null from lockstep.snapshots s
     where s.source = %(source)s and s.batch between %(first)s and %(last)s
     union all
-    select e.batch, 'source' from lockstep.table_events e
-    where e.source = %(source)s and e.batch between %(first)s and %(last)s and e.kind in ('reread', 'refreshed')
+    select e.batch, 'source', null from lockstep.table_events e
+    where e.source = %(source)s and e.batch between %(first)s and %(last)s
+      and e.kind in ('reread', 'refreshed')
     union all
-    select v.batch, null from lockstep.table_versions v
+    select v.batch, 'learnt', null from lockstep.table_versions v
     where v.source = %(source)s and v.batch between %(first)s and %(last)s
     union all
-    select d.batch, null from lockstep.database_versions d
+    select d.batch, 'learnt', null from lockstep.database_versions d
     where d.source = %(source)s and d.batch between %(first)s and %(last)s
+    union all
+    select s.batch, 'revised', r.id from lockstep.revisions r
+    join lockstep.revised_files f on f.revision = r.id
+    join lockstep.segments s on s.id = f.segment
+    where r.source = %(source)s and s.batch between %(first)s and %(last)s and r.state = 'settled'
 ) marks
 where exists (
     select from lockstep.batches b
     where b.id = marks.batch and b.state not in ('capturing', 'abandoned'))
 group by batch
-
--- name: revision_counts
-select s.batch, count(distinct r.id) as revisions from lockstep.revisions r
-join lockstep.revised_files f on f.revision = r.id
-join lockstep.segments s on s.id = f.segment
-where r.source = %(source)s and s.batch between %(first)s and %(last)s and r.state = 'settled'
-group by s.batch
 
 -- name: writes_within
 select * from lockstep.writes

@@ -1,6 +1,6 @@
 -- Changes that are kept no longer.
 
--- name: notes_of_forgotten
+-- name: forgotten
 select n.above, n.through, n.unlisted_at, n.deleted_at is not null as deleted,
     n.pruned_at is not null as pruned,
     b.end_base, b.end_number, b.end_offset, b.end_gtid_set, b.end_server_uuid, b.end_committed_at
@@ -55,8 +55,10 @@ where source = %(source)s and through = %(through)s and unlisted_at is null
 update lockstep.forgotten set deleted_at = clock_timestamp()
 where source = %(source)s and through = %(through)s and deleted_at is null
 
--- name: prune
-select lockstep.prune(%(source)s, %(above)s, %(last)s, %(through)s) as rows
+-- name: prune_contents
+select lockstep.prune(%(source)s, %(above)s, l.reached, %(through)s) as gone, l.reached,
+    l.reached = %(through)s as ended
+from (select least(%(above)s + %(most)s, %(through)s)) l (reached)
 
 -- name: prune_leases
 select * from lockstep.prune_leases(%(source)s, %(above)s, %(through)s, %(most)s)

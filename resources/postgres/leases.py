@@ -83,12 +83,11 @@ class PostgresLeases(Books):
             hint="Wait for that run to end, then run again; `lockstep status` shows it.",
         )
 
-    def lease(self, source: str) -> LeaseView | None:
-        row = self._first("lease", source=source, namespace=LOCK_NAMESPACE)
-        return None if row is None else LeaseView(**row)
-
-    def run_before(self, lease: Lease) -> LeaseView | None:
-        row = self._first("run_before", source=lease.source, token=lease.token)
+    def lease(self, source: str, *, before: int | None = None) -> LeaseView | None:
+        if before is None:
+            row = self._first("lease", source=source, namespace=LOCK_NAMESPACE)
+        else:
+            row = self._first("run_before", source=source, token=before)
         return None if row is None else LeaseView(**row)
 
     def _end_silent(self, source: str) -> bool:

@@ -20,7 +20,7 @@ from pipeline.intent import (
     VersionSetEntry,
 )
 from pipeline.life.events import MirrorWritten
-from pipeline.segment import RevisedSegment, Revision
+from pipeline.segment import RevisedSegment, Revision, Revisions
 from pipeline.table import TableName
 from resources.postgres.life_events import record
 from resources.postgres.rows import Row, columns_of, files_of, filled, of_files, of_table, table
@@ -148,13 +148,10 @@ class PostgresWrites(Books):
                     step.must("revise_file", "revised_files_segment", **of, **told)
             return Revision(row["id"], tuple(segments))
 
-    def open_revision(self, source: str) -> Revision | None:
-        rows = self._kept(dict, "open_revision", source=source)
-        return Revision(rows[0]["id"], tuple(map(_segment, rows))) if rows else None
-
-    def last_revision(self, source: str) -> int:
-        number: int = self._only("last_revision", source=source)["id"]
-        return number
+    def revisions(self, source: str) -> Revisions:
+        rows = self._kept(dict, "revisions", source=source)
+        number, files = rows[0]["id"], [row for row in rows if row["files"] is not None]
+        return Revisions(number, Revision(number, tuple(map(_segment, files))) if files else None)
 
     def end_revision(self, lease: Lease, revision: Revision, *, settled: bool) -> None:
         """Ending it again in the same way changes nothing."""

@@ -200,18 +200,22 @@ from lockstep.segments s
 where (s.source, s.batch, s.database, s.name, s.schema_version)
     = (%(source)s, %(batch)s, %(database)s, %(name)s, %(schema_version)s)
 
--- name: open_revision
-select r.id, s.batch, s.database, s.name, s.schema_version,
-       json_agg(json_build_array(f.path, f.images, f.size, f.sha256) order by f.ordinal) as files
-from lockstep.revisions r
-join lockstep.revised_files f on f.revision = r.id
-join lockstep.segments s on s.id = f.segment
-where r.source = %(source)s and r.state = 'open'
-group by r.id, s.id
+-- One row at least, without files unless the newest revision is open: no other one can be.
+-- name: revisions
+select n.id, s.batch, s.database, s.name, s.schema_version, s.files
+from (
+    select coalesce(max(id), 0) as id from lockstep.revisions where source = %(source)s
+) n
+left join lateral (
+    select s.*, json_agg(json_build_array(f.path, f.images, f.size, f.sha256)
+        order by f.ordinal) as files
+    from lockstep.revisions r
+    join lockstep.revised_files f on f.revision = r.id
+    join lockstep.segments s on s.id = f.segment
+    where r.id = n.id and r.state = 'open'
+    group by s.id
+) s on true
 order by s.id
-
--- name: last_revision
-select coalesce(max(id), 0) as id from lockstep.revisions where source = %(source)s
 
 -- name: end_revision
 update lockstep.revisions set state = %(state)s, ended_at = clock_timestamp()

@@ -12,7 +12,7 @@ from pipeline.errors import ConsumerRefused, LedgerRefused
 from pipeline.ports.consumers import Consumers
 from pipeline.ports.ledger import Ledger, content_of
 from pipeline.segment import SegmentFile, SourcePart, SourceTable
-from pipeline.upkeep.changes import ForgottenStep
+from pipeline.upkeep.changes import ForgottenStep, Prunable, Pruned
 from tests.ledger.consuming import ALL, NAME, given
 from tests.ledger.made import ORDERS, begun, following, merged, record
 
@@ -39,16 +39,17 @@ def test_changes_go_once_nobody_needs_them(
     batches = [made(ledger, lease, first=number == 0) for number in range(12)]
     consumers.make_consumer(source, NAME, batches[1])
     later = ledger.clock() + timedelta(seconds=1)
-    assert ledger.acknowledged_before(source, later) == batches[-1]
-    assert ledger.acknowledged_before(source, later - timedelta(days=1)) == 0
-    holders = {one.kind: one.through for one in ledger.holders(source)}
+    forgettable = ledger.forgettable(source, later)
+    assert forgettable.aged == batches[-1]
+    assert ledger.forgettable(source, later - timedelta(days=1)).aged == 0
+    holders = {one.kind: one.through for one in forgettable.holders}
     assert holders == {"consumer": batches[1], "recovery": batches[4] - 1}
     with pytest.raises(LedgerRefused, match="forgotten_unneeded"):
         ledger.forget(lease, batches[2])
-    assert ledger.forgotten(source) is None
+    assert ledger.forgotten(source).through == 0
 
     ledger.forget(lease, batches[1])
-    gone = ledger.forgotten(source)
+    gone = ledger.forgotten(source).newest
     assert gone is not None
     assert (gone.above, gone.through, gone.unlisted_at, gone.deleted) == (
         0,
@@ -71,19 +72,21 @@ def test_changes_go_once_nobody_needs_them(
     with pytest.raises(LedgerRefused, match="forgotten_unneeded"):
         ledger.note_forgotten(lease, ForgottenStep.UNLISTED, batches[3])
         ledger.forget(lease, batches[4])
-    assert [(one.above, one.through) for one in ledger.unfinished_notes(source)] == [
+    assert [(one.above, one.through) for one in ledger.forgotten(source).unfinished] == [
         (0, batches[1]),
         (batches[1], batches[3]),
     ]
     for _ in range(2):
         ledger.note_forgotten(lease, ForgottenStep.DELETED, batches[1])
     with pytest.raises(LedgerRefused, match="pruned_deleted"):
-        ledger.prune(lease, batches[1], batches[3], batches[3])
+        ledger.prune(lease, Prunable.CONTENTS, batches[1], batches[3], 1000)
     later_rows = {one: content_of(ledger, source, one).segments for one in batches[2:]}
     mirror = [f"lockstep/{source}/shop.orders/mirror/1"]
     newest = ledger.newest_writes(source, mirror)
-    assert ledger.prune(lease, 0, batches[1], batches[1]) > 0
-    ledger.prune(lease, 0, batches[1], batches[1])
+    pruned = ledger.prune(lease, Prunable.CONTENTS, 0, batches[1], batches[1])
+    assert pruned.rows > 0
+    assert (pruned.reached, pruned.ended) == (batches[1], True)
+    assert ledger.prune(lease, Prunable.CONTENTS, 0, batches[1], 1) == Pruned(0, 1, ended=False)
     ledger.note_forgotten(lease, ForgottenStep.PRUNED, batches[1])
     assert ledger.newest_writes(source, mirror) == newest
     assert {one: content_of(ledger, source, one).segments for one in batches[2:]} == later_rows
@@ -95,7 +98,7 @@ def test_changes_go_once_nobody_needs_them(
     )
     assert len(ledger.version_set(source, batches[1]).shown) == 1
     assert content_of(ledger, source, batches[0]).source_parts == ()
-    assert [one.through for one in ledger.unfinished_notes(source)] == [batches[3]]
+    assert [one.through for one in ledger.forgotten(source).unfinished] == [batches[3]]
 
     assert consumers.make_consumer(source, "early", "earliest").cursor == batches[3]
     assert consumers.make_consumer(source, "right", batches[3]).cursor == batches[3]
@@ -103,4 +106,5 @@ def test_changes_go_once_nobody_needs_them(
         consumers.make_consumer(source, "late", batches[2])
     assert refused.value.rule == "consumers_start_kept"
     following(ledger, lease)
-    assert ("batch", 0) in {(one.kind, one.through) for one in ledger.holders(source)}
+    holding = ledger.forgettable(source, ledger.clock()).holders
+    assert ("batch", 0) in {(one.kind, one.through) for one in holding}

@@ -43,14 +43,14 @@ def test_others_see_a_lease_and_whether_it_is_live(stand: Stand, source: str) ->
 def test_how_the_run_before_ended_is_known(stand: Stand, source: str) -> None:
     """Whether it gave its lease back, also once a command that is no run held the source."""
     with stand.ledger.lock(source, "first", "run-1") as first:
-        assert stand.ledger.run_before(first) is None
+        assert stand.ledger.lease(source, before=first.token) is None
     with stand.other.lock(source, "killed", "run-2") as killed:
-        before = stand.other.run_before(killed)
+        before = stand.other.lease(source, before=killed.token)
         stand.lose_lock(source)
     with stand.ledger.lock(source, "a command", None):
         pass
     with stand.ledger.lock(source, "third", "run-3") as third:
-        then = stand.ledger.run_before(third)
+        then = stand.ledger.lease(source, before=third.token)
     assert before is not None
     assert then is not None
     assert [(one.dagster_run, one.ended, one.live) for one in (before, then)] == [

@@ -26,7 +26,7 @@ from pipeline.segment import SegmentFile, SourcePart, SourceTable
 from pipeline.table import TableName
 from pipeline.table_state import Quarantine
 from pipeline.tables import TablePatterns
-from pipeline.upkeep.changes import ForgottenStep, Pruned
+from pipeline.upkeep.changes import ForgottenStep, Prunable, Pruned
 from tests.ledger.made import (
     DECISION,
     GAP,
@@ -171,9 +171,9 @@ class Past:
 
     def forget(self) -> int | None:
         """Changes up to a batch that nobody needs; which one."""
-        last = min(one.through for one in self.ledger.holders(self.source))
-        gone = self.ledger.forgotten(self.source)
-        above = 0 if gone is None else gone.through
+        holders = self.ledger.forgettable(self.source, self.ledger.clock()).holders
+        last = min(one.through for one in holders)
+        above = self.ledger.forgotten(self.source).through
         known = [one.id for one in self.ledger.live_batches(self.source, above + 1, last)]
         if not known:
             return None
@@ -182,7 +182,7 @@ class Past:
             self.ledger.forget(lease, through)
             self.ledger.note_forgotten(lease, ForgottenStep.UNLISTED, through)
             with pytest.raises(LedgerRefused, match="pruned_deleted"):
-                self.ledger.prune_batches(lease, 0, through, 1)
+                self.ledger.prune(lease, Prunable.BATCHES, 0, through, 1)
             self.ledger.note_forgotten(lease, ForgottenStep.DELETED, through)
         return through
 
@@ -193,16 +193,12 @@ class Past:
 
     def steps(self, through: int) -> Iterator[int]:
         ledger, most = self.ledger, self.random.randrange(1, 30)
-        for above in range(0, through, most):
-            last = min(above + most, through)
-            self.locked(partial(ledger.prune, above=above, last=last, through=through))
-            yield 0
-        for kind in (ledger.prune_leases, ledger.prune_batches):
+        for rows in Prunable:
             done = Pruned(0, 0, ended=False)
             while not done.ended:
-                step = partial(kind, above=done.reached, through=through, most=most)
-                done = self.locked(step)
-                yield done.rows if kind == ledger.prune_batches else 0
+                step = partial(ledger.prune, rows=rows, through=through, most=most)
+                done = self.locked(partial(step, above=done.reached))
+                yield done.rows if rows is Prunable.BATCHES else 0
         self.locked(partial(ledger.note_forgotten, done=ForgottenStep.PRUNED, through=through))
 
     def locked(self, step: Callable[[Lease], Any]) -> Any:
@@ -262,7 +258,7 @@ class Past:
             ],
             "pending": (ledger.pending(source), ledger.open_intents(source)),
             "consumers": self.stand.consumers.consumers(source),
-            "holders": ledger.holders(source),
+            "holders": ledger.forgettable(source, MOMENT).holders,
         }
 
 
@@ -297,7 +293,7 @@ def test_what_is_kept_is_told_as_before(stand: Stand, source: str, seed: int, st
         } <= old
         assert past.prune(through, _END) == 0
         assert run(stand.dsn, _IDLE.format(source, through)) == [(0,)]
-    assert len(past.ledger.unfinished_notes(source)) == 0
+    assert len(past.ledger.forgotten(source).unfinished) == 0
 
 
 def _live(one: Batch) -> bool:

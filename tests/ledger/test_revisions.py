@@ -10,7 +10,7 @@ from pipeline.decisions import Lease
 from pipeline.errors import LedgerRefused
 from pipeline.intent import REPLAY
 from pipeline.ports.ledger import Ledger, content_of
-from pipeline.segment import RevisedSegment, Revision, revised
+from pipeline.segment import RevisedSegment, Revision, Revisions, revised
 from tests.ledger.made import ORDERS, begun_write, next_captured
 from tests.ledger.refusals import refused
 
@@ -31,22 +31,19 @@ def test_files_are_those_of_the_newest_settled_revision(
     before = content_of(ledger, lease.source, first).segments
 
     def counts() -> dict[int, int]:
-        return ledger.revision_counts(source, first, batches[-1])
+        return dict(ledger.marks_within(source, first, batches[-1]).revised)
 
-    assert ledger.last_revision(source) == 0
+    assert ledger.revisions(source) == Revisions(0, None)
     opened = revision(ledger, lease, first)
-    assert ledger.open_revision(source) == opened
-    assert ledger.last_revision(source) == opened.id
+    assert ledger.revisions(source) == Revisions(opened.id, opened)
     assert (content_of(ledger, lease.source, first).segments, counts()) == (before, {})
     with pytest.raises(LedgerRefused):
         revision(ledger, lease, first)
     ledger.end_revision(lease, opened, settled=False)
     with refused(ledger, lease, "revisions_end_once"):
         ledger.end_revision(lease, opened, settled=True)
-    assert (content_of(ledger, lease.source, first).segments, ledger.open_revision(source)) == (
-        before,
-        None,
-    )
+    assert content_of(ledger, lease.source, first).segments == before
+    assert ledger.revisions(source) == Revisions(opened.id, None)
     done = revision(ledger, lease, first)
     for _ in range(2):
         ledger.end_revision(lease, done, settled=True)

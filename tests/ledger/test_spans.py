@@ -124,7 +124,7 @@ def test_all_at_once_is_each_by_itself(ledger: Ledger, lease: Lease, seed: int) 
         assert ledger.marks_within(source, first, last).learnt == {
             one.id for one in inside if one.id in made.learnt
         }
-        assert ledger.revision_counts(source, first, last) == {
+        assert ledger.marks_within(source, first, last).revised == {
             batch: count for batch, count in made.revised.items() if first <= batch <= last
         }
         told = {one.id: _elsewhere(ledger, one) for one in inside}

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from itertools import count
 from random import Random
 from typing import Any
 
@@ -51,13 +52,14 @@ from tests.fix_mysql import MySqlStand
 from tests.hostile.histories import go_on, lake_of
 from tests.mysql.reading import server
 from tests.positions.follower import SOURCE, Follower
-from tests.positions.interrupted import Crash, mortal
+from tests.positions.interrupted import Crash, interrupted
 from tests.positions.servers import head
 from tests.twins.copies import MemoryCopies
 
 TABLES = ("a", "b")
 QUIET = "quiet"
-STEPS = ("forget", "note_forgotten", "prune", "prune_leases", "prune_batches")
+STEPS = {"forget": 1, "note_forgotten": 3, "prune": 3}
+"""Steps that an upkeep may die at, and how often an upkeep takes each of them."""
 KEEP, PROMISED = timedelta(hours=2), timedelta(hours=1)
 GONE = "as `keep_changes` says"
 
@@ -130,19 +132,24 @@ class Kept:
         return done
 
     def killed_upkeep(self) -> None:
-        step, after = self.random.choice(STEPS), self.random.random() < 0.5
-        with mortal(self.follower, step, after=after), suppress(Crash):
+        step, after = self.random.choice(list(STEPS)), self.random.random() < 0.5
+        calls, last = count(1), self.random.randint(1, STEPS[step])
+
+        def die() -> None:
+            if next(calls) == last:
+                raise Crash
+
+        with interrupted(self.follower, step, die, after=after), suppress(Crash):
             self.upkeep()
 
     @property
     def through(self) -> int:
-        gone = self.follower.ledger.forgotten(SOURCE)
-        return 0 if gone is None else gone.through
+        return self.follower.ledger.forgotten(SOURCE).through
 
     def require(self) -> None:
         """Changelogs list what is kept, and nothing else; files of before go in the end."""
         ledger, lake = self.follower.ledger, self.follower.lake
-        notes = [one for one in ledger.unfinished_notes(SOURCE) if not one.deleted]
+        notes = [one for one in ledger.forgotten(SOURCE).unfinished if not one.deleted]
         below = min((one.above for one in notes), default=self.through)
         for batch in ledger.live_batches(SOURCE, 1, 1 << 60):
             for folder, file in self.files(batch.id):
@@ -223,7 +230,7 @@ class Kept:
             assert all(one.batch.id > self.through for one in report.batches)
 
     def lies_before(self, place: str) -> bool:
-        gone = self.follower.ledger.forgotten(SOURCE)
+        gone = self.follower.ledger.forgotten(SOURCE).newest
         return gone is not None and parse_place(place).at < gone.end.at  # type: ignore[union-attr]
 
     def rebuild(self) -> None:

@@ -29,7 +29,7 @@ KEPT: Final = (
     "open_loads",
     "pending",
     "open_intents",
-    "open_revision",
+    "revisions",
     "looked",
 )
 """Questions whose answers are kept until something is written; others, with values of their own,

@@ -89,8 +89,7 @@ def recorded_files(work: Workplace, changelog: ChangelogTable) -> RecordedFiles:
     """Return the files that the changelog should list. Of batches that wait for their merge, these
     are the files that are published already."""
     source = work.source.name
-    gone = work.ledger.forgotten(source)
-    forgotten = 0 if gone is None else gone.through
+    forgotten = work.ledger.forgotten(source).through
     captured = {
         batch.id for batch in work.ledger.unfinished(source) if batch.state is BatchState.CAPTURED
     }

@@ -107,7 +107,7 @@ def judged_changelog(work: Workplace, look: LogAbove, looked: int) -> Found:
         if batch.end is not None
     }
     ledger = work.ledger
-    pruned, revised = ledger.pruned_through(source), ledger.last_revision(source)
+    pruned, revised = ledger.pruned_through(source), ledger.revisions(source).newest
     return judge_changelog(look, looked, ledger.identity(), positions, pruned, revised)
 
 

@@ -67,7 +67,7 @@ def cut_at(work: Workplace, place: Place) -> Cut:
     within = batch_at(place, chain, _runs(work, place))
     if within.whole:
         return end_of_batch(within.batch)
-    gone = work.ledger.forgotten(work.source.name)
+    gone = work.ledger.forgotten(work.source.name).newest
     if gone is not None and within.batch.id <= gone.through:
         raise PastRefused(
             f"nothing tells the transactions around {place} apart any more: {gone.told}",
@@ -346,7 +346,7 @@ def _came_since(work: Workplace, table: TableName, cut: Cut, version: int) -> bo
 
 
 def _require_kept(work: Workplace, parts: Sequence[TableContent]) -> None:
-    gone = work.ledger.forgotten(work.source.name)
+    gone = work.ledger.forgotten(work.source.name).newest
     if gone is not None and any(part.batch <= gone.through for part in parts):
         raise TableError(gone.told, hint="")
 

@@ -81,7 +81,7 @@ def foresee(work: Workplace) -> HandOver:
     folder = work.claims.read(work.source.name)
     error = lake_trouble(work)
     told = None if error is None else error.message
-    if told is None and (revision := work.ledger.open_revision(work.source.name)) is not None:
+    if told is None and (revision := work.ledger.revisions(work.source.name).open) is not None:
         told = (
             f"revision {revision.id} of a replay that was cut off is in some changelogs, or in none"
         )
@@ -147,7 +147,7 @@ def _settle(work: Workplace, lease: Lease, plan: HandOver) -> HandOver:
     if newest is not None:
         work.ledger.require_held(lease)
         _go_back(work, newest.batch, highest)
-    if (revision := work.ledger.open_revision(source)) is not None:
+    if (revision := work.ledger.revisions(source).open) is not None:
         # The changelogs list what there was before.
         work.ledger.end_revision(lease, revision, settled=False)
     place = "" if newest is None else str(newest.position.at)
@@ -219,8 +219,7 @@ def _acknowledged(
     work: Workplace, changelog: ChangelogTable, done: Container[int]
 ) -> tuple[int, list[SegmentFile]]:
     """The newest batch with anything of it, and the files whose changes are kept."""
-    gone = work.ledger.forgotten(work.source.name)
-    above = 0 if gone is None else gone.through
+    above = work.ledger.forgotten(work.source.name).through
     batches = {n: files for n, files in recorded_batches(work, changelog).items() if n in done}
     kept = [file for batch, files in batches.items() if batch > above for file in files]
     return max(batches, default=0), kept
@@ -230,9 +229,8 @@ def _inherits(work: Workplace) -> Callable[[int], bool]:
     """Return which batches count although the ledger does not have them: those that it took over
     when it was made from the lake. Changes that were forgotten stay so."""
     source = work.source.name
-    inherited, gone = work.ledger.inherited(source), work.ledger.forgotten(source)
+    inherited, above = work.ledger.inherited(source), work.ledger.forgotten(source).through
     void = said_by(work, work.ledger.identity()).void
-    above = 0 if gone is None else gone.through
 
     def counts(batch: int) -> bool:
         taken = any(batch in span for span in inherited)

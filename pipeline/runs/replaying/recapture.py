@@ -26,7 +26,7 @@ from pipeline.changes.layout import scratch_path
 from pipeline.errors import BatchesWait, LockstepError, NothingMatches, Recovery, SpanRefused
 from pipeline.gtid import GtidSet
 from pipeline.places import AtMoment, Earliest, Latest, OfRun, Place
-from pipeline.ports.ledger import Elsewhere, content_of
+from pipeline.ports.ledger import Elsewhere, SpanMarks, content_of
 from pipeline.ports.source import ServerFacts
 from pipeline.replay.spans import Span, batches_of, ends_early, runs_named, wanted
 from pipeline.runs.begin import RunStart, read_again_at, read_witness_of
@@ -89,7 +89,7 @@ def require_merged(work: Workplace) -> None:
 def _kept(work: Workplace, span: Span, batches: tuple[Batch, ...]) -> tuple[Batch, ...]:
     """Those whose changes are kept: from `earliest` on, the first of those. `SpanRefused` where
     the span begins before them."""
-    gone = work.ledger.forgotten(work.source.name)
+    gone = work.ledger.forgotten(work.source.name).newest
     if gone is None or not begins_before(span, batches, gone.through, gone.end):
         return tuple(batch for batch in batches if gone is None or batch.id > gone.through)
     raise SpanRefused(
@@ -144,13 +144,12 @@ _ELSEWHERE: Final = MappingProxyType(
 @dataclass(slots=True)
 class SpanFacts:
     """`server`: what it answered when the span was begun. `firsts`: the first batch that has
-    anything of a table. `elsewhere`, `learnt`: see `ports.ledger`."""
+    anything of a table."""
 
     work: Workplace
     server: ServerFacts
     firsts: Mapping[TableName, int]
-    elsewhere: Mapping[int, Elsewhere]
-    learnt: frozenset[int]
+    marks: SpanMarks
     speaks: Mapping[int, Batch]
     _read: dict[int, WitnessReading] = field(default_factory=dict)
     _known: tuple[Batch, KnownStructures] | None = None
@@ -160,13 +159,11 @@ class SpanFacts:
         """Of batches in their order, at least one."""
         ledger, source = work.ledger, work.source.name
         last = chosen[-1].id
-        marks = ledger.marks_within(source, chosen[0].id, last)
         return cls(
             work,
             work.server.facts(),
             ledger.touched(source, 1, last),
-            marks.elsewhere,
-            marks.learnt,
+            ledger.marks_within(source, chosen[0].id, last),
             _speakers(chosen),
         )
 
@@ -175,8 +172,8 @@ class SpanFacts:
         against it. Reads two events of each log file."""
         if batch.catches_up:
             return "it brought back tables that had stopped"
-        if batch.id in self.elsewhere:
-            return _ELSEWHERE[self.elsewhere[batch.id]]
+        if (elsewhere := self.marks.elsewhere.get(batch.id)) is not None:
+            return _ELSEWHERE[elsewhere]
         if batch.start.server_uuid != self.server.server_uuid:
             return "another server answers than the one whose log it read"
         assert batch.end is not None, "it is acknowledged"
@@ -192,7 +189,8 @@ class SpanFacts:
     def structures(self, batch: Batch) -> KnownStructures:
         if self._known is not None:
             before, known = self._known
-            if before.id <= batch.id and self.learnt.isdisjoint(range(before.id, batch.id + 1)):
+            since = range(before.id, batch.id + 1)
+            if since and self.marks.learnt.isdisjoint(since):
                 return known
         known = known_at(self.work, batch, batch.start.at)
         self._known = batch, known

@@ -108,9 +108,9 @@ def plan_replay(
     chosen = select(work, span, only)
     if not chosen.batches:
         return ReplayReport(span, (), (), early=chosen.early)
-    facts, counts = SpanFacts.of(work, chosen.batches), _revisions(work, chosen)
+    facts = SpanFacts.of(work, chosen.batches)
     batches = tuple(
-        BatchReplayed(batch, facts.why_not(batch), revision=counts.get(batch.id, 0))
+        BatchReplayed(batch, facts.why_not(batch), revision=facts.marks.revised.get(batch.id, 0))
         for batch in chosen.batches
     )
     return ReplayReport(span, batches, chosen.tables, early=chosen.early)
@@ -169,9 +169,9 @@ def replay(
             mirrors.append(heal(work, lease, table, chosen.batches, fresh=fresh, details=details))
             work.progress.tell(tables_done("merge", done, len(chosen.tables), table))
     finally:
-        if work.ledger.open_revision(work.source.name) is None:
+        if work.ledger.revisions(work.source.name).open is None:
             work.segments.clear(scratch_path(work.source.name))
-    counts = _revisions(work, chosen)
+    counts = work.ledger.marks_within(work.source.name, first.id, last.id).revised
     report = ReplayReport(
         span,
         tuple(
@@ -237,11 +237,6 @@ def _latest(before: Sequence[Agreement], after: Sequence[Agreement]) -> tuple[Ag
     said = {one.changelog: one for one in after}
     told = {one.changelog: replace(one, left=None, revised=one.left is not None) for one in before}
     return (*{**told, **said}.values(),)
-
-
-def _revisions(work: Workplace, chosen: Selection) -> Mapping[int, int]:
-    first, last = chosen.batches[0], chosen.batches[-1]
-    return work.ledger.revision_counts(work.source.name, first.id, last.id)
 
 
 def _read(

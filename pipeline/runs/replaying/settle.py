@@ -25,7 +25,7 @@ def settle_replays(work: Workplace, lease: Lease) -> tuple[str, ...]:
     revision is carried out: its files are durable; or given up, where they are lost for all that. A
     sentence for each."""
     notes = list(settle_writes(work, lease))
-    revision = work.ledger.open_revision(work.source.name)
+    revision = work.ledger.revisions(work.source.name).open
     if revision is not None:
         notes.append(_carried_out(work, lease, revision))
     return tuple(notes)
@@ -38,7 +38,7 @@ def _carried_out(work: Workplace, lease: Lease, revision: Revision) -> str:
     try:
         carry_out(work, lease, revision)
     except SegmentsLost as error:
-        if work.ledger.open_revision(work.source.name) is not None:
+        if work.ledger.revisions(work.source.name).open is not None:
             raise
         return f"{told} given up, and nothing was changed: {error.message}. Repeat the replay"
     return f"{told} taken up where a replay was cut off: repeat the replay for its mirrors"

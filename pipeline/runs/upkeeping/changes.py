@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 import pyarrow as pa
@@ -38,7 +38,7 @@ from pipeline.upkeep.changes import (
     ChangesPlan,
     Forgotten,
     ForgottenStep,
-    Pruned,
+    Prunable,
     through_of,
 )
 from pipeline.upkeep.decide import Pile, doubt_of
@@ -54,7 +54,7 @@ def plan_changes(work: Workplace, keep: timedelta | None, promised: timedelta) -
     """`keep`: how long changes are kept, None for good; `promised`: how long files stay that no
     changelog lists any more. Asks the ledger alone; writes nothing."""
     ledger, source = work.ledger, work.source.name
-    notes = ledger.unfinished_notes(source)
+    notes = ledger.forgotten(source).unfinished
     if keep is None and not notes:
         return ChangesPlan()
     now = ledger.clock()
@@ -75,7 +75,7 @@ def plan_changes(work: Workplace, keep: timedelta | None, promised: timedelta) -
         prune=[*prune, *delete],
     )
     if doubt is None and keep is not None and not unlist:
-        return _further(work, plan, ledger.acknowledged_before(source, now - keep))
+        return _further(work, plan, now - keep)
     return plan
 
 
@@ -84,14 +84,14 @@ def _unlisted_later(notes: Iterable[Forgotten]) -> list[Forgotten]:
     return [note for note in notes if note.unlisted_at is None]
 
 
-def _further(work: Workplace, plan: ChangesPlan, aged: int) -> ChangesPlan:
-    source = work.source.name
-    before = work.ledger.forgotten(source)
-    above = 0 if before is None else before.through
-    if aged <= above:
+def _further(work: Workplace, plan: ChangesPlan, before: datetime) -> ChangesPlan:
+    """The plan with the changes that were acknowledged before a moment."""
+    ledger, source = work.ledger, work.source.name
+    forgettable, above = ledger.forgettable(source, before), ledger.forgotten(source).through
+    if forgettable.aged <= above:
         return plan
-    through, held = through_of(aged, above, work.ledger.holders(source))
-    files = [] if through is None else work.ledger.change_files(source, above, through)
+    through, held = through_of(forgettable, above)
+    files = [] if through is None else ledger.change_files(source, above, through)
     pile = Pile.of([file.size for file in files])
     return replace(plan, through=through, held=held, unlisted=pile)
 
@@ -114,7 +114,7 @@ def let_go(work: Workplace, plan: ChangesPlan, holder: str) -> ChangesPlan:
         if noted is not None:
             plan = replace(plan, through=None, left=noted, unlisted=Pile())
         else:
-            unlist = _unlisted_later(work.ledger.unfinished_notes(work.source.name))
+            unlist = _unlisted_later(work.ledger.forgotten(work.source.name).unfinished)
     for note in unlist:
         _unlisted(work, note)
         work.progress.note(f"changelogs list what was captured behind {note.place}")
@@ -132,16 +132,12 @@ def _pruned(work: Workplace, holder: str, note: Forgotten) -> int:
     """Rows that went. A run that has the source goes first: the next upkeep does the rest."""
     rows, ledger = 0, work.ledger
     with suppress(SourceBusy):
-        for above in range(note.above, note.through, _SLICE):
-            last = min(above + _SLICE, note.through)
-            with ledger.lock(work.source.name, holder, None) as lease:
-                rows += ledger.prune(lease, above, last, note.through)
-        for kind in (ledger.prune_leases, ledger.prune_batches):
-            done = Pruned(0, 0, ended=False)
-            while not done.ended:
+        for kind in Prunable:
+            above, ended = note.above if kind is Prunable.CONTENTS else 0, False
+            while not ended:
                 with ledger.lock(work.source.name, holder, None) as lease:
-                    done = kind(lease, done.reached, note.through, _SLICE)
-                rows += done.rows
+                    done = ledger.prune(lease, kind, above, note.through, _SLICE)
+                rows, above, ended = rows + done.rows, done.reached, done.ended
         with ledger.lock(work.source.name, holder, None) as lease:
             ledger.note_forgotten(lease, ForgottenStep.PRUNED, note.through)
     return rows
