@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from pipeline.binlog.search.log_scan import Dumps, opened
+from pipeline.binlog.search.log_scan import Dumps
 from pipeline.binlog.search.walk import Seen, walk
 from pipeline.binlog.stream.commit_times import end_of_second
 from pipeline.binlog.stream.control import moment
@@ -43,7 +44,7 @@ def read_file_head(dumps: Dumps, file: LogFile) -> FileHead:
     description: Seen | None = None
     gtids = GtidSet()
     others = None
-    with opened(dumps, start) as dump:
+    with closing(dumps.dump(start)) as dump:
         for seen in _until_refused(walk(dump, start)):
             if seen.at.file != file:
                 break

@@ -7,7 +7,7 @@ a capture would refuse is stepped over.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -36,16 +36,6 @@ class Dumps(Protocol):
     """Whatever gives dumps; `pipeline.ports.SourceServer` does."""
 
     def dump(self, start: Coordinates) -> BinlogDump: ...
-
-
-@contextmanager
-def opened(dumps: Dumps, start: Coordinates) -> Iterator[BinlogDump]:
-    """A dump that is closed behind its reader."""
-    dump = dumps.dump(start)
-    try:
-        yield dump
-    finally:
-        dump.close()
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +103,7 @@ class LogScan:
             )
 
     def _read(self) -> Iterator[Stretch]:
-        with opened(self._dumps, self.at) as dump:
+        with closing(self._dumps.dump(self.at)) as dump:
             start, begins = self.at, dump.begins or self.at
             buffer = _buffer(begins, self._end)
             for received in dump:
@@ -134,7 +124,7 @@ class LogScan:
             self._tell(min(self._bytes, self._total), self._total)
 
     def _step_over(self, steps: int) -> Stretch | None:
-        with opened(self._dumps, self.at) as dump:
+        with closing(self._dumps.dump(self.at)) as dump:
             found = step_over(dump, self.at, self._end, steps)
         if found.at <= self.at:
             raise damaged("the log reads differently a second time", self.at)

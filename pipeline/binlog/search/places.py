@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 
 from pipeline.binlog.search.file_heads import read_file_head
-from pipeline.binlog.search.log_scan import Dumps, LogScan, Stretch, Tell, log_between, opened
+from pipeline.binlog.search.log_scan import Dumps, LogScan, Stretch, Tell, log_between
 from pipeline.binlog.search.walk import Seen, walk
 from pipeline.binlog.stream import ring as columns
 from pipeline.binlog.stream.framing import FIRST_OFFSET, GTIDS
@@ -80,7 +80,7 @@ def _around(dumps: Dumps, at: Coordinates, start: Coordinates) -> tuple[Coordina
     last: Seen | None = None
     within: tuple[Coordinates, Seen | None] | None = None
     end = start
-    with opened(dumps, start) as dump:
+    with closing(dumps.dump(start)) as dump:
         for seen in walk(dump, start):
             if seen.at.file != at.file or seen.at >= at:
                 break
@@ -102,7 +102,7 @@ def _around(dumps: Dumps, at: Coordinates, start: Coordinates) -> tuple[Coordina
 def read_witness(dumps: Dumps, at: Coordinates) -> Witness | None:
     """The event that begins at a place, as a witness; None if none does."""
     created = int(read_file_head(dumps, at.file).created.timestamp())
-    with opened(dumps, at) as dump:
+    with closing(dumps.dump(at)) as dump:
         event = next((seen for seen in walk(dump, at) if seen.at >= at), None)
     if event is None or event.at != at:
         return None

@@ -18,7 +18,7 @@ from typing import Final
 import numpy as np
 
 from pipeline.binlog.search.file_heads import FileHeads
-from pipeline.binlog.search.log_scan import Dumps, LogScan, opened
+from pipeline.binlog.search.log_scan import Dumps, LogScan
 from pipeline.binlog.search.walk import Seen, walk
 from pipeline.binlog.stream import ring as columns
 from pipeline.binlog.stream.compressed import plain_query, plain_rows
@@ -129,7 +129,7 @@ def _digest(dumps: Dumps, at: Coordinates) -> str:
     """What the transaction that begins at a place says, in a form that a replica's log
     shares: compressed there or not, with notes of statements or without."""
     told, count, begun = 0, 0, False
-    with opened(dumps, at) as dump:
+    with closing(dumps.dump(at)) as dump:
         for seen in walk(dump, at):
             if seen.at < at:
                 continue
