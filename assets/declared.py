@@ -82,8 +82,7 @@ class Declaration:
 
 
 def names_as_loaded(settings: Settings, source: str) -> SourceNames:
-    """With the keys that the location declared when it was last loaded: the command line cannot
-    import it."""
+    """Names by the keys of the location's last load: the command line cannot import it."""
     entries = read_catalogue(settings.state_folder, source)
     known = {entry.table: dg.AssetKey(entry.key) for entry in entries if entry.key}
     plain = SourceNames(source, settings.file.dagster.key_prefix, settings.file.dagster.group)

@@ -100,8 +100,7 @@ class CommandContext:
 
     @contextmanager
     def adapters(self) -> Iterator[Adapters]:
-        """What the configuration names: ledger, lake and servers, each opened when it is asked for
-        and all closed at the end."""
+        """Ledger, lake and servers, each opened when asked for, all closed at the end."""
         from resources.adapters import Adapters
 
         with Adapters(self.settings, on_warning=self.note) as adapters:

@@ -257,12 +257,9 @@ def foreign(commit: LakeCommit) -> Foreign | None:
 
 
 def _rows(files: Iterable[FileAction]) -> int | None:
-    total = 0
-    for file in files:
-        if file.rows is None:
-            return None
-        total += file.rows
-    return total
+    counts = [file.rows for file in files]
+    known = [count for count in counts if count is not None]
+    return sum(known) if len(known) == len(counts) else None
 
 
 def _owned(name: str) -> bool:

@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
-from types import TracebackType
 from typing import TYPE_CHECKING
 
 from pipeline.errors import LockstepError
@@ -44,12 +43,7 @@ class Adapters:
     def __enter__(self) -> Adapters:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def warm(self, sources: Sequence[str]) -> None:

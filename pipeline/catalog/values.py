@@ -99,8 +99,7 @@ class Found:
 
 
 def place(location: str) -> str:
-    """A location in the one spelling of all that mean the same: file:/a, file:///a/ and /a; s3a:
-    is Hadoop's name of s3:."""
+    """The one spelling of a location: file:/a, file:///a/ and /a are one, s3a: is s3:."""
     match = re.fullmatch(r"(?:file:)?/+(.*?)/*", location)
     if match is not None:
         return f"file:///{match[1]}"

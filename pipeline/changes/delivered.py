@@ -51,8 +51,7 @@ class DeliveredTable:
 
     @property
     def generations(self) -> tuple[Generation, ...]:
-        """Those that the parts are of, oldest first; a part may lack columns of its
-        generation."""
+        """The parts' generations, oldest first; a part may lack columns of its own."""
         found: dict[int, list[pa.Schema]] = {}
         for part in self.parts:
             found.setdefault(part.generation, []).append(part.schema)
@@ -110,8 +109,7 @@ def require_files(store: SegmentStore, table: DeliveredTable) -> None:
 
 
 def read_in_order(store: SegmentStore, table: DeliveredTable) -> pa.Table:
-    """The changes in the order of `_sequence`, with the columns of `found.schema`; NULL
-    where a column was not there yet."""
+    """The changes in the order of `_sequence`; NULL where a column was not there yet."""
     require_files(store, table)
     if not table.parts:
         return table.schema.empty_table()

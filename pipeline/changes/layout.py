@@ -190,8 +190,7 @@ def updated_field(columns: list[str]) -> pa.Field:
 
 
 def captured_schema(structure: TableStructure, *, updated: bool) -> pa.Schema:
-    """What is written of every image of a structure: `changelog_schema`, and with `updated` the
-    columns that an update changed."""
+    """`changelog_schema`, and with `updated` the columns that an update changed."""
     schema = changelog_schema(structure)
     if not updated:
         return schema

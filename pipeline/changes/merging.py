@@ -201,11 +201,9 @@ def since_emptied(parts: Sequence[TableContent]) -> Sequence[TableContent]:
 
 def _emptied(parts: Sequence[TableContent]) -> tuple[int, TableEvent] | None:
     """The last event that settles what the table holds, and the number of its part."""
-    for at in range(len(parts) - 1, -1, -1):
-        for event in reversed(parts[at].events):
-            if event.kind in SETTLES:
-                return at, event
-    return None
+    numbered = reversed(list(enumerate(parts)))
+    events = ((at, event) for at, part in numbered for event in reversed(part.events))
+    return next(((at, event) for at, event in events if event.kind in SETTLES), None)
 
 
 def _has_rows(read: SnapshotPart | None) -> bool:

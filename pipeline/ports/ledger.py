@@ -591,7 +591,6 @@ def content_of(ledger: Ledger, source: str, batch: int) -> BatchContent:
 def contents_of(
     ledger: Ledger, source: str, table: TableName, first: int, last: int
 ) -> list[TableContent]:
-    """What the captured batches from one to another have of a table, oldest first; not those that
-    have neither segments nor events of it."""
+    """What captured batches have of a table, oldest first; none that have nothing of it."""
     contents = ledger.contents(source, first, last, [table])
     return [content.by_table()[table] for content in contents]

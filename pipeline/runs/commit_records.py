@@ -87,8 +87,7 @@ def revised_metadata(
 def forgotten_metadata(
     work: Workplace, table: TableName | SourceTable, above: int, through: int
 ) -> str:
-    """Of the commit after which a table lists no file of the batches behind `above` up to
-    `through`, nor of those before."""
+    """Of the commit after which a table lists no file of batches up to `through`."""
     [last] = work.ledger.live_batches(work.source.name, through, through)
     return stamp(_said(work, WriteKind.FORGET, table, (above + 1, through), last))
 

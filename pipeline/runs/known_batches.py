@@ -34,8 +34,7 @@ def known_batches(
 
 
 def batch_of_run(ledger: Ledger, source: str, run: str) -> Batch:
-    """The newest of them, or behind them, that a run captured, whose id may be shortened;
-    `SpanRefused` without."""
+    """The newest known batch of a run, whose id may be shortened; `SpanRefused` without."""
     batch = ledger.captured_batch(source, run=run)
     if batch is None or batch.id < ledger.pruned_through(source):
         raise SpanRefused(no_such_run(ledger, source, run), hint=RUNS)

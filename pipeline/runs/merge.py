@@ -308,8 +308,7 @@ class _Merging:
         self.settled(done)
 
     def _refused(self, table: TableName, batch: int, error: TableError) -> None:
-        """A table whose mirror is to be written anew gets another one where this one cannot be
-        written; any other is quarantined."""
+        """A mirror to be written anew gets a successor; any other table is quarantined."""
         if isinstance(error, MirrorRefused) and table in self.anew - self.renewed:
             self._renew(table, error.reason)
         else:

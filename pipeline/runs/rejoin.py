@@ -105,8 +105,7 @@ def why_owed(state: TableState) -> str:
 
 
 def only_the_source(order: TableOrder, state: TableState, *, goes_on: bool) -> Rejoin | None:
-    """What no log has to be asked for. `goes_on`: whether a table that lacks new columns is
-    otherwise complete."""
+    """What no log has to be asked for. `goes_on`: all but new columns is complete."""
     owes = must_be_read(state)
     if remedy_of(state) is Remedy.BACKFILL:
         owes = order.kind is OrderKind.RELOAD or order.schema is not None or not goes_on

@@ -78,8 +78,7 @@ def commit_file(table: LakePath, version: int) -> LakePath:
 
 
 def actions(commit: str, *kinds: str) -> Iterator[tuple[str, Any]]:
-    """The actions of a commit file, each with its kind, in the file's order. With `kinds`, only
-    those, and only their lines are parsed."""
+    """A commit file's actions with their kinds, in order; with `kinds`, only those."""
     begins = tuple(f'{{"{kind}"' for kind in kinds)
     for line in commit.splitlines():
         if line and (not kinds or line.startswith(begins)):

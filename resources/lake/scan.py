@@ -78,8 +78,7 @@ def _literal(value: int | str) -> str:
 
 
 def needs_spark(path: LakePath, table: DeltaTable) -> bool:
-    """Whether nobody but Spark reads its rows: some column was widened, now or earlier, and rows
-    may be marked as deleted."""
+    """Whether only Spark reads it: a column was widened, and rows may be marked as deleted."""
     features = table.protocol().reader_features or []
     if "deletionVectors" not in features or not _widened(table):
         return False

@@ -338,8 +338,7 @@ class _OpenFile:
         self._images += table.num_rows
 
     def abandon(self) -> None:
-        """Close and delete: what was written is not wanted, and its end, which a full disk would
-        not take, is not written."""
+        """Close and delete, without writing the end, which a full disk would not take."""
         self._sink.forget()
         with suppress(OSError, pa.ArrowException):
             self._writer.close()

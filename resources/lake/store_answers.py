@@ -63,7 +63,5 @@ _ANSWERS: Final = (
 def refusal(said: str) -> tuple[str, str] | None:
     """The store's state and the cure, by an error's words; None where they are none of a store
     that refuses."""
-    for codes, told in _ANSWERS:
-        if any(code in said for code in codes):
-            return told
-    return None
+    fitting = (told for codes, told in _ANSWERS if any(code in said for code in codes))
+    return next(fitting, None)

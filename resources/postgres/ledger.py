@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from types import TracebackType
 
 from resources.postgres.batches import PostgresBatches
 from resources.postgres.connection import LedgerAddress, connect
@@ -66,12 +65,7 @@ class PostgresLedger(
     def __enter__(self) -> PostgresLedger:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:

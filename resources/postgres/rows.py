@@ -77,11 +77,8 @@ def of_table(value: TableName) -> dict[str, Any]:
 
 def of_tables(values: Iterable[TableName]) -> dict[str, list[str]]:
     """Two arrays for `unnest`."""
-    names = list(values)
-    return {
-        "databases": [name.database for name in names],
-        "names": [name.name for name in names],
-    }
+    tables = list(values)
+    return {"databases": [t.database for t in tables], "names": [t.name for t in tables]}
 
 
 def files_of(row: Row) -> tuple[SegmentFile, ...]:

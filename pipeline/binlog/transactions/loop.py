@@ -101,8 +101,7 @@ class Loop:
     # -- stepping over it ------------------------------------------------------------
 
     def enter(self) -> None:
-        """Step over the event at hand in the input, but not yet in the log: what it holds
-        is read first."""
+        """Step over the event in the input, not yet in the log: what it holds is read first."""
         registers = self.registers
         registers.at = self._input.at = registers.next
         if self._input.mode == WIRE:

@@ -167,11 +167,9 @@ def parted(work: Workplace) -> list[Parted]:
 
 def changelogs_parted(work: Workplace) -> ForeignCommit | None:
     """Why some changelog, or table of the source's own, and the ledger tell different things."""
-    for folder, relation in _changelogs_moved(work):
-        error = changelog_error(work, folder, relation)
-        if isinstance(error, ForeignCommit):
-            return error
-    return None
+    moved = _changelogs_moved(work)
+    errors = (changelog_error(work, folder, relation) for folder, relation in moved)
+    return next((error for error in errors if isinstance(error, ForeignCommit)), None)
 
 
 def unknown_batches(work: Workplace) -> ForeignCommit | None:
@@ -194,8 +192,7 @@ def unknown_batches(work: Workplace) -> ForeignCommit | None:
 
 
 def _changelogs_moved(work: Workplace) -> Iterator[tuple[str, Found]]:
-    """Changelogs, and tables of the source's own, that do not end where they were looked at
-    last."""
+    """Changelogs, and the source's own tables, that end elsewhere than at the last look."""
     mirrors = {state.mirror for state in work.ledger.table_states(work.source.name).values()}
     for folder, looked in work.ledger.looked(work.source.name).items():
         if folder not in mirrors and not work.changelog.ends_at(folder, looked):

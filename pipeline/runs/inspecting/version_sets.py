@@ -58,8 +58,7 @@ class ShownVersions:
 
 
 def version_set_at(ledger: Ledger, source: str, place: Place | None) -> ShownVersions:
-    """The set as of a place; of the newest acknowledged batch without one.
-    `VersionSetUnknown` where no such batch shows it."""
+    """The set as of a place, or the newest; `VersionSetUnknown` where no batch shows it."""
     newest = place is None or isinstance(place, Latest)
     cursor = ledger.cursors(source).acknowledged if newest else None
     known = known_batches(ledger, source, 0 if cursor is None else cursor.batch)

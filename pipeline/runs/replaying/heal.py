@@ -269,12 +269,10 @@ class MirrorComparison:
         return changes.rename_columns([spelled.get(n, n) for n in changes.column_names])
 
     def _rows(self, compared: Sequence[str]) -> Iterator[pa.Table]:
-        names = [*compared, *([DELETED_AT.name] if self.soft else [])]
-        fields = [*(self.fold.schema.field(name) for name in compared)]
-        schema = pa.schema([*fields, *([DELETED_AT] if self.soft else [])])
-        mirrors = self.work.mirrors
-        for batch in mirrors.rows(self.state.mirror, names, self.version):
-            yield pa.Table.from_batches([batch]).select(names).cast(schema)
+        marks = [DELETED_AT] if self.soft else []
+        schema = pa.schema([*map(self.fold.schema.field, compared), *marks])
+        for batch in self.work.mirrors.rows(self.state.mirror, schema.names, self.version):
+            yield pa.Table.from_batches([batch]).select(schema.names).cast(schema)
 
 
 def require_mirror(state: TableState) -> None:

@@ -275,12 +275,9 @@ def _recaptured(work: Workplace, batch: Batch, facts: SpanFacts) -> tuple[Segmen
 
 
 def _as_then(work: Workplace, batch: Batch) -> Workplace:
-    scopes = [
-        scope for scope in work.ledger.capture_scopes(work.source.name) if scope.batch <= batch.id
-    ]
-    if not scopes:
-        return work
-    return replace(work, source=replace(work.source, patterns=scopes[-1].patterns))
+    scopes = work.ledger.capture_scopes(work.source.name)
+    then = [scope.patterns for scope in scopes if scope.batch <= batch.id]
+    return replace(work, source=replace(work.source, patterns=then[-1])) if then else work
 
 
 def _begun(work: Workplace, batch: Batch, facts: ServerFacts) -> RunStart:

@@ -115,11 +115,8 @@ def _still(work: Workplace, lake: MirrorUpkeep, table: TableUpkeep) -> Kept | st
 
 def _free(work: Workplace) -> bool:
     """Whether no run has the source; it is waited for a little."""
-    for _ in UPKEEP_TURN.tries(work.pause):
-        lease = work.ledger.lease(work.source.name)
-        if lease is None or not lease.live:
-            return True
-    return False
+    leases = (work.ledger.lease(work.source.name) for _ in UPKEEP_TURN.tries(work.pause))
+    return any(lease is None or not lease.live for lease in leases)
 
 
 def _noted(work: Workplace, holder: str, made: Sequence[Kept]) -> bool:

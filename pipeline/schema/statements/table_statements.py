@@ -278,8 +278,7 @@ def _leaves_values_out(words: Sequence[str]) -> bool:
 
 
 def to_the_end(reader: StatementReader) -> list[str]:
-    """Take the rest, and return its keywords. Partition clauses stand alone: nothing but they is
-    left."""
+    """Take the rest, and return its keywords. Partition clauses stand alone."""
     words = []
     while not reader.over:
         words.append(reader.next().keyword)
