@@ -9,7 +9,12 @@ import pytest
 from pymysql.cursors import DictCursor
 
 from pipeline.errors import ConfigurationError
+from pipeline.places import parse_place
+from pipeline.replay.spans import Span
+from pipeline.runs.comparing.verify_rows import verify
+from pipeline.runs.comparing.verify_schema import verify_schema
 from pipeline.runs.recovering.recover import recover
+from pipeline.runs.replaying.replay import replay
 from pipeline.schema.treatments import Conversion, Hash, read_mask
 from pipeline.shape.condition_text import read_condition
 from pipeline.shape.rules import ShapeRules
@@ -231,3 +236,32 @@ def test_a_lost_ledger_finds_the_shape_of_each_mirror(mysql: MySqlStand, databas
         without = [{name: row[name] for name in row if name != "ssn"} for row in rows]
         shown = [hiding(row) for row in rows] if rules == HIDING else without
         assert customers.mirror() == shown
+
+
+def test_what_repeats_a_time_before_shows_the_same(mysql: MySqlStand, database: str) -> None:
+    """A replay finds the files that a run wrote, and a comparison the rows, also structures."""
+    customers = Customers(mysql, database, HIDING)
+    customers.run()
+    for number in range(3):
+        customers.do(
+            f"insert into c (id, email, ssn) values ({10 + number}, 'g', '777')",
+            "update c set ssn = '1' where id = 1",
+            f"update c set phone = '{number}' where id = 2",
+            f"alter table c add n{number} varchar(9) default 'a', add x{number}_secret int",
+            "update c set email = 'z' where id = 3",
+        )
+        customers.run()
+    work = customers.follower.work()
+    report = verify(work)
+    assert report.equal, report
+    with customers.follower.leased() as lease:
+        span = Span(parse_place("earliest"), parse_place("latest"))
+        replayed = replay(work, lease, span, commit=True)
+    assert not replayed.differs, replayed
+    structures = verify_schema(work)
+    assert not structures.folded + structures.differing
+    shown = [
+        {name: value for name, value in hiding(row).items() if not name.endswith("_secret")}
+        for row in customers.rows()
+    ]
+    assert customers.mirror() == shown

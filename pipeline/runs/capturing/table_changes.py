@@ -48,7 +48,7 @@ from pipeline.schema.model_json import schema_fingerprint
 from pipeline.schema.rows import row_structure
 from pipeline.schema.tracker import ColumnsFrom, SchemaTracker
 from pipeline.segment import ChangeType
-from pipeline.shape.shaping import Shaping
+from pipeline.shape.shaping import Shaping, hidden_of, redacted
 from pipeline.snapshot.progress import LoadProgress
 from pipeline.table import TableName
 from pipeline.table_state import Quarantine, SnapshotPart, TableEventKind, TableOrder
@@ -254,8 +254,10 @@ class RecordedBefore:
         if table not in self._known:
             self._known[table] = self._ledger.schema_versions(self._source, table)
         gone = Knowledge.DROPPED if reason is None else Knowledge.UNKNOWN
-        told = gone.value if schema is None else schema_fingerprint(schema)
         for version in reversed(self._known[table]):
+            told = gone.value
+            if schema is not None:
+                told = schema_fingerprint(redacted(schema, hidden_of(version)))
             same = version.since == since and version.fingerprint == told
             if version.batch >= self._since and same and word in (None, version.columns_from):
                 return version
