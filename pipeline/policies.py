@@ -9,9 +9,12 @@ about files and versions (`pipeline.upkeep.decide`, `pipeline.keeping`) or about
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
+
+from pipeline.table import TableName
 
 
 class Policy(StrEnum):
@@ -119,3 +122,7 @@ class LakePolicies:
     readers: Readers = Readers.SPARK
     foreign_keys: ForeignKeys = ForeignKeys.QUARANTINE
     updated_columns: bool = False
+
+
+PoliciesOf = Callable[[TableName], LakePolicies]
+"""How the lake follows a table of the source, which may have settings of its own."""

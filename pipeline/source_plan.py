@@ -6,13 +6,13 @@ Not here: reading lockstep.toml (`resources.config`), the ports a run works thro
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from pipeline.bounds import Budget
 from pipeline.places import Place, Snapshot
-from pipeline.policies import LakePolicies, StartPolicies
+from pipeline.policies import LakePolicies, Readers, StartPolicies
 from pipeline.snapshot.condition import Condition
 from pipeline.snapshot.pace import LoadLimits, Pace
 from pipeline.table import TableName
@@ -100,11 +100,28 @@ class SourcePlan:
 
     def policies_of(self, table: TableName) -> LakePolicies:
         """How the lake follows a table."""
+        if not self.tables:
+            return self.lake
         given: dict[str, Any] = {}
         for settings in self.tables:
             if settings.match.matches(table):
                 given |= settings.policies
         return replace(self.lake, **given)
+
+    @property
+    def all_policies(self) -> Iterator[LakePolicies]:
+        """Those that some table may have: of the source, and of each block by itself."""
+        yield self.lake
+        for settings in self.tables:
+            yield replace(self.lake, **settings.policies)
+
+    def read_by(self, readers: Readers) -> SourcePlan:
+        """The same with mirrors for these readers, whatever is configured."""
+        tables = tuple(
+            replace(settings, policies={**settings.policies, "readers": readers})
+            for settings in self.tables
+        )
+        return replace(self, lake=replace(self.lake, readers=readers), tables=tables)
 
     def start_at(self, facts: ServerFacts) -> Place | None:
         """The configured start of the server that answers."""

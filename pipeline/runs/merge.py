@@ -366,7 +366,7 @@ def written_anew(
 def made_for_others(work: Workplace, state: TableState) -> str | None:
     """Why a mirror that is there is not the one to write all rows into: a Delta table keeps what
     it once asked of its readers."""
-    made, wanted = work.mirrors.made_for(state.mirror), work.source.lake.readers
+    made, wanted = work.mirrors.made_for(state.mirror), work.source.policies_of(state.table).readers
     if state.mirror_version is None or made is None or made == wanted:
         return None
     words = {Readers.SPARK: "for Spark", Readers.ANY: "for any reader"}

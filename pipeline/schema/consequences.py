@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from pipeline.policies import LakePolicies, OnRewrite
+from pipeline.policies import LakePolicies, OnRewrite, PoliciesOf
 from pipeline.schema.context import STRICT, zone_of
 from pipeline.schema.fills import StatementMoment
 from pipeline.schema.happened import (
@@ -269,7 +269,7 @@ def decided(event: Happened, policies: LakePolicies) -> Consequence:
 
 
 def consequences(
-    followed: FollowedStatement, policies: LakePolicies, logged: LoggedStatement
+    followed: FollowedStatement, policies_of: PoliciesOf, logged: LoggedStatement
 ) -> Mapping[TableName, Consequence]:
     """What follows from one statement, per table. If it has several effects on one table, the most
     severe wins; for a name that changes hands, the last."""
@@ -279,10 +279,11 @@ def consequences(
     found: dict[TableName, Consequence] = {}
     why = followed.not_understood
     for table in (why.may_touch or ()) if why is not None else ():
-        found[table] = decided(Happened(table, "not followed", why.reason if why else ""), policies)
+        reason = why.reason if why else ""
+        found[table] = decided(Happened(table, "not followed", reason), policies_of(table))
     for effect in followed.effects:
         for event in happened(effect, strict=strict, moment=moment):
-            following = decided(event, policies)
+            following = decided(event, policies_of(event.table))
             known = found.get(event.table)
             moves = event.kind in ("created", "dropped", "renamed")
             if known is None or moves or severity(following.action) > severity(known.action):

@@ -16,7 +16,7 @@ and 11.4.)
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -278,13 +278,18 @@ def ways_to_hide(
 
 
 class Decoding:
-    """The decoders for one buffer's table maps, by map and version. `updated`: updates say
-    which columns changed."""
+    """The decoders for one buffer's table maps, by map and version. `updated`: whether
+    updates of a table say which columns changed."""
 
     buffer: TransactionBuffer
     """Whose table maps are read."""
 
-    def __init__(self, structures: SchemaTracker, *, updated: bool = False) -> None:
+    def __init__(
+        self,
+        structures: SchemaTracker,
+        *,
+        updated: Callable[[TableName], bool] = lambda table: False,
+    ) -> None:
         self._structures = structures
         self._updated = updated
         self._decoders: dict[tuple[int, int], TableDecoder] = {}
@@ -354,7 +359,7 @@ class Decoding:
                 arrow_schema(structure),
                 told_by,
                 hidden=hidden,
-                updated=self._updated,
+                updated=self._updated(version.table),
             )
         return version, self._decoders[key]
 

@@ -21,7 +21,7 @@ from pipeline.binlog.stream import ring as columns
 from pipeline.binlog.stream.ring import Integers, TransactionGroup
 from pipeline.errors import Remedy, StructureUnknown, TableError, ValueLeftOut
 from pipeline.load import LoadFollowed, LoadJoined
-from pipeline.policies import ForeignKeys, LakePolicies
+from pipeline.policies import ForeignKeys, PoliciesOf
 from pipeline.ports.ledger import Ledger
 from pipeline.position import Coordinates
 from pipeline.runs.capturing.captured_tables import CapturedTables
@@ -303,7 +303,7 @@ class Rules:
 
     clock: Callable[[], datetime]
     captured: Callable[[TableName], bool]
-    policies: LakePolicies
+    policies_of: PoliciesOf
     on_quarantine: Callable[[Quarantine], None]
     why_unknown: Callable[[TableName, StructureUnknown], TableError] = lambda _, error: error
 
@@ -365,8 +365,7 @@ class Following:
     ) -> Mapping[TableName, Consequence]:
         """A statement changed structures: what followed for each table that is captured."""
         self._extents.followed(followed.effects)
-        policies = self._rules.policies
-        found = consequences(followed, policies, logged)
+        found = consequences(followed, self._rules.policies_of, logged)
         actions = self._handed_over(followed)
         for table, consequence in found.items():
             if table in actions:
@@ -434,7 +433,7 @@ class Following:
         for table, loss in lost.items():
             if not self._tables.wanted(table):
                 continue
-            if self._rules.policies.foreign_keys is ForeignKeys.RESNAPSHOT:
+            if self._rules.policies_of(table).foreign_keys is ForeignKeys.RESNAPSHOT:
                 self._reread(table, loss.at, owed(loss.reason))
             else:
                 error = TableError(

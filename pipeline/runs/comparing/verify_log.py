@@ -80,7 +80,7 @@ class LogOfTables:
 
     def __init__(self, basis: Basis, readers: Mapping[TableName, TableReader]) -> None:
         self._readers = readers
-        self._policies = basis.work.source.lake
+        self._policies_of = basis.work.source.policies_of
         self._decoding = Decoding(basis.structures)
         self._watch = Watch(basis.structures, self.wanted)
         self.watches, self.follow = self._watch.watches, self._decoding.follow
@@ -95,7 +95,7 @@ class LogOfTables:
         """Nothing waits for a place."""
 
     def changed(self, logged: LoggedStatement, followed: FollowedStatement) -> None:
-        for table, consequence in consequences(followed, self._policies, logged).items():
+        for table, consequence in consequences(followed, self._policies_of, logged).items():
             if consequence.action is not Action.NOTHING and self.wanted(table):
                 self._leave(table, f"it was altered at {logged.begin}: {consequence.reason}")
         if self._watch.moved():

@@ -157,11 +157,11 @@ def foreseen_merges(
 ) -> dict[TableName, str]:
     """A sentence for each table with changes. `replaced`: those that are emptied, made or read
     anew meanwhile."""
-    soft = work.source.lake.deletes == Deletes.SOFT
     continues = run_start.decision.continuity not in (Continuity.GAP, Continuity.OVERLAP)
     all_new = continues and not work.ledger.gaps(work.source.name)
     found = {}
     for table, tally in tables.items():
+        soft = work.source.policies_of(table).deletes == Deletes.SOFT
         schema = structures.last_known(table)
         counts = tally.counts
         facts = Facts(
@@ -232,7 +232,7 @@ class LogTally:
         self._basis = basis
         self._captured = basis.tables
         self._patterns = basis.work.source.patterns
-        self._policies = basis.work.source.lake
+        self._policies_of = basis.work.source.policies_of
         self._decoding = Decoding(basis.structures)
         self.rereads: dict[TableName, str] = {}
         """Tables that would be read from the source, and why."""
@@ -269,7 +269,7 @@ class LogTally:
         """Nothing that is read from the source is part of a plan."""
 
     def changed(self, logged: LoggedStatement, followed: FollowedStatement) -> None:
-        found = consequences(followed, self._policies, logged)
+        found = consequences(followed, self._policies_of, logged)
         told = []
         for table, consequence in found.items():
             if not self._patterns.matches(table) or not self._captured.wanted(table):

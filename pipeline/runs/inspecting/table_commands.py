@@ -230,7 +230,7 @@ def stopped_at(work: Workplace, order: TableOrder) -> StoppedAt:
             schema.with_unknown(one.table) if one.schema is None else schema.with_table(one.schema)
         )
     followed, after = _followed(schema, logged)
-    consequence = consequences(followed, work.source.lake, logged).get(order.table)
+    consequence = consequences(followed, work.source.policies_of, logged).get(order.table)
     return StoppedAt(before, logged, consequence, after.table(order.table))
 
 

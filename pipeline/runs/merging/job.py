@@ -358,7 +358,8 @@ def lineage_over(
     """`lineage` of consecutive versions, with the moments of their statements; the ledger is asked
     for those that are not `known`."""
     moments = _moments_of(work, versions, known)
-    return lineage(versions, work.source.lake, mirror=mirror, moments=moments, read=read)
+    policies = work.source.policies_of(versions[-1].table)
+    return lineage(versions, policies, mirror=mirror, moments=moments, read=read)
 
 
 def _moments_of(
@@ -456,7 +457,7 @@ def emptied_at(
 ) -> tuple[tuple[int, datetime], ...]:
     """Return behind which changes no row of the table was there any more, and when that was;
     nothing if deleted rows are not kept. Where nothing says when, it is the end of the batches."""
-    if work.source.lake.deletes != Deletes.SOFT or not plan.emptied:
+    if work.source.policies_of(table).deletes != Deletes.SOFT or not plan.emptied:
         return ()
     ends = [batch.end.committed_at for batch in batches if batch.end is not None]
     otherwise = next((end for end in reversed(ends) if end is not None), None) or work.clock()

@@ -292,7 +292,7 @@ def _from_version(
     plan = replace(plan, final=plan.final or shown, through=_through(cut))
     first = shown if plan.first is None else plan.first
     if plan.replaces:
-        soft = work.source.lake.deletes == Deletes.SOFT
+        soft = work.source.policies_of(table).deletes == Deletes.SOFT
         if soft and any(part.events for part in behind[1:]):
             # What a run made of marked rows then is not made by all changes at once.
             raise TableError("its rows were marked as deleted when it was emptied", hint="")
@@ -320,7 +320,7 @@ def _from_changelog(
         if isinstance(found, str):
             raise TableError(found, hint="")
         parts = found.parts
-        if work.source.lake.deletes == Deletes.SOFT and len(settling) > 1:
+        if work.source.policies_of(table).deletes == Deletes.SOFT and len(settling) > 1:
             raise TableError("rows that were deleted before are marked in its mirror", hint="")
     elif not parts or any(batch > parts[0].batch for batch in (*gaps, *overlaps)):
         raise TableError("its changelog does not go on from its beginning", hint="")
@@ -328,7 +328,9 @@ def _from_changelog(
     plan = replace(plan_merge(parts), through=_through(cut))
     first = min(plan.versions, default=plan.final) if plan.first is None else plan.first
     origin = _origin(work, table, cut, None, tuple(parts), first, plan, first, None)
-    if work.source.lake.dropped_columns == DroppedColumns.KEEP and _loses_columns(origin.versions):
+    if work.source.policies_of(table).dropped_columns == DroppedColumns.KEEP and _loses_columns(
+        origin.versions
+    ):
         raise TableError("columns that the source dropped stay in its mirror", hint="")
     return origin
 

@@ -300,7 +300,7 @@ def mirror_shown(work: Workplace, state: TableState) -> tuple[int, pa.Schema, bo
     if version is None:
         raise TableError("its mirror is not there", hint=reload_hint(state.table))
     shown = work.mirrors.schema(state.mirror, version)
-    soft = work.source.lake.deletes == Deletes.SOFT
+    soft = work.source.policies_of(state.table).deletes == Deletes.SOFT
     if soft is not (DELETED_AT.name in shown.names):
         raise TableError(
             "its mirror was made with another `deletes` than is configured now",

@@ -241,7 +241,7 @@ def _recaptured(work: Workplace, batch: Batch, facts: SpanFacts) -> tuple[Segmen
         batch=batch.id,
         base=batch.base,
         states=_states_then(work, [table for table in captured if facts.firsts[table] < batch.id]),
-        updated=_says_updated(work, recorded),
+        updated=partial(_says_updated, work, recorded),
         place=partial(scratch_path, source),
     )
     basis = Basis(
@@ -257,7 +257,9 @@ def _recaptured(work: Workplace, batch: Batch, facts: SpanFacts) -> tuple[Segmen
         ),
         prepared={},
     )
-    rules = Rules(work.clock, captured.__contains__, work.source.lake, lambda quarantined: None)
+    rules = Rules(
+        work.clock, captured.__contains__, work.source.policies_of, lambda quarantined: None
+    )
     segmenter = Segmenter(tables, basis.structures, rules)
     LogReading(basis, segmenter, keeps=True, warms=False).run()
     segments = tables.files.finish()
@@ -298,9 +300,11 @@ def _states_then(work: Workplace, known: Iterable[TableName]) -> dict[TableName,
     }
 
 
-def _says_updated(work: Workplace, recorded: Sequence[Segment]) -> bool:
-    files = [file for segment in recorded for file in segment.files]
-    return any(file.updated for file in files) if files else work.source.lake.updated_columns
+def _says_updated(work: Workplace, recorded: Sequence[Segment], table: TableName) -> bool:
+    files = [file for segment in recorded if segment.table == table for file in segment.files]
+    if files:
+        return any(file.updated for file in files)
+    return work.source.policies_of(table).updated_columns
 
 
 # -- whether it is what was recorded -----------------------------------------------------------
