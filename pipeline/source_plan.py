@@ -6,13 +6,13 @@ Not here: reading lockstep.toml (`resources.config`), the ports a run works thro
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from pipeline.bounds import Budget
 from pipeline.places import Place, Snapshot
-from pipeline.policies import LakePolicies, Readers, StartPolicies
+from pipeline.policies import LakePolicies, Readers, StartPolicies, written
 from pipeline.snapshot.condition import Condition
 from pipeline.snapshot.pace import LoadLimits, Pace
 from pipeline.table import TableName
@@ -67,6 +67,23 @@ class TableSettings:
     policies: Mapping[str, Any]
 
 
+def given_to(table: TableName, blocks: Iterable[TableSettings]) -> dict[str, Any]:
+    """The policies that blocks give a table; of several, the last counts for each."""
+    given: dict[str, Any] = {}
+    for block in blocks:
+        if block.match.matches(table):
+            given |= block.policies
+    return given
+
+
+def settings_in_words(
+    tables: Iterable[TableName], blocks: Sequence[TableSettings]
+) -> dict[TableName, str]:
+    """What blocks come to for each of these tables that has one, as it would be written."""
+    found = {table: given_to(table, blocks) for table in sorted(tables)} if blocks else {}
+    return {table: written(given) for table, given in found.items() if given}
+
+
 @dataclass(frozen=True, slots=True)
 class SourcePlan:
     """A source as configured, without what is needed to connect to it.
@@ -102,11 +119,7 @@ class SourcePlan:
         """How the lake follows a table."""
         if not self.tables:
             return self.lake
-        given: dict[str, Any] = {}
-        for settings in self.tables:
-            if settings.match.matches(table):
-                given |= settings.policies
-        return replace(self.lake, **given)
+        return replace(self.lake, **given_to(table, self.tables))
 
     @property
     def all_policies(self) -> Iterator[LakePolicies]:

@@ -156,8 +156,9 @@ RULES: Final[tuple[ConsequenceRule, ...]] = (
         (
             "TRUNCATE TABLE",
             "no new version",
-            "emptied in order with the rows around it",
-            "a truncate row",
+            "emptied in order with the rows around it; as it was with truncates = ignore or "
+            "deletes = ignore",
+            "a truncate row, unless it is ignored",
         ),
     ),
     ConsequenceRule(
@@ -262,8 +263,11 @@ def decided(event: Happened, policies: LakePolicies) -> Consequence:
     for rule in RULES:
         reason = rule.applies(event)
         if reason is not None:
-            reread = rule.by_policy and policies.on_rewrite is OnRewrite.RESNAPSHOT
-            action = Action.REREAD if reread else rule.action
+            action = rule.action
+            if rule.by_policy and policies.on_rewrite is OnRewrite.RESNAPSHOT:
+                action = Action.REREAD
+            elif action is Action.EMPTY and policies.ignores_truncates:
+                action, reason = Action.NOTHING, f"{reason}, which is ignored"
             return Consequence(event.table, action, rule.name, reason)
     raise AssertionError("the last rule always applies")
 

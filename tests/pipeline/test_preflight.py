@@ -10,7 +10,7 @@ import pytest
 
 from pipeline.errors import NothingMatches, PrivilegeMissing, ServerSettings
 from pipeline.keeping import Retention
-from pipeline.policies import ForeignKeys
+from pipeline.policies import ForeignKeys, LakePolicies
 from pipeline.ports.source import ListedTable
 from pipeline.position import Coordinates
 from pipeline.preflight import Finding
@@ -361,7 +361,9 @@ def test_a_server_without_the_switch_has_another_cure() -> None:
     assert finding.hint is not None
     assert 'foreign_keys = "resnapshot"' in finding.hint
     assert "innodb_native" not in finding.hint
-    followed = replace(looked(survey), foreign_keys=ForeignKeys.RESNAPSHOT)
+    followed = replace(
+        looked(survey), policies_of=lambda table: LakePolicies(foreign_keys=ForeignKeys.RESNAPSHOT)
+    )
     assert [one.level for one in _judged("foreign keys", followed)] == ["ok"]
 
 

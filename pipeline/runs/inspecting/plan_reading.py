@@ -24,7 +24,6 @@ from pipeline.binlog.transactions.spill import UnkeptSpool
 from pipeline.changes.strategy import Facts, choose, only_inserts
 from pipeline.decisions import Continuity
 from pipeline.errors import LockstepError, Recovery, TableError
-from pipeline.policies import Deletes
 from pipeline.position import Coordinates, Position
 from pipeline.row_images import CHANGE_TYPES
 from pipeline.runs.begin import RunStart
@@ -161,17 +160,17 @@ def foreseen_merges(
     all_new = continues and not work.ledger.gaps(work.source.name)
     found = {}
     for table, tally in tables.items():
-        soft = work.source.policies_of(table).deletes == Deletes.SOFT
+        policies = work.source.policies_of(table)
         schema = structures.last_known(table)
         counts = tally.counts
         facts = Facts(
             keyed=schema is not None and bool(merge_key(schema)),
-            soft=soft,
+            keeps=policies.keeps_rows,
             replaces=table in replaced,
             images=counts.total + counts.updated,
             inserts_only=only_inserts([counts]),
             all_new=all_new,
-            marked=soft,
+            kept=policies.keeps_rows,
         )
         try:
             strategy = choose(facts)

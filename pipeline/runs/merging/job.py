@@ -84,7 +84,7 @@ class Job:
 
     `after`: the Delta version that the last settled write of the table made; before the first,
     that of the mirror it took over, or -1. `emptied`: behind which changes no row was there any
-    more, and when; none where no deleted row is kept. `again`: whether some of the changes may
+    more, and when; none where no row that is gone is kept. `again`: whether some of the changes may
     have been read and merged before. `all_new`: whether a row that the log inserts cannot be in
     the mirror yet.
     """
@@ -98,6 +98,10 @@ class Job:
     emptied: tuple[tuple[int, datetime], ...]
     again: bool
     all_new: bool
+
+    @property
+    def ignores_deletes(self) -> bool:
+        return self.lineage.policies.deletes is Deletes.IGNORE
 
 
 @dataclass(frozen=True, slots=True)
@@ -456,8 +460,9 @@ def emptied_at(
     work: Workplace, table: TableName, plan: MergePlan, batches: Sequence[Batch]
 ) -> tuple[tuple[int, datetime], ...]:
     """Return behind which changes no row of the table was there any more, and when that was;
-    nothing if deleted rows are not kept. Where nothing says when, it is the end of the batches."""
-    if work.source.policies_of(table).deletes != Deletes.SOFT or not plan.emptied:
+    nothing if rows that are gone are not kept. Where nothing says when, it is the end of the
+    batches."""
+    if not work.source.policies_of(table).keeps_rows or not plan.emptied:
         return ()
     ends = [batch.end.committed_at for batch in batches if batch.end is not None]
     otherwise = next((end for end in reversed(ends) if end is not None), None) or work.clock()

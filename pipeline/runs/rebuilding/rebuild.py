@@ -308,6 +308,7 @@ def _target(aside: Workplace, origin: RebuildOrigin, schema: pa.Schema) -> Mirro
         user_metadata=_words(aside, origin, _COPIED),
         deletes=policies.deletes,
         readers=policies.readers,
+        truncates=policies.truncates,
     )
 
 

@@ -88,6 +88,7 @@ def commit_mirror(
         user_metadata=commit_metadata(work, kind, state.table, [last], files),
         deletes=policies.deletes,
         readers=policies.readers,
+        truncates=policies.truncates,
     )
     done = work.mirrors.write(write_to(target), lambda: work.ledger.require_held(lease))
     work.ledger.settle(lease, intent, done.delta_version, reason=reason, table_id=done.table_id)
