@@ -26,6 +26,7 @@ from pipeline.changes.layout import scratch_path
 from pipeline.errors import BatchesWait, LockstepError, NothingMatches, Recovery, SpanRefused
 from pipeline.gtid import GtidSet
 from pipeline.places import AtMoment, Earliest, Latest, OfRun, Place
+from pipeline.policies import Deletes, LakePolicies, Truncates
 from pipeline.ports.ledger import Elsewhere, content_of
 from pipeline.ports.source import ServerFacts
 from pipeline.replay.spans import Span, batches_of, ends_early, runs_named, wanted
@@ -258,7 +259,10 @@ def _recaptured(work: Workplace, batch: Batch, facts: SpanFacts) -> tuple[Segmen
         prepared={},
     )
     rules = Rules(
-        work.clock, captured.__contains__, work.source.policies_of, lambda quarantined: None
+        work.clock,
+        captured.__contains__,
+        partial(_policies_then, work, events),
+        lambda quarantined: None,
     )
     segmenter = Segmenter(tables, basis.structures, rules)
     LogReading(basis, segmenter, keeps=True, warms=False).run()
@@ -305,6 +309,13 @@ def _says_updated(work: Workplace, recorded: Sequence[Segment], table: TableName
     if files:
         return any(file.updated for file in files)
     return work.source.policies_of(table).updated_columns
+
+
+def _policies_then(work: Workplace, events: Sequence[TableEvent], table: TableName) -> LakePolicies:
+    """The table's policies; but a TRUNCATE is ignored if it was then, which the record tells."""
+    taken = any(event.table == table and event.kind is TableEventKind.TRUNCATED for event in events)
+    truncates = Truncates.DELETE if taken else Truncates.IGNORE
+    return replace(work.source.policies_of(table), deletes=Deletes.REMOVE, truncates=truncates)
 
 
 # -- whether it is what was recorded -----------------------------------------------------------
