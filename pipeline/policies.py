@@ -10,12 +10,10 @@ about files and versions (`pipeline.upkeep.decide`, `pipeline.keeping`) or about
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from datetime import timedelta
 from enum import StrEnum
-
-from pipeline.table import TableName
 
 
 class Policy(StrEnum):
@@ -163,7 +161,3 @@ def written(policies: Mapping[str, object]) -> str:
 def keeps_rows(deletes: Deletes, truncates: Truncates) -> bool:
     """Whether rows that the source has no longer stay in a mirror."""
     return deletes is not Deletes.REMOVE or truncates is Truncates.IGNORE
-
-
-PoliciesOf = Callable[[TableName], LakePolicies]
-"""How the lake follows a table of the source, which may have settings of its own."""

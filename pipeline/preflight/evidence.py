@@ -5,13 +5,13 @@ Values only.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 
 from pipeline.grants import Grant, read_grants
 from pipeline.keeping import KEEP, Retention
-from pipeline.policies import LakePolicies, PoliciesOf
+from pipeline.policies import LakePolicies
 from pipeline.ports.source import ListedTable, ServerFacts
 from pipeline.source_plan import SnapshotPlan, TableSettings
 from pipeline.survey import Survey, SurveyedTable
@@ -86,7 +86,7 @@ class SourceEvidence:
     keep: timedelta = KEEP
     reading: SnapshotPlan = field(default_factory=SnapshotPlan)
     passes: NamePatterns = field(default_factory=NamePatterns)
-    policies_of: PoliciesOf = _by_default
+    policies_of: Callable[[TableName], LakePolicies] = _by_default
     settings: Sequence[TableSettings] = ()
     known: Collection[TableName] = ()
     all_structures: Sequence[TableStructure] = ()

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from pipeline.policies import LakePolicies, OnRewrite, PoliciesOf
+from pipeline.policies import LakePolicies, OnRewrite
 from pipeline.schema.context import STRICT, zone_of
 from pipeline.schema.fills import StatementMoment
 from pipeline.schema.happened import (
@@ -257,6 +257,10 @@ RULES: Final[tuple[ConsequenceRule, ...]] = (
         ),
     ),
 )
+
+
+PoliciesOf = Callable[[TableName], LakePolicies]
+"""How the lake follows a table of the source, which may have settings of its own."""
 
 
 def decided(event: Happened, policies: LakePolicies) -> Consequence:

@@ -21,7 +21,7 @@ from pipeline.binlog.stream import ring as columns
 from pipeline.binlog.stream.ring import Integers, TransactionGroup
 from pipeline.errors import Remedy, StructureUnknown, TableError, ValueLeftOut
 from pipeline.load import LoadFollowed, LoadJoined
-from pipeline.policies import ForeignKeys, PoliciesOf
+from pipeline.policies import ForeignKeys
 from pipeline.ports.ledger import Ledger
 from pipeline.position import Coordinates
 from pipeline.runs.capturing.captured_tables import CapturedTables
@@ -37,6 +37,7 @@ from pipeline.schema.consequences import (
     VERSIONED,
     Action,
     Consequence,
+    PoliciesOf,
     consequences,
 )
 from pipeline.schema.evolving.effects import UnknownTable
