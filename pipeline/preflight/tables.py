@@ -198,7 +198,7 @@ def _settings(looked: SourceEvidence) -> Iterator[Verdict]:
                 why = f"its {key!r} holds for no table: later blocks say otherwise of all of them"
                 yield Fault(why, label)
     for table, words in settings_in_words(captured, looked.settings).items():
-        yield Fine(f"{table}: {words}")
+        yield Fine(words, str(table))
 
 
 RUN_RULES: Final = about(

@@ -422,10 +422,10 @@ def test_a_block_holds_for_some_table() -> None:
             '[[sources.table]] match = ["shop.gone", "old.*"]',
             "its pattern 'old.*' matches no captured table",
         ),
-        ("settings of tables", 'shop.gone: deletes = "soft", updated_columns = true'),
-        ("settings of tables", 'shop.items: deletes = "remove", updated_columns = true'),
-        ("settings of tables", 'shop.kept: deletes = "soft", updated_columns = true'),
-        ("settings of tables", 'shop.orders: deletes = "ignore", updated_columns = true'),
+        ("shop.gone", 'deletes = "soft", updated_columns = true'),
+        ("shop.items", 'deletes = "remove", updated_columns = true'),
+        ("shop.kept", 'deletes = "soft", updated_columns = true'),
+        ("shop.orders", 'deletes = "ignore", updated_columns = true'),
     ]
     over = replace(looked(), settings=(block("shop.orders"), block("shop.*")))
     [refused] = [one for one in _judged("settings of tables", over) if one.level != "ok"]
