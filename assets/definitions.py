@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -63,6 +63,7 @@ from assets.table_news import standings_of
 from pipeline.decisions import Lease
 from pipeline.errors import LockstepError
 from pipeline.places import AtMoment
+from pipeline.policies import LakePolicies
 from pipeline.replay.partitions import Partitions
 from pipeline.replay.spans import Span, at_or_after
 from pipeline.runs.context import Workplace
@@ -71,6 +72,7 @@ from pipeline.runs.replaying.replay import ReplayReport, replay
 from pipeline.runs.run import RunRecord
 from pipeline.runs.upkeeping.upkeep import UpkeepReport, upkeep
 from pipeline.shown import in_markdown
+from pipeline.source_plan import SourcePlan
 from pipeline.standing.tables import unseen
 from pipeline.table import TableName
 from resources.adapters import Adapters
@@ -283,7 +285,16 @@ def mirrors(
     if not shown:
         return []
     names, lake = declared.names, settings.lake_path()
-    specs = {number: _mirror_spec(declared, entry, lake) for number, entry in shown.items()}
+    plan: SourcePlan | None = None
+    # The catalogue is shown also where an environment variable of the source is not set.
+    with suppress(LockstepError):
+        plan = settings.source(names.source).plan()
+    specs = {
+        number: _mirror_spec(
+            declared, entry, lake, None if plan is None else plan.policies_of(entry.table)
+        )
+        for number, entry in shown.items()
+    }
     keys = {number: spec.key for number, spec in specs.items()}
     tables = {keys[number]: entry.table for number, entry in shown.items()}
     nothing = dg.Out(dg.Nothing, is_required=False)
@@ -343,7 +354,9 @@ def _checked(
             yield keys_result(names, count_keys(work, states[table]))
 
 
-def _mirror_spec(declared: Declaration, entry: CatalogueEntry, lake: LakePath) -> dg.AssetSpec:
+def _mirror_spec(
+    declared: Declaration, entry: CatalogueEntry, lake: LakePath, policies: LakePolicies | None
+) -> dg.AssetSpec:
     gone = ", dropped at the source" if entry.dropped else ""
     spec = declared.spec(
         declared.names.default(entry.table),
@@ -351,7 +364,7 @@ def _mirror_spec(declared: Declaration, entry: CatalogueEntry, lake: LakePath) -
         deps=[declared.names.log],
         kinds={"delta"},
         description=f"The mirror of {in_markdown(str(entry.table))}{gone}.",
-        metadata=declared_metadata(entry, lake),
+        metadata=declared_metadata(entry, lake, policies),
     )
     return declared.translated(entry.table, spec)
 

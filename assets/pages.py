@@ -15,6 +15,7 @@ import dagster as dg
 from assets.catalogue import CatalogueEntry
 from assets.names import SourceNames
 from pipeline.batch import Requests
+from pipeline.policies import LakePolicies
 from pipeline.ports.source import ServerFacts
 from pipeline.position import Position
 from pipeline.runs.inspecting.repeated_keys import KeyCount
@@ -247,8 +248,12 @@ def seconds(value: float) -> float:
 # -- one table: what changed, what it is, how it stands, what its structure did -------------
 
 
-def declared_metadata(entry: CatalogueEntry, lake: LakePath) -> Metadata:
+def declared_metadata(
+    entry: CatalogueEntry, lake: LakePath, policies: LakePolicies | None
+) -> Metadata:
+    """`policies`: None where the table's own are not known here."""
     return {
+        **({"policies": policies.words or "the defaults"} if policies else {}),
         **_address(entry.table, lake / entry.mirror),
         "mirror": entry.mirror,
         "changelog": entry.changelog,

@@ -17,7 +17,6 @@ import yaml
 from lockstep.context import CommandContext
 from pipeline.catalog.plan import DATABASE, entry_name
 from pipeline.errors import LockstepError
-from pipeline.policies import Deletes
 from pipeline.schema.model import TableSchema
 from pipeline.schema.types import sql_type
 from pipeline.segment import SourceTable
@@ -110,8 +109,7 @@ def _tables(
     keys: SourceNames,
 ) -> list[DbtTable]:
     lake, catalog = context.settings.lake_path().absolute(), context.settings.file.catalog
-    # Of rows that stay when they are deleted, two may have one value of a UNIQUE key.
-    soft = context.settings.source(source).part.deletes is Deletes.SOFT
+    policies_of = context.settings.source(source).plan().policies_of
     comments, told = _comments(context, adapters, source, [state.table for state in states])
     mirrors, found = adapters.lake().mirrors, []
     for state in states:
@@ -130,7 +128,10 @@ def _tables(
                     for column in mirrors.schema(state.mirror, version)
                 ],
                 primary_key=() if shown is None else shown.primary_key,
-                unique_keys=() if shown is None or soft else unique_keys(shown),
+                # Of rows that stay when they are deleted, two may have one value of a UNIQUE key.
+                unique_keys=()
+                if shown is None or policies_of(table).keeps_rows
+                else unique_keys(shown),
                 asset_key=tuple(keys.table(table).path),
                 comment=told.get(table, ""),
                 comments=comments.get(table, {}),

@@ -9,7 +9,9 @@ about files and versions (`pipeline.upkeep.decide`, `pipeline.keeping`) or about
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from datetime import timedelta
 from enum import StrEnum
 
@@ -81,12 +83,24 @@ class Renames(Policy):
 
 
 class Deletes(Policy):
-    """A deleted row is removed from the mirror; or it stays, with the moment in `_deleted_at`.
-    With `soft`, a table without a key is quarantined, and when a table is re-read from MySQL,
-    deleted rows get NULL where a value does not fit a column's new type."""
+    """A deleted row is removed from the mirror; or it stays, with the moment in `_deleted_at`; or
+    it stays as if nothing had happened. With `soft` and `ignore`, a table without a key is
+    quarantined, and when a table is re-read from MySQL, rows that are gone there get NULL where a
+    value does not fit a column's new type."""
 
     REMOVE = "remove"
     SOFT = "soft"
+    IGNORE = "ignore"
+
+
+class Truncates(Policy):
+    """A TRUNCATE deletes all rows, and `deletes` says what becomes of them; or the rows stay, and
+    the changelog has no truncate row either. This counts for statements that are read from then on.
+    With `ignore`, a table without a key is quarantined, and rows that are gone when a table is
+    re-read stay, since they may have been truncated."""
+
+    DELETE = "delete"
+    IGNORE = "ignore"
 
 
 class Readers(Policy):
@@ -116,6 +130,34 @@ class LakePolicies:
     dropped_tables: DroppedTables = DroppedTables.KEEP
     renames: Renames = Renames.REWRITE
     deletes: Deletes = Deletes.REMOVE
+    truncates: Truncates = Truncates.DELETE
     readers: Readers = Readers.SPARK
     foreign_keys: ForeignKeys = ForeignKeys.QUARANTINE
     updated_columns: bool = False
+
+    @property
+    def words(self) -> str:
+        """Those that are not the default, as they would be written."""
+        told = ((field, getattr(self, field.name)) for field in fields(self))
+        return written({field.name: value for field, value in told if value != field.default})
+
+    @property
+    def keeps_rows(self) -> bool:
+        """Whether rows that the source has no longer stay in the mirror."""
+        return keeps_rows(self.deletes, self.truncates)
+
+    @property
+    def ignores_truncates(self) -> bool:
+        """Whether rows stay, unmarked, when their table is truncated. Where this or the like holds,
+        nothing in the mirror tells some rows that are gone from those that the source has."""
+        return self.deletes is Deletes.IGNORE or self.truncates is Truncates.IGNORE
+
+
+def written(policies: Mapping[str, object]) -> str:
+    """Policies by their names, as they would be written in lockstep.toml."""
+    return ", ".join(f"{name} = {json.dumps(value)}" for name, value in policies.items())
+
+
+def keeps_rows(deletes: Deletes, truncates: Truncates) -> bool:
+    """Whether rows that the source has no longer stay in a mirror."""
+    return deletes is not Deletes.REMOVE or truncates is Truncates.IGNORE

@@ -6,14 +6,14 @@ Not here: reading lockstep.toml (`resources.config`), the ports a run works thro
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from pipeline.bounds import Budget
 from pipeline.places import Place, Snapshot
-from pipeline.policies import LakePolicies, StartPolicies
+from pipeline.policies import LakePolicies, Readers, StartPolicies, written
 from pipeline.shape.hashes import PrivacyKey
 from pipeline.shape.rules import NO_RULES, ShapeRules
 from pipeline.shape.shaping import Shaping
@@ -72,6 +72,23 @@ class TableSettings:
     shape: ShapeRules = NO_RULES
 
 
+def given_to(table: TableName, blocks: Iterable[TableSettings]) -> dict[str, Any]:
+    """The policies that blocks give a table; of several, the last counts for each."""
+    given: dict[str, Any] = {}
+    for block in blocks:
+        if block.match.matches(table):
+            given |= block.policies
+    return given
+
+
+def settings_in_words(
+    tables: Iterable[TableName], blocks: Sequence[TableSettings]
+) -> dict[TableName, str]:
+    """What blocks come to for each of these tables that has one, as it would be written."""
+    found = {table: given_to(table, blocks) for table in sorted(tables)} if blocks else {}
+    return {table: written(given) for table, given in found.items() if given}
+
+
 @dataclass(frozen=True, slots=True)
 class SourcePlan:
     """A source as configured, without what is needed to connect to it.
@@ -105,11 +122,24 @@ class SourcePlan:
 
     def policies_of(self, table: TableName) -> LakePolicies:
         """How the lake follows a table."""
-        given: dict[str, Any] = {}
+        if not self.tables:
+            return self.lake
+        return replace(self.lake, **given_to(table, self.tables))
+
+    @property
+    def all_policies(self) -> Iterator[LakePolicies]:
+        """Those that some table may have: of the source, and of each block by itself."""
+        yield self.lake
         for settings in self.tables:
-            if settings.match.matches(table):
-                given |= settings.policies
-        return replace(self.lake, **given)
+            yield replace(self.lake, **settings.policies)
+
+    def read_by(self, readers: Readers) -> SourcePlan:
+        """The same with mirrors for these readers, whatever is configured."""
+        tables = tuple(
+            replace(settings, policies={**settings.policies, "readers": readers})
+            for settings in self.tables
+        )
+        return replace(self, lake=replace(self.lake, readers=readers), tables=tables)
 
     @property
     def shaped(self) -> bool:

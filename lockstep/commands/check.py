@@ -121,8 +121,10 @@ def _preflight(
         mirrors=list(_mirrors(adapters, states.values())),
         keep=settings.keep(),
         reading=plan.snapshot,
-        foreign_keys=plan.lake.foreign_keys,
         passes=plan.passes,
+        policies_of=plan.policies_of,
+        settings=plan.tables,
+        known=set(states),
     )
     return preflight(server, looked, states)
 

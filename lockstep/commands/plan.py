@@ -63,6 +63,7 @@ def plan_values(plan: RunPlan) -> dict[str, Any]:
         **parts(plan, "loads", "loads_take", "start", "seconds"),
         **(_reading_values(plan.reading) if plan.reading else {"end": None}),
         **parts(plan, "quarantined as already_quarantined", "busy.holder as busy"),
+        **({"settings": dict(plan.settings)} if plan.settings else {}),
         **({"error": plan.refusal} if plan.refusal else {}),
     }
 
@@ -167,6 +168,8 @@ def _lines(source: str, plan: RunPlan) -> Iterator[str]:
         yield f"  read    {table} from the source: {load.reason}{rows}{done}"
     for sentence in plan.loads_take:
         yield f"          {sentence}"
+    for table, words in plan.settings.items():
+        yield f"  table   {table}: {words}"
     if plan.start is not None:
         yield f"  start   {start_line(plan.start)}"
         if plan.start.gap_tables:

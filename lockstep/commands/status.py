@@ -26,6 +26,7 @@ from pipeline.runs.registering.gather import CatalogStanding
 from pipeline.runs.registering.gather import stand as registered
 from pipeline.runs.rejoin import must_be_read
 from pipeline.shown import listed
+from pipeline.source_plan import settings_in_words
 from pipeline.standing.facts import Headroom, Standing, why_not_by_gtid
 from pipeline.standing.verdict import State, Verdict, clock, verdict
 from pipeline.table import TableName
@@ -43,9 +44,9 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     with context.adapters() as adapters:
         for source in context.sources(arguments.source):
             now, ledger = datetime.now(UTC), adapters.ledger()
-            patterns = source.plan().patterns
+            plan = source.plan()
             work = workplace_or_why(adapters, source.name)
-            standing = stand(source.name, patterns, ledger, work, now)
+            standing = stand(source.name, plan.patterns, ledger, work, now)
             states, orders = ledger.table_states(source.name), ledger.open_orders(source.name)
             tables = inactive(states, orders)
             pause = pause_from_now(source.schedule)
@@ -53,14 +54,17 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
             judged, code = verdict(standing, now, pause), exit_code(standing, now, pause)
             catalog = catalog_standing(adapters, source.name)
             consumers = adapters.consumers().consumers(source.name)
+            settings = settings_in_words(filter(plan.patterns.matches, states), plan.tables)
             values = {
                 **status_values(standing, judged, now, decisions),
                 "tables": inactive_values(tables),
                 "consumers": [parts(consumer, _CONSUMER) for consumer in consumers],
                 "catalog": catalog,
+                **({"settings": settings} if settings else {}),
             }
             answers[source.name] = code, values
             context.say(*status_lines(standing, judged, now, decisions, inactive_lines(tables)))
+            context.say(*(f"  {table}: {words}" for table, words in settings.items()))
             if catalog is not None:
                 context.say(_catalog_line(catalog))
             if consumers:

@@ -94,6 +94,9 @@ def show_verify(context: CommandContext, source: str, report: VerifyReport) -> N
         [(*parts(table, _COLUMNS).values(), _proven(table)) for table in report.tables],
     )
     for table in report.tables:
+        if table.kept:
+            rows = counted(table.kept, "row")
+            context.say(f"{table.table} keeps {rows} that MySQL no longer has, as its policies say")
         context.say(*difference_lines(table))
     for one in report.not_compared:
         context.say(f"{one.table} was not compared: {one.reason}\n  {one.hint}")

@@ -15,7 +15,7 @@ from pipeline.changes.layout import (
     lack_names,
     origin_names,
 )
-from pipeline.changes.mapping import comparable, is_present
+from pipeline.changes.mapping import KEPT, comparable, is_present
 from pipeline.errors import TableError
 from pipeline.ports.mirror_writes import FoldedChanges
 
@@ -39,8 +39,9 @@ def apply(
 
     `changes`: one image per key, `_change_type` telling upsert from delete, the columns of
     `rows` as a changelog spells them, and the marks that `told` speaks of. A change of a row that
-    is not there adds it, unless it is a delete. With `soft`, `rows` have `_deleted_at`, and a
-    deleted row stays as its last image shows it, with that image's `_committed_at`.
+    is not there adds it, unless it is a delete that is not ignored. With `soft`, `rows` have
+    `_deleted_at`, and a deleted row stays as its last image shows it, with that image's
+    `_committed_at`.
 
     `TableError` for a change whose row is looked up and is not there; `anew`: that row was read
     from the source, so that a delete of one that is not there is none.
@@ -126,7 +127,8 @@ def _looked_up(
         )
         lost = pc.or_(lost, pc.and_(mark, pc.is_null(at)))
     if anew:
-        gone = pc.and_(lost, pc.invert(is_present(changes.column("_change_type"))))
+        kind = changes.column("_change_type")
+        gone = pc.and_(lost, pc.or_(pc.invert(is_present(kind)), pc.equal(kind, KEPT)))
         changes, lost = changes.filter(pc.invert(gone)), pc.and_(lost, pc.invert(gone))
     if pc.any(lost).as_py():
         raise TableError(LOST, hint=HINT)

@@ -17,7 +17,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline.changes.layout import changelog_names, keep_names, lack_names, origin_names
-from pipeline.changes.mapping import comparable, kept_columns, mapped, row_images
+from pipeline.changes.mapping import (
+    comparable,
+    is_present,
+    kept_columns,
+    mapped,
+    outcome,
+    row_images,
+)
 from pipeline.errors import Remedy, TableError
 from pipeline.ports.mirror_writes import PartColumn, StagedFiles
 from pipeline.row_images import unpacked
@@ -61,6 +68,7 @@ def coalesced(
     marks: Sequence[str] = (),
     *,
     doubtful: int = 0,
+    ignored: bool = False,
 ) -> tuple[pa.Table, tuple[str, ...]]:
     """The last image per key over all parts, as `mapping.folded` gives it, with what images
     leave out taken from those before them; and the columns that some row still lacks. Behind
@@ -82,6 +90,7 @@ def coalesced(
         lacking_columns([part for _, part in images], schema),
         marks,
         doubtful=doubtful,
+        ignored=ignored,
     )
 
 
@@ -192,15 +201,20 @@ class _Coalescing:
         marks: Sequence[str],
         *,
         doubtful: int,
+        ignored: bool,
     ) -> tuple[pa.Table, tuple[str, ...]]:
         names = self.schema.names
         spelled = dict(zip(names, changelog_names(names), strict=True))
         last, root = self.rows.last, _chased(self.rows.before, None)[self.rows.last]
         kind = self.whole.column("_change_type").take(pa.array(last))
-        there = pc.is_in(kind, value_set=pa.array(["insert", "update_postimage"]))
-        # A row that is gone is looked up only where it stays, marked.
-        asks = there.to_numpy() if "_committed_at" not in marks else np.ones(len(last), np.bool_)
-        found = {"_change_type": pc.if_else(there, kind, ChangeType.DELETE.value)}
+        kind = outcome(kind, ignored=ignored)
+        # A row that is gone is looked up only where it stays.
+        asks = (
+            is_present(kind).to_numpy()
+            if "_committed_at" not in marks
+            else np.ones(len(last), np.bool_)
+        )
+        found = {"_change_type": kind}
         found |= {mark: self.whole.column(mark).take(pa.array(last)) for mark in marks}
         unknown: dict[str, Flags] = {}
         places: dict[bytes, Places] = {}

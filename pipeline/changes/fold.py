@@ -21,7 +21,16 @@ import pyarrow.compute as pc
 
 from pipeline.changes.coalescing import coalesced, lacking_columns
 from pipeline.changes.layout import changelog_names
-from pipeline.changes.mapping import comparable, folded, is_present, kept_columns, latest, mapped
+from pipeline.changes.mapping import (
+    KEPT,
+    Mapped,
+    comparable,
+    folded,
+    is_present,
+    kept_columns,
+    mapped,
+    newest,
+)
 from pipeline.ports.mirror_writes import PartColumn, StagedFiles
 from pipeline.segment import ChangeType
 
@@ -239,7 +248,8 @@ class Fold:
     `numbered`: whether `_sequence` stays. `doubtful`: see `coalesced`. `emptied`: numbers of
     changes behind which no row was there any more, ascending, each with its moment, of which the
     last is behind all images: then every image that is left is a delete, whose `_committed_at` is
-    the moment at which the row went. These images leave no columns out.
+    the moment at which the row went; without that mark the rows that were there stay. These
+    images leave no columns out. `ignored`: rows stay that were deleted (`mapping.outcome`).
     """
 
     schema: pa.Schema
@@ -249,6 +259,7 @@ class Fold:
     numbered: bool = False
     doubtful: int = 0
     emptied: tuple[tuple[int, datetime], ...] = ()
+    ignored: bool = False
 
     @property
     def partial(self) -> bool:
@@ -269,11 +280,23 @@ class Fold:
         """The images of each part, folded; and the columns that some row lacks."""
         if self.partial:
             pairs = list(zip(images, self.parts, strict=True))
-            return coalesced(pairs, self.schema, self.key, self.marks, doubtful=self.doubtful)
+            return coalesced(
+                pairs,
+                self.schema,
+                self.key,
+                self.marks,
+                doubtful=self.doubtful,
+                ignored=self.ignored,
+            )
         whole = [(one, part.columns) for one, part in zip(images, self.parts, strict=True)]
         if self.emptied:
-            return self._gone(folded(whole, self.schema, self.key, self.marks, numbered=True)), ()
-        return folded(whole, self.schema, self.key, self.marks, numbered=self.numbered), ()
+            return self._gone(self._folded(whole, numbered=True)), ()
+        return self._folded(whole, numbered=self.numbered), ()
+
+    def _folded(self, images: Sequence[Mapped], *, numbered: bool) -> pa.Table:
+        return folded(
+            images, self.schema, self.key, self.marks, numbered=numbered, ignored=self.ignored
+        )
 
     @property
     def in_steps(self) -> Fold:
@@ -292,7 +315,7 @@ class Fold:
         names = ["_change_type", "_sequence", *self.marks]
         whole = mapped(images, self.parts[number].columns, self.schema, names)
         spelled = dict(zip(self.schema.names, changelog_names(self.schema.names), strict=True))
-        return 0, latest(whole, [spelled[name] for name in self.key], numbered=True)
+        return 0, newest(whole, [spelled[name] for name in self.key])
 
     @property
     def _by_steps(self) -> bool:
@@ -308,13 +331,16 @@ class Fold:
 
     def _gone(self, changes: pa.Table) -> pa.Table:
         """The last image per key as a delete: of a row that was there behind it, at the moment at
-        which the table was emptied next."""
+        which the table was emptied next. Where rows stay unmarked, as one that is kept."""
+        there = is_present(changes.column("_change_type"))
+        if "_committed_at" not in self.marks:
+            kinds = pc.if_else(there, KEPT, ChangeType.DELETE.value)
+            return changes.set_column(0, "_change_type", kinds).drop_columns(["_sequence"])
         numbers = np.array([number for number, _ in self.emptied], np.int64)
         at = numbers.searchsorted(changes.column("_sequence").to_numpy())
         place = changes.schema.get_field_index("_committed_at")
         own = changes.column(place)
         moments = pa.array([moment for _, moment in self.emptied], own.type).take(pa.array(at))
-        there = is_present(changes.column("_change_type"))
         kinds = pa.repeat(ChangeType.DELETE.value, changes.num_rows)
         changes = changes.set_column(place, "_committed_at", pc.if_else(there, moments, own))
         changes = changes.set_column(0, "_change_type", kinds)

@@ -14,20 +14,41 @@ from pipeline.ports.mirror_writes import PartColumn, StagedFiles
 from pipeline.row_images import change_types
 from pipeline.segment import ChangeType
 
+KEPT = "kept"
+"""The `_change_type` of a folded change whose row was deleted, where deletes are ignored: the row
+stays as this image shows it."""
 
-def latest(changes: pa.Table, key: Sequence[str], *, numbered: bool = False) -> pa.Table:
-    """The last image per key, `_change_type` "delete" wherever the row is gone after it.
+
+def latest(
+    changes: pa.Table, key: Sequence[str], *, numbered: bool = False, ignored: bool = False
+) -> pa.Table:
+    """The last image per key, `_change_type` as `outcome` says.
 
     `changes` holds the key columns, `_change_type`, `_sequence` (unique, rows in any
     order) and whatever else; the answer has the same columns, without `_sequence` unless
     `numbered`.
     """
-    kept = changes.take(_latest_rows(changes, key))
+    kept = newest(changes, key)
     if not numbered:
         kept = kept.drop_columns(["_sequence"])
     kind = kept.column("_change_type")
     at = kept.schema.get_field_index("_change_type")
-    return kept.set_column(at, "_change_type", pc.if_else(is_present(kind), kind, "delete"))
+    return kept.set_column(at, "_change_type", outcome(kind, ignored=ignored))
+
+
+def newest(changes: pa.Table, key: Sequence[str]) -> pa.Table:
+    """The last image per key, as it is."""
+    return changes.take(_latest_rows(changes, key))
+
+
+def outcome(kind: pa.ChunkedArray, *, ignored: bool) -> pa.ChunkedArray:
+    """What the last image of each key leaves, as a `_change_type`: "delete" wherever the row is
+    gone after it. With `ignored` deletes a row that was deleted stays (`KEPT`). One that an UPDATE
+    gave another key does not: the row is still there, under that key."""
+    gone: str | pa.ChunkedArray = ChangeType.DELETE.value
+    if ignored:
+        gone = pc.if_else(pc.equal(kind, ChangeType.DELETE.value), KEPT, gone)
+    return pc.if_else(is_present(kind), kind, gone)
 
 
 def _latest_rows(changes: pa.Table, key: Sequence[str]) -> pa.Array:
@@ -47,8 +68,8 @@ def comparable(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def is_present(change_type: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Whether the row is there after each image (boolean)."""
-    return pc.is_in(change_type, value_set=pa.array(["insert", "update_postimage"]))
+    """Whether the row is in the mirror after each image (boolean)."""
+    return pc.is_in(change_type, value_set=pa.array(["insert", "update_postimage", KEPT]))
 
 
 Mapped = tuple[pa.Table, Sequence[PartColumn]]
@@ -115,6 +136,7 @@ def folded(
     marks: Sequence[str] = (),
     *,
     numbered: bool = False,
+    ignored: bool = False,
 ) -> pa.Table:
     """The last image per key over all parts, as `latest` gives it: `_change_type`, `marks`,
     the mirror's columns as a changelog spells them; then, for each of `kept_columns`, a
@@ -134,7 +156,7 @@ def folded(
     by = [spelled[name] for name in key]
     kept = kept_columns((columns for _, columns in parts), schema)
     if not kept:
-        return latest(whole, by, numbered=numbered)
+        return latest(whole, by, numbered=numbered, ignored=ignored)
     sizes = [
         int(pc.sum(pc.is_in(one.column("_change_type"), value_set=change_types())).as_py() or 0)
         for one, _ in parts
@@ -145,7 +167,7 @@ def folded(
         mark = pa.array(np.repeat(absent, sizes))
         whole = whole.append_column(keep_names(schema.names)[at], mark)
     whole = whole.sort_by("_sequence")
-    found = _with_kept(whole, by, [spelled[n] for n in kept], schema, kept)
+    found = _with_kept(whole, by, [spelled[n] for n in kept], schema, kept, ignored=ignored)
     return found if numbered else found.drop_columns(["_sequence"])
 
 
@@ -155,6 +177,8 @@ def _with_kept(
     spelled: Sequence[str],
     schema: pa.Schema,
     kept: Sequence[str],
+    *,
+    ignored: bool,
 ) -> pa.Table:
     """The last images of `whole`, which is in order, with what older ones know."""
     sequence = whole.column("_sequence")
@@ -174,8 +198,7 @@ def _with_kept(
         rows = rows.set_column(rows.schema.get_field_index(name), name, values)
         rows = rows.set_column(rows.schema.get_field_index(mark), mark, pc.is_null(told))
     kind = rows.column("_change_type")
-    shown = pc.if_else(is_present(kind), kind, ChangeType.DELETE.value)
-    return rows.set_column(0, "_change_type", shown)
+    return rows.set_column(0, "_change_type", outcome(kind, ignored=ignored))
 
 
 def _rows(sequence: pa.ChunkedArray, wanted: pa.ChunkedArray) -> pa.Array:

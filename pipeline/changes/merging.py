@@ -47,7 +47,7 @@ class MergePlan:
     read behind the image of that number; 0 without one. `through`: images above it do not count
     either, where the plan ends inside a batch. `emptied`: where rows went that do not matter any
     more, in order, up to the event that settles what the table holds; `gone`: the segments that
-    have images of such rows. Both concern only a mirror that keeps deleted rows."""
+    have images of such rows. Both concern only a mirror that keeps rows which are gone."""
 
     replaces: bool
     above: int

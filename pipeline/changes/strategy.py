@@ -42,22 +42,23 @@ class Way(StrEnum):
 class Facts:
     """What is known of one table's write before its images are read.
 
-    `keyed`: a key tells the rows apart. `soft`: deleted rows are to stay; `marked`: some may be
-    there already. `replaces`: the mirror's rows of before do not matter. `images`: row images to
-    be merged, of `unpacked` bytes; `partial`: some leave columns out. `inserts_only`: the log
-    inserts rows and does nothing else. `all_new`: a row that the log inserts cannot be in the
-    mirror yet. `completes`: columns are filled that were read from the source by key.
+    `keyed`: a key tells the rows apart. `keeps`: rows that are gone at the source are to stay;
+    `kept`: some may be there already. `replaces`: the mirror's rows of before do not matter.
+    `images`: row images to be merged, of `unpacked` bytes; `partial`: some leave columns out.
+    `inserts_only`: the log inserts rows and does nothing else. `all_new`: a row that the log
+    inserts cannot be in the mirror yet. `completes`: columns are filled that were read from the
+    source by key.
     """
 
     keyed: bool
-    soft: bool = False
+    keeps: bool = False
     replaces: bool = False
     partial: bool = False
     images: int = 0
     unpacked: int = 0
     inserts_only: bool = False
     all_new: bool = True
-    marked: bool = False
+    kept: bool = False
     completes: bool = False
 
 
@@ -73,10 +74,11 @@ class Strategy:
 
 def choose(facts: Facts) -> Strategy:
     """How a table's changes are written. TableError where they cannot be."""
-    if facts.soft and not facts.keyed:
+    if facts.keeps and not facts.keyed:
         raise TableError(
-            "deleted rows cannot be marked in a table without a key",
-            hint='give the table a PRIMARY KEY, or set deletes = "remove"',
+            "rows that are gone cannot be kept in a table without a key",
+            hint='give the table a PRIMARY KEY, or set deletes = "remove" and truncates = "delete" '
+            "for it",
         )
     if facts.replaces:
         why = "the table was emptied or re-read from MySQL, so its earlier rows do not count"
@@ -87,7 +89,7 @@ def choose(facts: Facts) -> Strategy:
         return _folding(Way.MERGE, "columns were read from the source by key", facts)
     if not facts.images:
         return Strategy(Way.APPEND, "no row of it changed")
-    if facts.inserts_only and facts.all_new and not facts.marked:
+    if facts.inserts_only and facts.all_new and not facts.kept:
         return Strategy(Way.APPEND, "the log only inserts rows, and none of them is there yet")
     if not facts.keyed:
         why = "the table has no key, so copies of its rows are counted"
@@ -98,8 +100,8 @@ def choose(facts: Facts) -> Strategy:
 def _why_merge(facts: Facts) -> str:
     if not facts.inserts_only:
         return "the log updates or deletes rows"
-    if facts.marked:
-        return "a row that the log inserts may be there, marked as deleted"
+    if facts.kept:
+        return "a row that the log inserts may be there, kept when it was deleted"
     return "a row that the log inserts may be there: part of the log is read again, or is missing"
 
 

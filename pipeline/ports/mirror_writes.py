@@ -7,7 +7,7 @@ from datetime import datetime
 
 import pyarrow as pa
 
-from pipeline.policies import Deletes, LakePolicies, Readers
+from pipeline.policies import Deletes, LakePolicies, Readers, Truncates, keeps_rows
 
 _DEFAULTS = LakePolicies()
 
@@ -47,9 +47,10 @@ class StagedFiles:
 class MirrorTarget:
     """The mirror that is written, and what the commit says of itself.
 
-    `schema`: the mirror's columns, without `_deleted_at`. `app_id`, `txn_version`: the
-    transaction that Delta records. `deletes` "soft": rows that are gone stay, with the moment in
-    `_deleted_at`. `readers` "any": a mirror that this write creates has no deletion vectors.
+    `schema`: the mirror's columns, without `_deleted_at`. `app_id`, `txn_version`: the transaction
+    that Delta records. `deletes` "soft": rows that are gone stay, with the moment in `_deleted_at`.
+    `deletes` and `truncates` "ignore": they stay as they were. `readers` "any": a mirror that this
+    write creates has no deletion vectors.
     """
 
     mirror: str
@@ -59,17 +60,23 @@ class MirrorTarget:
     user_metadata: str
     deletes: Deletes = _DEFAULTS.deletes
     readers: Readers = _DEFAULTS.readers
+    truncates: Truncates = _DEFAULTS.truncates
 
     @property
     def soft(self) -> bool:
         return self.deletes == Deletes.SOFT
+
+    @property
+    def keeps(self) -> bool:
+        """Whether rows stay that are gone at the source."""
+        return keeps_rows(self.deletes, self.truncates)
 
 
 @dataclass(frozen=True, slots=True)
 class FoldedChanges:
     """One image per key over all `files`, absolute paths of Parquet files: the target's columns
     as a changelog spells them (`layout.changelog_names`), `_change_type` telling upsert (insert,
-    update_postimage) from delete, and `_committed_at` where deletes are "soft".
+    update_postimage, `mapping.KEPT`) from delete, and `_committed_at` where deletes are "soft".
 
     `kept`: columns with a mark of their own there, true where the mirror's value stays
     (`layout.keep_names`). `lacking`: columns with a mark, true where every image left the value
@@ -133,8 +140,9 @@ class Count:
 class Replace:
     """The mirror holds the rows of `snapshot` with the changes on top, and nothing else; also with
     other columns than before. Nothing of either: no rows. What changes lack is in the snapshot's
-    row. Where deletes are "soft", rows that are gone stay: those of `gone`, which are deletes and
-    lack nothing, with their own moments, the others that the mirror had with `moment`."""
+    row. Where the target keeps rows that are gone, those of `gone` stay, which lack nothing, and
+    all others that the mirror had: where deletes are "soft", the former are deletes and marked with
+    their own moments, the latter with `moment`."""
 
     target: MirrorTarget
     key: tuple[str, ...]

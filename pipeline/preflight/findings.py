@@ -29,9 +29,10 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Fine:
-    """Nothing to do; a few words that say what was found."""
+    """Nothing to do; a few words that say what was found. `subject`: what has a line of its own."""
 
     sentence: str
+    subject: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +83,8 @@ def judged(rules: Iterable[CheckRule[Evidence]], evidence: Evidence) -> Iterator
 
 def _finding(rule: CheckRule[Evidence], verdict: Verdict) -> Finding:
     if isinstance(verdict, Fine):
-        return Finding("ok", rule.name, verdict.sentence, topic=rule.topic)
+        subject, topic = verdict.subject or rule.name, verdict.subject or rule.topic
+        return Finding("ok", subject, verdict.sentence, topic=topic)
     level = verdict.level or rule.level
     hint = verdict.cure or rule.cure
     error = None

@@ -6,6 +6,7 @@ logged only where MySQL itself keeps foreign keys (`innodb_native_foreign_keys` 
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Collection, Iterator
 from typing import Final
@@ -16,11 +17,15 @@ from pipeline.grants import grant_statement, place
 from pipeline.policies import ForeignKeys
 from pipeline.preflight.evidence import Known, SourceEvidence
 from pipeline.preflight.findings import CheckRule, Fault, Fine, Verdict, about
+from pipeline.source_plan import given_to, settings_in_words
 from pipeline.survey import SurveyedForeignKey
 from pipeline.table import TableName
 
 _ORDINARY: Final = "BASE TABLE"
-_REREAD: Final = 'foreign_keys = "resnapshot" under [[sources]] has runs read these tables again'
+_REREAD: Final = (
+    'foreign_keys = "resnapshot" under [[sources]] or [[sources.table]] has runs read these tables '
+    "again"
+)
 _ACTIONS: Final = ("CASCADE", "SET NULL", "SET DEFAULT")
 
 
@@ -75,14 +80,18 @@ def _cascades(looked: SourceEvidence) -> Iterator[Verdict]:
     keys = [key for key in looked.survey.foreign_keys if key.child in captured]
     acting = [key for key in keys if _may_act(key)]
     if acting and not logs_cascades(looked):
-        reread = looked.foreign_keys is ForeignKeys.RESNAPSHOT
+        reread = {key.child for key in acting if _is_reread(looked, key.child)}
         if reread:
             yield Fine("what foreign keys change is not logged: runs read those tables again")
-        for key in (key for key in acting if not reread or _unseen(key)):
+        for key in (key for key in acting if key.child not in reread or _unseen(key)):
             yield Fault(_cascade(key), f"{key.child} ({key.name})", _cascade_cure(looked, key))
         yield from _unseen_parents(looked, captured)
     elif keys:
         yield Fine("what foreign keys change is logged, or they change nothing")
+
+
+def _is_reread(looked: SourceEvidence, child: TableName) -> bool:
+    return looked.policies_of(child).foreign_keys is ForeignKeys.RESNAPSHOT
 
 
 def _unseen_parents(looked: SourceEvidence, captured: Collection[TableName]) -> Iterator[Verdict]:
@@ -171,6 +180,27 @@ def _quarantined(known: Known) -> Iterator[Verdict]:
         yield Fault("is quarantined", str(name))
 
 
+def _settings(looked: SourceEvidence) -> Iterator[Verdict]:
+    """Each block, pattern and key of a block holds for some table."""
+    names = {*(table.name for table in looked.tables), *looked.known}
+    captured = [name for name in names if looked.patterns.matches(name)]
+    for number, block in enumerate(looked.settings):
+        label = f"[[sources.table]] match = {json.dumps(block.match.include)}"
+        idle = block.match.idle(captured)
+        for pattern in idle:
+            yield Fault(f"its pattern {pattern!r} matches no captured table", label)
+        if len(idle) == len(block.match.include):
+            continue
+        own = [name for name in captured if block.match.matches(name)]
+        later = [given_to(name, looked.settings[number + 1 :]) for name in own]
+        for key in block.policies:
+            if own and all(key in given for given in later):
+                why = f"its {key!r} holds for no table: later blocks say otherwise of all of them"
+                yield Fault(why, label)
+    for table, words in settings_in_words(captured, looked.settings).items():
+        yield Fine(words, str(table))
+
+
 RUN_RULES: Final = about(
     "the tables",
     CheckRule(
@@ -202,6 +232,16 @@ RUN_RULES: Final = about(
 )
 CHECK_RULES: Final = about(
     "the tables",
+    CheckRule(
+        "settings of tables",
+        "each [[sources.table]] in lockstep.toml, against the captured tables",
+        "refusal",
+        "a block, a pattern or a key that holds for no table is a mistake: the table that was "
+        "meant is followed as the source says",
+        "correct or remove it",
+        _settings,
+        NothingMatches,
+    ),
     CheckRule(
         "engine",
         "the ENGINE of each captured table",

@@ -43,12 +43,14 @@ def together(batches: Iterable[Pairs]) -> Pairs:
 @dataclass(frozen=True, slots=True)
 class Wrong:
     """Hashes of keys: rows that only one side has, rows that both have with other values; and of
-    how many nothing can be told, because the log has not all of their columns."""
+    how many nothing can be told, because the log has not all of their columns. `kept`: how many
+    the lake keeps that are gone at the source, as it is to; these are not wrong."""
 
     only_source: frozenset[int] = frozenset()
     only_lake: frozenset[int] = frozenset()
     different: frozenset[int] = frozenset()
     untold: int = 0
+    kept: int = 0
 
     @property
     def all(self) -> frozenset[int]:
@@ -60,13 +62,18 @@ class Wrong:
             self.only_lake | other.only_lake,
             self.different | other.different,
             self.untold + other.untold,
+            self.kept + other.kept,
         )
 
     def least(self, most: int) -> Wrong:
         """Those with the least hashes, as many as `most`."""
         some = frozenset(heapq.nsmallest(most, self.all))
         return Wrong(
-            self.only_source & some, self.only_lake & some, self.different & some, self.untold
+            self.only_source & some,
+            self.only_lake & some,
+            self.different & some,
+            self.untold,
+            self.kept,
         )
 
 
@@ -108,8 +115,9 @@ class FirstTouch:
         was = {key: row for key, row in self.was.items() if key in known}
         return FirstTouch(was, self.untold & known)
 
-    def wrong(self, source: Pairs, lake: Pairs) -> Wrong:
-        """`source`: the rows as they were read now; `lake`: the mirror's."""
+    def wrong(self, source: Pairs, lake: Pairs, *, keeps: bool = False) -> Wrong:
+        """`source`: the rows as they were read now; `lake`: the mirror's, which `keeps` rows that
+        are gone at the source: one for a key that the source does not have is as it should be."""
         touched = np.array(sorted(self.was), np.uint64)
         untold = np.array(sorted(self.untold), np.uint64)
         was = [(key, row) for key, row in self.was.items() if row is not None]
@@ -121,7 +129,12 @@ class FirstTouch:
         more = frozenset(found["key"][surplus > 0].tolist())
         less = frozenset(found["key"][surplus < 0].tolist())
         both = more & less
-        return Wrong(more - both, less - both, both, len(self.untold))
+        kept: frozenset[int] = frozenset()
+        if keeps:
+            once, counts = np.unique(there["key"], return_counts=True)
+            stays = once[(counts == 1) & ~np.isin(once, truth["key"])]
+            kept = less & frozenset(stays.tolist())
+        return Wrong(more - both, less - both - kept, both, len(self.untold), len(kept))
 
 
 @dataclass(slots=True)
@@ -149,7 +162,8 @@ class RowTally:
             found[row % of].since[row] = sums
         return found
 
-    def wrong(self, source: Pairs, lake: Pairs) -> Wrong:
+    def wrong(self, source: Pairs, lake: Pairs, *, keeps: bool = False) -> Wrong:
+        """As `FirstTouch.wrong`; but no row of the lake is too many where it `keeps` some."""
         found, surplus = counted(source, lake)
         more = dict(zip(found["key"].tolist(), surplus.tolist(), strict=True))
         only_source: set[int] = set()
@@ -160,6 +174,8 @@ class RowTally:
             if surplus_of in told:
                 continue
             (only_source if surplus_of > told[0] else only_lake).add(row)
+        if keeps:
+            return Wrong(frozenset(only_source), kept=len(only_lake))
         return Wrong(frozenset(only_source), frozenset(only_lake))
 
 

@@ -56,7 +56,7 @@ def end_dropped(work: Workplace, lease: Lease, batch: int) -> None:
     """With `dropped_tables = "drop"`, note that the mirrors of tables that this batch saw
     dropped are to go. One that later batches tell of is theirs to end: what they have of it is
     published under the generation it was captured in."""
-    if work.source.lake.dropped_tables is not DroppedTables.DROP:
+    if not _some_mirror_goes(work):
         return
     ledger, source = work.ledger, work.source.name
     last = {event.table: event.kind for event in content_of(ledger, source, batch).events}
@@ -69,14 +69,15 @@ def end_dropped(work: Workplace, lease: Lease, batch: int) -> None:
         dropped -= content_of(ledger, source, number).changed
     states = ledger.table_states(source)
     for table in sorted(dropped):
-        if states[table].condition is TableCondition.DROPPED:
+        goes = work.source.policies_of(table).dropped_tables is DroppedTables.DROP
+        if goes and states[table].condition is TableCondition.DROPPED:
             ledger.record_event(lease, table, MirrorRemoved())
 
 
 def remove_dropped(work: Workplace, lease: Lease) -> None:
     """Delete the mirrors that ended; again where that was cut off. Each run begins with it:
     what is made in their place is a folder that whoever hangs here has not opened."""
-    if work.source.lake.dropped_tables is not DroppedTables.DROP:
+    if not _some_mirror_goes(work):
         return
 
     def held() -> None:
@@ -84,10 +85,15 @@ def remove_dropped(work: Workplace, lease: Lease) -> None:
 
     looked = work.ledger.looked(work.source.name)
     for state in work.ledger.table_states(work.source.name).values():
-        if state.mirror_ended:
+        goes = work.source.policies_of(state.table).dropped_tables is DroppedTables.DROP
+        if goes and state.mirror_ended:
             work.mirrors.remove(state.mirror, held)
             if state.mirror in looked:
                 work.ledger.note_looked(lease, {state.mirror: None})
+
+
+def _some_mirror_goes(work: Workplace) -> bool:
+    return any(one.dropped_tables is DroppedTables.DROP for one in work.source.all_policies)
 
 
 def remove_ended(work: Workplace, batch: int) -> None:

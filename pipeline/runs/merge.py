@@ -364,9 +364,11 @@ def written_anew(
 
 def made_for_others(work: Workplace, state: TableState) -> str | None:
     """Why a mirror that is there is not the one to write all rows into: a Delta table keeps what
-    it once asked of its readers."""
-    made, wanted = work.mirrors.made_for(state.mirror), work.source.lake.readers
-    if state.mirror_version is None or made is None or made == wanted:
+    it once asked of its readers. One that keeps rows which are gone at the source is the only place
+    that has them."""
+    policies = work.source.policies_of(state.table)
+    made, wanted = work.mirrors.made_for(state.mirror), policies.readers
+    if policies.keeps_rows or state.mirror_version is None or made is None or made == wanted:
         return None
     words = {Readers.SPARK: "for Spark", Readers.ANY: "for any reader"}
     return f'{state.mirror} was made {words[made]}, and `readers` is "{wanted}"'

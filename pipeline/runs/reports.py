@@ -181,7 +181,8 @@ class TableDifference:
     """Verification of one table. `examples` name keys, never other columns' values; `rows` has
     some of the differences column by column. `place`: what the comparison holds for, with
     the GTIDs executed up to it. `compared`: rows, where it is not all of them. `where`: a
-    condition that holds for the rows that differ and for no other, where one can be written."""
+    condition that holds for the rows that differ and for no other, where one can be written.
+    `kept`: rows of the lake that are gone at the source and stay, since that was asked for."""
 
     json_keys: ClassVar = (
         "equal",
@@ -190,6 +191,7 @@ class TableDifference:
         "only_in_source",
         "only_in_lake",
         "different",
+        "kept",
         "examples",
         "proof",
         "at",
@@ -210,6 +212,7 @@ class TableDifference:
     rows: tuple[RowDifference, ...] = ()
     compared: int | None = None
     where: str | None = None
+    kept: int = 0
 
     @property
     def equal(self) -> bool:

@@ -159,8 +159,9 @@ RULES: Final[tuple[ConsequenceRule, ...]] = (
         (
             "TRUNCATE TABLE",
             "no new version",
-            "emptied in order with the rows around it",
-            "a truncate row",
+            "emptied in order with the rows around it; as it was with truncates = ignore or "
+            "deletes = ignore",
+            "a truncate row, unless it is ignored",
         ),
     ),
     ConsequenceRule(
@@ -273,19 +274,26 @@ RULES: Final[tuple[ConsequenceRule, ...]] = (
 )
 
 
+PoliciesOf = Callable[[TableName], LakePolicies]
+"""How the lake follows a table of the source, which may have settings of its own."""
+
+
 def decided(event: Happened, policies: LakePolicies) -> Consequence:
     for rule in RULES:
         reason = rule.applies(event)
         if reason is not None:
-            reread = rule.by_policy and policies.on_rewrite is OnRewrite.RESNAPSHOT
-            action = Action.REREAD if reread else rule.action
+            action = rule.action
+            if rule.by_policy and policies.on_rewrite is OnRewrite.RESNAPSHOT:
+                action = Action.REREAD
+            elif action is Action.EMPTY and policies.ignores_truncates:
+                action, reason = Action.NOTHING, f"{reason}, which is ignored"
             return Consequence(event.table, action, rule.name, reason)
     raise AssertionError("the last rule always applies")
 
 
 def consequences(
     followed: FollowedStatement,
-    policies: LakePolicies,
+    policies_of: PoliciesOf,
     logged: LoggedStatement,
     treated: Callable[[TableSchema], Mapping[str, str]] = lambda _: NOT_TREATED,
 ) -> Mapping[TableName, Consequence]:
@@ -297,10 +305,11 @@ def consequences(
     found: dict[TableName, Consequence] = {}
     why = followed.not_understood
     for table in (why.may_touch or ()) if why is not None else ():
-        found[table] = decided(Happened(table, "not followed", why.reason if why else ""), policies)
+        reason = why.reason if why else ""
+        found[table] = decided(Happened(table, "not followed", reason), policies_of(table))
     for effect in followed.effects:
         for event in happened(effect, strict=strict, moment=moment, treated=treated):
-            following = decided(event, policies)
+            following = decided(event, policies_of(event.table))
             known = found.get(event.table)
             moves = event.kind in ("created", "dropped", "renamed")
             if known is None or moves or severity(following.action) > severity(known.action):

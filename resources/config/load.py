@@ -211,6 +211,9 @@ def _unknown(path: KeyPath, key: str, line: int | None) -> Problem:
     top_level = len(path) == 1
     model = File if top_level else _PARTS.get(_part(path) or str(path[0]), File)
     homes = [_header(name) for name, part in _PARTS.items() if key in part.model_fields]
+    if homes == ["[[sources]]"] and _part(path) == "table":
+        whole = f"{key!r} is of a source as a whole, and has no value for a table of its own"
+        return Problem(line, f"{whole}; it belongs under {homes[0]}")
     if homes:
         return Problem(line, f"unknown key {key!r} here; it belongs under {' or '.join(homes)}")
     nearest = difflib.get_close_matches(key, model.model_fields, n=1, cutoff=0.0)

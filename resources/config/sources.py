@@ -26,6 +26,7 @@ from pipeline.policies import (
     Readers,
     Renames,
     StartPolicies,
+    Truncates,
 )
 from pipeline.schema.treatments import Conversion, Hash, Mask, read_mask
 from pipeline.shape.rules import ShapeRules
@@ -156,6 +157,7 @@ class TableSection(Section):
     renames: Annotated[Renames, _BY_WORD] | None = None
     foreign_keys: Annotated[ForeignKeys, _BY_WORD, BeforeValidator(_built)] | None = None
     deletes: Annotated[Deletes, _BY_WORD] | None = None
+    truncates: Annotated[Truncates, _BY_WORD] | None = None
     readers: Annotated[Readers, _BY_WORD] | None = None
     updated_columns: bool | None = None
     include_columns: ColumnPatterns | None = None
@@ -236,6 +238,7 @@ class SourceSection(Section):
     renames: Annotated[Renames, _BY_WORD] = _LAKE.renames
     foreign_keys: Annotated[ForeignKeys, _BY_WORD, BeforeValidator(_built)] = _LAKE.foreign_keys
     deletes: Annotated[Deletes, _BY_WORD] = _LAKE.deletes
+    truncates: Annotated[Truncates, _BY_WORD] = _LAKE.truncates
     readers: Annotated[Readers, _BY_WORD] = _LAKE.readers
     updated_columns: bool = _LAKE.updated_columns
     prove_rows: Annotated[int, Field(ge=0)] = 0

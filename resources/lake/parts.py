@@ -19,6 +19,7 @@ from pipeline.changes.layout import (
     lack_names,
     origin_names,
 )
+from pipeline.changes.mapping import KEPT
 from pipeline.errors import TableError
 from pipeline.ports.mirror_writes import FoldedChanges, Merge, PartColumn, Replace, StagedFiles
 from pipeline.row_images import CHANGE_TYPES
@@ -239,7 +240,8 @@ def looked_up(
         found = session.read.schema(joined.schema).parquet(folder)
         lost = found.where(f"not {_BOX}")
         if isinstance(write, Replace):
-            lost, found = lost.where("_change_type <> 'delete'"), found.where(_BOX)
+            lost = lost.where(f"_change_type not in ('delete', '{KEPT}')")
+            found = found.where(_BOX)
         if lost.limit(1).count():
             raise TableError(LOST, hint=HINT)
         yield found.drop(_BOX)

@@ -41,7 +41,11 @@ def in_memory(path: LakePath, write: MirrorWrite, table: DeltaTable | None) -> b
     `path`, None where there is none yet."""
     if not all(_castable(part.columns, write.target.schema) for part in parts_of(write)):
         return False
-    if isinstance(write, Replace) and write.target.soft and (table is not None or write.gone.files):
+    if (
+        isinstance(write, Replace)
+        and write.target.keeps
+        and (table is not None or write.gone.files)
+    ):
         return False  # rows of before stay
     if table is None:
         return True

@@ -322,22 +322,26 @@ def _replaced(
     target = write.target
     snapshot = rows_of(session, write.snapshot, target.schema)
     if not write.changes.files:
-        yield _with_gone(session, write, before, _with_mark(snapshot, target))
+        yield _with_gone(session, write, before, _with_mark(snapshot, target), None)
         return
     changes = changes_of(session, write)
     with looked_up(session, changes, write, snapshot, staging) as whole:
         touched = _named_rows(changes, target.schema.names).select(*map(column, write.key))
         kept = _with_mark(_without(snapshot, touched, write.key), target)
         rows = kept.unionByName(_present_rows(whole, target))
-        yield _with_gone(session, write, before, rows)
+        yield _with_gone(session, write, before, rows, changes)
 
 
 def _with_gone(
-    session: SparkSession, write: Replace, before: LakePath | None, rows: DataFrame
+    session: SparkSession,
+    write: Replace,
+    before: LakePath | None,
+    rows: DataFrame,
+    changes: DataFrame | None,
 ) -> DataFrame:
-    """With the mirror's rows of before that stay, marked as deleted."""
+    """With the mirror's rows of before that stay, though they are gone at the source."""
     target = write.target
-    if not target.soft or (before is None and not write.gone.files):
+    if not target.keeps or (before is None and not write.gone.files):
         return rows
     if before is None:
         gone = _with_mark(empty_rows(session, target.schema), target)
@@ -345,6 +349,10 @@ def _with_gone(
         gone = _left(session, write, before)
     if write.gone.files:
         gone = _merged(gone, changes_of(session, write, write.gone), write, write.gone)
+    if changes is not None and not target.soft:
+        # A delete that is not to be ignored, or another key: such a row does not stay.
+        left = _named_rows(changes.where("_change_type = 'delete'"), target.schema.names)
+        gone = _without(gone, left, write.key)
     return rows.unionByName(_without(gone, rows, write.key))
 
 
@@ -375,7 +383,8 @@ def _with_mark(rows: DataFrame, target: MirrorTarget) -> DataFrame:
 
 
 def _left(session: SparkSession, write: Replace, path: LakePath) -> DataFrame:
-    """The mirror's rows, marked as deleted; none where they lack the key."""
+    """The mirror's rows, marked as deleted where deletes are "soft"; none where they lack the
+    key."""
     from pyspark.sql import functions as f
 
     mirror = mirror_frame(session, path)
@@ -389,6 +398,8 @@ def _left(session: SparkSession, write: Replace, path: LakePath) -> DataFrame:
         .alias(field.name)
         for field in schema
     ]
+    if not write.target.soft:
+        return mirror.select(*columns)
     marked = f.col(DELETED_AT.name) if DELETED_AT.name in mirror.columns else f.lit(None)
     told = write.moment
     moment = f.current_timestamp() if told is None else f.expr(literal(pa.scalar(told, _MOMENT)))

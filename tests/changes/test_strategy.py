@@ -31,8 +31,8 @@ CASES = {
     "updates": (UPDATES, Way.MERGE, 1),
     "inserts": (INSERTS, Way.APPEND, 0),
     "inserts that may be there": (replace(INSERTS, all_new=False), Way.MERGE, 1),
-    "inserts where deleted rows stay": (replace(INSERTS, soft=True, marked=True), Way.MERGE, 1),
-    "inserts into a mirror without marks yet": (replace(INSERTS, soft=True), Way.APPEND, 0),
+    "inserts where deleted rows stay": (replace(INSERTS, keeps=True, kept=True), Way.MERGE, 1),
+    "inserts into a mirror without marks yet": (replace(INSERTS, keeps=True), Way.APPEND, 0),
     "inserts of partial images": (replace(INSERTS, partial=True), Way.APPEND, 0),
     "nothing": (Facts(keyed=True), Way.APPEND, 0),
     "nothing, no key": (Facts(keyed=False), Way.APPEND, 0),
@@ -63,7 +63,7 @@ def test_each_case_has_its_way(facts: Facts, way: Way, buckets: int) -> None:
 
 def test_reasons_tell_merges_apart() -> None:
     """Whoever wonders why inserts were not appended can read it."""
-    merges = [replace(INSERTS, all_new=False), replace(INSERTS, marked=True), UPDATES]
+    merges = [replace(INSERTS, all_new=False), replace(INSERTS, kept=True), UPDATES]
     merges += [replace(INSERTS, completes=True), replace(UPDATES, images=10 * FOLDED_IMAGES)]
     assert len({choose(facts).reason for facts in merges}) == len(merges)
 
@@ -72,7 +72,7 @@ def test_marks_need_a_key() -> None:
     """Which copy was deleted cannot be told."""
     for facts in (UPDATES, INSERTS, replace(UPDATES, replaces=True)):
         with pytest.raises(TableError, match="key"):
-            choose(replace(facts, keyed=False, soft=True))
+            choose(replace(facts, keyed=False, keeps=True))
 
 
 def test_images_without_a_key_are_refused() -> None:

@@ -82,6 +82,23 @@ MISTAKES = {
         SOURCE + '[sources.trigger]\nbites = "1GiB"\n',
         "lockstep.toml: line 8: unknown key 'bites'; did you mean 'bytes'?",
     ),
+    "a block for tables without a pattern": (
+        SOURCE + '[[sources.table]]\ndeletes = "soft"\n',
+        "lockstep.toml: line 7: the source's table lacks 'match'.",
+    ),
+    "a block for tables that says nothing": (
+        SOURCE + '[[sources.table]]\nmatch = "shop.carts"\n',
+        "lockstep.toml: line 7: it says nothing of its tables; give a policy besides match.",
+    ),
+    "a block for tables with what is of a source": (
+        SOURCE + '[[sources.table]]\nmatch = "shop.carts"\non_position_lost = "resnapshot"\n',
+        "lockstep.toml: line 9: 'on_position_lost' is of a source as a whole, and has no value for "
+        "a table of its own; it belongs under [[sources]].",
+    ),
+    "a block for tables with a word that nobody knows": (
+        SOURCE + '[[sources.table]]\nmatch = "shop.carts"\ntruncates = "keep"\n',
+        "lockstep.toml: line 9: 'truncates' must be 'delete' or 'ignore'.",
+    ),
     "a literal password": (
         SOURCE.replace("env:SHOP_PASSWORD", "hunter2"),
         "lockstep.toml: line 5: a password in the file is refused; write env:NAME or file:PATH.",
@@ -297,6 +314,7 @@ def test_policies_default_to_what_loses_nothing() -> None:
         "renames": "rewrite",
         "foreign_keys": "quarantine",
         "deletes": "remove",
+        "truncates": "delete",
         "readers": "spark",
         "updated_columns": False,
     }
@@ -310,6 +328,8 @@ def test_policies_default_to_what_loses_nothing() -> None:
         ("dropped_tables", "drop"),
         ("foreign_keys", "resnapshot"),
         ("deletes", "soft"),
+        ("deletes", "ignore"),
+        ("truncates", "ignore"),
         ("readers", "any"),
     ],
 )
@@ -332,7 +352,7 @@ def test_a_policy_that_nobody_knows_is_a_mistake() -> None:
     """The sentence names the words there are."""
     error = refused(SOURCE + 'deletes = "hard"\n')
     assert type(error) is ConfigurationError
-    assert error.message == "lockstep.toml: line 7: 'deletes' must be 'remove' or 'soft'."
+    assert error.message == "lockstep.toml: line 7: 'deletes' must be 'remove', 'soft' or 'ignore'."
 
 
 def test_references_work_in_every_text(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

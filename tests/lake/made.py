@@ -11,6 +11,7 @@ import pyarrow as pa
 from pipeline.changes.fold import Fold
 from pipeline.changes.layout import MARKS, changelog_names
 from pipeline.changes.mapping import images_within
+from pipeline.policies import Deletes
 from pipeline.ports.mirror_writes import (
     Append,
     FoldedChanges,
@@ -100,7 +101,8 @@ def folded_changes(
 ) -> FoldedChanges:
     parts = tuple(part for _, part in images)
     marks = ("_committed_at",) if target.soft else ()
-    fold = Fold(target.schema, key, parts, marks, numbered)
+    ignored = target.deletes is Deletes.IGNORE
+    fold = Fold(target.schema, key, parts, marks, numbered, ignored=ignored)
     table, lacking = fold.table([images_within(one, part) for one, part in images])
     return FoldedChanges((mirrors.stage("folded", table),), fold.kept, lacking)
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from pipeline.changes.layout import DELETED_AT, keep_names
-from pipeline.policies import Deletes
+from pipeline.policies import Deletes, Truncates
 from pipeline.ports.mirror_writes import (
     Append,
     Count,
@@ -241,6 +241,45 @@ def test_rows_that_went_have_their_own_moments(lake: Lake) -> None:
         *(NIGHT, NOON, NIGHT, NIGHT, NIGHT),
         None,
     ]
+
+
+def test_deletes_are_ignored(lake: Lake) -> None:
+    """A deleted row stays as it was last, in a merge and when a table is emptied or read again;
+    one whose key moved does not, whatever its old key was before. With `truncates = "ignore"`
+    alone, a row stays unless the log deletes it."""
+    mirrors, before = lake.mirrors, lake.before
+    rows = [{"id": number, "name": "old"} for number in range(1, 6)]
+    before.write(a_write(before, 1, "append", rows, deletes=Deletes.IGNORE))
+    came = images(
+        ("delete", 1, "its last"),
+        ("insert", 6, "came"),
+        ("delete", 6, "went"),
+        ("update_preimage", 2, "old"),
+        ("update_postimage", 7, "moved"),
+        ("delete", 3, "old"),
+        ("insert", 3, "again"),
+    )
+    target = a_target(2, deletes=Deletes.IGNORE)
+    mirrors.write(a_fold(mirrors, target, [(came, own_part((), PEOPLE))]))
+    left = {1: "its last", 3: "again", 4: "old", 5: "old", 6: "went", 7: "moved"}
+    assert {row["id"]: row["name"] for row in content(mirrors, MIRROR, PEOPLE, 1)} == left
+    behind = images(
+        ("insert", 8, "new"),
+        ("delete", 4, "its last"),
+        ("update_preimage", 5, "old"),
+        ("update_postimage", 9, "moved"),
+    )
+    read = [{"id": 3, "name": "read"}, {"id": 4, "name": "read"}]
+    mirrors.write(a_replacement(mirrors, 3, read, behind, deletes=Deletes.IGNORE))
+    left = {1: "its last", 3: "read", 4: "its last", 6: "went", 7: "moved", 8: "new", 9: "moved"}
+    assert {row["id"]: row["name"] for row in content(mirrors, MIRROR, PEOPLE, 2)} == left
+    again = images(("delete", 1, "its last"), ("insert", 8, "newer"))
+    write = a_replacement(mirrors, 4, None, again)
+    target = replace(write.target, truncates=Truncates.IGNORE)
+    mirrors.write(replace(write, target=target))
+    left = {**left, 8: "newer"}
+    del left[1]
+    assert {row["id"]: row["name"] for row in content(mirrors, MIRROR, PEOPLE, 3)} == left
 
 
 @pytest.mark.parametrize("written_lake", ALIKE, indirect=True)

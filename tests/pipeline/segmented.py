@@ -63,7 +63,7 @@ def captured(log: Log, *, ring_bytes: int = 1 << 20) -> Captured:
     segmenter = Segmenter(
         tables,
         SchemaTracker(HeldStructures()),
-        Rules(lambda: NOW, lambda _: True, LakePolicies(), quarantined.append),
+        Rules(lambda: NOW, lambda _: True, lambda _: LakePolicies(), quarantined.append),
     )
     buffer = a_buffer(wants=segmenter.wanted, ring_bytes=ring_bytes, group_bytes=1 << 9)
     segmenter.follow(buffer)

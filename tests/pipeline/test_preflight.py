@@ -10,13 +10,14 @@ import pytest
 
 from pipeline.errors import NothingMatches, PrivilegeMissing, ServerSettings
 from pipeline.keeping import Retention
-from pipeline.policies import ForeignKeys
+from pipeline.policies import Deletes, ForeignKeys, LakePolicies
 from pipeline.ports.source import ListedTable
 from pipeline.position import Coordinates
 from pipeline.preflight import Finding
 from pipeline.preflight.evidence import KeptMirror, Known, SourceEvidence
 from pipeline.preflight.findings import judged
 from pipeline.preflight.rules import CHECK_RULES, RUN_RULES, check_findings, run_findings
+from pipeline.source_plan import TableSettings
 from pipeline.survey import (
     Channel,
     LogFilters,
@@ -86,6 +87,10 @@ def named(*names: str) -> SourceEvidence:
     return looked(structures=tuple(table(ID, name=TableName("shop", name)) for name in names))
 
 
+def block(*match: str, **policies: Any) -> TableSettings:
+    return TableSettings(TablePatterns(match), policies or {"deletes": Deletes.SOFT})
+
+
 RUN_CASES: list[tuple[str, Known, str, type[Exception] | None]] = [
     ("version", known(version="5.6.51"), "refusal", ServerSettings),
     ("version", known(version="10.4.2-MariaDB", flavour="mariadb"), "refusal", ServerSettings),
@@ -109,6 +114,8 @@ SHORT = KeptMirror(
 )
 
 CASES: list[tuple[str, SourceEvidence, str]] = [
+    ("settings of tables", replace(looked(), settings=(block("shop.nothing"),)), "refusal"),
+    ("settings of tables", replace(looked(), settings=(block("shop.orders"),)), "ok"),
     ("one server", answering(identity=("db2", "3306", "2", "uuid-2")), "refusal"),
     ("proxy", answering(version_comment="(ProxySQL)"), "warning"),
     ("proxy", answering(greeted_as="8.0.11"), "warning"),
@@ -361,7 +368,9 @@ def test_a_server_without_the_switch_has_another_cure() -> None:
     assert finding.hint is not None
     assert 'foreign_keys = "resnapshot"' in finding.hint
     assert "innodb_native" not in finding.hint
-    followed = replace(looked(survey), foreign_keys=ForeignKeys.RESNAPSHOT)
+    followed = replace(
+        looked(survey), policies_of=lambda table: LakePolicies(foreign_keys=ForeignKeys.RESNAPSHOT)
+    )
     assert [one.level for one in _judged("foreign keys", followed)] == ["ok"]
 
 
@@ -388,6 +397,41 @@ def test_only_a_replica_is_asked_for_a_replicas_settings() -> None:
     for name in ("log_replica_updates", "replica_preserve_commit_order", "writable replica"):
         off = settings(log_replica_updates="OFF", replica_preserve_commit_order="OFF")
         assert _judged(name, off) == []
+
+
+def test_a_block_holds_for_some_table() -> None:
+    """Each of its patterns, and each of its keys: one that later blocks overrule everywhere is a
+    mistake. What is left of a block is told for each table that has it."""
+    found = _judged(
+        "settings of tables",
+        replace(
+            looked(),
+            settings=(
+                block("shop.*", deletes=Deletes.SOFT, updated_columns=True),
+                block("shop.orders", "shop.carts", deletes=Deletes.IGNORE),
+                block("shop.items", deletes=Deletes.REMOVE),
+                block("shop.gone", "old.*", deletes=Deletes.SOFT),
+            ),
+            known=(TableName("shop", "gone"), TableName("shop", "kept")),
+        ),
+    )
+    label = '[[sources.table]] match = ["shop.orders", "shop.carts"]'
+    assert [(one.subject, one.sentence) for one in found] == [
+        (label, "its pattern 'shop.carts' matches no captured table"),
+        (
+            '[[sources.table]] match = ["shop.gone", "old.*"]',
+            "its pattern 'old.*' matches no captured table",
+        ),
+        ("shop.gone", 'deletes = "soft", updated_columns = true'),
+        ("shop.items", 'deletes = "remove", updated_columns = true'),
+        ("shop.kept", 'deletes = "soft", updated_columns = true'),
+        ("shop.orders", 'deletes = "ignore", updated_columns = true'),
+    ]
+    over = replace(looked(), settings=(block("shop.orders"), block("shop.*")))
+    [refused] = [one for one in _judged("settings of tables", over) if one.level != "ok"]
+    assert refused.sentence == (
+        "its 'deletes' holds for no table: later blocks say otherwise of all of them"
+    )
 
 
 def test_refusals_come_first() -> None:

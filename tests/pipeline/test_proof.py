@@ -258,6 +258,26 @@ def test_a_row_that_stands_twice_is_too_many() -> None:
     assert not wrong.only_source | wrong.different
 
 
+@given(
+    some.dictionaries(some.integers(0, 20), some.integers(0, 2)),
+    some.dictionaries(some.integers(0, 20), some.integers(0, 2)),
+    some.dictionaries(some.integers(0, 20), some.none() | some.integers(0, 2)),
+    some.sets(some.integers(0, 20)),
+)
+def test_a_mirror_may_keep_rows(
+    source: dict[int, int], lake: dict[int, int], was: dict[int, int | None], twice: set[int]
+) -> None:
+    """One row of a key that the source does not have is no difference; anything else is."""
+    touch, rows = FirstTouch(dict(was)), hashes(lake)
+    more = rows[[int(key) in twice for key in rows["key"]]]
+    both = np.concatenate([rows, more])
+    strict, found = (touch.wrong(hashes(source), both, keeps=keeps) for keeps in (False, True))
+    there = {key for key, row in {**source, **was}.items() if row is not None}
+    kept = lake.keys() - there - twice
+    assert (found.only_source, found.different) == (strict.only_source, strict.different)
+    assert (found.only_lake, found.kept) == (strict.only_lake - kept, len(kept))
+
+
 def test_a_row_of_which_the_log_has_a_part_is_not_judged() -> None:
     """Only that it is there is known; the others are judged."""
     touch = FirstTouch()

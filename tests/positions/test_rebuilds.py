@@ -45,8 +45,8 @@ ACTIONS, MORE = 20, 50
 STOPPED = re.compile(
     "it was paused|it came back with a later batch|lacks batches|it was quarantined"
 )
-KEYED = {"remove": "", "soft": " primary key"}
-"""Rows can be marked only where a key tells them apart."""
+KEYED = {False: "", True: " primary key"}
+"""Rows that are gone can be kept only where a key tells them apart."""
 
 Rows = list[dict[str, Any]] | None
 
@@ -100,7 +100,7 @@ class Past:
     def alter(self) -> None:
         self.number += 1
         table = self.random.choice(TABLES)
-        key = KEYED[self.follower.lake_policies.deletes] if table == "k" else " primary key"
+        key = KEYED[self.follower.lake_policies.keeps_rows] if table == "k" else " primary key"
         columns = [one for one in self.columns(table) if one.startswith("c")]
         if not self.there(table):
             self.do(f"create table {table} (id int{key}, v int)")
@@ -169,8 +169,8 @@ class Past:
                     self.rebuilt(table.name)
             self.rebuilt(table.name)
         except PastRefused:
-            # What marked rows are is not in the changelog.
-            assert self.follower.lake_policies.deletes == Deletes.SOFT
+            # What kept rows are is not in the changelog.
+            assert self.follower.lake_policies.keeps_rows
             commits[at] = right
             return
         commits[at] = right
@@ -273,7 +273,7 @@ def made(mysql: MySqlStand, database: str, seed: int, policies: LakePolicies) ->
     file, offset = head(mysql)
     mysql.execute(
         *(f"create table {t} (id int primary key, v int)" for t in TABLES[:2]),
-        f"create table {TABLES[2]} (id int{KEYED[policies.deletes]}, v int)",
+        f"create table {TABLES[2]} (id int{KEYED[policies.keeps_rows]}, v int)",
         database=database,
     )
     start = f"{file}:{offset}"
@@ -308,11 +308,12 @@ def test_any_place_of_the_past(mysql: MySqlStand, database: str, seed: int) -> N
             past.made(TableName(database, "a"), parse_place(place), "/past/never")
 
 
+@pytest.mark.parametrize("deletes", [Deletes.SOFT, Deletes.IGNORE])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_what_runs_had_left(mysql: MySqlStand, database: str, seed: int) -> None:
-    """Where a run ended the table is made as its mirror was, with rows that are marked and columns
-    that are kept; some versions of it were vacuumed, and then it is refused, or the same."""
-    policies = LakePolicies(deletes=Deletes.SOFT)
+def test_what_runs_had_left(mysql: MySqlStand, database: str, seed: int, deletes: Deletes) -> None:
+    """Where a run ended the table is made as its mirror was, with rows and columns that are kept;
+    some versions of it were vacuumed, and then it is refused, or the same."""
+    policies = LakePolicies(deletes=deletes)
     past = made(mysql, database, seed, policies)
     random, lake = past.random, past.follower.lake
     refused = 0

@@ -21,7 +21,7 @@ from pipeline.changes.layout import (
     lack_names,
     origin_names,
 )
-from pipeline.changes.mapping import cast_column, images_within
+from pipeline.changes.mapping import KEPT, cast_column, images_within
 from pipeline.changes.widening import TypeChange, type_change
 from pipeline.errors import TableError
 from pipeline.ports.mirror_writes import (
@@ -152,7 +152,7 @@ def _looked_up(files: Files, rows: Keyed, write: Merge | Replace) -> list[Row]:
         asked = [name for name, mark in marks.items() if change[mark]]
         there = rows.get(tuple(change[name] for name in origin)) if asked else None
         if asked and there is None:
-            if isinstance(write, Replace) and change["_change_type"] == "delete":
+            if isinstance(write, Replace) and change["_change_type"] in ("delete", KEPT):
                 continue
             raise TableError(LOST, hint=HINT)
         found.append({**change, **{spelled[name]: (there or {})[name] for name in asked}})
@@ -225,12 +225,21 @@ def _counted(
 
 def _replaced(files: Files, before: pa.Table | None, write: Replace) -> list[Row]:
     rows = _read(files, write.snapshot, write.target.schema)
-    if not write.target.soft:
+    if not write.target.keeps:
         return _merged(files, rows, write)
+    soft = write.target.soft
     found = _merged(files, [{**row, DELETED_AT.name: None} for row in rows], write)
     there = {tuple(row[name] for name in write.key) for row in found}
+    if not soft:
+        names = write.target.schema.names
+        key = [changelog_names(names)[names.index(name)] for name in write.key]
+        there |= {
+            tuple(change[name] for name in key)
+            for change in _changes(files, write)
+            if change["_change_type"] == "delete"
+        }
     left = [
-        {**row, DELETED_AT.name: row[DELETED_AT.name] or write.moment}
+        {**row, DELETED_AT.name: (row[DELETED_AT.name] or write.moment) if soft else None}
         for row in _left(before, write)
     ]
     gone = _merged(files, left, replace(write, changes=write.gone))

@@ -109,7 +109,7 @@ def tables_of(
         base=base,
         states=states,
         past=past,
-        updated=work.source.lake.updated_columns,
+        updated=lambda table: work.source.policies_of(table).updated_columns,
         loading=loads,
     )
 

@@ -50,7 +50,7 @@ class BatchCapture:
             Rules(
                 basis.work.clock,
                 captured,
-                source.lake,
+                source.policies_of,
                 basis.work.quarantine,
                 partial(_why_unknown, basis.work),
                 basis.work.shaping,

@@ -69,9 +69,11 @@ class _Before:
 
 
 class TableFiles:
-    """`updated`: updates say which columns changed."""
+    """`updated`: whether updates of a table say which columns changed."""
 
-    def __init__(self, store: SegmentStore, *, batch: int, updated: bool) -> None:
+    def __init__(
+        self, store: SegmentStore, *, batch: int, updated: Callable[[TableName], bool]
+    ) -> None:
         self.updated = updated
         self._store = store
         self._batch = batch
@@ -171,7 +173,7 @@ class TableFiles:
                 batch=self._batch,
                 schema_version=table.version.version,
                 schema=table.schema,
-                updated=self.updated,
+                updated=self.updated(table.version.table),
             )
         table.writer.write(_together(table))
         self._let_go(table)
@@ -199,6 +201,10 @@ def _together(table: CapturedTable) -> pa.Table:
 _NONE: Mapping[TableName, bool] = MappingProxyType({})
 
 
+def _never(table: TableName) -> bool:
+    return False
+
+
 @dataclass(frozen=True, slots=True)
 class TakenOver:
     """A table's structure behind a rename, the name its rows had before, and the Delta version
@@ -212,9 +218,9 @@ class TakenOver:
 class CapturedTables:
     """`base`: changes of the batch are numbered above it. `states`: those of the ledger; tables
     not there are new. `past`: the ranges that earlier runs read, with their patterns. `updated`:
-    updates say which columns changed. `loading`: tables whose rows are read from the source, and
-    whether an earlier batch captured their log from there on. `place`: where the files of a
-    changelog's folder are written."""
+    whether updates of a table say which columns changed. `loading`: tables whose rows are read
+    from the source, and whether an earlier batch captured their log from there on. `place`: where
+    the files of a changelog's folder are written."""
 
     def __init__(
         self,
@@ -225,7 +231,7 @@ class CapturedTables:
         base: int = 0,
         states: Mapping[TableName, TableState],
         past: Sequence[PastRange] = (),
-        updated: bool = False,
+        updated: Callable[[TableName], bool] = _never,
         loading: Mapping[TableName, bool] = _NONE,
         place: Callable[[str], str] = str,
     ) -> None:
@@ -378,7 +384,8 @@ class CapturedTables:
 
     def _first_seen(self, version: SchemaVersion) -> CapturedTable:
         # TableError for a type that is not read.
-        schema = captured_schema(version.shown_structure, updated=self.files.updated)
+        updated = self.files.updated(version.table)
+        schema = captured_schema(version.shown_structure, updated=updated)
         self._require_no_hole(version)
         if version.schema is not None and (refused := refusal(version.schema)) is not None:
             raise refused

@@ -16,7 +16,7 @@ and 11.4.)
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -284,13 +284,17 @@ def ways_to_hide(
 
 class Decoding:
     """The decoders for one buffer's table maps, by map and version, and what is shown of the
-    images. `updated`: updates say which columns changed."""
+    images. `updated`: whether updates of a table say which columns changed."""
 
     buffer: TransactionBuffer
     """Whose table maps are read."""
 
     def __init__(
-        self, structures: SchemaTracker, shaping: Shaping, *, updated: bool = False
+        self,
+        structures: SchemaTracker,
+        shaping: Shaping,
+        *,
+        updated: Callable[[TableName], bool] = lambda table: False,
     ) -> None:
         self._structures, self._shaping = structures, shaping
         self._shapers: dict[tuple[int, int], Shaper | None] = {}
@@ -367,7 +371,7 @@ class Decoding:
                 arrow_schema(structure),
                 told_by,
                 hidden=hidden,
-                updated=self._updated,
+                updated=self._updated(version.table),
             )
         return version, self._decoders[key]
 

@@ -68,7 +68,9 @@ class HandingOver:
         goes_on = decision.predecessor is not None or (
             decision.continuity is Continuity.CONTIGUOUS and not run_start.leave_out
         )
-        keeps_path = basis.work.source.lake.renames is Renames.KEEP_PATH
+        keeps_path = any(
+            policies.renames is Renames.KEEP_PATH for policies in basis.work.source.all_policies
+        )
         self._wanted = goes_on and keeps_path and run_start.facts.flavour != "mariadb"
 
     def cuts(self, logged: LoggedStatement) -> str | None:
@@ -107,14 +109,17 @@ class HandingOver:
         return taken
 
     def _captured(self, effects: Sequence[Effect]) -> dict[TableName, TableName]:
-        """`whence`, of captured names; empty where one of two is captured."""
-        matches = self._work.source.patterns.matches
+        """`whence`, of captured names; empty where one of two is captured, or where the folder of
+        some table's new name is not to be the old one."""
+        source = self._work.source
+        matches = source.patterns.matches
         came = {
             table: origin
             for table, origin in whence(effects).items()
             if matches(table) or matches(origin)
         }
-        return came if all(map(matches, {*came, *came.values()})) else {}
+        keeps = all(source.policies_of(table).renames is Renames.KEEP_PATH for table in came)
+        return came if keeps and all(map(matches, {*came, *came.values()})) else {}
 
     @cached_property
     def _known(self) -> _Books:
@@ -141,7 +146,7 @@ class HandingOver:
     def _is_going(self, table: TableName) -> bool:
         """Whether its mirror goes before the next run: it was dropped in this one."""
         state = self._known.states.get(table)
-        goes = self._work.source.lake.dropped_tables is DroppedTables.DROP
+        goes = self._work.source.policies_of(table).dropped_tables is DroppedTables.DROP
         return goes and state is not None and state.condition is TableCondition.ACTIVE
 
     def _shown(self, state: TableState) -> int | None:

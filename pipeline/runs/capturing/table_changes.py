@@ -21,7 +21,7 @@ from pipeline.binlog.stream import ring as columns
 from pipeline.binlog.stream.ring import Integers, TransactionGroup
 from pipeline.errors import Remedy, StructureUnknown, TableError, ValueLeftOut
 from pipeline.load import LoadFollowed, LoadJoined
-from pipeline.policies import ForeignKeys, LakePolicies
+from pipeline.policies import ForeignKeys
 from pipeline.ports.ledger import Ledger
 from pipeline.position import Coordinates
 from pipeline.runs.capturing.captured_tables import CapturedTables
@@ -37,6 +37,7 @@ from pipeline.schema.consequences import (
     VERSIONED,
     Action,
     Consequence,
+    PoliciesOf,
     consequences,
 )
 from pipeline.schema.evolving.effects import UnknownTable
@@ -306,7 +307,7 @@ class Rules:
 
     clock: Callable[[], datetime]
     captured: Callable[[TableName], bool]
-    policies: LakePolicies
+    policies_of: PoliciesOf
     on_quarantine: Callable[[Quarantine], None]
     why_unknown: Callable[[TableName, StructureUnknown], TableError] = lambda _, error: error
     shaping: Shaping = field(default_factory=Shaping)
@@ -369,8 +370,8 @@ class Following:
     ) -> Mapping[TableName, Consequence]:
         """A statement changed structures: what followed for each table that is captured."""
         self._extents.followed(followed.effects)
-        policies = self._rules.policies
-        found = consequences(followed, policies, logged, self._rules.shaping.treated)
+        rules = self._rules
+        found = consequences(followed, rules.policies_of, logged, rules.shaping.treated)
         actions = self._handed_over(followed)
         for table, consequence in found.items():
             if table in actions:
@@ -438,7 +439,7 @@ class Following:
         for table, loss in lost.items():
             if not self._tables.wanted(table):
                 continue
-            if self._rules.policies.foreign_keys is ForeignKeys.RESNAPSHOT:
+            if self._rules.policies_of(table).foreign_keys is ForeignKeys.RESNAPSHOT:
                 self._reread(table, loss.at, owed(loss.reason))
             else:
                 error = TableError(

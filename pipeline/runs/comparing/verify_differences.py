@@ -49,11 +49,13 @@ _DIFFERENT, _MISSING, _SURPLUS = "different", "only in MySQL", "only in the lake
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """What is needed to read one table on both sides."""
+    """What is needed to read one table on both sides. `keeps`: whether the mirror keeps rows that
+    are gone at the source, and nothing in it says which."""
 
     table: TableName
     hasher: RowHasher
     mirror: Mirror
+    keeps: bool = False
 
     @property
     def keyed(self) -> bool:
@@ -84,6 +86,7 @@ def differences(
         only_in_source=found.only_source,
         only_in_lake=found.only_lake,
         different=found.different,
+        kept=found.kept,
         examples=tuple(map(str, rows[:EXAMPLES])),
         rows=tuple(rows),
         where=None if repeated or not found.all_known else _where(side, wrong, source, lake),
@@ -97,12 +100,14 @@ class _Found:
     only_source: int = 0
     only_lake: int = 0
     different: int = 0
+    kept: int = 0
     some: Wrong = field(default_factory=Wrong)
 
     def add(self, wrong: Wrong) -> None:
         self.only_source += len(wrong.only_source)
         self.only_lake += len(wrong.only_lake)
         self.different += len(wrong.different)
+        self.kept += wrong.kept
         self.some = (self.some | wrong.least(DETAILS)).least(DETAILS)
 
     @property
@@ -121,7 +126,7 @@ def _wrong(work: Workplace, cursor: Cursor, side: Side, of: int) -> Iterator[Wro
         for some in side.mirror.pairs(hasher):
             lake.put(some)
         for number, share in enumerate(_touched(work, cursor, side, marks.low, of)):
-            yield share.wrong(source.share(number), lake.share(number))
+            yield share.wrong(source.share(number), lake.share(number), keeps=side.keeps)
 
 
 def _touched(

@@ -80,7 +80,7 @@ class LogOfTables:
 
     def __init__(self, basis: Basis, readers: Mapping[TableName, TableReader]) -> None:
         self._readers = readers
-        self._policies = basis.work.source.lake
+        self._policies_of = basis.work.source.policies_of
         self._treated = basis.work.shaping.treated
         self._decoding = Decoding(basis.structures, basis.work.shaping)
         self._watch = Watch(basis.structures, self.wanted)
@@ -96,9 +96,8 @@ class LogOfTables:
         """Nothing waits for a place."""
 
     def changed(self, logged: LoggedStatement, followed: FollowedStatement) -> None:
-        for table, consequence in consequences(
-            followed, self._policies, logged, self._treated
-        ).items():
+        found = consequences(followed, self._policies_of, logged, self._treated)
+        for table, consequence in found.items():
             if consequence.action is not Action.NOTHING and self.wanted(table):
                 self._leave(table, f"it was altered at {logged.begin}: {consequence.reason}")
         if self._watch.moved():

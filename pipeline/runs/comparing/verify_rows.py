@@ -120,7 +120,8 @@ def side_of(work: Workplace, shown: LakeShown, table: TableName) -> Side:
     state = shown.states.get(table)
     structure = work.server.structure(table)
     mirror = Mirror(work, state.mirror if state else "", shown.versions.get(table))
-    return Side(table, RowHasher(structure, shown.flavour), mirror)
+    keeps = work.source.policies_of(table).ignores_truncates
+    return Side(table, RowHasher(structure, shown.flavour), mirror, keeps)
 
 
 T = TypeVar("T")

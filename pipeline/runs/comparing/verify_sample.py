@@ -179,7 +179,7 @@ def _compared(
     source, lake = (_pairs(side, rows) for rows in (sample.source, sample.lake))
     keys = {*source["key"].tolist(), *lake["key"].tolist()}
     among = touched.among(keys)
-    wrong = among.wrong(source, lake)
+    wrong = among.wrong(source, lake, keeps=side.keeps)
     known = {key: row for key, row in by_key(side, sample.source).items() if key not in among.was}
     differences = told_rows(side, wrong, known, by_key(side, sample.lake), show_values=show_values)
     rows = tuple(differences)
@@ -195,6 +195,7 @@ def _compared(
         Prefix(cursor.position.at, str(cursor.position.gtid_set)),
         rows,
         compared=len(keys) - wrong.untold,
+        kept=wrong.kept,
     )
 
 

@@ -23,6 +23,7 @@ from pipeline.runs.loading.loads import new_tables
 from pipeline.runs.rejoin import ReturnPlan, foreseen_orders, returns_of
 from pipeline.runs.repair import Abandonment, foreseen
 from pipeline.snapshot.log_room import LogRoom, keep_longer, kept_for
+from pipeline.source_plan import settings_in_words
 from pipeline.start.question import Refusal
 from pipeline.table import TableName
 from pipeline.table_state import Quarantine
@@ -57,7 +58,7 @@ class RunPlan:
     `loads`: tables that are read from the source for another reason; `loads_take`: about how long
     that takes, and how long the log is kept. `seconds`: to capture it, if earlier batches say how
     fast that goes. `quarantined`: tables that already are. `busy`: a run that is going on
-    now."""
+    now. `settings`: what blocks of lockstep.toml come to for the tables that have one."""
 
     abandoned: tuple[str, ...]
     waiting: Mapping[int, tuple[TableName, ...]]
@@ -70,6 +71,7 @@ class RunPlan:
     returns: ReturnPlan = field(default_factory=ReturnPlan)
     loads: Mapping[TableName, PlannedLoad] = field(default_factory=dict)
     loads_take: tuple[str, ...] = ()
+    settings: Mapping[TableName, str] = field(default_factory=dict)
 
 
 def make_plan(work: Workplace) -> RunPlan:
@@ -116,7 +118,16 @@ def make_plan(work: Workplace) -> RunPlan:
         returns=returns,
         loads=loads,
         loads_take=take,
+        settings=_settings(work),
     )
+
+
+def _settings(work: Workplace) -> Mapping[TableName, str]:
+    source = work.source
+    if not source.tables:
+        return {}
+    names = {*work.ledger.table_states(source.name), *work.server.engines()}
+    return settings_in_words(filter(source.patterns.matches, names), source.tables)
 
 
 SPACE: Final = "a table's rows are in the lake twice until its mirror is acknowledged"

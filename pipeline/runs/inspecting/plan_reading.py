@@ -24,7 +24,6 @@ from pipeline.binlog.transactions.spill import UnkeptSpool
 from pipeline.changes.strategy import Facts, choose, only_inserts
 from pipeline.decisions import Continuity
 from pipeline.errors import LockstepError, Recovery, TableError
-from pipeline.policies import Deletes
 from pipeline.position import Coordinates, Position
 from pipeline.row_images import CHANGE_TYPES
 from pipeline.runs.begin import RunStart
@@ -157,21 +156,21 @@ def foreseen_merges(
 ) -> dict[TableName, str]:
     """A sentence for each table with changes. `replaced`: those that are emptied, made or read
     anew meanwhile."""
-    soft = work.source.lake.deletes == Deletes.SOFT
     continues = run_start.decision.continuity not in (Continuity.GAP, Continuity.OVERLAP)
     all_new = continues and not work.ledger.gaps(work.source.name)
     found = {}
     for table, tally in tables.items():
+        policies = work.source.policies_of(table)
         schema = structures.last_known(table)
         counts = tally.counts
         facts = Facts(
             keyed=schema is not None and bool(merge_key(schema)),
-            soft=soft,
+            keeps=policies.keeps_rows,
             replaces=table in replaced,
             images=counts.total + counts.updated,
             inserts_only=only_inserts([counts]),
             all_new=all_new,
-            marked=soft,
+            kept=policies.keeps_rows,
         )
         try:
             strategy = choose(facts)
@@ -232,7 +231,7 @@ class LogTally:
         self._basis = basis
         self._captured = basis.tables
         self._patterns = basis.work.source.patterns
-        self._policies = basis.work.source.lake
+        self._policies_of = basis.work.source.policies_of
         self._treated = basis.work.shaping.treated
         self._decoding = Decoding(basis.structures, basis.work.shaping)
         self.rereads: dict[TableName, str] = {}
@@ -270,7 +269,7 @@ class LogTally:
         """Nothing that is read from the source is part of a plan."""
 
     def changed(self, logged: LoggedStatement, followed: FollowedStatement) -> None:
-        found = consequences(followed, self._policies, logged, self._treated)
+        found = consequences(followed, self._policies_of, logged, self._treated)
         told = []
         for table, consequence in found.items():
             if not self._patterns.matches(table) or not self._captured.wanted(table):

@@ -230,9 +230,8 @@ def stopped_at(work: Workplace, order: TableOrder) -> StoppedAt:
             schema.with_unknown(one.table) if one.schema is None else schema.with_table(one.schema)
         )
     followed, after = _followed(schema, logged)
-    consequence = consequences(followed, work.source.lake, logged, work.shaping.treated).get(
-        order.table
-    )
+    found = consequences(followed, work.source.policies_of, logged, work.shaping.treated)
+    consequence = found.get(order.table)
     return StoppedAt(before, logged, consequence, after.table(order.table))
 
 

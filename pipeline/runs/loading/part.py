@@ -2,7 +2,8 @@
 
 What a condition holds for at the source is read in one consistent snapshot. Rows of the mirror that
 it may hold for, and that were not among those, are asked for by their keys in the same snapshot:
-who has none there is gone. Nothing is taken to be gone for any other reason.
+who has none there is gone. Nothing is taken to be gone for any other reason. Where the mirror
+keeps rows that are gone, and nothing marks them, none is looked for.
 """
 
 from __future__ import annotations
@@ -145,8 +146,10 @@ def _read(work: Workplace, order: PartOrder, state: TableState) -> PartRead:
             _require_behind(work, snapshot.rows.low)
             read = _taken(work, order, snapshot, hasher, rows)
             mirror = Mirror(work, state.mirror, work.mirrors.version(state.mirror))
+            keeps = work.source.policies_of(table).ignores_truncates
             unnamed, left = unaskable(schema, key), 0
-            asked = _not_read(mirror, order, hasher, read)
+            not_read = _not_read(mirror, order, hasher, read)
+            asked = [] if keeps else not_read
             if unnamed is None:
                 _put_gone(mirror, order, hasher, _absent(snapshot, hasher, asked), gone)
             else:

@@ -84,7 +84,7 @@ class Job:
 
     `after`: the Delta version that the last settled write of the table made; before the first,
     that of the mirror it took over, or -1. `emptied`: behind which changes no row was there any
-    more, and when; none where no deleted row is kept. `again`: whether some of the changes may
+    more, and when; none where no row that is gone is kept. `again`: whether some of the changes may
     have been read and merged before. `all_new`: whether a row that the log inserts cannot be in
     the mirror yet.
     """
@@ -98,6 +98,10 @@ class Job:
     emptied: tuple[tuple[int, datetime], ...]
     again: bool
     all_new: bool
+
+    @property
+    def ignores_deletes(self) -> bool:
+        return self.lineage.policies.deletes is Deletes.IGNORE
 
 
 @dataclass(frozen=True, slots=True)
@@ -357,7 +361,8 @@ def lineage_over(
     """`lineage` of consecutive versions, with the moments of their statements; the ledger is asked
     for those that are not `known`."""
     moments = _moments_of(work, versions, known)
-    return lineage(versions, work.source.lake, mirror=mirror, moments=moments, read=read)
+    policies = work.source.policies_of(versions[-1].table)
+    return lineage(versions, policies, mirror=mirror, moments=moments, read=read)
 
 
 def _moments_of(
@@ -454,8 +459,9 @@ def emptied_at(
     work: Workplace, table: TableName, plan: MergePlan, batches: Sequence[Batch]
 ) -> tuple[tuple[int, datetime], ...]:
     """Return behind which changes no row of the table was there any more, and when that was;
-    nothing if deleted rows are not kept. Where nothing says when, it is the end of the batches."""
-    if work.source.lake.deletes != Deletes.SOFT or not plan.emptied:
+    nothing if rows that are gone are not kept. Where nothing says when, it is the end of the
+    batches."""
+    if not work.source.policies_of(table).keeps_rows or not plan.emptied:
         return ()
     ends = [batch.end.committed_at for batch in batches if batch.end is not None]
     otherwise = next((end for end in reversed(ends) if end is not None), None) or work.clock()

@@ -179,16 +179,17 @@ def write_once(work: Workplace, job: Job, held: Held) -> Written:
 
 
 def _facts(work: Workplace, job: Job, parts: Sequence[SegmentPart]) -> Facts:
+    policies = job.lineage.policies
     return Facts(
         keyed=bool(job.key),
-        soft=job.lineage.policies.deletes == Deletes.SOFT,
+        keeps=policies.keeps_rows,
         replaces=job.task.plan.replaces,
         partial=any(part.part.present is not None for part in parts),
         images=sum(file.images for part in parts for file in part.files),
         unpacked=sum(work.segments.unpacked(part.folder, part.files) for part in parts),
         inserts_only=only_inserts(segment.counts for segment in job.task.plan.segments),
         all_new=job.all_new,
-        marked=job.lineage.marked,
+        kept=job.lineage.marked or policies.ignores_truncates,
         completes=bool(job.lineage.asked),
     )
 
@@ -233,6 +234,7 @@ def _target(job: Job) -> MirrorTarget:
         user_metadata=job.task.metadata,
         deletes=policies.deletes,
         readers=policies.readers,
+        truncates=policies.truncates,
     )
 
 
@@ -252,9 +254,9 @@ def _completion(work: Workplace, job: Job) -> StagedFiles | None:
 
 @contextmanager
 def gone_rows(work: Workplace, job: Job) -> Iterator[FoldedChanges]:
-    """Yield the rows that a job's images were about and that its `emptied` took, as deletes, in
-    files that last as long as the context. Nothing if some images leave columns out: then these
-    rows stay as the mirror has them."""
+    """Yield the rows that a job's images were about and that its `emptied` took, as deletes or as
+    rows that stay (`Fold.emptied`), in files that last as long as the context. Nothing if some
+    images leave columns out: then these rows stay as the mirror has them."""
     parts = _parts(work, job) if job.emptied else []
     if not parts:
         yield FoldedChanges()
@@ -263,14 +265,20 @@ def gone_rows(work: Workplace, job: Job) -> Iterator[FoldedChanges]:
         schema=job.lineage.schema,
         key=job.key,
         parts=tuple(part.part for part in parts),
-        marks=("_committed_at",),
+        marks=_marks(job),
         emptied=job.emptied,
+        ignored=job.ignores_deletes,
     )
     images = sum(file.images for part in parts for file in part.files)
     unpacked = sum(work.segments.unpacked(part.folder, part.files) for part in parts)
     name = f"{work.source.name}-{job.task.intent.txn_version}"
     with staged_fold(work, name, fold, parts, buckets_for(images, unpacked)) as staged:
         yield staged.changes
+
+
+def _marks(job: Job) -> tuple[str, ...]:
+    """What a fold keeps of an image that marks its row as deleted."""
+    return ("_committed_at",) if job.lineage.policies.deletes is Deletes.SOFT else ()
 
 
 def _parts(work: Workplace, job: Job) -> Sequence[SegmentPart]:
@@ -351,9 +359,10 @@ def folded_changes(
         schema=job.lineage.schema,
         key=job.key,
         parts=tuple(part.part for part in parts),
-        marks=("_committed_at",) if job.lineage.policies.deletes == Deletes.SOFT else (),
+        marks=_marks(job),
         numbered=bool(job.lineage.asked),
         doubtful=sys.maxsize if job.again else job.task.plan.read_until,
+        ignored=job.ignores_deletes,
     )
     name = f"{work.source.name}-{job.task.intent.txn_version}"
     return staged_fold(work, name, fold, parts, buckets)

@@ -24,7 +24,7 @@ from pipeline.decisions import Continuity
 from pipeline.errors import NothingMatches, PastRefused, SpanRefused, TableError
 from pipeline.intent import Missing, ShownVersion
 from pipeline.places import AtMoment, InFile, OfRun, Place, moment_text
-from pipeline.policies import Deletes, DroppedColumns
+from pipeline.policies import DroppedColumns
 from pipeline.ports.ledger import content_of, contents_of
 from pipeline.position import Coordinates, LogFile
 from pipeline.replay.spans import COLUMNS, batch_at, end_of, transactions_up_to
@@ -292,12 +292,12 @@ def _from_version(
     plan = replace(plan, final=plan.final or shown, through=_through(cut))
     first = shown if plan.first is None else plan.first
     if plan.replaces:
-        soft = work.source.lake.deletes == Deletes.SOFT
-        if soft and any(part.events for part in behind[1:]):
-            # What a run made of marked rows then is not made by all changes at once.
-            raise TableError("its rows were marked as deleted when it was emptied", hint="")
-        # Rows of before count only as marked ones.
-        return _origin(work, table, cut, base if soft else None, behind, shown, plan, first, None)
+        keeps = work.source.policies_of(table).keeps_rows
+        if keeps and any(part.events for part in behind[1:]):
+            # What a run made of kept rows then is not made by all changes at once.
+            raise TableError("its rows were kept when it was emptied", hint="")
+        # Rows of before count only as kept ones.
+        return _origin(work, table, cut, base if keeps else None, behind, shown, plan, first, None)
     schema = work.mirrors.schema(base.entry.mirror, base.entry.delta_version)
     return _origin(work, table, cut, base, behind, shown, plan, first, schema)
 
@@ -320,15 +320,17 @@ def _from_changelog(
         if isinstance(found, str):
             raise TableError(found, hint="")
         parts = found.parts
-        if work.source.lake.deletes == Deletes.SOFT and len(settling) > 1:
-            raise TableError("rows that were deleted before are marked in its mirror", hint="")
+        if work.source.policies_of(table).keeps_rows and len(settling) > 1:
+            raise TableError("rows that were deleted before are kept in its mirror", hint="")
     elif not parts or any(batch > parts[0].batch for batch in (*gaps, *overlaps)):
         raise TableError("its changelog does not go on from its beginning", hint="")
     _require_kept(work, parts)
     plan = replace(plan_merge(parts), through=_through(cut))
     first = min(plan.versions, default=plan.final) if plan.first is None else plan.first
     origin = _origin(work, table, cut, None, tuple(parts), first, plan, first, None)
-    if work.source.lake.dropped_columns == DroppedColumns.KEEP and _loses_columns(origin.versions):
+    if work.source.policies_of(table).dropped_columns == DroppedColumns.KEEP and _loses_columns(
+        origin.versions
+    ):
         raise TableError("columns that the source dropped stay in its mirror", hint="")
     return origin
 

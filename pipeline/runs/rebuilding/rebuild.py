@@ -219,8 +219,7 @@ class StagedRows:
 def build(work: Workplace, mirrors: Mirrors, origin: RebuildOrigin) -> int:
     """Make it, as `NAME` among these mirrors; its Delta version. `PastRefused` where a file
     that it is made of is damaged."""
-    lake = replace(work.source.lake, readers=Readers.ANY)
-    aside = replace(work, mirrors=mirrors, source=replace(work.source, lake=lake))
+    aside = replace(work, mirrors=mirrors, source=work.source.read_by(Readers.ANY))
     _require_whole(work, origin)
     try:
         with for_one_table("make it again"):
@@ -289,7 +288,8 @@ def _folders(work: Workplace, origin: RebuildOrigin) -> dict[int, str]:
 
 def _copied(work: Workplace, aside: Workplace, origin: RebuildOrigin) -> None:
     assert origin.base is not None, "there is one"
-    entry, soft = origin.base.entry, work.source.lake.deletes == Deletes.SOFT
+    entry = origin.base.entry
+    soft = work.source.policies_of(origin.table).deletes == Deletes.SOFT
     shown = work.ledger.schema_version(work.source.name, origin.table, origin.shown)
     key = () if shown.shown is None else merge_key(shown.shown)
     with staged_rows(
@@ -299,14 +299,16 @@ def _copied(work: Workplace, aside: Workplace, origin: RebuildOrigin) -> None:
 
 
 def _target(aside: Workplace, origin: RebuildOrigin, schema: pa.Schema) -> MirrorTarget:
+    policies = aside.source.policies_of(origin.table)
     return MirrorTarget(
         mirror=NAME,
         schema=schema,
         app_id=_application(aside, origin),
         txn_version=_COPIED,
         user_metadata=_words(aside, origin, _COPIED),
-        deletes=aside.source.lake.deletes,
-        readers=aside.source.lake.readers,
+        deletes=policies.deletes,
+        readers=policies.readers,
+        truncates=policies.truncates,
     )
 
 
@@ -347,7 +349,7 @@ def _job(aside: Workplace, origin: RebuildOrigin) -> Job:
     )
     state = replace(aside.ledger.table_states(source)[origin.table], mirror=NAME)
     based = origin.base is not None
-    policies = replace(origin.line.policies, readers=aside.source.lake.readers)
+    policies = replace(origin.line.policies, readers=Readers.ANY)
     line = replace(origin.line, policies=policies)
     words = _words(aside, origin, _MERGED)
     task = Task(intent, state, batches, origin.plan, words, None)

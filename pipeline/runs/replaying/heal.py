@@ -165,7 +165,8 @@ class MirrorComparison:
         waiting = frozenset(file for segment in fresh for file in segment.fresh)
         parts = tuple(parts_of(work, plan, line, own, table, waiting))
         marks = ("_committed_at",) if soft else ()
-        fold = Fold(own, key, tuple(part.part for part in parts), marks)
+        ignored = work.source.policies_of(table).deletes is Deletes.IGNORE
+        fold = Fold(own, key, tuple(part.part for part in parts), marks, ignored=ignored)
         [last] = work.ledger.live_batches(work.source.name, newest.batch, newest.batch)
         return cls(work, state, version, last, plan, parts, fold, soft, ranges)
 
@@ -298,7 +299,7 @@ def mirror_shown(work: Workplace, state: TableState) -> tuple[int, pa.Schema, bo
     if version is None:
         raise TableError("its mirror is not there", hint=reload_hint(state.table))
     shown = work.mirrors.schema(state.mirror, version)
-    soft = work.source.lake.deletes == Deletes.SOFT
+    soft = work.source.policies_of(state.table).deletes == Deletes.SOFT
     if soft is not (DELETED_AT.name in shown.names):
         raise TableError(
             "its mirror was made with another `deletes` than is configured now",

@@ -26,6 +26,7 @@ from pipeline.changes.layout import scratch_path
 from pipeline.errors import BatchesWait, LockstepError, NothingMatches, Recovery, SpanRefused
 from pipeline.gtid import GtidSet
 from pipeline.places import AtMoment, Earliest, Latest, OfRun, Place
+from pipeline.policies import Deletes, LakePolicies, Truncates
 from pipeline.ports.ledger import Elsewhere, SpanMarks, content_of
 from pipeline.ports.source import ServerFacts
 from pipeline.replay.spans import Span, batches_of, ends_early, runs_named, wanted
@@ -239,7 +240,7 @@ def _recaptured(work: Workplace, batch: Batch, facts: SpanFacts) -> tuple[Segmen
         batch=batch.id,
         base=batch.base,
         states=_states_then(work, [table for table in captured if facts.firsts[table] < batch.id]),
-        updated=_says_updated(work, recorded),
+        updated=partial(_says_updated, work, recorded),
         place=partial(scratch_path, source),
     )
     basis = Basis(
@@ -259,7 +260,7 @@ def _recaptured(work: Workplace, batch: Batch, facts: SpanFacts) -> tuple[Segmen
     rules = Rules(
         work.clock,
         captured.__contains__,
-        work.source.lake,
+        partial(_policies_then, work, events),
         lambda quarantined: None,
         shaping=work.shaping,
     )
@@ -300,9 +301,18 @@ def _states_then(work: Workplace, known: Iterable[TableName]) -> dict[TableName,
     }
 
 
-def _says_updated(work: Workplace, recorded: Sequence[Segment]) -> bool:
-    files = [file for segment in recorded for file in segment.files]
-    return any(file.updated for file in files) if files else work.source.lake.updated_columns
+def _says_updated(work: Workplace, recorded: Sequence[Segment], table: TableName) -> bool:
+    files = [file for segment in recorded if segment.table == table for file in segment.files]
+    if files:
+        return any(file.updated for file in files)
+    return work.source.policies_of(table).updated_columns
+
+
+def _policies_then(work: Workplace, events: Sequence[TableEvent], table: TableName) -> LakePolicies:
+    """The table's policies; but a TRUNCATE is ignored if it was then, which the record tells."""
+    taken = any(event.table == table and event.kind is TableEventKind.TRUNCATED for event in events)
+    truncates = Truncates.DELETE if taken else Truncates.IGNORE
+    return replace(work.source.policies_of(table), deletes=Deletes.REMOVE, truncates=truncates)
 
 
 # -- whether it is what was recorded -----------------------------------------------------------

@@ -1,0 +1,288 @@
+"""Policies of one table: each follows its source as if it were alone in a source with them.
+
+Also `deletes = "ignore"` and `truncates = "ignore"`: which rows stay, however the log is cut.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields
+from itertools import zip_longest
+from random import Random
+from typing import Any
+
+import pytest
+
+from pipeline.policies import (
+    Deletes,
+    DroppedColumns,
+    DroppedTables,
+    LakePolicies,
+    OnRewrite,
+    Truncates,
+)
+from pipeline.runs.comparing.verify_rows import verify
+from pipeline.source_plan import TableSettings
+from pipeline.table import TableName
+from pipeline.table_state import OrderKind
+from pipeline.tables import TablePatterns
+from tests.fix_mysql import MySqlStand
+from tests.mysql.logged import head
+from tests.mysql.reading import server
+from tests.positions.follower import SOURCE, Follower
+from tests.positions.test_kept_rows import CREATE, random_statements, shown
+
+WORDS: Mapping[str, Sequence[Any]] = {
+    "deletes": tuple(Deletes),
+    "truncates": tuple(Truncates),
+    "dropped_columns": tuple(DroppedColumns),
+    "dropped_tables": tuple(DroppedTables),
+    "updated_columns": (True, False),
+}
+
+
+@pytest.fixture(params=("mysql", "mariadb11"))
+def stand(request: pytest.FixtureRequest) -> Iterator[MySqlStand]:
+    stand: MySqlStand = request.getfixturevalue(request.param)
+    stand.begin_file()
+    yield stand
+
+
+def block(pattern: str, **policies: Any) -> TableSettings:
+    return TableSettings(TablePatterns((pattern,)), policies)
+
+
+def source_of(policies: LakePolicies) -> dict[str, Any]:
+    return {field.name: getattr(policies, field.name) for field in fields(policies)}
+
+
+def changes(follower: Follower, table: str) -> list[Any]:
+    """A table's changelog as it is known in the lake, without what depends on other tables."""
+    name = str(table).replace(".", "/")
+    found = []
+    for folder, versions in follower.lake.tables.items():
+        if folder.startswith(f"{SOURCE}/_changes/{name}"):
+            rows = versions[-1].rows.sort_by("_sequence").to_pylist()
+            found += [
+                {key: value for key, value in row.items() if key not in ("_sequence", "_batch")}
+                for row in rows
+            ]
+    return found
+
+
+@pytest.mark.parametrize("seed", [0, *(pytest.param(n, marks=pytest.mark.soak) for n in (1, 2, 3))])
+def test_each_table_is_as_if_it_were_alone(stand: MySqlStand, seed: int) -> None:
+    """Mirrors and changelogs, also if each has policies of its own which differ from the source's,
+    and some come from two blocks."""
+    random = Random(seed)
+    with stand.own_database() as name:
+        start = str(head(stand))
+        tables = [f"{name}.t{number}" for number in range(4)]
+        stand.execute(*(CREATE.format(t=table) for table in tables))
+        own = [
+            LakePolicies(
+                on_rewrite=OnRewrite.RESNAPSHOT,
+                **{key: random.choice(words) for key, words in WORDS.items()},
+            )
+            for _ in tables
+        ]
+        settings = [block(f"{name}.t*", deletes=Deletes.SOFT, on_rewrite=OnRewrite.RESNAPSHOT)]
+        settings += [
+            block(table, **source_of(policies)) for table, policies in zip(tables, own, strict=True)
+        ]
+        together = Follower(server(stand), [f"{name}.*"], start, settings=settings)
+        alone = [
+            Follower(server(stand), [table], start, lake_policies=policies)
+            for table, policies in zip(tables, own, strict=True)
+        ]
+        every = [together, *alone]
+        for follower in every:
+            follower.run()
+        statements = [random_statements(random, table, 9) for table in tables]
+        for several in zip_longest(*statements, fillvalue="do 0"):
+            stand.execute(*several)
+            if random.random() < 0.5:
+                for follower in every:
+                    follower.run()
+        for follower in every:
+            follower.run()
+        for table, follower in zip(tables, alone, strict=True):
+            assert shown(together, table) == shown(follower, table), table
+            assert changes(together, table) == changes(follower, table), table
+
+
+IGNORE = LakePolicies(deletes=Deletes.IGNORE, on_rewrite=OnRewrite.RESNAPSHOT)
+TRUNCATES = LakePolicies(truncates=Truncates.IGNORE, on_rewrite=OnRewrite.RESNAPSHOT)
+Expected = dict[int, int | None]
+SHORTER = ("alter table {t} add w varchar(9)", "alter table {t} modify w varchar(3)")
+"""What may have cut values, so that the table is read again."""
+
+STORIES: dict[str, tuple[LakePolicies, tuple[str, ...], Expected]] = {
+    "a delete leaves the row as it was last": (
+        IGNORE,
+        (
+            "insert into {t} values (1, 1), (2, 2)",
+            "update {t} set v = 3 where id = 1",
+            "delete from {t} where id = 1",
+        ),
+        {1: 3, 2: 2},
+    ),
+    "an insert replaces the row that was left": (
+        IGNORE,
+        ("insert into {t} values (1, 1)", "delete from {t}", "insert into {t} values (1, 2)"),
+        {1: 2},
+    ),
+    "a key that moves leaves nothing": (
+        IGNORE,
+        ("insert into {t} values (1, 1)", "update {t} set id = 2", "delete from {t}"),
+        {2: 1},
+    ),
+    "a key that moves onto a row that was left": (
+        IGNORE,
+        (
+            "insert into {t} values (1, 1), (2, 2)",
+            "delete from {t} where id = 2",
+            "update {t} set id = 2",
+        ),
+        {2: 1},
+    ),
+    "a row that is gone at a re-read stays": (
+        IGNORE,
+        (
+            "insert into {t} values (1, 1), (2, 2), (3, 3)",
+            "delete from {t} where id = 1",
+            "update {t} set id = 4 where id = 2",
+            *SHORTER,
+        ),
+        {1: 1, 3: 3, 4: 2},
+    ),
+    "a truncate is a delete of all rows": (
+        IGNORE,
+        (
+            "insert into {t} values (1, 1), (2, 2)",
+            "truncate table {t}",
+            "insert into {t} values (2, 20)",
+        ),
+        {1: 1, 2: 20},
+    ),
+    "a table that is dropped and comes again": (
+        IGNORE,
+        (
+            "insert into {t} values (1, 1), (2, 2)",
+            "drop table {t}",
+            CREATE,
+            "insert into {t} values (2, 0)",
+        ),
+        {1: 1, 2: 0},
+    ),
+    "deletes alone count where truncates are ignored": (
+        TRUNCATES,
+        (
+            "insert into {t} values (1, 1), (2, 2), (3, 3)",
+            "truncate table {t}",
+            "insert into {t} values (2, 20), (4, 4)",
+            "delete from {t} where id = 2",
+        ),
+        {1: 1, 3: 3, 4: 4},
+    ),
+    "truncated rows stay at a re-read": (
+        TRUNCATES,
+        (
+            "insert into {t} values (1, 1), (2, 2)",
+            "truncate table {t}",
+            "insert into {t} values (2, 20), (4, 4)",
+            "delete from {t} where id = 4",
+            *SHORTER,
+        ),
+        {1: 1, 2: 20},
+    ),
+}
+"""Policies, statements of a table `{t}`; the values of the mirror by key."""
+
+
+def test_rows_stay_that_are_gone_at_the_source(stand: MySqlStand) -> None:
+    """However many statements a run reads; rows that stay are no difference to MySQL, any other
+    row that is wrong is one."""
+    with stand.own_database() as name:
+        start = str(head(stand))
+        tables = {f"{name}.t{number}": story for number, story in enumerate(STORIES.values())}
+        stand.execute(*(CREATE.format(t=table) for table in tables))
+        settings = [block(table, **source_of(story[0])) for table, story in tables.items()]
+        by_one, at_once, late = (
+            Follower(server(stand), [f"{name}.*"], start, settings=settings) for _ in range(3)
+        )
+        for follower in (by_one, at_once, late):
+            follower.run()
+        longest = max(len(statements) for _, statements, _ in tables.values())
+        for number in range(longest):
+            for table, (_, statements, _) in tables.items():
+                stand.execute(*(one.format(t=table) for one in statements[number : number + 1]))
+            by_one.run()
+            late.capture()
+        for follower in (by_one, at_once, late):
+            follower.run()
+            follower.run()
+            for (table, (_, _, expected)), story in zip(tables.items(), STORIES, strict=True):
+                found = {row["id"]: row["v"] for row in follower.mirror(table)}
+                assert found == expected, story
+        report = verify(by_one.work())
+        assert [str(one.table) for one in report.tables if not one.equal] == []
+        assert sum(one.kept for one in report.tables) == sum(
+            len(story[2].keys() - {row[0] for row in stand.rows(f"select id from {table}")})
+            for table, story in tables.items()
+        )
+
+
+def test_images_that_leave_columns_out(mysql: MySqlStand) -> None:
+    """A DELETE that logs the key alone leaves the row as the mirror has it."""
+    mysql.begin_file()
+    stories = {
+        name: story for name, story in STORIES.items() if not {*SHORTER, CREATE} & {*story[1]}
+    }
+    with mysql.own_database() as name:
+        start = str(head(mysql))
+        tables = {f"{name}.t{number}": story for number, story in enumerate(stories.values())}
+        mysql.execute(*(CREATE.format(t=table) for table in tables))
+        settings = [block(table, **source_of(story[0])) for table, story in tables.items()]
+        by_one, at_once = (
+            Follower(server(mysql), [f"{name}.*"], start, settings=settings) for _ in range(2)
+        )
+        for number in range(max(len(statements) for _, statements, _ in tables.values())):
+            for table, (_, statements, _) in tables.items():
+                for one in statements[number : number + 1]:
+                    mysql.execute("set session binlog_row_image = minimal", one.format(t=table))
+            by_one.run()
+        at_once.run()
+        for follower in (by_one, at_once):
+            for (table, (_, _, expected)), story in zip(tables.items(), stories, strict=True):
+                found = {row["id"]: row["v"] for row in follower.mirror(table)}
+                assert found == expected, story
+
+
+def test_a_setting_that_changes(stand: MySqlStand) -> None:
+    """Back from `soft` the table is read again without the rows that were marked; from `remove` on
+    they are marked; from `ignore` on, rows that were left stay until the table is reloaded."""
+    with stand.own_database() as name:
+        table = f"{name}.t"
+        start = str(head(stand))
+        stand.execute(CREATE.format(t=table), f"insert into {table} values (1, 1), (2, 2), (3, 3)")
+        follower = Follower(server(stand), [f"{name}.*"], start)
+
+        def under(deletes: Deletes, *statements: str) -> dict[int, Any]:
+            follower.settings = [block(table, deletes=deletes)]
+            stand.execute(*statements)
+            follower.run()
+            follower.run()
+            return {row["id"]: row.get("_deleted_at") for row in follower.mirror(table)}
+
+        assert set(under(Deletes.REMOVE)) == {1, 2, 3}
+        found = under(Deletes.SOFT, f"delete from {table} where id = 1")
+        assert {key: at is None for key, at in found.items()} == {1: False, 2: True, 3: True}
+        found = under(Deletes.REMOVE, f"insert into {table} values (4, 4)")
+        assert found == {2: None, 3: None, 4: None}
+        found = under(Deletes.IGNORE, f"delete from {table} where id = 2")
+        assert found == {2: None, 3: None, 4: None}
+        found = under(Deletes.REMOVE, f"delete from {table} where id = 3")
+        assert found == {2: None, 4: None}
+        follower.order(OrderKind.RELOAD, TableName(name, "t"))
+        assert under(Deletes.REMOVE) == {4: None}
