@@ -16,6 +16,7 @@ import yaml
 
 from lockstep.context import CommandContext
 from pipeline.catalog.plan import DATABASE, entry_name
+from pipeline.changes.lineage import own_comments
 from pipeline.errors import LockstepError
 from pipeline.policies import Deletes
 from pipeline.schema.model import TableSchema
@@ -112,6 +113,7 @@ def _tables(
     lake, catalog = context.settings.lake_path().absolute(), context.settings.file.catalog
     # Of rows that stay when they are deleted, two may have one value of a UNIQUE key.
     soft = context.settings.source(source).part.deletes is Deletes.SOFT
+    plan = context.settings.source(source).plan()
     comments, told = _comments(context, adapters, source, [state.table for state in states])
     mirrors, found = adapters.lake().mirrors, []
     for state in states:
@@ -133,7 +135,7 @@ def _tables(
                 unique_keys=() if shown is None or soft else unique_keys(shown),
                 asset_key=tuple(keys.table(table).path),
                 comment=told.get(table, ""),
-                comments=comments.get(table, {}),
+                comments=own_comments(plan.policies_of(table)) | {**comments.get(table, {})},
             )
         )
     return found

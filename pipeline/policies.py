@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
+from typing import Final
 
 
 class Policy(StrEnum):
@@ -106,10 +107,15 @@ class ForeignKeys(Policy):
     RESNAPSHOT = "resnapshot"
 
 
+MOST_CLUSTERING_COLUMNS: Final = 4
+"""Delta clusters a table by no more."""
+
+
 @dataclass(frozen=True, slots=True)
 class LakePolicies:
     """How a source's lake follows. `updated_columns`: changelogs say which columns an update
-    changed."""
+    changed. `stamps`: the columns of `pipeline.stamps` that a mirror has besides the table's.
+    `cluster_by`: the columns that upkeep clusters a mirror's files by."""
 
     on_rewrite: OnRewrite = OnRewrite.QUARANTINE
     dropped_columns: DroppedColumns = DroppedColumns.KEEP
@@ -119,3 +125,5 @@ class LakePolicies:
     readers: Readers = Readers.SPARK
     foreign_keys: ForeignKeys = ForeignKeys.QUARANTINE
     updated_columns: bool = False
+    stamps: tuple[str, ...] = ()
+    cluster_by: tuple[str, ...] = ()

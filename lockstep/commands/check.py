@@ -123,6 +123,7 @@ def _preflight(
         reading=plan.snapshot,
         foreign_keys=plan.lake.foreign_keys,
         passes=plan.passes,
+        policies_of=plan.policies_of,
     )
     return preflight(server, looked, states)
 

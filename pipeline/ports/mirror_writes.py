@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
 
 import pyarrow as pa
 
 from pipeline.policies import Deletes, LakePolicies, Readers
+from pipeline.stamps import Stamp
 
 _DEFAULTS = LakePolicies()
 
@@ -47,9 +47,11 @@ class StagedFiles:
 class MirrorTarget:
     """The mirror that is written, and what the commit says of itself.
 
-    `schema`: the mirror's columns, without `_deleted_at`. `app_id`, `txn_version`: the
-    transaction that Delta records. `deletes` "soft": rows that are gone stay, with the moment in
-    `_deleted_at`. `readers` "any": a mirror that this write creates has no deletion vectors.
+    `schema`: the mirror's columns, without `_deleted_at`; `stamps`: those of them that are of the
+    row's last change. `app_id`, `txn_version`: the transaction that Delta records. `deletes`
+    "soft": rows that are gone stay, with the moment in `_deleted_at`. `readers` "any": a mirror
+    that this write creates has no deletion vectors. `cluster`: the columns that the mirror's files
+    are to be clustered by from then on; None leaves that as it is.
     """
 
     mirror: str
@@ -59,6 +61,8 @@ class MirrorTarget:
     user_metadata: str
     deletes: Deletes = _DEFAULTS.deletes
     readers: Readers = _DEFAULTS.readers
+    stamps: tuple[str, ...] = ()
+    cluster: tuple[str, ...] | None = None
 
     @property
     def soft(self) -> bool:
@@ -134,13 +138,13 @@ class Replace:
     """The mirror holds the rows of `snapshot` with the changes on top, and nothing else; also with
     other columns than before. Nothing of either: no rows. What changes lack is in the snapshot's
     row. Where deletes are "soft", rows that are gone stay: those of `gone`, which are deletes and
-    lack nothing, with their own moments, the others that the mirror had with `moment`."""
+    lack nothing, with their own moments, the others that the mirror had as `emptied` says."""
 
     target: MirrorTarget
     key: tuple[str, ...]
     snapshot: tuple[StagedFiles, ...] = ()
     changes: FoldedChanges = FoldedChanges()
-    moment: datetime | None = None
+    emptied: Stamp | None = None
     gone: FoldedChanges = FoldedChanges()
 
 

@@ -5,13 +5,13 @@ Values only.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 
 from pipeline.grants import Grant, read_grants
 from pipeline.keeping import KEEP, Retention
-from pipeline.policies import ForeignKeys
+from pipeline.policies import ForeignKeys, LakePolicies
 from pipeline.ports.source import ListedTable, ServerFacts
 from pipeline.source_plan import SnapshotPlan
 from pipeline.survey import Survey, SurveyedTable
@@ -66,13 +66,17 @@ class KeptMirror:
     retention: Retention
 
 
+def _by_default(_: TableName) -> LakePolicies:
+    return LakePolicies()
+
+
 @dataclass(frozen=True, slots=True)
 class SourceEvidence:
     """What `check` sees. `pause` is the longest time between two scheduled runs; None without a
     schedule. `partial`: tables that the lake can have but a part of. `mirrors`: those there are,
     whose versions are promised for `keep`. `reading`: how tables are read from the source.
     `foreign_keys`: what becomes of children whose changes are not logged. `passes`: tables whose
-    statements are passed on a person's word."""
+    statements are passed on a person's word. `policies_of`: how the lake follows a table."""
 
     survey: Survey
     patterns: TablePatterns
@@ -83,6 +87,7 @@ class SourceEvidence:
     reading: SnapshotPlan = field(default_factory=SnapshotPlan)
     foreign_keys: ForeignKeys = ForeignKeys.QUARANTINE
     passes: NamePatterns = field(default_factory=NamePatterns)
+    policies_of: Callable[[TableName], LakePolicies] = _by_default
     all_structures: Sequence[TableStructure] = ()
 
     @property

@@ -299,6 +299,8 @@ def test_policies_default_to_what_loses_nothing() -> None:
         "deletes": "remove",
         "readers": "spark",
         "updated_columns": False,
+        "stamps": (),
+        "cluster_by": (),
     }
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 import pyarrow as pa
 
 from pipeline.batch import Batch
+from pipeline.changes.clustering import clustered_by
 from pipeline.changes.layout import application_id
 from pipeline.decisions import Lease
 from pipeline.errors import SegmentsLost
@@ -76,7 +77,7 @@ def commit_mirror(
     """One write to the live mirror, as an intent that a cut-off process's successor finds, settled
     and looked at; the mirror's Delta version. `last`: the newest acknowledged batch, whose end the
     mirror shows before and after; `files`: what the write is made of."""
-    source, policies = work.source.name, work.source.lake
+    source, policies = work.source.name, work.source.policies_of(state.table)
     app_id = application_id(source, state, "mirror")
     planned = Intent(0, state.table, app_id, 0, last.id, last.id, REPLAY)
     intent = work.ledger.intend(lease, [planned])[state.table]
@@ -88,6 +89,7 @@ def commit_mirror(
         user_metadata=commit_metadata(work, kind, state.table, [last], files),
         deletes=policies.deletes,
         readers=policies.readers,
+        cluster=clustered_by(policies.cluster_by, schema),
     )
     done = work.mirrors.write(write_to(target), lambda: work.ledger.require_held(lease))
     work.ledger.settle(lease, intent, done.delta_version, reason=reason, table_id=done.table_id)
