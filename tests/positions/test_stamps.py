@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 from pipeline.places import parse_place
-from pipeline.policies import Deletes, DroppedColumns, LakePolicies
+from pipeline.policies import Deletes, DroppedColumns, LakePolicies, OnRewrite
 from pipeline.runs.comparing.verify_rows import verify
 from pipeline.runs.inspecting.plan import make_plan
 from pipeline.runs.rebuilding.rebuild import rebuild_as_of, rebuild_live
@@ -29,7 +29,7 @@ from tests.positions.test_parts import refresh, secretly
 from tests.positions.test_replays import replayed
 from tests.twins.copies import MemoryCopies
 
-ALL = LakePolicies(stamps=(*STAMPS.names,))
+ALL = LakePolicies(stamps=(*STAMPS.names,), on_rewrite=OnRewrite.RESNAPSHOT)
 GOES = ("delete", "update_preimage")
 
 Row = dict[str, Any]
