@@ -16,6 +16,7 @@ import yaml
 
 from lockstep.context import CommandContext
 from pipeline.catalog.plan import DATABASE, entry_name
+from pipeline.changes.lineage import own_comments
 from pipeline.errors import LockstepError
 from pipeline.schema.model import TableSchema
 from pipeline.schema.types import sql_type
@@ -134,7 +135,7 @@ def _tables(
                 else unique_keys(shown),
                 asset_key=tuple(keys.table(table).path),
                 comment=told.get(table, ""),
-                comments=comments.get(table, {}),
+                comments=own_comments(policies_of(table)) | {**comments.get(table, {})},
             )
         )
     return found

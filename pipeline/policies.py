@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from datetime import timedelta
 from enum import StrEnum
+from typing import Final
 
 
 class Policy(StrEnum):
@@ -120,10 +121,15 @@ class ForeignKeys(Policy):
     RESNAPSHOT = "resnapshot"
 
 
+MOST_CLUSTERING_COLUMNS: Final = 4
+"""Delta clusters a table by no more."""
+
+
 @dataclass(frozen=True, slots=True)
 class LakePolicies:
     """How a source's lake follows. `updated_columns`: changelogs say which columns an update
-    changed."""
+    changed. `stamps`: the columns of `pipeline.stamps` that a mirror has besides the table's.
+    `cluster_by`: the columns that upkeep clusters a mirror's files by."""
 
     on_rewrite: OnRewrite = OnRewrite.QUARANTINE
     dropped_columns: DroppedColumns = DroppedColumns.KEEP
@@ -134,6 +140,8 @@ class LakePolicies:
     readers: Readers = Readers.SPARK
     foreign_keys: ForeignKeys = ForeignKeys.QUARANTINE
     updated_columns: bool = False
+    stamps: tuple[str, ...] = ()
+    cluster_by: tuple[str, ...] = ()
 
     @property
     def words(self) -> str:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from functools import cache
 from typing import Any
 
@@ -33,6 +32,7 @@ from pipeline.changes.mapping import (
 )
 from pipeline.ports.mirror_writes import PartColumn, StagedFiles
 from pipeline.segment import ChangeType
+from pipeline.stamps import Stamp
 
 Bounds = Mapping[str, tuple[Any, Any]]
 """The mirror's column → least and greatest value."""
@@ -245,11 +245,11 @@ class Fold:
 
     `parts`: a kind of images each, in the order in which they are given; their files do not
     matter here. `marks`: further columns of each image that stay, such as `_committed_at`.
-    `numbered`: whether `_sequence` stays. `doubtful`: see `coalesced`. `emptied`: numbers of
-    changes behind which no row was there any more, ascending, each with its moment, of which the
-    last is behind all images: then every image that is left is a delete, whose `_committed_at` is
-    the moment at which the row went; without that mark the rows that were there stay. These
-    images leave no columns out. `ignored`: rows stay that were deleted (`mapping.outcome`).
+    `numbered`: whether `_sequence` stays. `doubtful`: see `coalesced`. `emptied`: changes behind
+    which no row was there any more, ascending, of which the last is behind all images: then every
+    image that is left is a delete, whose `_committed_at` is the moment at which the row went, and
+    so are those of its columns that are `stamps`; without that mark the rows that were there stay.
+    These images leave no columns out. `ignored`: rows stay that were deleted (`mapping.outcome`).
     """
 
     schema: pa.Schema
@@ -258,8 +258,9 @@ class Fold:
     marks: tuple[str, ...] = ()
     numbered: bool = False
     doubtful: int = 0
-    emptied: tuple[tuple[int, datetime], ...] = ()
+    emptied: tuple[Stamp, ...] = ()
     ignored: bool = False
+    stamps: tuple[str, ...] = ()
 
     @property
     def partial(self) -> bool:
@@ -336,12 +337,17 @@ class Fold:
         if "_committed_at" not in self.marks:
             kinds = pc.if_else(there, KEPT, ChangeType.DELETE.value)
             return changes.set_column(0, "_change_type", kinds).drop_columns(["_sequence"])
-        numbers = np.array([number for number, _ in self.emptied], np.int64)
-        at = numbers.searchsorted(changes.column("_sequence").to_numpy())
-        place = changes.schema.get_field_index("_committed_at")
-        own = changes.column(place)
-        moments = pa.array([moment for _, moment in self.emptied], own.type).take(pa.array(at))
+        numbers = np.array([stamp.sequence for stamp in self.emptied], np.int64)
+        at = pa.array(numbers.searchsorted(changes.column("_sequence").to_numpy()))
+        spelled = dict(zip(self.schema.names, changelog_names(self.schema.names), strict=True))
+        for mark, column in [
+            ("_committed_at", "_committed_at"),
+            *((name, spelled[name]) for name in self.stamps),
+        ]:
+            place = changes.schema.get_field_index(column)
+            own = changes.column(place)
+            values = pa.array([one.value(mark).as_py() for one in self.emptied], own.type).take(at)
+            changes = changes.set_column(place, column, pc.if_else(there, values, own))
         kinds = pa.repeat(ChangeType.DELETE.value, changes.num_rows)
-        changes = changes.set_column(place, "_committed_at", pc.if_else(there, moments, own))
         changes = changes.set_column(0, "_change_type", kinds)
         return changes.drop_columns(["_sequence"])

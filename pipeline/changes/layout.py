@@ -20,6 +20,7 @@ from pipeline.schema.model import TableSchema
 from pipeline.schema.rows import row_structure
 from pipeline.schema.types import arrow_schema
 from pipeline.segment import SegmentFile
+from pipeline.stamps import STAMPS
 from pipeline.table import TableName, TableStructure
 from pipeline.table_state import TableCondition, TableState
 
@@ -39,12 +40,12 @@ _HASH_DIGITS = 40
 MARKS = pa.schema(
     [
         pa.field("_change_type", pa.string()),
-        pa.field("_sequence", pa.int64()),
+        STAMPS.field("_sequence"),
         pa.field("_file", pa.string()),
         pa.field("_offset", pa.int64()),
         pa.field("_row", pa.int32()),
-        pa.field("_gtid", pa.string()),
-        pa.field("_committed_at", pa.timestamp("us", tz="UTC")),
+        STAMPS.field("_gtid"),
+        STAMPS.field("_committed_at"),
         pa.field("_executed_at", pa.timestamp("us", tz="UTC")),
         pa.field("_server_id", pa.int64()),
         pa.field("_batch", pa.int64()),

@@ -8,6 +8,12 @@ values, rows that come later have NULL, and an update leaves the value alone. A 
 of the same name retires a kept one, which is dropped from the mirror. Without a key nothing
 is kept: rows are told apart by the columns there are. A column that came and went between
 the two versions never appears.
+
+Behind the table's columns are the stamps that `LakePolicies.stamps` asks for. Their values are the
+marks of the row images, whatever the version. A mirror that had rows before it had stamps has NULL
+in them until a row changes. Stamps that nobody asks for any more go by `dropped_columns` as well:
+one that stays is NULL in each row that changes from then on, so that no row shows the stamp of a
+change that was not its last.
 """
 
 from __future__ import annotations
@@ -20,7 +26,12 @@ from typing import Final
 import pyarrow as pa
 
 from pipeline.binlog.text.twins import may_stray
-from pipeline.changes.layout import DELETED_AT, changelog_names, mirror_columns, present_name
+from pipeline.changes.layout import (
+    DELETED_AT,
+    changelog_names,
+    mirror_columns,
+    present_name,
+)
 from pipeline.changes.mapping import cast_value
 from pipeline.changes.widening import TypeChange, type_change
 from pipeline.errors import TableError
@@ -31,6 +42,7 @@ from pipeline.schema.fills import StatementMoment, fill_of
 from pipeline.schema.history import SchemaVersion, VersionOrigin
 from pipeline.schema.model import TableSchema
 from pipeline.schema.rows import key_candidates, merge_key, row_structure
+from pipeline.stamps import STAMPS, Stamp
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +55,8 @@ class ColumnLineage:
     by version, what its rows can be told by, in the names of `schema`; `key` is the last
     version's best. `reread`: sentences on what only the source can tell; unless empty, the
     mirror can only be replaced. `asked`: columns that are NULL in the mirror and in images of
-    before they came, because they are read from the source by key.
+    before they came, because they are read from the source by key. `stamps`: the columns of
+    `schema` that are of the row's last change.
     """
 
     schema: pa.Schema
@@ -58,6 +71,7 @@ class ColumnLineage:
     reread: tuple[str, ...] = ()
     asked: tuple[str, ...] = ()
     marked: bool = False
+    stamps: tuple[str, ...] = ()
     policies: LakePolicies = field(default_factory=LakePolicies)
 
     def key_of(self, versions: Collection[int]) -> tuple[str, ...] | None:
@@ -78,24 +92,27 @@ class ColumnLineage:
         version: int,
         files: tuple[str, ...] = (),
         *,
-        snapshot: bool = False,
+        read: Stamp | None = None,
         above: int = 0,
         through: int | None = None,
         partial: bool = False,
     ) -> StagedFiles:
-        """Files of a version's segments; or of a snapshot, which has the table's own names.
-        `above`, `through`: as in `StagedFiles`; `partial`: the images leave columns out."""
+        """Files of a version's segments; or of a snapshot, which has the table's own names, and
+        whose rows have the stamp `read`. `above`, `through`: as in `StagedFiles`; `partial`: the
+        images leave columns out."""
         own = self.names[version]
-        spelled = own if snapshot else changelog_names(list(own))
+        spelled = changelog_names(list(own)) if read is None else own
         names = dict(zip(own, spelled, strict=True))
-        columns = (
-            column
-            if column.source is None
-            else PartColumn(
-                names[column.source], column.type, bit=own.index(column.source) if partial else None
-            )
-            for column in self.versions[version]
-        )
+
+        def column_of(name: str, column: PartColumn) -> PartColumn:
+            if name in self.stamps:
+                return column if read is None else PartColumn(value=read.value(name))
+            if column.source is None:
+                return column
+            bit = own.index(column.source) if partial else None
+            return PartColumn(names[column.source], column.type, bit=bit)
+
+        columns = map(column_of, self.schema.names, self.versions[version])
         present = present_name(list(own)) if partial else None
         return StagedFiles(files, tuple(columns), above, present, through)
 
@@ -142,42 +159,84 @@ def lineage(
     trail = Trail(versions, moments)
     key = merge_key(trail.schemas[trail.last])
     first = {folded(life.names[trail.first]) for life in trail.of(trail.first)}
-    own, marked = _own(mirror, first)
+    own, marked, stamped = _own(mirror, first)
     final = trail.of(trail.last)
     kept = _kept(trail, own, keep=bool(key), drop=policies.dropped_columns == DroppedColumns.DROP)
     lives = [*final, *kept]
-    schema = pa.schema([(life.name, life.type) for life in lives])
-    _refuse_mark(schema, policies)
+    columns = pa.schema([(life.name, life.type) for life in lives])
+    _refuse_own_names(columns, policies)
+    keeps = bool(key) and policies.dropped_columns == DroppedColumns.KEEP
+    unasked = _unasked(trail, stamped, policies) if keeps else []
+    stamps = [STAMPS.field(name) for name in policies.stamps]
+    schema = pa.schema([*columns, *stamps, *unasked])
+    brought = (*map(_of_image, stamps), *map(_nothing, unasked))
     keys = {number: tuple(_keys(trail, number, lives)) for number in trail.schemas}
     asked = [life for life in lives if read is not None and _is_owed(life) and read.has(life)]
     return ColumnLineage(
         schema=schema,
         key=key,
-        mirror=tuple(_from_mirror(lives, schema, trail.first, own)),
-        versions={number: _origins(lives, schema, number) for number in trail.schemas},
+        mirror=(
+            *_from_mirror(lives, columns, trail.first, own),
+            *(
+                _of_image(stamp) if stamp in stamped else _nothing(stamp)
+                for stamp in ([] if own is None else [*stamps, *unasked])
+            ),
+        ),
+        versions={
+            number: (*_origins(lives, columns, number), *brought) for number in trail.schemas
+        },
         names={n: tuple(c.name for c in one.columns) for n, one in trail.schemas.items()},
         keys=keys,
         unproven=frozenset() if mirror is None else frozenset(_unproven(trail, keys)),
         kept=tuple(life.name for life in kept),
-        dropped=_dropped(lives, trail.first, own),
+        dropped=(
+            *_dropped(lives, trail.first, own),
+            *(stamp.name for stamp in stamped if stamp not in [*stamps, *unasked]),
+        ),
         reread=tuple(_reread(trail, lives, asked, marked and policies.deletes != Deletes.SOFT)),
         asked=tuple(life.name for life in asked),
         marked=marked,
+        stamps=policies.stamps,
         policies=policies,
     )
+
+
+def _unasked(trail: Trail, stamped: Sequence[pa.Field], policies: LakePolicies) -> list[pa.Field]:
+    """The stamps of a mirror that nobody asks for any more, and whose names no column took."""
+    taken = {folded(name) for life in trail.lives for name in life.names.values()}
+    return [one for one in stamped if one.name not in policies.stamps and one.name not in taken]
+
+
+def _of_image(stamp: pa.Field) -> PartColumn:
+    return PartColumn(stamp.name, stamp.type)
+
+
+def _nothing(stamp: pa.Field) -> PartColumn:
+    return PartColumn(value=pa.scalar(None, stamp.type))
 
 
 _BEFORE = 0
 """Stands for the versions before the first one: they are numbered from 1."""
 
 
-def _own(mirror: pa.Schema | None, first: Collection[str]) -> tuple[pa.Schema | None, bool]:
-    """The mirror's columns without the one that marks deleted rows; whether it is there."""
+def _own(
+    mirror: pa.Schema | None, first: Collection[str]
+) -> tuple[pa.Schema | None, bool, list[pa.Field]]:
+    """The mirror's columns without those that no table has; whether the one that marks deleted
+    rows is there, and the stamps that are."""
     if mirror is None:
-        return None, False
+        return None, False, []
     mark = DELETED_AT.name
     marked = mark in mirror.names and mark not in first
-    return pa.schema([field for field in mirror if not (marked and field.name == mark)]), marked
+    stamped = [column for column in mirror if is_stamp(column) and column.name not in first]
+    others = {column.name for column in stamped} | ({mark} if marked else set())
+    return pa.schema([one for one in mirror if one.name not in others]), marked, stamped
+
+
+def is_stamp(column: pa.Field) -> bool:
+    """Return whether a column of a mirror that is none of its table's is a stamp."""
+    name = column.name
+    return name in STAMPS.names and column.type == STAMPS.field(name).type
 
 
 def _kept(trail: Trail, own: pa.Schema | None, *, keep: bool, drop: bool) -> list[Life]:
@@ -290,13 +349,40 @@ def _reread(
             yield f"column {life.name!r} changed to a type that only the source converts to"
 
 
-def _refuse_mark(schema: pa.Schema, policies: LakePolicies) -> None:
-    taken = DELETED_AT.name in [folded(name) for name in schema.names]
-    if policies.deletes == Deletes.SOFT and taken:
+def _refuse_own_names(schema: pa.Schema, policies: LakePolicies) -> None:
+    for name, why, instead in taken_names(schema.names, policies):
         raise TableError(
-            f"column {DELETED_AT.name!r} has the name of the column that marks deleted rows",
-            hint='rename the column at the source, or set deletes = "remove"',
+            f"column {name!r} has the name of {why}",
+            hint=f"rename the column at the source, or {instead}",
         )
+
+
+_OWN_COMMENTS: Final = {
+    DELETED_AT.name: "when the row was deleted at the source; NULL in each that is there",
+    "_committed_at": "when the row's last change was committed at the source",
+    "_sequence": "the number of the row's last change among all changes of the source",
+    "_gtid": "the transaction of the row's last change",
+}
+
+
+def own_comments(policies: LakePolicies) -> dict[str, str]:
+    """Return what the columns are that a mirror has besides its table's."""
+    marks = [DELETED_AT.name] if policies.deletes == Deletes.SOFT else []
+    return {name: _OWN_COMMENTS[name] for name in (*marks, *policies.stamps)}
+
+
+def taken_names(columns: Collection[str], policies: LakePolicies) -> Iterator[tuple[str, str, str]]:
+    """Yield the columns of a table that are called as one of the mirror's own: the name, what the
+    mirror's own column is for, and which setting does without it."""
+    own = {
+        name: ("the column of the last change", f"leave {name!r} out of `stamps`")
+        for name in policies.stamps
+    }
+    if policies.deletes == Deletes.SOFT:
+        own[DELETED_AT.name] = ("the column that marks deleted rows", 'set deletes = "remove"')
+    for name in columns:
+        if folded(name) in own:
+            yield (name, *own[folded(name)])
 
 
 _FOUND: Final = (VersionOrigin.CARRIED, VersionOrigin.BASELINE)

@@ -28,6 +28,12 @@ MOST_IMAGES: Final = 4 * FOLDED_IMAGES
 are in one."""
 
 
+UNSTAMPED: Final = "nothing tells which copy of a row changed without a key, so there are no stamps"
+UNSTAMPED_HINT: Final = (
+    "give the table a PRIMARY KEY, or set stamps = [] in a [[sources.table]] for it"
+)
+
+
 class Way(StrEnum):
     """What becomes of a table's changes in its mirror."""
 
@@ -42,12 +48,12 @@ class Way(StrEnum):
 class Facts:
     """What is known of one table's write before its images are read.
 
-    `keyed`: a key tells the rows apart. `keeps`: rows that are gone at the source are to stay;
-    `kept`: some may be there already. `replaces`: the mirror's rows of before do not matter.
-    `images`: row images to be merged, of `unpacked` bytes; `partial`: some leave columns out.
-    `inserts_only`: the log inserts rows and does nothing else. `all_new`: a row that the log
-    inserts cannot be in the mirror yet. `completes`: columns are filled that were read from the
-    source by key.
+    `keyed`: a key tells the rows apart. `stamped`: rows are to have stamps of their last change.
+    `keeps`: rows that are gone at the source are to stay; `kept`: some may be there already.
+    `replaces`: the mirror's rows of before do not matter. `images`: row images to be merged, of
+    `unpacked` bytes; `partial`: some leave columns out. `inserts_only`: the log inserts rows and
+    does nothing else. `all_new`: a row that the log inserts cannot be in the mirror yet.
+    `completes`: columns are filled that were read from the source by key.
     """
 
     keyed: bool
@@ -60,6 +66,7 @@ class Facts:
     all_new: bool = True
     kept: bool = False
     completes: bool = False
+    stamped: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +87,8 @@ def choose(facts: Facts) -> Strategy:
             hint='give the table a PRIMARY KEY, or set deletes = "remove" and truncates = "delete" '
             "for it",
         )
+    if facts.stamped and not facts.keyed:
+        raise TableError(UNSTAMPED, hint=UNSTAMPED_HINT)
     if facts.replaces:
         why = "the table was emptied or re-read from MySQL, so its earlier rows do not count"
         return (

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
 
 import pyarrow as pa
 
 from pipeline.policies import Deletes, LakePolicies, Readers, Truncates, keeps_rows
+from pipeline.stamps import Stamp
 
 _DEFAULTS = LakePolicies()
 
@@ -47,10 +47,12 @@ class StagedFiles:
 class MirrorTarget:
     """The mirror that is written, and what the commit says of itself.
 
-    `schema`: the mirror's columns, without `_deleted_at`. `app_id`, `txn_version`: the transaction
-    that Delta records. `deletes` "soft": rows that are gone stay, with the moment in `_deleted_at`.
-    `deletes` and `truncates` "ignore": they stay as they were. `readers` "any": a mirror that this
-    write creates has no deletion vectors.
+    `schema`: the mirror's columns, without `_deleted_at`; `stamps`: those of them that are of the
+    row's last change. `app_id`, `txn_version`: the transaction that Delta records. `deletes`
+    "soft": rows that are gone stay, with the moment in `_deleted_at`. `deletes` and `truncates`
+    "ignore": they stay as they were. `readers` "any": a mirror that this write creates has no
+    deletion vectors. `cluster`: the columns that the mirror's files are to be clustered by from
+    then on; None leaves that as it is.
     """
 
     mirror: str
@@ -61,6 +63,8 @@ class MirrorTarget:
     deletes: Deletes = _DEFAULTS.deletes
     readers: Readers = _DEFAULTS.readers
     truncates: Truncates = _DEFAULTS.truncates
+    stamps: tuple[str, ...] = ()
+    cluster: tuple[str, ...] | None = None
 
     @property
     def soft(self) -> bool:
@@ -142,13 +146,13 @@ class Replace:
     other columns than before. Nothing of either: no rows. What changes lack is in the snapshot's
     row. Where the target keeps rows that are gone, those of `gone` stay, which lack nothing, and
     all others that the mirror had: where deletes are "soft", the former are deletes and marked with
-    their own moments, the latter with `moment`."""
+    their own moments, the latter as `emptied` says."""
 
     target: MirrorTarget
     key: tuple[str, ...]
     snapshot: tuple[StagedFiles, ...] = ()
     changes: FoldedChanges = FoldedChanges()
-    moment: datetime | None = None
+    emptied: Stamp | None = None
     gone: FoldedChanges = FoldedChanges()
 
 

@@ -11,7 +11,10 @@ from typing import Final
 
 from pipeline.binlog.text.charsets import text_decoder
 from pipeline.binlog.text.twins import SETS_WITH_TWINS, may_stray
+from pipeline.changes.clustering import unclusterable
 from pipeline.changes.layout import MARKS, changelog_names, mirror_path
+from pipeline.changes.lineage import taken_names
+from pipeline.changes.strategy import UNSTAMPED, UNSTAMPED_HINT
 from pipeline.errors import TableError
 from pipeline.preflight.evidence import SourceEvidence
 from pipeline.preflight.findings import CheckRule, Fault, Fine, Verdict, about
@@ -139,6 +142,33 @@ def _marks(looked: SourceEvidence) -> Iterator[Verdict]:
         yield Fine(f"in the changelog {_listed(renamed)}")
 
 
+def _mirror_columns(looked: SourceEvidence) -> Iterator[Verdict]:
+    for structure in looked.structures:
+        policies = looked.policies_of(structure.name)
+        names = [column.name for column in structure.columns]
+        for name, why, instead in taken_names(names, policies):
+            yield Fault(
+                f"would be quarantined: column {name!r} has the name of {why}",
+                str(structure.name),
+                f"rename the column, or {instead}",
+            )
+        if policies.stamps and not structure.primary_key:
+            yield Fault(f"would be quarantined: {UNSTAMPED}", str(structure.name), UNSTAMPED_HINT)
+
+
+def _clustering(looked: SourceEvidence) -> Iterator[Verdict]:
+    for structure in looked.structures:
+        names = looked.policies_of(structure.name).cluster_by
+        if not names:
+            continue
+        try:
+            columns = arrow_schema(structure)
+        except TableError:
+            continue  # the rule about types tells it
+        for name, why in unclusterable(names, columns):
+            yield Fault(f"cluster_by: {name!r} {why}", str(structure.name))
+
+
 def _renamed(structure: TableStructure) -> Iterator[tuple[str, str]]:
     columns = [column.name for column in structure.columns]
     for column, name in zip(columns, changelog_names(columns), strict=True):
@@ -228,5 +258,22 @@ CHECK_RULES: Final = about(
         "nothing: there the first get a `_` in front, and such characters are `%XX`",
         "nothing to do",
         _marks,
+    ),
+    CheckRule(
+        "columns of mirrors",
+        "columns named as those that `stamps` and `deletes` give a mirror, and tables without a "
+        "key that are to have `stamps`",
+        "refusal",
+        "the table would be quarantined at its next change",
+        "rename the column, or do without the mirror's own; give the table a PRIMARY KEY",
+        _mirror_columns,
+    ),
+    CheckRule(
+        "clustering",
+        "columns that `cluster_by` names",
+        "refusal",
+        "runs go on, and the mirror stays clustered as it is",
+        "name columns of the table, or take them out of `cluster_by`",
+        _clustering,
     ),
 )

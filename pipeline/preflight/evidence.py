@@ -66,7 +66,7 @@ class KeptMirror:
     retention: Retention
 
 
-def _by_default(table: TableName) -> LakePolicies:
+def _by_default(_: TableName) -> LakePolicies:
     return LakePolicies()
 
 

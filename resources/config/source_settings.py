@@ -99,7 +99,11 @@ class SourceSettings:
                 fallback_interval=timedelta(seconds=self.part.fallback_interval),
             ),
             lake=LakePolicies(
-                **{field.name: getattr(self.part, field.name) for field in fields(LakePolicies)}
+                **{
+                    field.name: getattr(self.part, field.name)
+                    for field in fields(LakePolicies)
+                    if field.name in SourceSection.model_fields
+                }
             ),
             standby=None
             if standby is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import fields, replace
 from typing import Annotated, Any, Literal
 
@@ -15,6 +16,7 @@ from pydantic import (
 )
 
 from pipeline.policies import (
+    MOST_CLUSTERING_COLUMNS,
     Deletes,
     DroppedColumns,
     DroppedTables,
@@ -145,6 +147,17 @@ def _mask(value: object) -> object:
     return read_mask(value) if isinstance(value, str) else value
 
 
+_Stamp = Literal["_committed_at", "_sequence", "_gtid"]
+
+
+def _each_once(names: tuple[str, ...]) -> tuple[str, ...]:
+    """MySQL takes two names of columns that differ in case for one."""
+    twice = [name for name, times in Counter(map(str.lower, names)).items() if times > 1]
+    if twice:
+        raise ValueError(f"{twice[0]!r} is there twice")
+    return names
+
+
 class TableSection(Section):
     """What holds for the tables that match, instead of what the source says."""
 
@@ -173,6 +186,17 @@ class TableSection(Section):
     ) = None
     types: Annotated[dict[Text, Annotated[Conversion, _BY_WORD]], Field(min_length=1)] | None = None
     rows: Text | None = None
+    stamps: (
+        Annotated[tuple[_Stamp, ...], AfterValidator(_each_once), Field(strict=False)] | None
+    ) = None
+    cluster_by: (
+        Annotated[
+            tuple[Text, ...],
+            AfterValidator(_each_once),
+            Field(max_length=MOST_CLUSTERING_COLUMNS, strict=False),
+        ]
+        | None
+    ) = None
 
     @model_validator(mode="after")
     def _says_something(self) -> TableSection:

@@ -27,6 +27,7 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable, Field, Schema
 from deltalake.exceptions import DeltaError
 
+from resources.lake.clustering import NOT_CLUSTERED, may_be_clustered
 from resources.lake.columns import PHYSICAL_NAME
 from resources.lake.delta_log import checksum_of, file_key, files_listed, needs_no_list
 from resources.lake.frame import spark_schema
@@ -121,8 +122,10 @@ def _active(session: SparkSession) -> Iterator[Any]:
 _FEATURES: Final = frozenset(
     {
         "appendOnly",
+        "clustering",
         "columnMapping",
         "deletionVectors",
+        "domainMetadata",
         "inCommitTimestamp",
         "invariants",
         "timestampNtz",
@@ -174,7 +177,7 @@ def commit_rows(
     listed = None if made is not None else files_listed(path, version)
     spared = made is not None or needs_no_list(path, version, listed)
     with _transaction(session, path, told=spared) as held:
-        begun = held.begun
+        begun, actions = held.begun, []
         if made is not None:
             held.log.createLogDirectoriesIfNotExists()
             begun.updateMetadataForNewTable(held.action(_metadata(rows.schema, made)))
@@ -182,10 +185,12 @@ def commit_rows(
             before = json.loads(held.snapshot.metadata().json())["metaData"]
             told = {**before, "schemaString": spark_schema(rows.schema).json()}
             begun.updateMetadataForTableOverwrite(held.action({"metaData": told}))
+            if may_be_clustered(delta_table(path, version)):
+                # By columns that the table may have no longer; a query's overwrite ends it, too.
+                actions = [held.action({"domainMetadata": NOT_CLUSTERED})]
         file = _written(path, _as_stored(rows, _fields(begun))) if rows.num_rows else None
-        actions = []
         if anew and made is None:
-            actions = [one.removeWithTimestamp(_now(), True) for one in _listed(held, listed)]
+            actions += [one.removeWithTimestamp(_now(), True) for one in _listed(held, listed)]
         txn = {"appId": app_id, "version": txn_version, "lastUpdated": _now()}
         actions.append(held.action({"txn": txn}))
         if file is not None:
@@ -318,6 +323,7 @@ def _differ_in_files(then: DeltaTable, there: DeltaTable) -> bool:
     return (
         takes_files(then)
         and takes_files(there)
+        and not may_be_clustered(there)
         and set(before.reader_features or []) <= set(after.reader_features or [])
         and set(before.writer_features or []) <= set(after.writer_features or [])
     )

@@ -27,6 +27,7 @@ from pipeline.policies import Readers
 from pipeline.ports.held import Held, unasked
 from pipeline.ports.mirror_writes import (
     Append,
+    DropColumns,
     MirrorStep,
     MirrorTarget,
     MirrorWrite,
@@ -36,6 +37,7 @@ from pipeline.ports.mirror_writes import (
 )
 from pipeline.ports.mirrors import MirrorCommit, MirrorSize, Near
 from resources.lake.altering import carry_out, enable, recorded_steps, refuse_names, words
+from resources.lake.clustering import statement_to_cluster, statement_to_let_go
 from resources.lake.columns import VECTORS, mirror_schema, refuse_other_columns, spelling
 from resources.lake.delta_log import commits_back, ends_at, look, newest_version, recorded, table_id
 from resources.lake.direct import commit_rows, restore
@@ -230,6 +232,11 @@ class SparkMirrors:
                 # The other writer may have been an earlier try of this very write.
                 if self._done(target) is None:
                     raise
+            if target.cluster is not None:
+                # After the write, since a query that overwrites the rows ends it.
+                with self._about(target.mirror) as path:
+                    change = statement_to_cluster(path, target.cluster)
+                self._alter(session, target.mirror, change, target.user_metadata, held)
         done = self._done(target)
         if done is None:
             raise ForeignCommit(
@@ -240,6 +247,18 @@ class SparkMirrors:
         if not head.exists:
             self._make_durable(target.mirror)
         return replace(done, scale=chosen.reason)
+
+    def _alter(
+        self, session: SparkSession, mirror: str, statement: str | None, told: str, held: Held
+    ) -> None:
+        """Change by which columns the mirror is clustered, in a commit that says it belongs to the
+        write that said `told`."""
+        if statement is None:
+            return
+        head = self._planned_on(mirror, held)
+        said = {**head.pin(), USER_METADATA: restamped(told, WriteKind.ALTER)}
+        with self._about(mirror) as path, behind(path, head), stamped(session, said):
+            session.sql(statement)
 
     def _done(self, target: MirrorTarget) -> MirrorCommit | None:
         """The commit of an earlier try, or of the one at hand."""
@@ -288,6 +307,11 @@ class SparkMirrors:
             refuse_names(there, steps)
             with one_session(self._spark, few=few) as session:
                 for number, step in enumerate(steps, start=1):
+                    if ours(steps)[number - 1] is not None:
+                        continue
+                    if isinstance(step, DropColumns):
+                        change = statement_to_let_go(table, step.names)
+                        self._alter(session, mirror, change, told, held)
                     head = self._planned_on(mirror, held)
                     if ours(steps)[number - 1] is None:
                         said = words(step, number, told, app_id=app_id, txn_version=txn_version)

@@ -125,8 +125,9 @@ def _spelled(schema: pa.Schema) -> list[pa.Field]:
 
 
 def _read_part(session: SparkSession, part: StagedFiles, more: Sequence[pa.Field]) -> DataFrame:
-    columns = [(column.source, column.type) for column in part.columns if column.source is not None]
-    return read_files(session, part.files, pa.schema([*more, *columns]))
+    columns = {field.name: field.type for field in more}
+    columns |= {one.source: one.type for one in part.columns if one.source is not None}
+    return read_files(session, part.files, pa.schema(columns))
 
 
 def read_files(session: SparkSession, files: Sequence[str], schema: pa.Schema) -> DataFrame:

@@ -253,9 +253,6 @@ def copy_rows(
     chosen.write.mode("overwrite").option("compression", "snappy").parquet(folder)
 
 
-_MOMENT = DELETED_AT.type
-
-
 def _present_rows(changes: DataFrame, target: MirrorTarget) -> DataFrame:
     """The rows that folded changes or inserts leave of themselves."""
     from pyspark.sql import functions as f
@@ -392,17 +389,19 @@ def _left(session: SparkSession, write: Replace, path: LakePath) -> DataFrame:
     stays = _staying(path, schema)
     if not stays >= {*write.key}:
         return _with_mark(empty_rows(session, schema), write.target)
-    columns = [
-        (column(field.name) if field.name in stays else f.lit(None))
-        .cast(sql_type(field.type))
-        .alias(field.name)
-        for field in schema
-    ]
+    marked = f.col(DELETED_AT.name) if DELETED_AT.name in mirror.columns else f.lit(None)
+    emptied = write.emptied
+    columns = []
+    for field in schema:
+        own = column(field.name) if field.name in stays else f.lit(None)
+        own = own.cast(sql_type(field.type))
+        if write.target.soft and emptied is not None and field.name in write.target.stamps:
+            own = f.when(marked.isNull(), f.expr(literal(emptied.value(field.name)))).otherwise(own)
+        columns.append(own.alias(field.name))
     if not write.target.soft:
         return mirror.select(*columns)
-    marked = f.col(DELETED_AT.name) if DELETED_AT.name in mirror.columns else f.lit(None)
-    told = write.moment
-    moment = f.current_timestamp() if told is None else f.expr(literal(pa.scalar(told, _MOMENT)))
+    told = None if emptied is None else emptied.value("_committed_at")
+    moment = f.current_timestamp() if told is None else f.expr(literal(told))
     mark = f.coalesce(marked.cast("timestamp"), moment).alias(DELETED_AT.name)
     return mirror.select(*columns, mark)
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from pipeline.changes.fold import Fold
+from pipeline.changes.layout import MARKS
 from pipeline.ports.mirrors import Mirrors
 from pipeline.runs.merging.mirror_write import SegmentPart, Staged, staged_fold
 from pipeline.segment import SegmentFile
@@ -49,5 +50,6 @@ def _parts(room: Room, fold: Fold, images: Sequence[Sequence[pa.Table]]) -> Iter
             )
             writer.write(piece)
             files += writer.close()
-        names = [column.source for column in part.columns if column.source is not None]
+        sources = (column.source for column in part.columns if column.source is not None)
+        names = [source for source in sources if source not in MARKS.names]
         yield SegmentPart(f"part {number}", tuple(files), tuple(names), part)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from pipeline.changes.clustering import clustered_by
 from pipeline.changes.evolution import steps
 from pipeline.changes.fold import Fold
 from pipeline.changes.lineage import ColumnLineage, lineage
@@ -52,6 +53,8 @@ class Follower:
             user_metadata=f"run {self.number}",
             deletes=self.policies.deletes,
             readers=self.policies.readers,
+            stamps=line.stamps,
+            cluster=clustered_by(self.policies.cluster_by, line.schema),
         )
         parts = tuple(line.part(number) for number, _ in changes)
         fold = Fold(line.schema, line.key, parts, ("_committed_at",) if target.soft else ())

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import date, datetime
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from random import Random
 from typing import Any
@@ -56,6 +56,8 @@ class Server:
     versions: list[SchemaVersion] = field(default_factory=list)
     images: list[tuple[int, Row]] = field(default_factory=list)
     sequence: int = 0
+    changed: dict[int, Row] = field(default_factory=dict)
+    """The stamps of each row that is there."""
 
     def __post_init__(self) -> None:
         self._version([None] * len(self.columns))
@@ -80,10 +82,14 @@ class Server:
         self.images.clear()
         return found
 
-    def shown(self, kept: tuple[str, ...]) -> list[Row]:
+    def shown(self, kept: tuple[str, ...], stamps: tuple[str, ...] = ()) -> list[Row]:
         ghosts = {name: self.ghosts[name] for name in kept}
         return [
-            {**row, **{name: values.get(key) for name, values in ghosts.items()}}
+            {
+                **row,
+                **{name: values.get(key) for name, values in ghosts.items()},
+                **{name: self.changed[key][name] for name in stamps},
+            }
             for key, row in sorted(self.rows.items())
         ]
 
@@ -189,8 +195,13 @@ class Server:
 
     def _image(self, kind: str, row: Row) -> None:
         self.sequence += 1
-        marks = {"_change_type": kind, "_sequence": self.sequence}
-        self.images.append((self.versions[-1].version, marks | row))
+        stamps = {
+            "_committed_at": datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=self.sequence),
+            "_sequence": self.sequence,
+            "_gtid": f"s:{self.sequence}" if self.sequence % 3 else None,
+        }
+        self.changed[row["id"]] = stamps
+        self.images.append((self.versions[-1].version, {"_change_type": kind} | stamps | row))
 
     def _value(self, column: ColumnSchema) -> Any:
         number = self.chance.randint(0, 99)

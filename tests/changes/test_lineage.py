@@ -29,6 +29,7 @@ from pipeline.schema.fills import StatementMoment
 from pipeline.schema.history import SchemaVersion, VersionOrigin
 from pipeline.schema.model import ColumnSchema, ExpressionDefault, KeySchema, LiteralDefault
 from pipeline.schema.rows import merge_key
+from pipeline.stamps import Stamp
 from tests.changes.tables_made import ID, a_column, a_key, a_table, a_version
 
 DROPPING = LakePolicies(dropped_columns=DroppedColumns.DROP)
@@ -313,7 +314,7 @@ def test_files_are_read_under_their_changelog_s_names() -> None:
     """A snapshot has the table's own."""
     line = lineage(history([a_column("_row"), A]))
     assert line.part(1, ("x",)).columns[1] == PartColumn("__row", pa.int32())
-    assert line.part(1, ("x",), snapshot=True).columns[1] == PartColumn("_row", pa.int32())
+    assert line.part(1, ("x",), read=Stamp(1)).columns[1] == PartColumn("_row", pa.int32())
 
 
 def test_soft_deletes_have_a_column_of_their_own() -> None:

@@ -317,6 +317,8 @@ def test_policies_default_to_what_loses_nothing() -> None:
         "truncates": "delete",
         "readers": "spark",
         "updated_columns": False,
+        "stamps": (),
+        "cluster_by": (),
     }
 
 

@@ -27,6 +27,7 @@ from pipeline.ports.mirror_writes import (
     WidenColumn,
 )
 from pipeline.ports.mirrors import Mirrors
+from pipeline.stamps import STAMPS
 from resources.lake.session import SparkProcess
 from tests.changes.following import MIRROR as FOLLOWED
 from tests.changes.following import Follower
@@ -153,18 +154,21 @@ def test_a_rewrite_is_one_commit(written_lake: Lake) -> None:
 
 @pytest.mark.parametrize("seed", [pytest.param(0, marks=pytest.mark.soak), 1])
 def test_a_mirror_on_disk_follows(tmp_path: Path, spark: SparkProcess, seed: int) -> None:
-    """Random columns and rows, read back in full; merged by Spark's queries with the soak, beside
+    """Random columns and rows, read back in full with their stamps, from files that are clustered
+    as long as the columns are there; merged by Spark's queries with the soak, beside
     `test_both_ways_in_turn_are_one`."""
     disk = disk_lake(tmp_path, spark, in_memory=seed == 1)
     chance = Random(seed)
     server = Server(chance)
     readers = Readers.ANY if seed % 2 else Readers.SPARK
-    follower = Follower(disk.mirrors, LakePolicies(readers=readers), buckets=seed + 1)
+    stamps = (*STAMPS.names,)
+    policies = LakePolicies(readers=readers, stamps=stamps, cluster_by=("id", "a"))
+    follower = Follower(disk.mirrors, policies, buckets=seed + 1)
     for size in (6, 20):
         for _ in range(size):
             server.step()
         line, _ = follower.run(server)
-        assert follower.rows(line) == server.shown(line.kept)
+        assert follower.rows(line) == server.shown(line.kept, stamps)
     if readers == Readers.ANY:
         plain = DeltaTable(tmp_path / "lake" / FOLLOWED).to_pyarrow_table(columns=line.schema.names)
         assert plain.sort_by("id").to_pylist() == follower.rows(line)

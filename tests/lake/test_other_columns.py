@@ -10,6 +10,7 @@ import pytest
 from pipeline.changes.layout import DELETED_AT
 from pipeline.policies import Deletes
 from pipeline.ports.mirror_writes import PartColumn, Replace, StagedFiles
+from pipeline.stamps import Stamp
 from tests.lake.conftest import ALIKE, Lake
 from tests.lake.made import PEOPLE, a_fold, a_target, a_write, changes, content
 
@@ -36,7 +37,9 @@ def test_rows_that_are_gone_keep_what_the_new_columns_hold(lake: Lake) -> None:
         own = tuple(PartColumn(field.name, field.type) for field in schema)
         staged = lake.mirrors.stage("read", pa.Table.from_pylist(read, schema=schema))
         target = a_target(number, schema, deletes=Deletes.SOFT)
-        lake.mirrors.write(Replace(target, key, (StagedFiles((staged,), own),), moment=NOON))
+        lake.mirrors.write(
+            Replace(target, key, (StagedFiles((staged,), own),), emptied=Stamp(0, NOON))
+        )
     shown = content(lake.mirrors, MIRROR, pa.schema([*other, DELETED_AT]), 1)
     assert shown == [
         {"id": 1, "name": None, "n": 1, "_deleted_at": NOON},

@@ -25,6 +25,7 @@ from pipeline.ports.mirror_writes import (
     StagedFiles,
 )
 from pipeline.ports.mirrors import Mirrors
+from pipeline.stamps import Stamp
 from tests.lake.conftest import ALIKE, Lake
 from tests.lake.made import (
     PEOPLE,
@@ -76,7 +77,8 @@ def a_replacement(
     target, changes = a_target(number, schema, deletes=deletes), FoldedChanges()
     if behind is not None:
         changes = folded_changes(mirrors, target, [(behind, own_part((), schema))])
-    return Replace(target, ("id",), parts, changes, moment)
+    emptied = None if moment is None else Stamp(0, moment)
+    return Replace(target, ("id",), parts, changes, emptied)
 
 
 def test_each_snapshot_with_the_changes_on_top_is_the_mirror(lake: Lake) -> None:

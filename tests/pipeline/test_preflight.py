@@ -83,6 +83,13 @@ def columns(*found: Column, **changed: str) -> SourceEvidence:
     return looked(surveyed(changed), (table(*found),))
 
 
+def followed(*found: Column, **policies: Any) -> SourceEvidence:
+    """A table with these columns, or without a key, which is followed by these policies."""
+    structure = table(*found) if found else replace(table(ID), primary_key=())
+    evidence = looked(structures=(structure,))
+    return replace(evidence, policies_of=lambda _: replace(LakePolicies(), **policies))
+
+
 def named(*names: str) -> SourceEvidence:
     return looked(structures=tuple(table(ID, name=TableName("shop", name)) for name in names))
 
@@ -234,6 +241,11 @@ CASES: list[tuple[str, SourceEvidence, str]] = [
     ("many columns", columns(*(Column(f"c{n}", "int") for n in range(501))), "warning"),
     ("changelog columns", columns(ID, Column("unit price", "int")), "ok"),
     ("changelog columns", columns(ID, Column("_batch", "int")), "ok"),
+    ("columns of mirrors", followed(ID, Column("_Gtid", "text"), stamps=("_gtid",)), "refusal"),
+    ("columns of mirrors", followed(stamps=("_gtid",)), "refusal"),
+    ("columns of mirrors", followed(ID, Column("_deleted_at", "int"), deletes="soft"), "refusal"),
+    ("clustering", followed(ID, cluster_by=("ID", "gone")), "refusal"),
+    ("clustering", followed(ID, Column("c", "blob"), cluster_by=("c",)), "refusal"),
     ("session sql_log_bin", odd("sql_log_bin", "OFF"), "warning"),
     ("session binlog_format", odd("binlog_format", "STATEMENT"), "warning"),
     ("session binlog_row_image", odd("binlog_row_image", "MINIMAL"), "warning"),

@@ -239,11 +239,19 @@ def _replaced(files: Files, before: pa.Table | None, write: Replace) -> list[Row
             if change["_change_type"] == "delete"
         }
     left = [
-        {**row, DELETED_AT.name: (row[DELETED_AT.name] or write.moment) if soft else None}
+        _went(row, write) if soft else {**row, DELETED_AT.name: None}
         for row in _left(before, write)
     ]
     gone = _merged(files, left, replace(write, changes=write.gone))
     return found + [row for row in gone if tuple(row[name] for name in write.key) not in there]
+
+
+def _went(row: Row, write: Replace) -> Row:
+    """A row that was there, or went before."""
+    if row[DELETED_AT.name] is not None or write.emptied is None:
+        return row
+    stamps = {name: write.emptied.value(name).as_py() for name in write.target.stamps}
+    return {**row, **stamps, DELETED_AT.name: write.emptied.committed_at}
 
 
 def _left(before: pa.Table | None, write: Replace) -> list[Row]:

@@ -4,13 +4,14 @@ and whether the mirror is small, is known once they are captured."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from pipeline.batch import Batch
 from pipeline.binlog.rows.images import AFTER, DELETE, INSERT
@@ -21,9 +22,13 @@ from pipeline.binlog.stream import ring as columns
 from pipeline.binlog.stream.ring import Block, Integers, TransactionGroup
 from pipeline.binlog.transactions.buffer import TransactionBuffer
 from pipeline.binlog.transactions.spill import UnkeptSpool
+from pipeline.changes.clustering import unclusterable
+from pipeline.changes.layout import mirror_columns
+from pipeline.changes.lineage import is_stamp, taken_names
 from pipeline.changes.strategy import Facts, choose, only_inserts
 from pipeline.decisions import Continuity
 from pipeline.errors import LockstepError, Recovery, TableError
+from pipeline.policies import DroppedColumns, LakePolicies
 from pipeline.position import Coordinates, Position
 from pipeline.row_images import CHANGE_TYPES
 from pipeline.runs.begin import RunStart
@@ -40,7 +45,7 @@ from pipeline.schema.tracker import SchemaTracker
 from pipeline.segment import RowCounts
 from pipeline.shown import first_words
 from pipeline.table import TableName
-from pipeline.table_state import Quarantine
+from pipeline.table_state import Quarantine, TableState
 
 BATCHES: Final = 1_000
 _RATED: Final = 10
@@ -158,6 +163,7 @@ def foreseen_merges(
     anew meanwhile."""
     continues = run_start.decision.continuity not in (Continuity.GAP, Continuity.OVERLAP)
     all_new = continues and not work.ledger.gaps(work.source.name)
+    states = work.ledger.table_states(work.source.name)
     found = {}
     for table, tally in tables.items():
         policies = work.source.policies_of(table)
@@ -171,14 +177,43 @@ def foreseen_merges(
             inserts_only=only_inserts([counts]),
             all_new=all_new,
             kept=policies.keeps_rows,
+            stamped=bool(policies.stamps),
         )
         try:
             strategy = choose(facts)
         except TableError as error:
             found[table] = f"cannot be merged: {error.reason}"
         else:
-            found[table] = f"{strategy.way}: {strategy.reason}"
+            told = [strategy.reason]
+            if schema is not None:
+                told += _of_its_columns(work, states.get(table), mirror_columns(schema), policies)
+            found[table] = f"{strategy.way}: {'; '.join(told)}"
     return found
+
+
+def _of_its_columns(
+    work: Workplace, state: TableState | None, table_columns: pa.Schema, policies: LakePolicies
+) -> Iterator[str]:
+    """What the settings come to for a mirror's own columns and for its files, a sentence each."""
+    for name, why, _ in taken_names(table_columns.names, policies):
+        yield f"it would be quarantined, since column {name!r} has the name of {why}"
+    for name, why in unclusterable(policies.cluster_by, table_columns):
+        yield f"its files stay clustered as they are, since {name!r} {why}"
+    version = None if state is None else work.mirrors.version(state.mirror)
+    if state is None or version is None:
+        return
+    shown = work.mirrors.schema(state.mirror, version)
+    have = [one.name for one in shown if is_stamp(one) and one.name not in table_columns.names]
+    added = [name for name in policies.stamps if name not in have]
+    if added:
+        yield (
+            f"{', '.join(added)} are added, NULL in each row until it changes: `lockstep reload "
+            f"{state.table} --reason …` writes all of them"
+        )
+    unasked = [name for name in have if name not in policies.stamps]
+    if unasked:
+        drops = policies.dropped_columns is DroppedColumns.DROP
+        yield f"{', '.join(unasked)} {'go' if drops else 'are NULL in rows that change'}"
 
 
 STATEMENTS: Final = 200

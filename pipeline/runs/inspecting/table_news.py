@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from pipeline.changes.lineage import own_comments
 from pipeline.errors import LockstepError
 from pipeline.ports.ledger import Ledger
 from pipeline.runs.context import Workplace
@@ -71,10 +72,13 @@ def run_news(
 def comments_of(
     work: Workplace, tables: Collection[TableName]
 ) -> Mapping[TableName, Mapping[str, str]]:
-    """Comments on columns, as the source has them now; none where it does not answer."""
+    """Comments on columns, as the source has them now, or none where it does not answer; and what
+    the columns are that mirrors have besides."""
+    found: Mapping[TableName, Mapping[str, str]] = {}
     with suppress(LockstepError):
-        return work.server.comments(tables) if tables else {}
-    return {}
+        found = work.server.comments(tables) if tables else {}
+    policies_of = work.source.policies_of
+    return {table: own_comments(policies_of(table)) | {**found.get(table, {})} for table in tables}
 
 
 def _described(

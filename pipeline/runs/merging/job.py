@@ -16,7 +16,8 @@ hold.
 
 A TRUNCATE and a re-read have a row of their own in the changelog, which says when rows went; for
 DROP, CREATE and the old name of a RENAME the history has the statement. So these moments are the
-same however the batches are merged, and whenever.
+same however the batches are merged, and whenever; and so are the stamps of rows that a re-read
+brought, or that went.
 """
 
 from __future__ import annotations
@@ -50,6 +51,7 @@ from pipeline.schema.fills import StatementMoment
 from pipeline.schema.history import Knowledge, SchemaStatement, SchemaVersion, VersionOrigin
 from pipeline.schema.model import TableSchema
 from pipeline.segment import RowCounts, batch_of
+from pipeline.stamps import Stamp
 from pipeline.table import TableName
 from pipeline.table_state import SnapshotPart, TableEventKind, TableState
 
@@ -84,9 +86,9 @@ class Job:
 
     `after`: the Delta version that the last settled write of the table made; before the first,
     that of the mirror it took over, or -1. `emptied`: behind which changes no row was there any
-    more, and when; none where no row that is gone is kept. `again`: whether some of the changes may
-    have been read and merged before. `all_new`: whether a row that the log inserts cannot be in
-    the mirror yet.
+    more; none where no row that is gone is kept. `read`: the change as which the rows of the plan's
+    snapshot came; None without one. `again`: whether some of the changes may have been read and
+    merged before. `all_new`: whether a row that the log inserts cannot be in the mirror yet.
     """
 
     task: Task
@@ -95,7 +97,8 @@ class Job:
     steps: tuple[MirrorStep, ...]
     folders: Mapping[int, str]
     after: int
-    emptied: tuple[tuple[int, datetime], ...]
+    emptied: tuple[Stamp, ...]
+    read: Stamp | None
     again: bool
     all_new: bool
 
@@ -247,6 +250,7 @@ def prepare_job(work: Workplace, books: TableBooks, task: Task) -> Job:
         folders=folders,
         after=after,
         emptied=emptied_at(work, task.state.table, plan, task.batches),
+        read=read_at(work, task.state.table, plan, task.batches, stamped=bool(line.stamps)),
         again=again,
         all_new=not again and not work.ledger.gaps(work.source.name),
     )
@@ -455,28 +459,50 @@ _MARKED = (TableEventKind.TRUNCATED, TableEventKind.REREAD)
 """What leaves a row in the changelog."""
 
 
+def read_at(
+    work: Workplace,
+    table: TableName,
+    plan: MergePlan,
+    batches: Sequence[Batch],
+    *,
+    stamped: bool,
+) -> Stamp | None:
+    """Return the change as which the rows of the plan's snapshot came: the row that a re-read
+    leaves in the changelog, which has the moment of the read. Only if rows are `stamped`, the
+    changelog is asked for that moment."""
+    if plan.snapshot is None:
+        return None
+    number = plan.snapshot.low_sequence
+    marks = _marks(work, plan, _versions_of(work, table), {number}) if stamped else {}
+    return marks.get(number) or Stamp(number, _end_of(work, batches))
+
+
 def emptied_at(
     work: Workplace, table: TableName, plan: MergePlan, batches: Sequence[Batch]
-) -> tuple[tuple[int, datetime], ...]:
-    """Return behind which changes no row of the table was there any more, and when that was;
-    nothing if rows that are gone are not kept. Where nothing says when, it is the end of the
-    batches."""
+) -> tuple[Stamp, ...]:
+    """Return behind which changes no row of the table was there any more; nothing if rows that are
+    gone are not kept. Where nothing says when that was, it is the end of the batches."""
     if not work.source.policies_of(table).keeps_rows or not plan.emptied:
         return ()
-    ends = [batch.end.committed_at for batch in batches if batch.end is not None]
-    otherwise = next((end for end in reversed(ends) if end is not None), None) or work.clock()
-    versions = {
-        version.version: version for version in work.ledger.schema_versions(work.source.name, table)
-    }
+    versions = _versions_of(work, table)
     emptied = (*_dropped_before(work, table, plan, batches), *plan.emptied)
     marks = _marks(work, plan, versions, {one.sequence for one in emptied})
     found = []
     for one in emptied:
-        kind, version = one.event.kind, versions[one.event.version]
-        marked = kind in _MARKED
-        moment = marks.get(one.sequence) if marked else _statement_moment(work, version, kind)
-        found.append((one.sequence, moment or otherwise))
+        marked, version = one.event.kind in _MARKED, versions[one.event.version]
+        stamp = marks.get(one.sequence) if marked else _statement_stamp(work, version, one)
+        found.append(stamp or Stamp(one.sequence, _end_of(work, batches)))
     return tuple(found)
+
+
+def _versions_of(work: Workplace, table: TableName) -> dict[int, SchemaVersion]:
+    history = work.ledger.schema_versions(work.source.name, table)
+    return {version.version: version for version in history}
+
+
+def _end_of(work: Workplace, batches: Sequence[Batch]) -> datetime:
+    ends = [batch.end.committed_at for batch in batches if batch.end is not None]
+    return next((end for end in reversed(ends) if end is not None), None) or work.clock()
 
 
 def _dropped_before(
@@ -493,15 +519,16 @@ def _dropped_before(
     return (Emptied(events[-1].sequence, events[-1]),)
 
 
-def _statement_moment(
-    work: Workplace, version: SchemaVersion, kind: TableEventKind
-) -> datetime | None:
-    """When the statement was committed that made the version; None where none did."""
+def _statement_stamp(work: Workplace, version: SchemaVersion, emptied: Emptied) -> Stamp | None:
+    """The statement that made the version, as a change; None where none did, or none says when."""
     ends = version.knowledge is Knowledge.DROPPED
-    if version.statement is None or ends is not (kind is TableEventKind.DROPPED):
+    if version.statement is None or ends is not (emptied.event.kind is TableEventKind.DROPPED):
         return None
     number = version.statement
-    return work.ledger.statements(work.source.name, [number])[number].committed_at
+    made = work.ledger.statements(work.source.name, [number])[number]
+    if made.committed_at is None:
+        return None
+    return Stamp(emptied.sequence, made.committed_at, made.gtid or None)
 
 
 def _marks(
@@ -509,19 +536,18 @@ def _marks(
     plan: MergePlan,
     versions: Mapping[int, SchemaVersion],
     numbers: set[int],
-) -> dict[int, datetime]:
-    """When the changes of these numbers were committed, those that are among the segments."""
-    found: dict[int, datetime] = {}
+) -> dict[int, Stamp]:
+    """The changes of these numbers, those that are among the segments and say when they were."""
+    found: dict[int, Stamp] = {}
     for segment in dict.fromkeys((*plan.gone, *plan.segments)):
         if not any(segment.first_sequence <= n <= segment.last_sequence for n in numbers):
             continue
         version = versions[segment.schema_version]
         folder = changelog_path(work.source.name, version.table, version.generation)
         wanted = pa.array(sorted(numbers), pa.int64())
-        for piece in work.segments.pieces(folder, segment.files, ["_sequence", "_committed_at"]):
+        columns = ["_sequence", "_committed_at", "_gtid"]
+        for piece in work.segments.pieces(folder, segment.files, columns):
             some = piece.filter(pc.is_in(piece.column("_sequence"), wanted))
-            pairs = zip(
-                some["_sequence"].to_pylist(), some["_committed_at"].to_pylist(), strict=True
-            )
-            found.update((number, at) for number, at in pairs if at is not None)
+            told = zip(*(some[name].to_pylist() for name in columns), strict=True)
+            found.update((number, Stamp(number, at, gtid)) for number, at, gtid in told if at)
     return found

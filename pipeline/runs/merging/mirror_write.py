@@ -18,6 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from pipeline.changes import coalescing
+from pipeline.changes.clustering import clustered_by
 from pipeline.changes.fold import (
     Bounds,
     Fold,
@@ -26,7 +27,13 @@ from pipeline.changes.fold import (
     joined_bounds,
     key_bounds,
 )
-from pipeline.changes.layout import changelog_names, changelog_path, changelog_schema, origin_names
+from pipeline.changes.layout import (
+    MARKS,
+    changelog_names,
+    changelog_path,
+    changelog_schema,
+    origin_names,
+)
 from pipeline.changes.mapping import images_within, row_images
 from pipeline.changes.strategy import (
     MOST_IMAGES,
@@ -88,7 +95,9 @@ class SegmentPart:
         return self._read(store, [source for source in sources if source is not None])
 
     def _read(self, store: SegmentStore, columns: Sequence[str]) -> Iterator[pa.Table]:
-        wanted = ["_change_type", "_sequence", *columns]
+        sources = {column.source for column in self.part.columns}
+        stamps = [name for name in MARKS.names if name in sources]
+        wanted = [*dict.fromkeys(["_change_type", "_sequence", *stamps, *columns])]
         for piece in store.pieces(self.folder, self.files, wanted):
             yield row_images(images_within(piece, self.part))
 
@@ -191,6 +200,7 @@ def _facts(work: Workplace, job: Job, parts: Sequence[SegmentPart]) -> Facts:
         all_new=job.all_new,
         kept=job.lineage.marked or policies.ignores_truncates,
         completes=bool(job.lineage.asked),
+        stamped=bool(job.lineage.stamps),
     )
 
 
@@ -213,13 +223,13 @@ def _write(
                 bounds = () if job.lineage.asked else folded.bounds
                 yield Merge(target, job.key, folded.changes, bounds, _completion(work, job))
         case Way.REPLACE:
-            moment = job.emptied[0][1] if job.emptied else None
+            emptied = job.emptied[0] if job.emptied else None
             with (
                 folded_changes(work, job, parts, strategy.buckets) as folded,
                 gone_rows(work, job) as gone,
             ):
                 snapshot = _snapshot(work, job)
-                yield Replace(target, job.key, snapshot, folded.changes, moment, gone)
+                yield Replace(target, job.key, snapshot, folded.changes, emptied, gone)
         case _:
             assert_never(strategy.way)
 
@@ -235,6 +245,8 @@ def _target(job: Job) -> MirrorTarget:
         deletes=policies.deletes,
         readers=policies.readers,
         truncates=policies.truncates,
+        stamps=job.lineage.stamps,
+        cluster=clustered_by(policies.cluster_by, job.lineage.schema),
     )
 
 
@@ -242,7 +254,7 @@ def _snapshot(work: Workplace, job: Job) -> tuple[StagedFiles, ...]:
     part = job.task.plan.snapshot
     if part is None:
         return ()
-    return (job.lineage.part(part.version, snapshot_paths(work, part), snapshot=True),)
+    return (job.lineage.part(part.version, snapshot_paths(work, part), read=job.read),)
 
 
 def _completion(work: Workplace, job: Job) -> StagedFiles | None:
@@ -268,6 +280,7 @@ def gone_rows(work: Workplace, job: Job) -> Iterator[FoldedChanges]:
         marks=_marks(job),
         emptied=job.emptied,
         ignored=job.ignores_deletes,
+        stamps=job.lineage.stamps,
     )
     images = sum(file.images for part in parts for file in part.files)
     unpacked = sum(work.segments.unpacked(part.folder, part.files) for part in parts)
@@ -314,6 +327,9 @@ def _part(job: Job, version: SchemaVersion) -> StagedFiles | None:
     )
     columns = []
     for column in line.schema:
+        if column.name in line.stamps:
+            columns.append(PartColumn(column.name, column.type))
+            continue
         source = spelled.get(folded(column.name))
         kind = None if source is None else own.field(source).type
         fits = kind is not None and type_change(kind, column.type) is not TypeChange.REREAD

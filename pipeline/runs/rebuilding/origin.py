@@ -17,7 +17,7 @@ from typing import Final
 import pyarrow as pa
 
 from pipeline.batch import Batch, TableContent
-from pipeline.changes.lineage import ColumnLineage
+from pipeline.changes.lineage import ColumnLineage, is_stamp
 from pipeline.changes.merging import SETTLES, MergePlan, plan_merge, reload_origin
 from pipeline.changes.source_tables import source_table_path
 from pipeline.decisions import Continuity
@@ -251,9 +251,14 @@ def live_origin(work: Workplace, table: TableName, cut: Cut, own: pa.Schema) -> 
 
 
 def _with_columns(origin: RebuildOrigin, own: pa.Schema) -> RebuildOrigin:
-    """TableError unless it has the columns of `own`, in whatever order."""
-    made = dict(zip(origin.line.schema.names, origin.line.schema.types, strict=True))
-    if made != dict(zip(own.names, own.types, strict=True)):
+    """TableError unless it has the columns of `own`, in whatever order; but for stamps, which
+    follow the settings."""
+    made = {field.name: field.type for field in origin.line.schema}
+    stamps = {*origin.line.stamps, *(field.name for field in own if is_stamp(field))} - {
+        name for names in origin.line.names.values() for name in names
+    }
+    there = {field.name: field.type for field in own if field.name not in stamps}
+    if {name: kind for name, kind in made.items() if name not in stamps} != there:
         raise TableError("its mirror has columns that came and went at the source", hint="")
     return origin
 

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from pipeline.arrow_errors import for_one_table
 from pipeline.batch import Batch
+from pipeline.changes.clustering import clustered_by
 from pipeline.changes.evolution import steps
 from pipeline.changes.layout import DELETED_AT, changelog_names, table_id
 from pipeline.decisions import Decision, Lease
@@ -40,7 +41,7 @@ from pipeline.ports.mirrors import Mirrors
 from pipeline.row_groups import row_groups
 from pipeline.runs.agreement.claim import require_agreement, require_claim
 from pipeline.runs.context import Workplace
-from pipeline.runs.merging.job import Job, Task, emptied_at, folders_of, reads_again
+from pipeline.runs.merging.job import Job, Task, emptied_at, folders_of, read_at, reads_again
 from pipeline.runs.merging.mirror_write import write_once
 from pipeline.runs.rebuilding.origin import (
     Cut,
@@ -144,12 +145,18 @@ class _Live:
                 lease,
                 self.state,
                 self.last,
-                self.own,
+                _in_order(rows.schema, self.own),
                 files,
                 lambda target: rows.write(target, origin.key),
                 kind=WriteKind.REWRITE,
                 reason=f"a rebuild: made again {_made_from(origin)}",
             )
+
+
+def _in_order(columns: pa.Schema, own: pa.Schema) -> pa.Schema:
+    """The columns in the order that the mirror has them in; those that it has not come last."""
+    names = [*(name for name in own.names if name in columns.names), *columns.names]
+    return pa.schema([columns.field(name) for name in dict.fromkeys(names)])
 
 
 def _live(work: Workplace, table: TableName) -> _Live:
@@ -309,6 +316,7 @@ def _target(aside: Workplace, origin: RebuildOrigin, schema: pa.Schema) -> Mirro
         deletes=policies.deletes,
         readers=policies.readers,
         truncates=policies.truncates,
+        cluster=clustered_by(policies.cluster_by, schema),
     )
 
 
@@ -361,6 +369,7 @@ def _job(aside: Workplace, origin: RebuildOrigin) -> Job:
         folders=_folders(aside, origin),
         after=0 if based else -1,
         emptied=emptied_at(aside, origin.table, origin.plan, batches),
+        read=read_at(aside, origin.table, origin.plan, batches, stamped=bool(line.stamps)),
         again=again,
         all_new=not again and not aside.ledger.gaps(source),
     )

@@ -372,7 +372,8 @@ def _candidate(work: Workplace, shown: LakeShown, table: TableName) -> Candidate
         raise TableError(f"its structure at {at} is not known", hint=instead)
     wanted = mirror_columns(schema.shown)
     have = work.mirrors.schema(state.mirror, version)
-    mine = {field.name: field.type for field in have if field.name != DELETED_AT.name}
+    own = {DELETED_AT.name, *work.source.policies_of(table).stamps}
+    mine = {field.name: field.type for field in have if field.name not in own}
     other = sorted(
         {one.name for one in wanted if mine.get(one.name) != one.type}
         | mine.keys() - {*wanted.names}

@@ -13,6 +13,7 @@ from functools import partial
 
 from pipeline.catalog.plan import Left, entry_name, entry_names
 from pipeline.catalog.values import Entry, EntryColumn, EntryName, Registered, place
+from pipeline.changes.lineage import own_comments
 from pipeline.errors import TableError
 from pipeline.ports.catalog import Catalog, Registry
 from pipeline.ports.ledger import Ledger
@@ -153,7 +154,9 @@ def _wanted(
     found, left = [], []
     for state in states:
         try:
-            columns = _columns(work, registry, state, of_columns.get(state.table, {}))
+            comments = own_comments(work.source.policies_of(state.table))
+            comments |= of_columns.get(state.table, {})
+            columns = _columns(work, registry, state, comments)
         except TableError as error:
             left.append(Left(state.table, names[state.table], error.reason, error.hint))
             continue

@@ -119,7 +119,8 @@ def _written(mirror: MirrorComparison, lease: Lease, changes: pa.Table) -> int:
 @dataclass(frozen=True, slots=True)
 class MirrorComparison:
     """`version`: the mirror's that is looked at. `last`: the newest acknowledged batch, up to
-    which changes count. `ranges`: the numbers of the span's changes, each (above, up to)."""
+    which changes count. `stamps`: columns that are written, and not compared. `ranges`: the
+    numbers of the span's changes, each (above, up to)."""
 
     work: Workplace
     state: TableState
@@ -128,6 +129,7 @@ class MirrorComparison:
     plan: MergePlan
     parts: tuple[SegmentPart, ...]
     fold: Fold
+    stamps: tuple[str, ...]
     soft: bool
     ranges: tuple[tuple[int, int], ...]
 
@@ -168,7 +170,7 @@ class MirrorComparison:
         ignored = work.source.policies_of(table).deletes is Deletes.IGNORE
         fold = Fold(own, key, tuple(part.part for part in parts), marks, ignored=ignored)
         [last] = work.ledger.live_batches(work.source.name, newest.batch, newest.batch)
-        return cls(work, state, version, last, plan, parts, fold, soft, ranges)
+        return cls(work, state, version, last, plan, parts, fold, line.stamps, soft, ranges)
 
     def compared(self) -> tuple[int, pa.Table | None]:
         """How many keys were looked at, and the folded changes of those that the mirror shows
@@ -262,12 +264,15 @@ class MirrorComparison:
 
     @property
     def _compared_columns(self) -> list[str]:
-        return [name for name in self.fold.schema.names if name not in self.fold.kept]
+        left_out = {*self.fold.kept, *self.stamps}
+        return [name for name in self.fold.schema.names if name not in left_out]
 
     def _named(self, changes: pa.Table) -> pa.Table:
         own = self.fold.schema.names
         spelled = dict(zip(changelog_names(own), own, strict=True))
-        return changes.rename_columns([spelled.get(n, n) for n in changes.column_names])
+        # A stamp is called as one of the marks.
+        names = [n for n in changes.column_names if spelled.get(n) not in self.stamps]
+        return changes.select(names).rename_columns([spelled.get(n, n) for n in names])
 
     def _rows(self, compared: Sequence[str]) -> Iterator[pa.Table]:
         marks = [DELETED_AT] if self.soft else []

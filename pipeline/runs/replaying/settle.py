@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 import pyarrow as pa
 
 from pipeline.batch import Batch
+from pipeline.changes.clustering import clustered_by
 from pipeline.changes.layout import application_id
 from pipeline.decisions import Lease
 from pipeline.errors import SegmentsLost
@@ -89,6 +90,7 @@ def commit_mirror(
         deletes=policies.deletes,
         readers=policies.readers,
         truncates=policies.truncates,
+        cluster=clustered_by(policies.cluster_by, schema),
     )
     done = work.mirrors.write(write_to(target), lambda: work.ledger.require_held(lease))
     work.ledger.settle(lease, intent, done.delta_version, reason=reason, table_id=done.table_id)

@@ -1,0 +1,46 @@
+"""By which columns the files of a mirror are clustered (Delta Lake documentation, "Use liquid
+clustering for Delta tables").
+
+What a setting names and a table does not have, or cannot be clustered by, stops no table: where
+the files lie changes no row. The mirror keeps the clustering that it has, such as that of a column
+which was renamed since, and `check` and `plan` tell the name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import pyarrow as pa
+
+from pipeline.schema.column_names import folded
+
+_WITH_STATISTICS: Final = 32
+"""So many leading columns have a least and a greatest value in Delta's log, unless a table says
+otherwise (`delta.dataSkippingNumIndexedCols`); it clusters by no other."""
+
+
+def unclusterable(names: Sequence[str], columns: pa.Schema) -> Iterator[tuple[str, str]]:
+    """Yield the names that a mirror with these columns cannot be clustered by, and why."""
+    places = {folded(name): place for place, name in enumerate(columns.names)}
+    for name in names:
+        place = places.get(folded(name))
+        if place is None:
+            yield name, "is not a column of the table"
+        elif not _has_order(columns.field(place).type):
+            yield name, "has a type of which Delta keeps no least and greatest value"
+        elif place >= _WITH_STATISTICS:
+            yield name, f"is not among the first {_WITH_STATISTICS} columns"
+
+
+def clustered_by(names: Sequence[str], columns: pa.Schema) -> tuple[str, ...] | None:
+    """Return the columns to cluster a mirror by, as it calls them; none if nobody names one. None
+    if some cannot be, and what there is should stay."""
+    if any(unclusterable(names, columns)):
+        return None
+    own = {folded(name): name for name in columns.names}
+    return tuple(own[folded(name)] for name in names)
+
+
+def _has_order(kind: pa.DataType) -> bool:
+    return not (pa.types.is_boolean(kind) or pa.types.is_binary(kind) or pa.types.is_nested(kind))

@@ -1,0 +1,177 @@
+"""Liquid clustering of mirrors, from the first write on: what of a mirror's life keeps it, ends it
+and brings it back, and who reads such a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import polars
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+
+from pipeline.changes.clustering import clustered_by, unclusterable
+from pipeline.changes.evolution import MAPPING
+from pipeline.changes.strategy import NOTHING
+from pipeline.policies import Readers
+from pipeline.ports.mirror_writes import (
+    AddColumns,
+    DropColumns,
+    Fill,
+    MirrorStep,
+    MirrorWrite,
+    RenameColumn,
+    Replace,
+    SetProperties,
+)
+from pipeline.upkeep.decide import Pile, StepKind, UpkeepStep
+from resources.lake.clustering import clustering_of
+from resources.lake.delta_log import commits_back
+from resources.lake.session import SparkProcess
+from resources.lake.upkeep import SparkUpkeep
+from tests.lake.conftest import Lake, disk_lake
+from tests.lake.duck import duck
+from tests.lake.made import Row, a_target, a_write, content, own_part
+
+MIRROR = "shop/shop/people"
+PEOPLE = pa.schema([("id", pa.int64()), ("country", pa.string()), ("k", pa.int32())])
+ROWS: list[Row] = [{"id": n, "country": "de" if n % 2 else "fr", "k": n} for n in range(4)]
+
+
+@pytest.fixture(params=[True, pytest.param(False, marks=pytest.mark.soak)])
+def disk(request: pytest.FixtureRequest, tmp_path: Path, spark: SparkProcess) -> Lake:
+    """Written in memory, or by queries as for many rows."""
+    if request.param:
+        return disk_lake(tmp_path, spark)
+    return disk_lake(tmp_path, spark, NOTHING, in_memory=False)
+
+
+def clustered(lake: Lake) -> tuple[str, ...] | None:
+    assert lake.folder is not None
+    path = lake.folder / MIRROR
+    return clustering_of(path, DeltaTable(path))
+
+
+def a_replacement(lake: Lake, number: int, schema: pa.Schema, rows: Sequence[Row]) -> MirrorWrite:
+    file = lake.mirrors.stage("read", pa.Table.from_pylist(list(rows), schema=schema))
+    part = own_part((file,), schema)
+    columns = tuple(
+        replace(one, source=name) for one, name in zip(part.columns, schema.names, strict=True)
+    )
+    target = a_target(number, schema, cluster=clustered_by(("country",), schema))
+    return Replace(target, ("id",), (replace(part, columns=columns),))
+
+
+def test_a_mirror_stays_clustered_through_its_life(disk: Lake) -> None:
+    """By the columns of the newest write that could name them all; a column that goes takes itself
+    out, and one that is called otherwise stays in."""
+    mirrors, number = disk.mirrors, 0
+
+    def write(rows: Sequence[Row], cluster: Sequence[str] | None, schema: pa.Schema) -> None:
+        nonlocal number
+        number += 1
+        mode = "append" if number == 1 else "merge"
+        told = None if cluster is None else clustered_by(cluster, schema)
+        mirrors.write(a_write(mirrors, number, mode, rows, schema=schema, cluster=told))
+
+    def evolve(*steps: MirrorStep) -> None:
+        nonlocal number
+        number += 1
+        after = mirrors.version(MIRROR)
+        assert after is not None
+        for _ in range(2):
+            made = mirrors.evolve(
+                MIRROR, steps, app_id=f"app/{MIRROR}", txn_version=number, after=after
+            )
+            assert len(made) == len(steps)
+
+    write(ROWS, ("Country",), PEOPLE)
+    assert clustered(disk) == ("country",)
+    commits = mirrors.version(MIRROR)
+    write([ROWS[0]], ("country",), PEOPLE)
+    assert mirrors.version(MIRROR) == (commits or 0) + 1
+    write([ROWS[1]], ("k", "id"), PEOPLE)
+    assert clustered(disk) == ("k", "id")
+    evolve(SetProperties((MAPPING,)), RenameColumn("k", "v"))
+    assert clustered(disk) == ("v", "id")
+    renamed = pa.schema([PEOPLE.field(0), PEOPLE.field(1), ("v", pa.int32())])
+    write([], ("k", "id"), renamed)
+    assert clustered(disk) == ("v", "id")
+    evolve(DropColumns(("v",)))
+    assert clustered(disk) == ("id",)
+    evolve(AddColumns(pa.schema([("n", pa.int16())])))
+    assert clustered(disk) == ("id",)
+    evolve(Fill((("n", pa.scalar(1, pa.int16())),)))
+    assert clustered(disk) == ()
+    less = pa.schema([("id", pa.int64()), ("country", pa.string()), ("n", pa.int16())])
+    number += 1
+    rows = [{"id": 7, "country": "it", "n": 3}]
+    mirrors.write(a_replacement(disk, number, less, rows))
+    assert clustered(disk) == ("country",)
+    version = mirrors.version(MIRROR)
+    assert version is not None
+    number += 1
+    mirrors.write(a_replacement(disk, number, less.remove(1), [{"id": 8, "n": 3}]))
+    assert clustered(disk) == ()
+    mirrors.restore(MIRROR, version, "back")
+    assert clustered(disk) == ("country",)
+    assert content(mirrors, MIRROR, less, version) == rows
+    write([], (), less)
+    assert clustered(disk) == ()
+
+
+@pytest.mark.parametrize("readers", Readers)
+def test_who_reads_a_clustered_mirror(
+    tmp_path: Path, spark: SparkProcess, readers: Readers
+) -> None:
+    """Whoever reads the mirror without it: clustering asks something of writers alone. Upkeep
+    clusters its files, and they stay clustered."""
+    lake = disk_lake(tmp_path, spark)
+    assert lake.folder is not None
+    path = lake.folder / MIRROR
+    schema = PEOPLE.remove(2)
+    rows = [{"id": row["id"], "country": row["country"]} for row in ROWS]
+    for number, row in enumerate(rows, start=1):
+        write = a_write(
+            lake.mirrors,
+            number,
+            "append",
+            [row],
+            schema=schema,
+            readers=readers,
+            cluster=("country",),
+        )
+        lake.mirrors.write(write)
+    upkeep = SparkUpkeep(lake.folder, spark=spark, keep=timedelta(days=7))
+    above = lake.mirrors.version(MIRROR)
+    assert above is not None
+    step = UpkeepStep(StepKind.COMPACT, Pile(4, 4000), "small files", 1 << 20)
+    assert upkeep.carry_out(MIRROR, step, "kept", above) == above + 1
+    newest = next(iter(commits_back(path)))
+    assert newest.operation == "OPTIMIZE" and len(newest.adds) == 1
+    assert clustered(lake) == ("country",)
+    assert content(lake.mirrors, MIRROR, schema, above + 1) == rows
+    assert sorted(polars.read_delta(path).to_dicts(), key=lambda row: row["id"]) == rows
+    shown = duck(tmp_path / "extensions").execute(f"from delta_scan('{path}') order by id")
+    assert shown.fetchall() == [tuple(row.values()) for row in rows]
+    assert DeltaTable(path).protocol().min_reader_version == (1 if readers is Readers.ANY else 3)
+
+
+def test_what_a_mirror_cannot_be_clustered_by() -> None:
+    """Each by its name, and then the mirror stays as it is."""
+    schema = pa.schema(
+        [
+            ("id", pa.int64()),
+            *((name, kind) for name, kind in [("b", pa.bool_()), ("x", pa.binary())]),
+            ("v", pa.list_(pa.float32())),
+            *((f"c{number}", pa.date32()) for number in range(40)),
+        ]
+    )
+    asked = ("id", "gone", "b", "x", "v", "c27", "c28")
+    assert [name for name, _ in unclusterable(asked, schema)] == ["gone", "b", "x", "v", "c28"]
+    assert clustered_by(asked, schema) is None
+    assert clustered_by(("C27", "ID"), schema) == ("c27", "id")
+    assert clustered_by((), schema) == ()
