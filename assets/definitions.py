@@ -209,7 +209,8 @@ def _refuse_shared_keys(declared: Mapping[str, Declaration], catalogue: Catalogu
             if key in seen:
                 raise dg.DagsterInvalidDefinitionError(
                     f"The mirrors of {seen[key]} and {table} have one key, "
-                    f"{key.to_user_string()}.\nhint: have the translator give each its own"
+                    f"{key.to_user_string()}.\nhint: have the translator give "
+                    "each its own, or give one another `into`"
                 )
             seen[key] = table
 

@@ -11,6 +11,7 @@ from datetime import timedelta
 
 from pipeline.grants import Grant, read_grants
 from pipeline.keeping import KEEP, Retention
+from pipeline.mirror_names import MirrorNames
 from pipeline.policies import ForeignKeys
 from pipeline.ports.source import ListedTable, ServerFacts
 from pipeline.source_plan import SnapshotPlan
@@ -72,7 +73,7 @@ class SourceEvidence:
     schedule. `partial`: tables that the lake can have but a part of. `mirrors`: those there are,
     whose versions are promised for `keep`. `reading`: how tables are read from the source.
     `foreign_keys`: what becomes of children whose changes are not logged. `passes`: tables whose
-    statements are passed on a person's word."""
+    statements are passed on a person's word. `names`: what mirrors are called."""
 
     survey: Survey
     patterns: TablePatterns
@@ -83,6 +84,7 @@ class SourceEvidence:
     reading: SnapshotPlan = field(default_factory=SnapshotPlan)
     foreign_keys: ForeignKeys = ForeignKeys.QUARANTINE
     passes: NamePatterns = field(default_factory=NamePatterns)
+    names: MirrorNames = field(default_factory=lambda: MirrorNames(""))
     all_structures: Sequence[TableStructure] = ()
 
     @property

@@ -39,6 +39,7 @@ from resources.config.values import (
     cron_expression,
     duration_in_seconds,
     host_and_port,
+    mirror_text,
     one_or_more,
     refuse_plain_text,
     secret_reference,
@@ -139,17 +140,18 @@ class TableSection(Section):
     deletes: Annotated[Deletes, _BY_WORD] | None = None
     readers: Annotated[Readers, _BY_WORD] | None = None
     updated_columns: bool | None = None
+    into: Annotated[Text, AfterValidator(mirror_text)] | None = None
 
     @model_validator(mode="after")
     def _says_something(self) -> TableSection:
-        if not self.policies:
-            raise ValueError("it says nothing of its tables; give a policy besides match")
+        if not self.policies and self.into is None:
+            raise ValueError("it says nothing of its tables; give a policy or into besides match")
         return self
 
     @property
     def policies(self) -> dict[str, Any]:
         """Those that were given, by their names."""
-        return self.model_dump(exclude={"match"}, exclude_none=True)
+        return self.model_dump(exclude={"match", "into"}, exclude_none=True)
 
 
 class SourceSection(Section):
