@@ -186,7 +186,8 @@ def return_lines(returns: ReturnPlan) -> Iterator[str]:
             yield f"  back    {table} goes on from {stopped.at}, where the others are"
         match way.besides:
             case Besides.REBUILD:
-                yield f"  back    the mirror of {table} is rewritten {way.why}"
+                why = f": {order.reason}" if order.author == "lockstep" else ""
+                yield f"  back    the mirror of {table} is rewritten {way.why}{why}"
             case Besides.READ_AGAIN:
                 yield f"  back    {table} is read from the source: {way.why}"
             case Besides.BACKFILL:

@@ -38,7 +38,7 @@ from pipeline.runs.begin import read_witness_of
 from pipeline.runs.context import Workplace
 from pipeline.runs.cures import Reread, refusal
 from pipeline.runs.merging.job import lineage_over, versions_between
-from pipeline.runs.mirror_places import elsewhere, move_empty, why_elsewhere
+from pipeline.runs.mirror_places import elsewhere, meetings, move_empty, why_elsewhere
 from pipeline.schema.history import Knowledge, SchemaVersion
 from pipeline.schema.model import TableSchema
 from pipeline.schema.rows import row_structure
@@ -254,7 +254,10 @@ def _left(work: Workplace, orders: Sequence[TableOrder]) -> list[TableState]:
 
 
 def _matching(work: Workplace, orders: Sequence[TableOrder]) -> list[TableOrder]:
-    return [order for order in orders if work.source.patterns.matches(order.table)]
+    """Those that a run can carry out; the others wait for other settings."""
+    met = meetings(work, work.ledger.table_states(work.source.name)) if orders else {}
+    matches = work.source.patterns.matches
+    return [order for order in orders if matches(order.table) and order.table not in met]
 
 
 def reread_columns(

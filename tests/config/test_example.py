@@ -35,6 +35,7 @@ SECTIONS: dict[str, type[BaseModel]] = {
     "sources.standby": sources.StandbySection,
     "sources.trigger": sources.TriggerSection,
     "sources.replay": sources.ReplaySection,
+    "sources.table": sources.TableSection,
 }
 
 HEADER = re.compile(r"(?:# )?\[{1,2}(?P<name>[a-z.]+)\]{1,2} +# \w")

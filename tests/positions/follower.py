@@ -24,7 +24,7 @@ from pipeline.runs.context import Unwatched, Workplace
 from pipeline.runs.merge import merge
 from pipeline.runs.reports import CaptureReport
 from pipeline.segment import Segment
-from pipeline.source_plan import SnapshotPlan, SourcePlan, StandbyPlan
+from pipeline.source_plan import SnapshotPlan, SourcePlan, StandbyPlan, TableSettings
 from pipeline.table import TableName
 from pipeline.table_state import Extent, OrderKind, TableState
 from pipeline.tables import NamePatterns, TablePatterns
@@ -74,6 +74,7 @@ class Follower:
     notes: list[str] = field(default_factory=list)
     """What runs told a person."""
     passes: Sequence[str] = ()
+    settings: Sequence[TableSettings] = ()
 
     def work(self, until: str | None = None) -> Workplace:
         start: Place | None = parse_place(self.start) if self.start else None
@@ -88,6 +89,7 @@ class Follower:
             until=parse_place(until) if until else None,
             snapshot=self.snapshot,
             passes=NamePatterns(tuple(self.passes)),
+            tables=tuple(self.settings),
         )
         return Workplace(
             source=plan,
