@@ -284,7 +284,7 @@ def _lake_findings(work: Workplace) -> tuple[Finding, ...]:
     changelogs."""
     from pipeline.runs.agreement.claim import lake_trouble
     from pipeline.runs.agreement.lake_logs import astray, moved_changelogs
-    from pipeline.runs.mirror_places import elsewhere
+    from pipeline.runs.mirror_places import former_places, moves
 
     if (error := lake_trouble(work)) is not None:
         return (_refusal("lake", error),)
@@ -294,7 +294,11 @@ def _lake_findings(work: Workplace) -> tuple[Finding, ...]:
             for one in astray(work)
         ),
         *(Finding("warning", str(one.table), one.why, one.hint) for one in moved_changelogs(work)),
-        *(_moves(work, *one) for one in elsewhere(work).items()),
+        *(_moves(work, *one) for one in moves(work).reloaded.items()),
+        *(
+            Finding("ok", "lake", f"{folder} is kept for its versions", topic="former mirrors")
+            for folder in former_places(work)
+        ),
     )
 
 

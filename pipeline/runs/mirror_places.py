@@ -8,6 +8,7 @@ The former place stays as it is: earlier versions of the mirror are read from it
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 from pipeline.changes.layout import free_place
 from pipeline.decisions import Lease
@@ -41,39 +42,50 @@ def precedence(
     return [*sorted(states.keys() - away), *sorted(away), *new]
 
 
-def elsewhere(work: Workplace) -> dict[TableName, TableName]:
-    """Tables whose mirrors have rows, and are to lie under another name than they do; without
-    those whose next write will bring them there."""
+@dataclass(frozen=True, slots=True)
+class Moves:
+    """Tables that are followed, and whose mirrors are to lie under another name than they do, by
+    that name. `empty`: nothing is written of them yet; `reloaded`: all rows are written anew."""
+
+    empty: Mapping[TableName, TableName]
+    reloaded: Mapping[TableName, TableName]
+
+
+def moves(work: Workplace) -> Moves:
+    """Without tables whose next write brings them there. One that is read from the source, and has
+    an older mirror, is left until it is read."""
     states = work.ledger.table_states(work.source.name)
-    names = _moving(work, states)
-    names = {table: name for table, name in names.items() if states[table].mirror_version}
-    return {table: name for table, name in names.items() if not _comes_anew(work, table)}
+    away = {
+        table: name
+        for table, state in states.items()
+        if state.condition in (TableCondition.ACTIVE, TableCondition.LOADING)
+        and work.source.patterns.matches(table)
+        and (name := work.source.other_place(state)) is not None
+    }
+    met = meetings(work, states) if away else {}
+    empty, reloaded = dict[TableName, TableName](), dict[TableName, TableName]()
+    for table in away.keys() - met.keys():
+        state = states[table]
+        if state.mirror_version is None:
+            empty[table] = away[table]
+        elif state.condition is TableCondition.ACTIVE and not _comes_anew(work, table):
+            reloaded[table] = away[table]
+    return Moves(dict(sorted(empty.items())), dict(sorted(reloaded.items())))
 
 
 def why_elsewhere(name: TableName) -> str:
     return f"its mirror is called {name} now"
 
 
-def move_empty(work: Workplace, lease: Lease) -> None:
-    """Mirrors of which nothing is written yet get their places by name at once."""
-    states = work.ledger.table_states(work.source.name)
-    for table, name in _moving(work, states, TableCondition.LOADING).items():
-        if states[table].mirror_version is None:
-            renew(work, lease, table, why_elsewhere(name))
-
-
-def _moving(
-    work: Workplace, states: Mapping[TableName, TableState], *also: TableCondition
-) -> dict[TableName, TableName]:
-    """Tables that are followed, and whose mirrors are to lie under another name than they do."""
-    going = (TableCondition.ACTIVE, *also)
-    found = {}
-    for table, state in states.items():
-        name = work.source.other_place(state)
-        if name is not None and state.condition in going and work.source.patterns.matches(table):
-            found[table] = name
-    met = meetings(work, states) if found else {}
-    return {table: name for table, name in found.items() if table not in met}
+def former_places(work: Workplace) -> list[str]:
+    """Folders that mirrors had before, and that are still there: version sets of then name them."""
+    source = work.source.name
+    mirrors = {state.mirror for state in work.ledger.table_states(source).values()}
+    return [
+        folder
+        for folder in sorted(work.ledger.looked(source).keys() - mirrors)
+        if not folder.startswith(f"{source}/_") and work.mirrors.version(folder) is not None
+    ]
 
 
 def _comes_anew(work: Workplace, table: TableName) -> bool:
@@ -104,4 +116,5 @@ def renew(work: Workplace, lease: Lease, table: TableName, why: str) -> None:
         mirror = free_place(plan.name, name, state.generation, taken, number)
     ledger.give_up(lease, table)
     ledger.record_event(lease, table, MirrorReplaced(mirror))
-    work.progress.note(f"the mirror of {table} is {mirror} from now on: {why}")
+    left = f"; {state.mirror} stays as it is" if state.mirror_version is not None else ""
+    work.progress.note(f"the mirror of {table} is {mirror} from now on: {why}{left}")

@@ -38,7 +38,7 @@ from pipeline.runs.begin import read_witness_of
 from pipeline.runs.context import Workplace
 from pipeline.runs.cures import Reread, refusal
 from pipeline.runs.merging.job import lineage_over, versions_between
-from pipeline.runs.mirror_places import elsewhere, meetings, move_empty, why_elsewhere
+from pipeline.runs.mirror_places import meetings, moves, renew, why_elsewhere
 from pipeline.schema.history import Knowledge, SchemaVersion
 from pipeline.schema.model import TableSchema
 from pipeline.schema.rows import row_structure
@@ -214,8 +214,10 @@ def due(work: Workplace, lease: Lease) -> list[TableOrder]:
             lease, state.table, OrderKind.RELEASE, author="lockstep", reason=reason
         )
     if work.source.until is None:
-        move_empty(work, lease)
-        for table, name in elsewhere(work).items():
+        away = moves(work)
+        for table, name in away.empty.items():
+            renew(work, lease, table, why_elsewhere(name))
+        for table, name in away.reloaded.items():
             why = why_elsewhere(name)
             work.ledger.order_table(lease, table, OrderKind.RELOAD, author="lockstep", reason=why)
     return _matching(work, work.ledger.open_orders(source))
@@ -236,7 +238,7 @@ def foreseen_orders(work: Workplace) -> list[TableOrder]:
         here = Stopped(cursor.batch, cursor.position.at)
         orders += [
             TableOrder(0, table, OrderKind.RELOAD, "lockstep", why_elsewhere(name), now, here)
-            for table, name in elsewhere(work).items()
+            for table, name in moves(work).reloaded.items()
         ]
     return _matching(work, orders)
 

@@ -12,6 +12,7 @@ from pipeline.mirror_names import Into
 from pipeline.policies import LakePolicies, Renames
 from pipeline.runs.inspecting.plan import make_plan
 from pipeline.runs.inspecting.version_sets import version_set_at
+from pipeline.runs.mirror_places import former_places
 from pipeline.snapshot.pace import Pace
 from pipeline.source_plan import SnapshotPlan, TableSettings
 from pipeline.table_state import TableCondition, TableEventKind
@@ -89,12 +90,28 @@ def a_mirror_goes_where_the_settings_say(shop: Shop) -> Iterator[None]:
     require_same(shop, "a", "b")
     assert place(shop, "a").startswith(f"{shop.name}/a@1-")
     assert shop.follower.lake.tables[former][-1].rows == before
+    former_ones = former_places(shop.follower.work())
+    assert {former, f"{SOURCE}/{crm}/a", f"{SOURCE}/{crm}/customers"} <= {*former_ones}
+    for folder in (former, f"{SOURCE}/{crm}/a"):
+        del shop.follower.lake.tables[folder]
     named(shop, a=f"{crm}.customers")
     yield
     require_same(shop, "a", "b")
     assert place(shop, "a").startswith(f"{crm}/customers@1-")
     assert shop.events("a").count(TableEventKind.REBUILT) == 4
     assert TableEventKind.REREAD not in shop.events("a")
+
+
+def two_mirrors_change_places(shop: Shop) -> Iterator[None]:
+    """Each goes beside the folder that the other one had."""
+    shop.do("insert into a values (2, 2)")
+    named(shop, a="{database}.b", b="{database}.a")
+    yield
+    require_same(shop, "a", "b")
+    assert [place(shop, one) for one in "ab"] == [f"{shop.name}/b@1-2", f"{shop.name}/a@1-2"]
+    shop.do("insert into a values (3, 3)", "delete from b")
+    yield
+    require_same(shop, "a", "b")
 
 
 def captured_batches_wait(shop: Shop) -> Iterator[None]:
@@ -265,6 +282,29 @@ def test_settings_change_in_the_middle_of_a_load(mysql: MySqlStand, database: st
     require_same(shop, "a")
     assert place(shop, "a") == f"crm/{database}"
     assert shop.events("a").count(TableEventKind.REREAD) == 1
+
+
+def test_tables_that_meet_from_the_beginning(mysql: MySqlStand, database: str) -> None:
+    """The one that comes first by name is read; the other one is not until it has a place."""
+    mysql.execute(
+        *(f"create table {one} (id int primary key, v int)" for one in ("a", "b")),
+        *(f"insert into {one} values (1, 1)" for one in ("a", "b")),
+        "flush binary logs",
+        database=database,
+    )
+    shop = Shop(mysql, database, Follower(server(mysql), [f"{database}.*"], start="snapshot"))
+    named(shop, **{"*": "crm.{database}"})
+    shop.run()
+    shop.do("update a set v = 2", "update b set v = 2")
+    shop.run()
+    require_same(shop, "a")
+    assert shop.state("b").condition is TableCondition.QUARANTINED
+    assert shop.follower.mirror(f"{database}.b") == []
+    named(shop, **{"*": "crm.{database}_{table}"})
+    shop.release("b")
+    shop.run()
+    require_same(shop, "a", "b")
+    assert [place(shop, one) for one in "ab"] == [f"crm/{database}_{one}" for one in "ab"]
 
 
 STEPS = ("order_table", "record_capture", "record_event", "intend", "settle", "acknowledge")
