@@ -20,6 +20,7 @@ from typing import Any, Final
 from pydantic import TypeAdapter, ValidationError
 
 from assets.files import changing_object, read_object
+from pipeline.changes.layout import NO_PLACE
 from pipeline.table import TableName
 from pipeline.table_state import TableCondition, TableState
 
@@ -29,8 +30,8 @@ FILE = "catalogue.json"
 @dataclass(frozen=True, slots=True)
 class CatalogueEntry:
     """A captured table; `mirror` and `changelog` are paths relative to the lake. `ended`: its
-    mirror was removed. `told`: what Dagster was last told of the table; "" for nothing. `key`: the
-    parts of its asset's key where a translator chose them."""
+    mirror was removed, or it may not have one. `told`: what Dagster was last told of the table; ""
+    for nothing. `key`: the parts of its asset's key where a translator chose them."""
 
     database: str
     name: str
@@ -75,7 +76,7 @@ def entries_of(
             state.mirror,
             state.changelog,
             dropped=state.condition is TableCondition.DROPPED,
-            ended=state.mirror_ended,
+            ended=state.mirror_ended or state.mirror.endswith(NO_PLACE),
             told=told.get(table, ""),
         )
         for table, state in states.items()

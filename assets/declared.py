@@ -53,8 +53,7 @@ class Declaration:
     def of(
         cls, settings: Settings, source: str, translator: LockstepTranslator | None = None
     ) -> Declaration:
-        shown = settings.file.dagster
-        plain = SourceNames(source, shown.key_prefix, shown.group)
+        shown, plain = settings.file.dagster, _plain_names(settings, source)
         if translator is None:
             return cls(plain, shown.owners, shown.tags)
         defaults = cls(plain, shown.owners, shown.tags, translator)
@@ -85,5 +84,11 @@ def names_as_loaded(settings: Settings, source: str) -> SourceNames:
     """Names by the keys of the location's last load: the command line cannot import it."""
     entries = read_catalogue(settings.state_folder, source)
     known = {entry.table: dg.AssetKey(entry.key) for entry in entries if entry.key}
-    plain = SourceNames(source, settings.file.dagster.key_prefix, settings.file.dagster.group)
+    plain = _plain_names(settings, source)
     return replace(plain, translated=lambda table: known.get(table) or plain.default(table))
+
+
+def _plain_names(settings: Settings, source: str) -> SourceNames:
+    """The names that no translator chose."""
+    shown, mirrors = settings.file.dagster, settings.source(source).mirrors()
+    return SourceNames(source, shown.key_prefix, shown.group, mirrors=mirrors)

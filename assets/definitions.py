@@ -11,6 +11,7 @@ import logging
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -60,6 +61,7 @@ from assets.sensors import (
     traffic_sensor,
 )
 from assets.table_news import standings_of
+from pipeline.changes.layout import lies_at
 from pipeline.decisions import Lease
 from pipeline.errors import LockstepError
 from pipeline.places import AtMoment
@@ -161,13 +163,14 @@ def build(
         source.name: Declaration.of(settings, source.name, translator)
         for source in settings.sources
     }
-    _refuse_shared_keys(declared, catalogue)
+    placed = {name: _placed(its.names, catalogue.get(name, ())) for name, its in declared.items()}
+    _refuse_shared_keys(declared, placed)
     assets: list[dg.AssetsDefinition | dg.AssetSpec] = []
     jobs: list[Any] = []
     schedules: list[dg.ScheduleDefinition] = []
     for source in settings.sources:
         name, its = source.name, declared[source.name]
-        assets += [*run_assets(settings, its), *mirrors(settings, its, catalogue.get(name, ()))]
+        assets += [*run_assets(settings, its), *mirrors(settings, its, placed[name])]
         steps = its.names.steps
         jobs.append(_asset_job(name, "", f"One bounded run of {name}: {_STEPS}.", *steps))
         if source.schedule is not None:
@@ -200,6 +203,20 @@ def build(
     )
 
 
+def _placed(names: SourceNames, entries: Sequence[CatalogueEntry]) -> Sequence[CatalogueEntry]:
+    """The entries; a table whose mirror would be called as that of another one has none."""
+    mirrors = names.mirrors
+    if mirrors is None or not mirrors.rules:
+        return entries
+    away = {
+        entry.table: not lies_at(entry.mirror, names.source, mirrors.of(entry.table))
+        for entry in entries
+        if not entry.ended
+    }
+    met = mirrors.meetings(sorted(away, key=lambda table: (away[table], table)))
+    return [replace(entry, ended=True) if entry.table in met else entry for entry in entries]
+
+
 def _refuse_shared_keys(declared: Mapping[str, Declaration], catalogue: Catalogue) -> None:
     """One error that names both tables: Dagster's names neither."""
     seen: dict[dg.AssetKey, str] = {}
@@ -211,7 +228,8 @@ def _refuse_shared_keys(declared: Mapping[str, Declaration], catalogue: Catalogu
             if key in seen:
                 raise dg.DagsterInvalidDefinitionError(
                     f"The mirrors of {seen[key]} and {table} have one key, "
-                    f"{key.to_user_string()}.\nhint: have the translator give each its own"
+                    f"{key.to_user_string()}.\nhint: have the translator give "
+                    "each its own, or give one another `into`"
                 )
             seen[key] = table
 

@@ -14,6 +14,7 @@ from string import ascii_letters, digits
 
 import dagster as dg
 
+from pipeline.mirror_names import MirrorNames
 from pipeline.table import TableName
 
 SOURCE_TAG = "lockstep/source"
@@ -38,13 +39,14 @@ class SourceNames:
 
     `prefix`: first parts of each mirror's key, where `{source}` stands for the source's name;
     `group`: the group of its assets, the source's own name if it is None; `translated`: the keys
-    of mirrors that somebody chose.
+    of mirrors that somebody chose; `mirrors`: what mirrors are called in the lake.
     """
 
     source: str
     prefix: tuple[str, ...] = (SOURCE_PART,)
     group: str | None = None
     translated: Callable[[TableName], dg.AssetKey] | None = field(default=None, compare=False)
+    mirrors: MirrorNames | None = field(default=None, compare=False)
 
     @property
     def group_name(self) -> str:
@@ -80,7 +82,8 @@ class SourceNames:
 
     def default(self, table: TableName) -> dg.AssetKey:
         """A mirror's key where nobody chose another."""
-        return dg.AssetKey([*self._prefix, _spelled(table.database), _spelled(table.name)])
+        name = table if self.mirrors is None else self.mirrors.of(table)
+        return dg.AssetKey([*self._prefix, _spelled(name.database), _spelled(name.name)])
 
     def op(self, what: str) -> str:
         """`what` is one word without `_`, so that names of different sources never meet."""

@@ -42,11 +42,12 @@ _JINJA: Final = re.compile(r"\{[{%#]")
 
 @dataclass(frozen=True, slots=True)
 class DbtTable:
-    """A mirror. `name`: the table's, with letters that a key of Dagster's can have, which dbt can
-    quote too; `path`: where it is; `schema`: where a catalog has it; `columns`: name and type in
-    Spark's SQL, in order; `asset_key`: its key in Dagster."""
+    """A mirror. `table`: its name; `database` and `name`: the same with letters that a key of
+    Dagster's can have, which dbt can quote too; `path`: where it is; `schema`: where a catalog has
+    it; `columns`: name and type in Spark's SQL, in order; `asset_key`: its key in Dagster."""
 
     table: TableName
+    database: str
     name: str
     path: str
     schema: str
@@ -78,20 +79,23 @@ def _sources(
     from assets.declared import names_as_loaded
 
     settings, lake = context.settings, context.settings.lake_path().absolute()
-    shared = len(settings.sources) > 1
+    shared, mirrored = len(settings.sources) > 1, settings.source(source).mirrors()
     states = [
         state
         for table, state in sorted(adapters.ledger().table_states(source).items())
-        if state.mirror_version is not None and only in (None, table)
+        if state.mirror_version is not None and only in (None, table, mirrored.of(table))
     ]
     names = names_as_loaded(settings, source)
     tables = _tables(context, adapters, source, states, names)
-    spelled = {table.table.database: names.default(table.table).path[-2] for table in tables}
+    databases = {state.table.database for state in states}
+    spelled = {table.table.database: table.database for table in tables}
     transactions = _literal(str(lake / f"{source}/{SourceTable.TRANSACTIONS}"))
     newest = f"select max(_committed_at) from delta_scan({transactions})"
     for database, spelling in spelled.items():
         name = f"{source}_{spelling}" if shared else spelling
         told = f"Mirrors of the MySQL database {database} of {source}, by Lockstep."
+        if database not in databases:
+            told = f"Mirrors of MySQL tables of {source}, by Lockstep."
         own = [table for table in tables if table.table.database == database]
         yield {
             "name": name,
@@ -111,6 +115,7 @@ def _tables(
 ) -> list[DbtTable]:
     lake, catalog = context.settings.lake_path().absolute(), context.settings.file.catalog
     policies_of = context.settings.source(source).plan().policies_of
+    mirrored = context.settings.source(source).mirrors()
     comments, told = _comments(context, adapters, source, [state.table for state in states])
     mirrors, found = adapters.lake().mirrors, []
     for state in states:
@@ -118,12 +123,14 @@ def _tables(
         if version is None or state.mirror_version is None:
             continue
         shown = adapters.ledger().schema_version(source, table, state.mirror_version).shown
+        mirror = mirrored.of(table)
         found.append(
             DbtTable(
-                table=table,
+                table=mirror,
+                database=keys.default(table).path[-2],
                 name=keys.default(table).path[-1],
                 path=str(lake / state.mirror),
-                schema=entry_name(catalog.schemas if catalog else DATABASE, source, table).schema,
+                schema=entry_name(catalog.schemas if catalog else DATABASE, source, mirror).schema,
                 columns=[
                     (column.name, sql_type(column.type))
                     for column in mirrors.schema(state.mirror, version)

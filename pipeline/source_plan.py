@@ -12,6 +12,8 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from pipeline.bounds import Budget
+from pipeline.changes.layout import lies_at
+from pipeline.mirror_names import Into, MirrorNames
 from pipeline.places import Place, Snapshot
 from pipeline.policies import LakePolicies, Readers, StartPolicies, written
 from pipeline.shape.hashes import PrivacyKey
@@ -20,6 +22,7 @@ from pipeline.shape.shaping import Shaping
 from pipeline.snapshot.condition import Condition
 from pipeline.snapshot.pace import LoadLimits, Pace
 from pipeline.table import TableName
+from pipeline.table_state import TableState
 from pipeline.tables import NamePatterns, TablePatterns
 
 if TYPE_CHECKING:
@@ -65,11 +68,13 @@ class PartOrder:
 @dataclass(frozen=True, slots=True)
 class TableSettings:
     """Settings of the tables that match: `policies` by their names in `LakePolicies`, those that
-    were given, and what their mirrors show. `match`: the patterns as they were written."""
+    were given, and what their mirrors show. `match`: the patterns as they were written. `into`:
+    what the mirrors are called, where that is not the tables' own name."""
 
     match: TablePatterns
     policies: Mapping[str, Any]
     shape: ShapeRules = NO_RULES
+    into: Into | None = None
 
 
 def given_to(table: TableName, blocks: Iterable[TableSettings]) -> dict[str, Any]:
@@ -162,6 +167,25 @@ class SourcePlan:
             hides=self.shaped,
             captured=self.patterns.matches,
         )
+
+    @property
+    def mirrors(self) -> MirrorNames:
+        """What the mirrors are called."""
+        rules = [(one.match, one.into) for one in self.tables if one.into is not None]
+        return MirrorNames(self.name, tuple(rules))
+
+    def mirror_name(self, table: TableName) -> TableName:
+        """What the table's mirror is called."""
+        return self.mirrors.of(table)
+
+    def other_place(self, state: TableState) -> TableName | None:
+        """The name that the mirror is to lie under, if it lies elsewhere. A mirror that went with
+        another name of its table stays where it is, unless the settings name a place."""
+        names = self.mirrors
+        if state.adopted is not None and not names.given(state.table):
+            return None
+        name = names.of(state.table)
+        return None if lies_at(state.mirror, self.name, name) else name
 
     def start_at(self, facts: ServerFacts) -> Place | None:
         """The configured start of the server that answers."""

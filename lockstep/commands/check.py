@@ -29,6 +29,7 @@ from resources.lake.paths import LakePath, ObjectPath
 
 if TYPE_CHECKING:
     from pipeline.runs.context import Workplace
+    from pipeline.table import TableName
     from pipeline.table_state import TableState
     from resources.adapters import Adapters
     from resources.config import Settings, SourceSettings
@@ -125,6 +126,7 @@ def _preflight(
         policies_of=plan.policies_of,
         settings=plan.tables,
         known=set(states),
+        names=plan.mirrors,
     )
     return preflight(server, looked, states)
 
@@ -259,17 +261,22 @@ def _note_tables(settings: Settings, work: Workplace) -> None:
     """Tables found now are declared at Dagster's next reload."""
     from assets.catalogue import CatalogueEntry, update_catalogue
     from pipeline.changes.layout import changelog_path, mirror_path
+    from pipeline.runs.mirror_places import meetings
 
     source, states = work.source, work.ledger.table_states(work.source.name)
     present = [t.name for t in work.server.tables() if source.patterns.matches(t.name)]
+    met = meetings(work, states, present).keys() - states.keys()
     entries = [
         CatalogueEntry(
             name.database,
             name.name,
-            states[name].mirror if name in states else mirror_path(source.name, name),
+            states[name].mirror
+            if name in states
+            else mirror_path(source.name, source.mirror_name(name)),
             states[name].changelog if name in states else changelog_path(source.name, name),
         )
         for name in present
+        if name not in met
     ]
     update_catalogue(settings.state_folder, source.name, entries, complete=True)
 
@@ -279,6 +286,7 @@ def _lake_findings(work: Workplace) -> tuple[Finding, ...]:
     changelogs."""
     from pipeline.runs.agreement.claim import lake_trouble
     from pipeline.runs.agreement.lake_logs import astray, moved_changelogs
+    from pipeline.runs.mirror_places import former_places, moves
 
     if (error := lake_trouble(work)) is not None:
         return (_refusal("lake", error),)
@@ -288,6 +296,21 @@ def _lake_findings(work: Workplace) -> tuple[Finding, ...]:
             for one in astray(work)
         ),
         *(Finding("warning", str(one.table), one.why, one.hint) for one in moved_changelogs(work)),
+        *(_moves(work, *one) for one in moves(work).reloaded.items()),
+        *(
+            Finding("ok", "lake", f"{folder} is kept for its versions", topic="former mirrors")
+            for folder in former_places(work)
+        ),
+    )
+
+
+def _moves(work: Workplace, table: TableName, name: TableName) -> Finding:
+    return Finding(
+        "warning",
+        str(table),
+        f"its mirror is called {name} by the settings: the next run writes it anew there",
+        f"`lockstep plan --source {work.source.name}` shows whether its rows come from the "
+        "changelog or from MySQL",
     )
 
 

@@ -19,7 +19,7 @@ from pipeline.runs.inspecting.plan_reading import PlannedReading
 from pipeline.runs.rejoin import Besides, ReturnPlan
 from pipeline.standing.verdict import clock
 from pipeline.table import TableName
-from pipeline.table_state import TableOrder
+from pipeline.table_state import OrderKind, TableOrder
 from resources.adapters import Adapters
 
 _GTIDS: Final = 120
@@ -187,11 +187,13 @@ def return_lines(returns: ReturnPlan) -> Iterator[str]:
             yield f"  back    {table} catches up through the log, from {way.span.low} to {end}"
         elif way.besides is not Besides.READ_AGAIN and stopped is not None:
             yield f"  back    {table} goes on from {stopped.at}, where the others are"
+        reloads = order.author == "lockstep" and order.kind is OrderKind.RELOAD
+        moved = f": {order.reason}" if reloads else ""
         match way.besides:
             case Besides.REBUILD:
-                yield f"  back    the mirror of {table} is rewritten {way.why}"
+                yield f"  back    the mirror of {table} is rewritten {way.why}{moved}"
             case Besides.READ_AGAIN:
-                yield f"  back    {table} is read from the source: {way.why}"
+                yield f"  back    {table} is read from the source: {way.why}{moved}"
             case Besides.BACKFILL:
                 yield f"  back    new columns of {table} are read from the source: {way.why}"
     for table, why in returns.waits.items():

@@ -8,7 +8,7 @@ Paths are quoted as each language requires, because they contain names from the 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from lockstep import exits
@@ -23,6 +23,7 @@ from resources.lake.s3a import HADOOP, SAME
 if TYPE_CHECKING:
     from pipeline.places import Place
     from pipeline.ports.ledger import Ledger
+    from resources.config import SourceSettings
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
@@ -38,8 +39,10 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
         )
     place = place_argument(arguments.at, "--at", "read") if arguments.at else None
     with context.adapters() as adapters:
-        for source in context.sources(arguments.source):
-            ledger, lake = adapters.ledger(), context.settings.lake_path()
+        ledger, lake = adapters.ledger(), context.settings.lake_path()
+        meant = _meant(ledger, context.sources(arguments.source), table)
+        if meant is not None:
+            source, table = meant
             told = describe(ledger, source.name, table, lake)
             if told is not None:
                 if place is not None:
@@ -63,6 +66,25 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
         f"No run has captured a table {table} yet.",
         hint="`lockstep tables` lists what is captured, `lockstep run` captures",
     )
+
+
+def _meant(
+    ledger: Ledger, sources: Sequence[SourceSettings], name: TableName
+) -> tuple[SourceSettings, TableName] | None:
+    """The table that is called so at its source, or whose mirror is; of several sources that have a
+    table of that name, the first."""
+    found = [
+        (source, table)
+        for source in sources
+        for table in source.mirrors().called(name, ledger.table_states(source.name))
+    ]
+    if len({table for _, table in found}) > 1:
+        listed = ", ".join(f"{table} of {source.name}" for source, table in found)
+        raise UsageError(
+            f"{name} may be several tables: {listed}.",
+            hint="give the name of the table at the source, and --source NAME",
+        )
+    return found[0] if found else None
 
 
 def _as_dbt_sources(arguments: argparse.Namespace, context: CommandContext) -> Outcome:

@@ -16,6 +16,7 @@ from pipeline.consumers import Consumer
 from pipeline.decisions import RecordedDecision
 from pipeline.errors import LockstepError, Recovery
 from pipeline.json_values import parts, to_json
+from pipeline.mirror_names import MirrorNames
 from pipeline.preflight import pause_from_now
 from pipeline.preflight.retention import spoken
 from pipeline.proof.proven import TableProof, open_differences, proven_since
@@ -52,7 +53,7 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
             pause = pause_from_now(source.schedule)
             decisions = ledger.decisions(source.name)
             judged, code = verdict(standing, now, pause), exit_code(standing, now, pause)
-            catalog = catalog_standing(adapters, source.name)
+            catalog = catalog_standing(adapters, source.mirrors())
             consumers = adapters.consumers().consumers(source.name)
             settings = settings_in_words(filter(plan.patterns.matches, states), plan.tables)
             values = {
@@ -72,14 +73,14 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     return Outcome.of_sources(answers)
 
 
-def catalog_standing(adapters: Adapters, source: str) -> CatalogStanding | None:
+def catalog_standing(adapters: Adapters, mirrors: MirrorNames) -> CatalogStanding | None:
     """What the ledger knows of entries; None where mirrors are not registered, or where [catalog]
     is wrong, which `lockstep check` tells of."""
     try:
         registry = adapters.registry()
     except LockstepError:
         return None
-    return None if registry is None else registered(adapters.ledger(), source, registry)
+    return None if registry is None else registered(adapters.ledger(), mirrors, registry)
 
 
 def workplace_or_why(adapters: Adapters, source: str) -> Workplace | LockstepError:

@@ -99,6 +99,32 @@ def mirror_path(
     return f"{source}/{_database_part(table.database)}/{_table_part(table.name, end)}"
 
 
+NO_PLACE = "@0"
+"""The end of the folder of a table that has no place, because another table's mirror is called as
+its own would be: nothing is ever there."""
+
+
+def no_place(source: str, table: TableName) -> str:
+    """The folder of such a table: its own name, which no other table has."""
+    return f"{source}/{_database_part(table.database)}/{_table_part(table.name, NO_PLACE)}"
+
+
+def free_place(
+    source: str, name: TableName, generation: int, taken: Collection[str], number: int = 1
+) -> str:
+    """The first folder of a mirror's name that is not taken, from that successor on."""
+    while (path := mirror_path(source, name, generation, number)) in taken:
+        number += 1
+    return path
+
+
+def lies_at(mirror: str, source: str, name: TableName) -> bool:
+    """Return whether a mirror's folder is one of that name, of whichever generation."""
+    _, at, end = mirror.rpartition("/")[2].partition("@")
+    part = _table_part(name.name, f"{at}{end}")
+    return f"{at}{end}" != NO_PLACE and mirror == f"{source}/{_database_part(name.database)}/{part}"
+
+
 def rebuilt_path(source: str, table: TableName, at: str) -> str:
     """The folder of the mirror as of a place of the past, relative to a lake of such tables."""
     return f"{source}/{_database_part(table.database)}/{_table_part(table.name, f'@{at}')}"
@@ -236,12 +262,13 @@ def table_id(table: TableName) -> str:
     return ".".join(name.replace("%", "%25").replace(".", "%2E") for name in names)
 
 
-def new_table(source: str, table: TableName) -> TableState:
-    """The state of a table seen for the first time."""
+def new_table(source: str, table: TableName, mirror: str | None = None) -> TableState:
+    """The state of a table seen for the first time. `mirror`: its folder, if it is not of the
+    table's own name."""
     return TableState(
         table=table,
         condition=TableCondition.ACTIVE,
         generation=1,
-        mirror=mirror_path(source, table),
+        mirror=mirror_path(source, table) if mirror is None else mirror,
         changelog=changelog_path(source, table),
     )

@@ -109,13 +109,21 @@ def _key_dates(looked: SourceEvidence) -> Iterator[Verdict]:
 def _folding(looked: SourceEvidence) -> Iterator[Verdict]:
     folded = defaultdict(list)
     for structure in looked.structures:
-        folded[mirror_path("", structure.name).lower()].append(str(structure.name))
+        if not looked.names.given(structure.name):
+            folded[mirror_path("", structure.name).lower()].append(str(structure.name))
     for names in folded.values():
         if len(names) > 1:
             yield Fault(
                 "differ in case only, and would share a folder on a store that ignores case",
                 ", ".join(names),
             )
+
+
+def _meetings(looked: SourceEvidence) -> Iterator[Verdict]:
+    tables = sorted(table.name for table in looked.tables)
+    for table, other in looked.names.meetings(tables).items():
+        name = looked.names.of(table)
+        yield Fault(f"their mirrors would both be called {name}", f"{other}, {table}")
 
 
 def _merge_columns(looked: SourceEvidence) -> Iterator[Verdict]:
@@ -232,6 +240,15 @@ CHECK_RULES: Final = about(
         "they share a folder on a store that ignores case; runs go on",
         "rename one of them, or exclude it; a lake on a case-sensitive store goes on working",
         _folding,
+    ),
+    CheckRule(
+        "names of mirrors",
+        "names that `into` gives to the mirrors of captured tables, in any case",
+        "refusal",
+        "a mirror is of one table: the table whose mirror is there keeps its place, and the other "
+        "one is quarantined",
+        "give one of them another `into`, or exclude it",
+        _meetings,
     ),
     CheckRule(
         "columns of MERGE",

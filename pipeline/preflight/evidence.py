@@ -11,6 +11,7 @@ from datetime import timedelta
 
 from pipeline.grants import Grant, read_grants
 from pipeline.keeping import KEEP, Retention
+from pipeline.mirror_names import MirrorNames
 from pipeline.policies import LakePolicies
 from pipeline.ports.source import ListedTable, ServerFacts
 from pipeline.source_plan import SnapshotPlan, TableSettings
@@ -76,7 +77,8 @@ class SourceEvidence:
     schedule. `partial`: tables that the lake can have but a part of. `mirrors`: those there are,
     whose versions are promised for `keep`. `reading`: how tables are read from the source.
     `passes`: tables whose statements are passed on a person's word. `policies_of`: how the lake
-    follows a table; `settings`: the blocks for some of them. `known`: tables of the ledger."""
+    follows a table; `settings`: the blocks for some of them. `known`: tables of the ledger.
+    `names`: what mirrors are called."""
 
     survey: Survey
     patterns: TablePatterns
@@ -89,6 +91,7 @@ class SourceEvidence:
     policies_of: Callable[[TableName], LakePolicies] = _by_default
     settings: Sequence[TableSettings] = ()
     known: Collection[TableName] = ()
+    names: MirrorNames = field(default_factory=lambda: MirrorNames(""))
     all_structures: Sequence[TableStructure] = ()
 
     @property

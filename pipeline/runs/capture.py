@@ -28,7 +28,7 @@ from pipeline.runs.capturing.table_changes import TakenUp
 from pipeline.runs.capturing.table_extents import extents_of, met_in_log
 from pipeline.runs.catch_up import catch_up
 from pipeline.runs.context import Workplace
-from pipeline.runs.cures import Reread, engine_hint
+from pipeline.runs.cures import Reread, engine_hint, met
 from pipeline.runs.expect import waiting_log
 from pipeline.runs.loading.loads import (
     LoadReason,
@@ -40,6 +40,7 @@ from pipeline.runs.loading.loads import (
     order_new,
 )
 from pipeline.runs.loading.part import AGAIN, PartRead, findings, read_part
+from pipeline.runs.mirror_places import meetings
 from pipeline.runs.rejoin import Besides, TablesResumed, due, reread_columns, returns_of
 from pipeline.runs.repair import abandon, repair
 from pipeline.runs.reports import CaptureReport, Refreshed, softened_lines
@@ -289,6 +290,7 @@ def _capture(
     )
     reading, segmenter = capture.reading, capture.segmenter
     _refuse_engines(basis, segmenter)
+    _refuse_meetings(basis, segmenter)
     for table, error in misread.errors.items():
         if not segmenter.following.joining.waits(table):
             segmenter.following.quarantine(table, run_start.start.at, error)
@@ -394,6 +396,20 @@ def _refuse_engines(basis: Basis, segmenter: Segmenter) -> None:
         why = why_refused(engine)
         if why is not None and segmenter.wanted(table):
             error = TableError(why, hint=engine_hint(table))
+            segmenter.following.quarantine(table, basis.run_start.start.at, error)
+
+
+def _refuse_meetings(basis: Basis, segmenter: Segmenter) -> None:
+    """Tables whose mirrors would lie where that of another one lies go no further."""
+    work = basis.work
+    if not work.source.mirrors.rules:
+        return
+    states = work.ledger.table_states(work.source.name)
+    there = filter(work.source.patterns.matches, work.server.engines())
+    for table, other in meetings(work, states, there).items():
+        if segmenter.wanted(table):
+            name, known = work.source.mirror_name(table), table in states
+            error = met(table, other, name, known=known)
             segmenter.following.quarantine(table, basis.run_start.start.at, error)
 
 

@@ -49,6 +49,16 @@ def refusal(schema: TableSchema) -> TableError | None:
     return None
 
 
+def met(table: TableName, other: TableName, name: TableName, *, known: bool) -> TableError:
+    """The error of a table whose mirror would lie where that of another one lies. `known`: the lake
+    has rows of it, so that the log behind its place is all that it lacks."""
+    return TableError(
+        f"its mirror would be called {name}, and that of {other} is",
+        hint=f"give one of the two another `into`, then {release_hint(table)}",
+        remedy=Remedy.CATCH_UP if known else Remedy.RELEASED_RESNAPSHOT,
+    )
+
+
 def reload_hint(table: TableName) -> str:
     """The cure for a table whose mirror cannot go on."""
     return f"`lockstep reload {table} --reason …` rewrites its mirror"

@@ -23,11 +23,10 @@ import pyarrow as pa
 
 from pipeline.arrow_errors import for_one_table
 from pipeline.batch import Batch
-from pipeline.changes.layout import DELETED_AT, application_id, mirror_path
+from pipeline.changes.layout import DELETED_AT, application_id
 from pipeline.decisions import Lease
 from pipeline.errors import CommitConflict, MirrorRefused, Remedy, TableError
 from pipeline.intent import Intent
-from pipeline.life.events import MirrorReplaced
 from pipeline.policies import Readers
 from pipeline.ports.mirrors import MirrorSize
 from pipeline.retries import MERGE
@@ -38,11 +37,12 @@ from pipeline.runs.cures import reload_hint
 from pipeline.runs.expect import waiting_log
 from pipeline.runs.merging.job import Job, TableBooks, Task, books_of, prepare_job, task_of
 from pipeline.runs.merging.mirror_write import FOUND, Written, commit_made, write_once
+from pipeline.runs.mirror_places import WRITTEN_ANEW, renew, why_elsewhere
 from pipeline.runs.publish import publish
 from pipeline.runs.replaying.settle import settle_replays
 from pipeline.runs.reports import MergeReport, TableMerge
 from pipeline.table import TableName
-from pipeline.table_state import Quarantine, TableEventKind, TableState
+from pipeline.table_state import Quarantine, TableState
 
 TABLES_AT_ONCE = 4
 
@@ -188,8 +188,9 @@ class _Merging:
         """Whether the next write is of all rows, and goes into another mirror: the next round's."""
         if state.table not in self.anew - self.renewed:
             return False
+        name = self.work.source.other_place(state)
         try:
-            why = made_for_others(self.work, state)
+            why = made_for_others(self.work, state) if name is None else why_elsewhere(name)
         except MirrorRefused as error:
             why = error.reason
         if why is not None:
@@ -346,9 +347,6 @@ def _tried(work: Workplace, lease: Lease, job: Job) -> tuple[Written, float, Mir
     raise AssertionError("a loop over tries returns or raises")
 
 
-_ANEW = frozenset({TableEventKind.REBUILT, TableEventKind.REREAD})
-
-
 def written_anew(
     lacking: Mapping[TableName, Sequence[Batch]], books: Mapping[TableName, TableBooks]
 ) -> frozenset[TableName]:
@@ -358,7 +356,7 @@ def written_anew(
         table
         for table, own in books.items()
         for part in own.parts
-        if (table, part.batch) in lacks and any(event.kind in _ANEW for event in part.events)
+        if (table, part.batch) in lacks and any(event.kind in WRITTEN_ANEW for event in part.events)
     )
 
 
@@ -372,14 +370,3 @@ def made_for_others(work: Workplace, state: TableState) -> str | None:
         return None
     words = {Readers.SPARK: "for Spark", Readers.ANY: "for any reader"}
     return f'{state.mirror} was made {words[made]}, and `readers` is "{wanted}"'
-
-
-def renew(work: Workplace, lease: Lease, table: TableName, why: str) -> None:
-    """From now on the table's mirror is another; the one before stays as it is."""
-    ledger, source = work.ledger, work.source.name
-    state = ledger.table_states(source)[table]
-    number = state.mirror_generation + 1
-    mirror = mirror_path(source, table, state.generation, number)
-    ledger.give_up(lease, table)
-    ledger.record_event(lease, table, MirrorReplaced(mirror))
-    work.progress.note(f"the mirror of {table} is {mirror} from now on: {why}")

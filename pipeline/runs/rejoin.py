@@ -38,12 +38,13 @@ from pipeline.runs.begin import read_witness_of
 from pipeline.runs.context import Workplace
 from pipeline.runs.cures import Reread, refusal
 from pipeline.runs.merging.job import lineage_over, versions_between
+from pipeline.runs.mirror_places import meetings, moves, renew, why_elsewhere
 from pipeline.schema.history import Knowledge, SchemaVersion
 from pipeline.schema.model import TableSchema
 from pipeline.schema.rows import row_structure
 from pipeline.start.question import WitnessReading
 from pipeline.table import TableName
-from pipeline.table_state import OrderKind, TableCondition, TableOrder, TableState
+from pipeline.table_state import OrderKind, Stopped, TableCondition, TableOrder, TableState
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,13 +204,21 @@ def goes_on(work: Workplace, state: TableState) -> bool:
 
 
 def due(work: Workplace, lease: Lease) -> list[TableOrder]:
-    """Open orders for tables that still match, those that the last run left among them."""
+    """Open orders for tables that still match, those that the last run left among them, and those
+    whose mirrors are to lie elsewhere; a run whose end a person fixed leaves those to the next."""
     source = work.source.name
     for state in _left(work, work.ledger.open_orders(source)):
         reason = why_owed(state)
         work.ledger.order_table(
             lease, state.table, OrderKind.RELEASE, author="lockstep", reason=reason
         )
+    if work.source.until is None:
+        away = moves(work)
+        for table, name in away.empty.items():
+            renew(work, lease, table, why_elsewhere(name))
+        for table, name in away.reloaded.items():
+            why = why_elsewhere(name)
+            work.ledger.order_table(lease, table, OrderKind.RELOAD, author="lockstep", reason=why)
     return _matching(work, work.ledger.open_orders(source))
 
 
@@ -223,6 +232,13 @@ def foreseen_orders(work: Workplace) -> list[TableOrder]:
         )
         for state in _left(work, orders)
     ]
+    cursor = work.ledger.cursors(source).captured
+    if work.source.until is None and cursor is not None:
+        here = Stopped(cursor.batch, cursor.position.at)
+        orders += [
+            TableOrder(0, table, OrderKind.RELOAD, "lockstep", why_elsewhere(name), now, here)
+            for table, name in moves(work).reloaded.items()
+        ]
     return _matching(work, orders)
 
 
@@ -239,7 +255,10 @@ def _left(work: Workplace, orders: Sequence[TableOrder]) -> list[TableState]:
 
 
 def _matching(work: Workplace, orders: Sequence[TableOrder]) -> list[TableOrder]:
-    return [order for order in orders if work.source.patterns.matches(order.table)]
+    """Those that a run can carry out; the others wait for other settings."""
+    met = meetings(work, work.ledger.table_states(work.source.name)) if orders else {}
+    matches = work.source.patterns.matches
+    return [order for order in orders if matches(order.table) and order.table not in met]
 
 
 def reread_columns(

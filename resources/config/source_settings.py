@@ -14,6 +14,7 @@ from typing import TypeVar
 
 from pipeline.bounds import Budget
 from pipeline.errors import ConfigurationError
+from pipeline.mirror_names import Into, MirrorNames
 from pipeline.places import Place
 from pipeline.policies import LakePolicies, StartPolicies
 from pipeline.snapshot.pace import LoadLimits, Pace
@@ -114,11 +115,23 @@ class SourceSettings:
             passes=NamePatterns(tuple(map(self._pattern, self.part.passed_statements))),
             tables=tuple(
                 TableSettings(
-                    TablePatterns(tuple(map(self._pattern, part.match))), part.policies, part.shape
+                    TablePatterns(tuple(map(self._pattern, part.match))),
+                    part.policies,
+                    part.shape,
+                    None if part.into is None else Into.parse(part.into),
                 )
                 for part in self.part.table
             ),
         )
+
+    def mirrors(self) -> MirrorNames:
+        """What the mirrors are called; no other reference is followed than those in patterns."""
+        rules = [
+            (TablePatterns(tuple(map(self._pattern, part.match))), Into.parse(part.into))
+            for part in self.part.table
+            if part.into is not None
+        ]
+        return MirrorNames(self.name, tuple(rules))
 
     def _snapshot(self) -> SnapshotPlan:
         part = self.part.snapshot

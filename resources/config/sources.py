@@ -45,6 +45,7 @@ from resources.config.values import (
     cron_expression,
     duration_in_seconds,
     host_and_port,
+    mirror_text,
     one_or_more,
     refuse_plain_text,
     secret_reference,
@@ -186,6 +187,7 @@ class TableSection(Section):
     ) = None
     types: Annotated[dict[Text, Annotated[Conversion, _BY_WORD]], Field(min_length=1)] | None = None
     rows: Text | None = None
+    into: Annotated[Text, AfterValidator(mirror_text)] | None = None
     stamps: (
         Annotated[tuple[_Stamp, ...], AfterValidator(_each_once), Field(strict=False)] | None
     ) = None

@@ -7,6 +7,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, StringConstraints
 
+from pipeline.mirror_names import Into
 from pipeline.places import OfRun, Place, parse_place
 from pipeline.survey import is_loopback
 from resources.config.secrets import is_reference, is_sensitive
@@ -46,6 +47,11 @@ def start_place(text: str) -> Place:
 def table_pattern(text: str) -> str:
     if not is_reference(text) and not all(text.partition(".")):
         raise ValueError(f"{text!r} is not a pattern such as shop.* (database.table)")
+    return text
+
+
+def mirror_text(text: str) -> str:
+    Into.parse(text)
     return text
 
 

@@ -10,7 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assets.names import SourceNames, job_name, output_name
+from pipeline.mirror_names import Into, MirrorNames
 from pipeline.table import TableName
+from pipeline.tables import TablePatterns
 
 NAMES = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=64)
 SOURCES = st.builds(
@@ -66,7 +68,7 @@ def test_generated_names_are_valid(names: SourceNames, others: SourceNames, numb
 
 def test_the_keys_a_person_sees() -> None:
     """A mirror's key has a part for the source, the database and the table, or other parts instead
-    of the source; what a key cannot have is `.XX`."""
+    of the source, and the mirror's name where it has another; what a key cannot have is `.XX`."""
     plain = SourceNames("crm")
     assert plain.captured.path == ["crm", "captured"]
     assert plain.table(TableName("shop", "Audit Log")).path == ["crm", "shop", "Audit.20Log"]
@@ -74,5 +76,13 @@ def test_the_keys_a_person_sees() -> None:
     raw = SourceNames("crm", prefix=("raw", "mysql"))
     assert raw.captured.path == ["raw", "mysql", "lockstep", "crm", "captured"]
     assert raw.table(TableName("shop", "orders")).path == ["raw", "mysql", "shop", "orders"]
+    rule = TablePatterns(("shop.*",)), Into.parse("raw_{source}.{database}_{table}")
+    moved = SourceNames("crm", mirrors=MirrorNames("crm", (rule,)))
+    assert moved.table(TableName("shop", "Audit Log")).path == [
+        "crm",
+        "raw_crm",
+        "shop_Audit.20Log",
+    ]
+    assert moved.table(TableName("other", "a")).path == ["crm", "other", "a"]
     bare = SourceNames("crm", prefix=())
     assert bare.table(TableName("shop", "orders")).path == ["shop", "orders"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
@@ -99,6 +100,18 @@ def test_the_command_line_knows_the_keys_of_the_location(stand: Stand, database:
     assert known() == dg.AssetKey([database, "a"])
     definitions_of(settings.path)
     assert known() == default
+
+
+def test_a_mirror_has_the_key_of_its_name(tmp_path: Path) -> None:
+    """Of two tables whose mirrors would be called alike, that one has an asset whose mirror is
+    there: the other one is quarantined."""
+    into = '[[sources.table]]\nmatch = "shop.[ab]"\ninto = "crm.t"\n'
+    settings = settings_for(tmp_path, "shop", extra=into)
+    there = replace(entry("shop", "b"), mirror="shop/crm/t")
+    catalogue = {"shop": [entry("shop", "a"), there, entry("shop", "c")]}
+    repository = build(settings, catalogue, MemorySite(settings).open).get_repository_def()
+    keys = {key for key in repository.asset_graph.get_all_asset_keys() if len(key.path) == 3}
+    assert keys == {dg.AssetKey(["shop", "crm", "t"]), dg.AssetKey(["shop", "shop", "c"])}
 
 
 def test_two_mirrors_with_one_key_are_refused_by_name(tmp_path: Path) -> None:

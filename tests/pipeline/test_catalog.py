@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from pipeline.catalog.values import Entry, EntryName, Found, place
 from pipeline.errors import CatalogRefused, CatalogUnavailable
+from pipeline.mirror_names import Into, MirrorNames
 from pipeline.ports.catalog import Registry
 from pipeline.position import Coordinates, LogFile
 from pipeline.runs.context import Unwatched, Workplace
@@ -21,6 +22,7 @@ from pipeline.runs.registering.register import CatalogReport, Deed, differences,
 from pipeline.schema.history import SchemaStatement
 from pipeline.table import TableName
 from pipeline.table_state import TableCondition, TableState
+from pipeline.tables import TablePatterns
 from tests.fix_ledger import LedgerOfTest
 from tests.twins.catalog import MemoryCatalog
 
@@ -86,6 +88,7 @@ class Source:
     statements: list[SchemaStatement] = field(default_factory=list)
     made: int = 0
     schemas: str = "{database}"
+    mirrors: MirrorNames = field(default_factory=lambda: MirrorNames(SOURCE))
 
     def __post_init__(self) -> None:
         self.ledger = _Ledger(self)
@@ -279,6 +282,17 @@ def test_a_ledger_made_anew_finds_its_entries(marks: bool) -> None:
     assert (report.left, report.fine) == ((), 1 if marks else 0)
     source.happen("drop", "a")
     assert [one.deed for one in source.run().done] == [Deed.DROPPED]
+
+
+def test_an_entry_has_the_name_of_the_mirror() -> None:
+    """Which may be another one than the table's, and may change."""
+    source = Source(Fallible())
+    source.happen("create", "a")
+    source.run()
+    rule = TablePatterns(("shop.a",)), Into.parse("crm.{database}_{table}")
+    source.mirrors = MirrorNames(SOURCE, (rule,))
+    assert [one.deed for one in source.run().done] == [Deed.RENAMED]
+    assert source.shown().keys() == {EntryName("crm", "shop_a")}
 
 
 def test_an_entry_that_is_refused_holds_up_no_other() -> None:

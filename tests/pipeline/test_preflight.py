@@ -10,6 +10,7 @@ import pytest
 
 from pipeline.errors import NothingMatches, PrivilegeMissing, ServerSettings
 from pipeline.keeping import Retention
+from pipeline.mirror_names import Into, MirrorNames
 from pipeline.policies import Deletes, ForeignKeys, LakePolicies
 from pipeline.ports.source import ListedTable
 from pipeline.position import Coordinates
@@ -96,6 +97,15 @@ def named(*names: str) -> SourceEvidence:
 
 def block(*match: str, **policies: Any) -> TableSettings:
     return TableSettings(TablePatterns(match), policies or {"deletes": Deletes.SOFT})
+
+
+def into(text: str, *tables: str) -> SourceEvidence:
+    """Tables of the shop whose mirrors are all called so."""
+    found = tuple(
+        SurveyedTable(TableName("shop", name), "BASE TABLE", "InnoDB", False) for name in tables
+    )
+    rules = ((TablePatterns(("*",)), Into.parse(text)),)
+    return replace(looked(surveyed(tables=found)), names=MirrorNames("shop", rules))
 
 
 RUN_CASES: list[tuple[str, Known, str, type[Exception] | None]] = [
@@ -236,6 +246,7 @@ CASES: list[tuple[str, SourceEvidence, str]] = [
     ("floating-point keys", columns(Column("id", "double")), "warning"),
     ("zero dates in keys", columns(Column("id", "date"), sql_mode=""), "warning"),
     ("names and case", named("T", "t", "other"), "refusal"),
+    ("names of mirrors", into("T.t", "customers", "orders"), "refusal"),
     ("types", columns(ID, Column("\u00df", "int"), Column("\u1e9e", "int")), "warning"),
     ("columns of MERGE", columns(ID, Column("filePath", "int")), "warning"),
     ("many columns", columns(*(Column(f"c{n}", "int") for n in range(501))), "warning"),

@@ -330,7 +330,7 @@ def foreign_mirrors(work: Workplace, tables: Iterable[TableName]) -> dict[TableN
     ordered = {load.table for load in work.ledger.open_loads(source)}
     found = {}
     for table in tables:
-        mirror = mirror_path(source, table)
+        mirror = mirror_path(source, work.source.mirror_name(table))
         if table in known or table in ordered or mirror in looked:
             continue
         try:

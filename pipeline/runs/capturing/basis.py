@@ -14,6 +14,7 @@ from pipeline.runs.capturing.captured_tables import CapturedTables
 from pipeline.runs.capturing.initial_schemas import structures_at
 from pipeline.runs.context import Workplace
 from pipeline.runs.find_place import find_run_end
+from pipeline.runs.mirror_places import precedence
 from pipeline.schema.tracker import SchemaTracker
 from pipeline.table import TableName
 from pipeline.table_state import TableCondition, TableState
@@ -92,7 +93,7 @@ def tables_of(
         loads.pop(table, None)
         if table in states:
             states[table] = _taken_up(states[table])
-    there = filter(work.source.patterns.matches, work.server.engines())
+    there = [*filter(work.source.patterns.matches, work.server.engines())]
     for table, why in foreign_mirrors(work, there).items():
         loads[table] = False
         if before is None:
@@ -111,6 +112,9 @@ def tables_of(
         past=past,
         updated=lambda table: work.source.policies_of(table).updated_columns,
         loading=loads,
+        names=work.source.mirrors,
+        first=precedence(work, states, there),
+        old=work.ledger.looked(source),
     )
 
 

@@ -3,20 +3,27 @@ files, which are held in memory until files are worth opening."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from types import MappingProxyType
 
 import pyarrow as pa
 
-from pipeline.changes.layout import captured_schema, changelog_path, mirror_path, new_table
+from pipeline.changes.layout import (
+    captured_schema,
+    changelog_path,
+    free_place,
+    new_table,
+    no_place,
+)
 from pipeline.changes.marks import changelog_rows, file_schema
 from pipeline.errors import Remedy, TableError
+from pipeline.mirror_names import MirrorNames
 from pipeline.ports.segments import SegmentStore, SegmentWriter
 from pipeline.position import Coordinates
 from pipeline.row_groups import HeldRows
-from pipeline.runs.cures import refusal
+from pipeline.runs.cures import met, refusal
 from pipeline.schema.history import SchemaVersion
 from pipeline.segment import ChangeType, RowCounts, Segment
 from pipeline.table import TableName
@@ -220,7 +227,8 @@ class CapturedTables:
     not there are new. `past`: the ranges that earlier runs read, with their patterns. `updated`:
     whether updates of a table say which columns changed. `loading`: tables whose rows are read
     from the source, and whether an earlier batch captured their log from there on. `place`: where
-    the files of a changelog's folder are written."""
+    the files of a changelog's folder are written. `names`: of mirrors; `first`: of two tables whose
+    mirrors would meet, the earlier one keeps its place; `old`: folders that earlier mirrors had."""
 
     def __init__(
         self,
@@ -234,6 +242,9 @@ class CapturedTables:
         updated: Callable[[TableName], bool] = _never,
         loading: Mapping[TableName, bool] = _NONE,
         place: Callable[[str], str] = str,
+        names: MirrorNames | None = None,
+        first: Sequence[TableName] = (),
+        old: Collection[str] = (),
     ) -> None:
         self.files = TableFiles(store, batch=batch, updated=updated)
         self.batch, self._base = batch, base
@@ -241,6 +252,11 @@ class CapturedTables:
         """Row images so far, and marks among them."""
         self._source, self._place = source, place
         self._states = dict(states)
+        self._names = MirrorNames(source) if names is None else names
+        self._taken = {*old, *(state.mirror for state in states.values())}
+        self._holders: dict[TableName, TableName] = {}
+        for table in (*first, *states) if self._names.rules else ():
+            self._holders.setdefault(self._names.folded(table), table)
         self._past = past
         self._created: set[TableName] = set()
         self._read: set[TableName] = set()
@@ -305,14 +321,12 @@ class CapturedTables:
         that nobody took is gone, and has a new place for a table to come."""
         origins = {one.origin for one in taken.values()}
         states = {
-            table: self._states.get(table) or new_table(self._source, table)
+            table: self._states.get(table) or self._new(table)
             for table in sorted({*taken, *origins})
         }
         for table, before in states.items():
             one, generation = taken.get(table), before.generation + 1
-            mirror = mirror_path(self._source, table, generation)
-            if one is not None:
-                mirror = states[one.origin].mirror
+            mirror = states[one.origin].mirror if one else self._free(table, generation)
             after = replace(
                 before,
                 condition=TableCondition.DROPPED if one is None else TableCondition.ACTIVE,
@@ -375,7 +389,7 @@ class CapturedTables:
     def quarantine(self, table: TableName, at: Coordinates, error: TableError) -> Quarantine:
         quarantined = Quarantine.of(table, error, str(at), at)
         self.quarantined[table] = quarantined
-        state = self._states.get(table) or new_table(self._source, table)
+        state = self._states.get(table) or self._new(table)
         self._states[table] = self.touched[table] = state
         self.files.take_back(table)
         return quarantined
@@ -387,6 +401,8 @@ class CapturedTables:
         updated = self.files.updated(version.table)
         schema = captured_schema(version.shown_structure, updated=updated)
         self._require_no_hole(version)
+        if (met := self.met(version.table)) is not None:
+            raise met
         if version.schema is not None and (refused := refusal(version.schema)) is not None:
             raise refused
         state = self._touch(version, TableCondition.ACTIVE)
@@ -399,7 +415,7 @@ class CapturedTables:
         if loads and condition is TableCondition.ACTIVE:
             condition = TableCondition.LOADING
         state = replace(
-            before or new_table(self._source, table),
+            before or self._new(table),
             condition=condition,
             changelog=changelog_path(self._source, table, version.generation),
             changelog_generation=version.generation,
@@ -407,6 +423,29 @@ class CapturedTables:
         if state != before:
             self._states[table] = self.touched[table] = state
         return state
+
+    def met(self, table: TableName) -> TableError | None:
+        """Why a table that is not known yet may not be captured: its mirror would lie where that
+        of another one lies."""
+        if table in self._states:
+            return None
+        other = self._holders.get(self._names.folded(table))
+        if other in (None, table) or not self._names.meet(table, other):
+            return None
+        return met(table, other, self._names.of(table), known=False)
+
+    def _new(self, table: TableName) -> TableState:
+        if self.met(table) is not None:
+            return new_table(self._source, table, no_place(self._source, table))
+        if self._names.rules:
+            self._holders.setdefault(self._names.folded(table), table)
+        return new_table(self._source, table, self._free(table, 1))
+
+    def _free(self, table: TableName, generation: int) -> str:
+        """The folder of a new mirror: one in which nothing is, and nothing of another table was."""
+        mirror = free_place(self._source, self._names.of(table), generation, self._taken)
+        self._taken.add(mirror)
+        return mirror
 
     def _require_no_hole(self, version: SchemaVersion) -> None:
         table = version.table

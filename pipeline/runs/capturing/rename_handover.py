@@ -8,6 +8,7 @@ With `renames = "keep-path"` a rename hands mirrors over if, where it stands,
 | that batch and all others are acknowledged: every mirror shows all there was | read |
 | the capture has nothing of these tables yet | the run ends there, and the next begins so |
 | every name is captured, and no mirror is kept under a name that is taken | read |
+| no `into` names another place for the table's new name | read |
 | the statement does nothing else, and the mirror has the columns of the table | read |
 | the server is not MariaDB, which logs RENAME TABLE of temporary tables too, and alike | read |
 
@@ -21,7 +22,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from pipeline.changes.layout import application_id
+from pipeline.changes.layout import application_id, lies_at
 from pipeline.decisions import Continuity
 from pipeline.policies import DroppedTables, Renames
 from pipeline.runs.capturing.basis import Basis
@@ -162,10 +163,18 @@ class HandingOver:
         state, version = self._known.states.get(origin), self._structures.version(table)
         if state is None or version is None or not self._may_take(table, origin, came):
             return None
+        if self._has_own_place(table, state):
+            return None
         delta_version = self._shown(state)
         if delta_version is None or not self._shows(state, version):
             return None
         return TakenOver(version, origin, delta_version)
+
+    def _has_own_place(self, table: TableName, state: TableState) -> bool:
+        """Whether the settings name another place for the mirror of that table."""
+        source = self._work.source
+        name = source.mirror_name(table)
+        return source.mirrors.given(table) and not lies_at(state.mirror, source.name, name)
 
     def _shows(self, state: TableState, version: SchemaVersion) -> bool:
         """Whether the mirror has the columns of that version, told apart by its key."""

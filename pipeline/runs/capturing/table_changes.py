@@ -494,6 +494,9 @@ class Following:
         elif kind is not None and version is not None:
             if consequence.action in _OF_KNOWN and not self._tables.known(table):
                 return
+            if (met := self._tables.met(table)) is not None:
+                self.quarantine(table, logged.begin, met)
+                return
             if kind is TableEventKind.TRUNCATED and version.schema is not None:
                 self._tables.mark(
                     ChangeType.TRUNCATE,

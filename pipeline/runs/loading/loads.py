@@ -27,6 +27,7 @@ from pipeline.runs.agreement.lake_logs import foreign_mirrors
 from pipeline.runs.begin import RunStart
 from pipeline.runs.context import Workplace, loaded_until_now
 from pipeline.runs.cures import Reread, owed, refusal
+from pipeline.runs.mirror_places import meetings
 from pipeline.schema.rows import merge_key
 from pipeline.shown import listed
 from pipeline.snapshot.bounds import Range
@@ -67,7 +68,8 @@ def new_tables(work: Workplace, run_start: RunStart) -> dict[TableName, LoadReas
     if not work.source.loads_new_tables:
         return {}
     source = work.source.name
-    known = work.ledger.table_states(source).keys()
+    states = work.ledger.table_states(source)
+    known = states.keys()
     loads = {load.table for load in work.ledger.open_loads(source)}
     there = [
         table.name for table in work.server.tables() if work.source.patterns.matches(table.name)
@@ -80,7 +82,7 @@ def new_tables(work: Workplace, run_start: RunStart) -> dict[TableName, LoadReas
             table: work.ledger.schema_at(source, table, batch=batch, place=place) for table in new
         }
         new = [table for table in new if versions[table] is not None]
-    kept_out = foreign_mirrors(work, new)
+    kept_out = foreign_mirrors(work, new).keys() | meetings(work, states, new).keys()
     return dict.fromkeys((table for table in new if table not in kept_out), LoadReason(OLDER))
 
 

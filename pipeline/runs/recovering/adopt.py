@@ -24,7 +24,13 @@ from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pipeline.batch import BatchState, CaptureRecord, Cursor
-from pipeline.changes.layout import DELETED_AT, application_id, mirror_columns, new_table
+from pipeline.changes.layout import (
+    DELETED_AT,
+    application_id,
+    mirror_columns,
+    mirror_path,
+    new_table,
+)
 from pipeline.claim import Claim, Unclaimed
 from pipeline.decisions import Decision, Lease
 from pipeline.errors import TableError
@@ -348,7 +354,7 @@ def adopt_tables(
 
 def _candidate(work: Workplace, shown: LakeShown, table: TableName) -> Candidate:
     source = work.source.name
-    state = new_table(source, table)
+    state = new_table(source, table, mirror_path(source, work.source.mirror_name(table)))
     instead = f"`lockstep snapshot {table} --reason …` reads it from the source"
     if not work.source.patterns.matches(table):
         raise TableError(

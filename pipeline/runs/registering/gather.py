@@ -9,12 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from functools import partial
 
 from pipeline.catalog.plan import Left, entry_name, entry_names
 from pipeline.catalog.values import Entry, EntryColumn, EntryName, Registered, place
 from pipeline.changes.lineage import own_comments
 from pipeline.errors import TableError
+from pipeline.mirror_names import MirrorNames
 from pipeline.ports.catalog import Catalog, Registry
 from pipeline.ports.ledger import Ledger
 from pipeline.runs.context import Workplace
@@ -50,7 +50,7 @@ def gather(work: Workplace, registry: Registry, *, every: bool = False) -> Gathe
     statement, texts = _statements(work, seen)
     words = frozenset(word for text in texts for word in _WORD.findall(text))
     states = ledger.table_states(source)
-    registered, names, left, differing = _compared(ledger, source, registry, states)
+    registered, names, left, differing = _compared(ledger, work.source.mirrors, registry, states)
     stays = {
         table
         for table, state in states.items()
@@ -80,26 +80,29 @@ class CatalogStanding:
     left: tuple[TableName, ...]
 
 
-def stand(ledger: Ledger, source: str, registry: Registry) -> CatalogStanding:
+def stand(ledger: Ledger, mirrors: MirrorNames, registry: Registry) -> CatalogStanding:
     """Asks neither source nor catalog."""
-    states = ledger.table_states(source)
-    registered, _, left, differing = _compared(ledger, source, registry, states)
+    states = ledger.table_states(mirrors.source)
+    registered, _, left, differing = _compared(ledger, mirrors, registry, states)
     made = sum(1 for entry in registered.values() if entry.content is not None)
     unnamed = tuple(entry.table for entry in left)
     return CatalogStanding(registry.catalog.identity, made, tuple(sorted(differing)), unnamed)
 
 
 def _compared(
-    ledger: Ledger, source: str, registry: Registry, states: Mapping[TableName, TableState]
+    ledger: Ledger, mirrors: MirrorNames, registry: Registry, states: Mapping[TableName, TableState]
 ) -> tuple[
     Mapping[TableName, Registered], dict[TableName, EntryName], list[Left], frozenset[TableName]
 ]:
     """The entries that the ledger knows of; the names of all tables that have a mirror, and those
     that can have none; the tables whose entry is not known to be as it should be."""
-    catalog = registry.catalog
+    catalog, source = registry.catalog, mirrors.source
     registered = ledger.registrations(source, catalog.identity).entries
     there = [table for table, state in states.items() if _there(state)]
-    named = partial(entry_name, registry.schema, source)
+
+    def named(table: TableName) -> EntryName:
+        return entry_name(registry.schema, source, mirrors.of(table))
+
     names, left = entry_names(there, named, catalog.refuses, registered)
     differing = frozenset(
         table

@@ -1,0 +1,120 @@
+"""Where mirrors lie: which are to lie elsewhere by now, and how one gets another place.
+
+A place is decided by the settings when a table is first seen, and is kept in the ledger. Where the
+settings say another one later, the mirror is reloaded, and the write of all its rows goes there.
+The former place stays as it is: earlier versions of the mirror are read from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from pipeline.changes.layout import free_place
+from pipeline.decisions import Lease
+from pipeline.life.events import MirrorReplaced
+from pipeline.runs.context import Workplace
+from pipeline.table import TableName
+from pipeline.table_state import TableCondition, TableEventKind, TableState
+
+WRITTEN_ANEW = frozenset({TableEventKind.REBUILT, TableEventKind.REREAD})
+"""Behind which the next write is of all rows."""
+
+
+def meetings(
+    work: Workplace, states: Mapping[TableName, TableState], tables: Iterable[TableName] = ()
+) -> dict[TableName, TableName]:
+    """Tables that may not be captured, since their mirrors would lie where that of another one
+    lies, each with that one. `tables`: as for `precedence`."""
+    return work.source.mirrors.meetings(precedence(work, states, tables))
+
+
+def precedence(
+    work: Workplace, states: Mapping[TableName, TableState], tables: Iterable[TableName] = ()
+) -> list[TableName]:
+    """The order in which tables keep their places: those whose mirrors are where the settings say,
+    those whose mirrors are elsewhere, and of `tables` those that no run has seen yet."""
+    plan = work.source
+    if not plan.mirrors.rules:
+        return []
+    away = {table for table, state in states.items() if plan.other_place(state) is not None}
+    new = sorted(table for table in tables if table not in states)
+    return [*sorted(states.keys() - away), *sorted(away), *new]
+
+
+@dataclass(frozen=True, slots=True)
+class Moves:
+    """Tables that are followed, and whose mirrors are to lie under another name than they do, by
+    that name. `empty`: nothing is written of them yet; `reloaded`: all rows are written anew."""
+
+    empty: Mapping[TableName, TableName]
+    reloaded: Mapping[TableName, TableName]
+
+
+def moves(work: Workplace) -> Moves:
+    """Without tables whose next write brings them there. One that is read from the source, and has
+    an older mirror, is left until it is read."""
+    states = work.ledger.table_states(work.source.name)
+    away = {
+        table: name
+        for table, state in states.items()
+        if state.condition in (TableCondition.ACTIVE, TableCondition.LOADING)
+        and work.source.patterns.matches(table)
+        and (name := work.source.other_place(state)) is not None
+    }
+    met = meetings(work, states) if away else {}
+    empty, reloaded = dict[TableName, TableName](), dict[TableName, TableName]()
+    for table in away.keys() - met.keys():
+        state = states[table]
+        if state.mirror_version is None:
+            empty[table] = away[table]
+        elif state.condition is TableCondition.ACTIVE and not _comes_anew(work, table):
+            reloaded[table] = away[table]
+    return Moves(dict(sorted(empty.items())), dict(sorted(reloaded.items())))
+
+
+def why_elsewhere(name: TableName) -> str:
+    return f"its mirror is called {name} now"
+
+
+def former_places(work: Workplace) -> list[str]:
+    """Folders that mirrors had before, and that are still there: version sets of then name them."""
+    source = work.source.name
+    mirrors = {state.mirror for state in work.ledger.table_states(source).values()}
+    return [
+        folder
+        for folder in sorted(work.ledger.looked(source).keys() - mirrors)
+        if not folder.startswith(f"{source}/_") and work.mirrors.version(folder) is not None
+    ]
+
+
+def _comes_anew(work: Workplace, table: TableName) -> bool:
+    source = work.source.name
+    waiting = work.ledger.pending(source).get(table)
+    if not waiting:
+        return False
+    contents = work.ledger.contents(source, min(waiting), max(waiting), [table])
+    return any(
+        event.table == table and event.kind in WRITTEN_ANEW
+        for content in contents
+        for event in content.events
+    )
+
+
+def renew(work: Workplace, lease: Lease, table: TableName, why: str) -> None:
+    """From now on the table's mirror is another; the one before stays as it is."""
+    ledger, plan = work.ledger, work.source
+    states = ledger.table_states(plan.name)
+    state, taken = states[table], {one.mirror for one in states.values()}
+    taken |= ledger.looked(plan.name).keys()
+    named = plan.other_place(state)
+    number = 1 if named is not None else state.mirror_generation + 1
+    name = plan.mirror_name(table)
+    mirror = free_place(plan.name, name, state.generation, taken, number)
+    while work.mirrors.version(mirror) is not None:
+        taken.add(mirror)
+        mirror = free_place(plan.name, name, state.generation, taken, number)
+    ledger.give_up(lease, table)
+    ledger.record_event(lease, table, MirrorReplaced(mirror))
+    left = f"; {state.mirror} stays as it is" if state.mirror_version is not None else ""
+    work.progress.note(f"the mirror of {table} is {mirror} from now on: {why}{left}")

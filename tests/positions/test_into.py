@@ -1,0 +1,362 @@
+"""Mirrors that are called otherwise than their tables: where they lie, through renames of the
+tables, through settings that change, and when their ledger is lost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from lockstep.commands import plan as show
+from pipeline.mirror_names import Into
+from pipeline.policies import LakePolicies, Renames
+from pipeline.runs.inspecting.plan import make_plan
+from pipeline.runs.inspecting.version_sets import version_set_at
+from pipeline.runs.mirror_places import former_places
+from pipeline.snapshot.pace import Pace
+from pipeline.source_plan import SnapshotPlan, TableSettings
+from pipeline.table_state import TableCondition, TableEventKind
+from pipeline.tables import TablePatterns
+from tests.fix_mysql import MySqlStand
+from tests.mysql.logged import head
+from tests.mysql.reading import server
+from tests.outside import foresee, recover
+from tests.positions.follower import SOURCE, Follower
+from tests.positions.interrupted import Crash, drawn, mortal, noted
+from tests.positions.paused import Shop
+from tests.positions.stories import stories_in, tell
+
+
+def named(shop: Shop, **into: str) -> None:
+    """From the next run on these tables of the shop have such names, and no others."""
+    mine = f"{shop.name}."
+    others = [one for one in shop.follower.settings if not one.match.include[0].startswith(mine)]
+    rules = [
+        TableSettings(TablePatterns((mine + table,)), {}, into=Into.parse(text))
+        for table, text in into.items()
+    ]
+    shop.follower.settings = [*others, *rules]
+
+
+def place(shop: Shop, table: str) -> str:
+    """Its mirror's folder, below the source's."""
+    return shop.state(table).mirror.removeprefix(f"{SOURCE}/")
+
+
+def require_same(shop: Shop, *tables: str) -> None:
+    """They are followed, their mirrors hold their rows, no two have one folder, and the newest
+    version set shows what the mirrors show."""
+    states = shop.follower.states().values()
+    assert len({state.mirror for state in states}) == len(states)
+    shown = {
+        entry.table: entry for entry in version_set_at(shop.follower.ledger, SOURCE, None).entries
+    }
+    for table in tables:
+        state = shop.state(table)
+        assert state.condition is TableCondition.ACTIVE, state.reason
+        rows = [dict(zip(("id", "v"), row, strict=True)) for row in _rows(shop, table)]
+        assert shop.follower.mirror(f"{shop.name}.{table}") == rows
+        assert shown[state.table].mirror == state.mirror
+
+
+def _rows(shop: Shop, table: str) -> list[tuple[object, ...]]:
+    return list(shop.stand.rows(f"select id, v from {shop.name}.{table} order by id"))
+
+
+def a_mirror_goes_where_the_settings_say(shop: Shop) -> Iterator[None]:
+    """Also where nothing was written since, and back again: its rows come from its changelog. A
+    folder that it had before is not written to once more, and keeps what it shows."""
+    crm = f"crm_{shop.name}"
+    former = shop.state("a").mirror
+    named(shop, a="crm_{database}.{table}")
+    work = shop.follower.work()
+    told = [*show.return_lines(make_plan(work).returns)]
+    changelog = f"the mirror of {shop.name}.a is rewritten from its changelog"
+    assert any(changelog in line and f"called {crm}.a now" in line for line in told), told
+    yield
+    assert place(shop, "a") == f"{crm}/a"
+    require_same(shop, "a", "b")
+    before = shop.follower.lake.tables[former][-1].rows
+    shop.do("insert into a values (2, 2)", "update b set v = 9")
+    yield
+    require_same(shop, "a", "b")
+    assert place(shop, "a") == f"{crm}/a"
+    named(shop, a=f"{crm}.customers")
+    shop.do("insert into a values (3, 3)")
+    yield
+    assert place(shop, "a") == f"{crm}/customers"
+    named(shop)
+    yield
+    require_same(shop, "a", "b")
+    assert place(shop, "a").startswith(f"{shop.name}/a@1-")
+    assert shop.follower.lake.tables[former][-1].rows == before
+    former_ones = former_places(shop.follower.work())
+    assert {former, f"{SOURCE}/{crm}/a", f"{SOURCE}/{crm}/customers"} <= {*former_ones}
+    for folder in (former, f"{SOURCE}/{crm}/a"):
+        del shop.follower.lake.tables[folder]
+    named(shop, a=f"{crm}.customers")
+    yield
+    require_same(shop, "a", "b")
+    assert place(shop, "a").startswith(f"{crm}/customers@1-")
+    assert shop.events("a").count(TableEventKind.REBUILT) == 4
+    assert TableEventKind.REREAD not in shop.events("a")
+
+
+def two_mirrors_change_places(shop: Shop) -> Iterator[None]:
+    """Each goes beside the folder that the other one had."""
+    shop.do("insert into a values (2, 2)")
+    named(shop, a="{database}.b", b="{database}.a")
+    yield
+    require_same(shop, "a", "b")
+    assert [place(shop, one) for one in "ab"] == [f"{shop.name}/b@1-2", f"{shop.name}/a@1-2"]
+    shop.do("insert into a values (3, 3)", "delete from b")
+    yield
+    require_same(shop, "a", "b")
+
+
+def captured_batches_wait(shop: Shop) -> Iterator[None]:
+    """Those of a table that has a mirror, and those of one that has none yet."""
+    shop.do("insert into a values (2, 2)", "create table c (id int primary key, v int)")
+    shop.do("insert into c values (1, 1)")
+    shop.follower.capture()
+    named(shop, a="{table}_{database}.x", c="{table}_{database}.x")
+    shop.do("insert into a values (3, 3)", "insert into c values (2, 2)")
+    yield
+    require_same(shop, "a", "b", "c")
+    assert [place(shop, table) for table in "abc"] == [
+        f"a_{shop.name}/x",
+        f"{shop.name}/b",
+        f"c_{shop.name}/x",
+    ]
+
+
+def it_is_the_tables_through_its_life(shop: Shop) -> Iterator[None]:
+    """From its first row on; through TRUNCATE, DROP and another table of the name."""
+    named(shop, c="x_{database}.t")
+    shop.do("create table c (id int primary key, v int)", "insert into c values (1, 1)")
+    yield
+    require_same(shop, "c")
+    for statements in (
+        ("truncate table c", "insert into c values (4, 4)"),
+        ("drop table c", "create table c (id int primary key, v int)"),
+        ("create table d like c", "rename table c to c_old, d to c", "insert into c values (5, 5)"),
+    ):
+        shop.do(*statements)
+        yield
+        require_same(shop, "c")
+        assert place(shop, "c") == f"x_{shop.name}/t"
+    shop.do("drop table c")
+    yield
+    assert shop.state("c").condition is TableCondition.DROPPED
+    shop.do("create table c (id int primary key, v int)", "insert into c values (6, 6)")
+    yield
+    require_same(shop, "c", "c_old")
+    assert place(shop, "c") == f"x_{shop.name}/t"
+
+
+def a_renamed_table_lies_where_its_new_name_does(shop: Shop) -> Iterator[None]:
+    """There and back, and in a swap."""
+    named(shop, a="y_{database}.a")
+    yield
+    shop.do("rename table a to c", "insert into c values (7, 7)")
+    yield
+    require_same(shop, "b", "c")
+    assert place(shop, "c") == f"{shop.name}/c"
+    shop.do("rename table c to a", "insert into a values (8, 8)")
+    yield
+    require_same(shop, "a", "b")
+    assert place(shop, "a") == f"y_{shop.name}/a"
+    shop.do("rename table a to t, b to a, t to b", "insert into a values (9, 9)")
+    yield
+    require_same(shop, "a", "b")
+    assert [place(shop, table) for table in "ab"] == [f"y_{shop.name}/a", f"{shop.name}/b"]
+
+
+def tables_that_meet_are_told_apart(shop: Shop) -> Iterator[None]:
+    """The first one keeps its place, in whatever case the other is called; once the settings
+    differ, a release brings that one to its own."""
+    named(shop, a="z_{database}.t", c="z_{database}.T", d="{database}.b")
+    shop.do(
+        *(f"create table {table} (id int primary key, v int)" for table in "cd"),
+        *(f"insert into {table} values (1, 1)" for table in "acd" if table != "a"),
+    )
+    yield
+    require_same(shop, "a", "b")
+    for table, other in (("c", "a"), ("d", "b")):
+        state = shop.state(table)
+        assert state.condition is TableCondition.QUARANTINED
+        assert f"that of {shop.name}.{other} is" in str(state.reason)
+        assert f"`lockstep release {shop.name}.{table} --reason …`" in str(state.hint)
+        assert state.mirror not in shop.follower.lake.tables
+    shop.release("c")
+    yield
+    assert shop.state("c").condition is TableCondition.QUARANTINED
+    named(shop, a="z_{database}.t", c="z_{database}.u")
+    shop.do("insert into c values (2, 2)", "insert into a values (2, 2)")
+    shop.release("c")
+    shop.release("d")
+    yield
+    require_same(shop, "a", "b", "c", "d")
+    assert [place(shop, table) for table in "abcd"] == [
+        f"z_{shop.name}/t",
+        f"{shop.name}/b",
+        f"z_{shop.name}/u",
+        f"{shop.name}/d",
+    ]
+
+
+def settings_that_have_two_meet(shop: Shop) -> Iterator[None]:
+    """The table whose mirror is there goes on, and the other one stops as it is."""
+    named(shop, b="{database}.a")
+    shop.do("insert into a values (2, 2)", "insert into b values (2, 2)")
+    yield
+    require_same(shop, "a")
+    assert shop.state("b").condition is TableCondition.QUARANTINED
+    named(shop)
+    shop.release("b")
+    yield
+    require_same(shop, "a", "b")
+    assert place(shop, "b") == f"{shop.name}/b"
+
+
+def the_place_of_an_earlier_mirror_is_not_anothers(shop: Shop) -> Iterator[None]:
+    """What one table left behind is still read by its version sets."""
+    named(shop, a="w_{database}.t")
+    yield
+    named(shop, c="w_{database}.t")
+    shop.do("create table c (id int primary key, v int)", "insert into c values (3, 3)")
+    yield
+    require_same(shop, "a", "b", "c")
+    assert place(shop, "c") == f"w_{shop.name}/t@1-2"
+
+
+def test_places_of_mirrors(mysql: MySqlStand) -> None:
+    tell(mysql, stories_in(globals()))
+
+
+def _folders_go_with_rows(shop: Shop) -> Iterator[None]:
+    """With `renames = "keep-path"`: from a name with `into` to one without; not to one that has an
+    `into` of its own, and so not in a swap."""
+    named(shop, a="k_{database}.a", d="k_{database}.d")
+    yield
+    yield
+    shop.do("rename table a to c")
+    yield
+    shop.do("insert into c values (2, 2)")
+    yield
+    require_same(shop, "b", "c")
+    assert place(shop, "c") == f"k_{shop.name}/a"
+    shop.do("rename table c to d", "insert into d values (3, 3)")
+    yield
+    yield
+    require_same(shop, "b", "d")
+    assert place(shop, "d") == f"k_{shop.name}/d"
+    shop.do("rename table b to t, d to b, t to d", "insert into d values (4, 4)")
+    yield
+    yield
+    require_same(shop, "b", "d")
+    assert [place(shop, table) for table in "bd"] == [f"{shop.name}/b", f"k_{shop.name}/d"]
+
+
+def test_places_of_mirrors_that_keep_their_folders(mysql: MySqlStand) -> None:
+    policies = LakePolicies(renames=Renames.KEEP_PATH)
+    tell(mysql, [_folders_go_with_rows], lake_policies=policies)
+
+
+def test_settings_change_in_the_middle_of_a_load(mysql: MySqlStand, database: str) -> None:
+    """What was read goes to the new place; nothing is read twice."""
+    values = ", ".join(f"({number}, 0)" for number in range(200))
+    mysql.execute(
+        "create table a (id int primary key, v int)",
+        f"insert into a values {values}",
+        "flush binary logs",
+        database=database,
+    )
+    shop = Shop(mysql, database, Follower(server(mysql), [f"{database}.*"], start="snapshot"))
+    shop.follower.snapshot = SnapshotPlan(1e-9, 1, Pace(1e-9, least=50, first=50, most=50))
+    shop.run()
+    assert shop.state("a").condition is TableCondition.LOADING
+    shop.follower.snapshot = SnapshotPlan()
+    named(shop, a="crm.{database}")
+    shop.run()
+    require_same(shop, "a")
+    assert place(shop, "a") == f"crm/{database}"
+    assert shop.events("a").count(TableEventKind.REREAD) == 1
+
+
+def test_tables_that_meet_from_the_beginning(mysql: MySqlStand, database: str) -> None:
+    """The one that comes first by name is read; the other one is not until it has a place."""
+    mysql.execute(
+        *(f"create table {one} (id int primary key, v int)" for one in ("a", "b")),
+        *(f"insert into {one} values (1, 1)" for one in ("a", "b")),
+        "flush binary logs",
+        database=database,
+    )
+    shop = Shop(mysql, database, Follower(server(mysql), [f"{database}.*"], start="snapshot"))
+    named(shop, **{"*": "crm.{database}"})
+    shop.run()
+    shop.do("update a set v = 2", "update b set v = 2")
+    shop.run()
+    require_same(shop, "a")
+    assert shop.state("b").condition is TableCondition.QUARANTINED
+    assert shop.follower.mirror(f"{database}.b") == []
+    named(shop, **{"*": "crm.{database}_{table}"})
+    shop.release("b")
+    shop.run()
+    require_same(shop, "a", "b")
+    assert [place(shop, one) for one in "ab"] == [f"crm/{database}_{one}" for one in "ab"]
+
+
+STEPS = ("order_table", "record_capture", "record_event", "intend", "settle", "acknowledge")
+
+
+def test_a_death_at_any_step_brings_it_there(mysql: MySqlStand, database: str) -> None:
+    shop = Shop(mysql, database, Follower(server(mysql), [f"{database}.*"], str(head(mysql))))
+    shop.make()
+    shop.run()
+    for number, (step, after) in enumerate(drawn(STEPS)):
+        with noted(f"killed at {step}, after it: {after}"):
+            named(shop, a=f"crm_{{database}}.a{number}")
+            shop.do(f"insert into a values ({number + 10}, 0)")
+            with pytest.raises(Crash), mortal(shop.follower, step, after=after):
+                shop.run()
+            shop.run()
+            shop.run()
+            require_same(shop, "a", "b")
+            assert place(shop, "a") == f"crm_{database}/a{number}"
+
+
+def test_a_lost_ledger_is_made_of_mirrors_in_such_places(mysql: MySqlStand, database: str) -> None:
+    """Their commits say whose they are; the settings then need no write. A run is undone as well,
+    also the one that moved a mirror."""
+    shop = Shop(mysql, database, Follower(server(mysql), [f"{database}.*"], str(head(mysql))))
+    shop.make()
+    shop.run()
+    named(shop, a="crm_{database}.a")
+    shop.do("insert into a values (2, 2)")
+    shop.run()
+    shop.do("insert into b values (3, 3)")
+    shop.run()
+    _lose(shop.follower)
+    assert place(shop, "a") == f"crm_{database}/a"
+    shop.do("insert into a values (3, 3)")
+    shop.run()
+    require_same(shop, "a", "b")
+    events = shop.events("a")
+    shop.run()
+    assert shop.events("a") == events
+    assert place(shop, "a") == f"crm_{database}/a"
+    newest = shop.batches()[-1].id
+    _lose(shop.follower, behind=newest - 1)
+    shop.run()
+    shop.run()
+    require_same(shop, "a", "b")
+
+
+def _lose(follower: Follower, behind: int | None = None) -> None:
+    follower.lose_ledger()
+    foreseen = foresee(follower.work(), behind)
+    with follower.leased() as lease:
+        done = recover(follower.work(), lease, author="somebody", behind=behind)
+    assert done == foreseen
+    assert not done.reloads
