@@ -88,7 +88,7 @@ MISTAKES = {
     ),
     "a block for tables that says nothing": (
         SOURCE + '[[sources.table]]\nmatch = "shop.carts"\n',
-        "lockstep.toml: line 7: it says nothing of its tables; give a policy besides match.",
+        "lockstep.toml: line 7: it says nothing of its tables; give a setting besides match.",
     ),
     "a block for tables with what is of a source": (
         SOURCE + '[[sources.table]]\nmatch = "shop.carts"\non_position_lost = "resnapshot"\n',
