@@ -202,8 +202,7 @@ class Shaping:
         raise ConfigurationError(
             f"columns of {version.table} are hashed with the key {shown_as.key}, and the settings "
             + ("have none" if have is None else f"have the key {have}"),
-            hint="give the key with that fingerprint under [privacy] in lockstep.toml, or replace "
-            "it on purpose: `lockstep reload` with `--replace-key` hashes every table anew",
+            hint="give the key with that fingerprint under [privacy] in lockstep.toml",
         )
 
     def changed(self, version: SchemaVersion) -> str | None:
