@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from pipeline.catalog.values import Entry, EntryName, Found, place
 from pipeline.errors import CatalogRefused, CatalogUnavailable
 from pipeline.mirror_names import Into, MirrorNames
+from pipeline.policies import LakePolicies
 from pipeline.ports.catalog import Registry
 from pipeline.position import Coordinates, LogFile
 from pipeline.runs.context import Unwatched, Workplace
@@ -124,6 +125,9 @@ class Source:
     def run(self, **how: bool) -> CatalogReport:
         with self.ledger.lock(SOURCE, "test", None) as lease:
             return register(self.work(), lease, self.registry(), **how)
+
+    def policies_of(self, table: TableName) -> LakePolicies:
+        return LakePolicies()
 
     def registry(self) -> Registry:
         return Registry(self.catalog, self.schemas)
