@@ -41,7 +41,7 @@ from pipeline.shape.hashes import PrivacyKey
 from pipeline.shape.redaction import redacted as redacted_text
 from pipeline.shape.rules import ShapeRules
 from pipeline.shape.shape import Shape, Shaper, matches, shape_faults, shape_of
-from pipeline.shape.strictness import shows_no_more
+from pipeline.shape.strictness import ShapeChange, shape_change, shows_no_more
 from pipeline.table import Column, TableName, TableStructure
 from pipeline.tables import is_helper
 
@@ -249,6 +249,19 @@ class Shaping:
         if rows != (None if before is None else before.rows):
             return "another condition decides which rows are taken"
         return None
+
+    def change(self, version: SchemaVersion) -> ShapeChange:
+        """What the settings change of what is shown of a version; TableError as `changed`."""
+        schema = version.schema
+        if schema is None:
+            return ShapeChange()
+        structure = row_structure(schema)
+        whole = _of_images(Shape(structure, (Fate.SHOWN,) * len(schema.columns)), structure)
+        before, after = version.shown_as, self.shape(schema)
+        return shape_change(
+            whole if before is None else _shape_of_version(schema, before),
+            whole if after is None else after,
+        )
 
     def _shown(self, schema: TableSchema, shape: Shape) -> TableSchema:
         """The structure that the lake shows."""
