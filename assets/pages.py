@@ -267,12 +267,12 @@ def materialization(
     now: datetime,
     position: Position | None,
     change_bytes: int,
-    version: SchemaVersion,
+    version: SchemaVersion | None,
     comments: Mapping[str, str],
 ) -> dg.AssetMaterialization:
     """One write of a mirror. `position`, which the mirror shows now, is the version of its data;
-    `change_bytes`: of the changes merged; `version`: what the mirror shows; `comments` of
-    columns."""
+    `change_bytes`: of the changes merged; `version`: what the mirror shows, where it is known;
+    `comments` of columns."""
     size, first, last = done.size, done.first_batch, done.last_batch
     lineage = {
         name: [dg.TableColumnDep(names.log, f"{done.table}.{name}")] for name, _ in done.columns
@@ -309,10 +309,10 @@ def _address(table: TableName, folder: LakePath) -> Metadata:
     }
 
 
-def _shape_metadata(version: SchemaVersion) -> Metadata:
+def _shape_metadata(version: SchemaVersion | None) -> Metadata:
     """What of the source's table the mirror does not show as it is."""
-    shown_as = version.shown_as
-    if shown_as is None:
+    shown_as = None if version is None else version.shown_as
+    if version is None or shown_as is None:
         return {}
     treated = [f"{name} {words}" for name, words in version.treated.items()]
     return {
@@ -323,12 +323,15 @@ def _shape_metadata(version: SchemaVersion) -> Metadata:
 
 
 def _columns(
-    done: TableMerge, version: SchemaVersion, comments: Mapping[str, str]
+    done: TableMerge, version: SchemaVersion | None, comments: Mapping[str, str]
 ) -> dg.TableSchema:
     """Types as Spark's SQL calls them in the lake; MySQL's own, what becomes of the values, and
     the comment there, as the description. A tag says the same of values that are not shown."""
     shown = []
-    source, schema, treated = version.schema, version.shown, version.treated
+    source = schema = None
+    treated: Mapping[str, str] = {}
+    if version is not None:
+        source, schema, treated = version.schema, version.shown, version.treated
     for name, kind in done.columns:
         column = None if schema is None else schema.column(name)
         origin = None if source is None or column is None else source.column(name)
