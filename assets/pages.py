@@ -21,8 +21,7 @@ from pipeline.position import Position
 from pipeline.runs.inspecting.repeated_keys import KeyCount
 from pipeline.runs.reports import AcknowledgeReport, CaptureReport, MergeReport, TableMerge
 from pipeline.schema.column_words import written_type
-from pipeline.schema.history import SchemaStatement
-from pipeline.schema.model import TableSchema
+from pipeline.schema.history import SchemaStatement, SchemaVersion
 from pipeline.schema.types import sql_type
 from pipeline.segment import RowCounts
 from pipeline.shown import first_words, in_markdown
@@ -268,11 +267,12 @@ def materialization(
     now: datetime,
     position: Position | None,
     change_bytes: int,
-    schema: TableSchema | None,
+    version: SchemaVersion | None,
     comments: Mapping[str, str],
 ) -> dg.AssetMaterialization:
     """One write of a mirror. `position`, which the mirror shows now, is the version of its data;
-    `change_bytes`: of the changes merged; `schema` where it is known; `comments` of columns."""
+    `change_bytes`: of the changes merged; `version`: what the mirror shows, where it is known;
+    `comments` of columns."""
     size, first, last = done.size, done.first_batch, done.last_batch
     lineage = {
         name: [dg.TableColumnDep(names.log, f"{done.table}.{name}")] for name, _ in done.columns
@@ -289,15 +289,16 @@ def materialization(
         "changelog": done.changelog,
         "files": size and size.files,
         "mirror bytes": size and size.size,
+        **_shape_metadata(version),
         **position_metadata(position, now),
         # Under the keys that Dagster has a page for.
         **_address(done.table, lake / done.mirror),
-        "dagster/column_schema": _columns(done, schema, comments),
+        "dagster/column_schema": _columns(done, version, comments),
         "dagster/column_lineage": dg.TableColumnLineage(lineage),
         "dagster/row_count": size and size.rows,
     }
-    version = {DATA_VERSION: str(position)} if position else {}
-    return dg.AssetMaterialization(names.table(done.table), metadata=_known(metadata), tags=version)
+    tags = {DATA_VERSION: str(position)} if position else {}
+    return dg.AssetMaterialization(names.table(done.table), metadata=_known(metadata), tags=tags)
 
 
 def _address(table: TableName, folder: LakePath) -> Metadata:
@@ -308,19 +309,46 @@ def _address(table: TableName, folder: LakePath) -> Metadata:
     }
 
 
+def _shape_metadata(version: SchemaVersion | None) -> Metadata:
+    """What of the source's table the mirror does not show as it is."""
+    shown_as = None if version is None else version.shown_as
+    if version is None or shown_as is None:
+        return {}
+    treated = [f"{name} {words}" for name, words in version.treated.items()]
+    return {
+        "columns not shown as they are": ", ".join(treated) or None,
+        "rows taken": shown_as.rows and f"those where {shown_as.rows}",
+        "privacy key": shown_as.key,
+    }
+
+
 def _columns(
-    done: TableMerge, schema: TableSchema | None, comments: Mapping[str, str]
+    done: TableMerge, version: SchemaVersion | None, comments: Mapping[str, str]
 ) -> dg.TableSchema:
-    """Types as Spark's SQL calls them in the lake; MySQL's own, and the comment there, as the
-    description."""
+    """Types as Spark's SQL calls them in the lake; MySQL's own, what becomes of the values, and
+    the comment there, as the description. A tag says the same of values that are not shown."""
     shown = []
+    source = schema = None
+    treated: Mapping[str, str] = {}
+    if version is not None:
+        source, schema, treated = version.schema, version.shown, version.treated
     for name, kind in done.columns:
         column = None if schema is None else schema.column(name)
-        told = None if column is None else f"MySQL: {written_type(column)}"
-        described = in_markdown(". ".join(filter(None, (told, comments.get(name)))))
+        origin = None if source is None or column is None else source.column(name)
+        told = None if origin is None else f"MySQL: {written_type(origin)}"
+        words = treated.get(name)
+        described = in_markdown(
+            ". ".join(filter(None, (told, words and words.capitalize(), comments.get(name))))
+        )
         null = dg.TableColumnConstraints(nullable=column is None or column.nullable)
         shown.append(
-            dg.TableColumn(name, sql_type(kind), description=described or None, constraints=null)
+            dg.TableColumn(
+                name,
+                sql_type(kind),
+                description=described or None,
+                constraints=null,
+                tags={"lockstep": words} if words else {},
+            )
         )
     return dg.TableSchema(shown)
 

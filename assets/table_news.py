@@ -161,8 +161,8 @@ def written_event(
     the last batch."""
     parts = [part for one in contents for part in (*one.segments, one.snapshot)]
     size = sum(file.size for part in parts if part for file in part.files)
-    schema = work.ledger.schema_version(work.source.name, done.table, done.shows).shown
-    return materialization(names, done, lake, work.clock(), end, size, schema, comments)
+    version = work.ledger.schema_version(work.source.name, done.table, done.shows)
+    return materialization(names, done, lake, work.clock(), end, size, version, comments)
 
 
 def structure_news(

@@ -4,7 +4,7 @@
 benchmarks runs` the second, `python -m benchmarks stands` the third. The others must be asked for:
 `python -m benchmarks large` takes minutes and many gigabytes of disk, `mirror` and `wide` half an
 hour, `history`, `small`, `served`, `fold`, `reading`, `proof`, `differing`,
-`pages`, `upkeep`, `month`,
+`pages`, `shapes`, `upkeep`, `month`,
 `readers` and `first` a few minutes each.
 """
 
@@ -30,6 +30,7 @@ from benchmarks.readers import measure_readers
 from benchmarks.reading import measure_reading
 from benchmarks.runs import measure_runs
 from benchmarks.served import measure_served
+from benchmarks.shapes import measure_shapes
 from benchmarks.small import measure_small
 from benchmarks.stands import measure_stands
 from benchmarks.upkeep import measure_upkeep
@@ -52,6 +53,7 @@ PARTS = {
     "wide": measure_wide,
     "readers": measure_readers,
     "month": measure_month,
+    "shapes": measure_shapes,
     "stands": measure_stands,
     "mirror": measure_large_mirror,
 }

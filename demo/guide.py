@@ -115,14 +115,28 @@ def _root(server: RunningMySql) -> ConnectionSettings:
     return ConnectionSettings(server.host, server.port, server.user, server.password, tls="off")
 
 
+CUSTOMERS = "e-mails are hashed, and whoever lives in no city is left out"
+_SHAPE = """
+[[sources.table]]
+match = "shop.customers"
+hash_columns = ["email"]
+rows = "city is not null"
+
+[privacy]
+key = "file:privacy-key"
+"""
+
+
 def write_configuration(folder: Path, example: Path, server: RunningMySql) -> Path:
-    """The repository's example, pointed at this server."""
+    """The repository's example, pointed at this server, and what the lake shows of customers."""
     text = example.read_text(encoding="utf-8")
     text = text.replace('host = "127.0.0.1"', f'host = "{server.host}"')
     text = text.replace("port = 3306", f"port = {server.port}")
     text = text.replace('"env:SHOP_PASSWORD"', '"file:password"')
+    (folder / "privacy-key").touch(mode=0o600)
+    (folder / "privacy-key").write_text(secrets.token_urlsafe(32))
     path = folder / "lockstep.toml"
-    path.write_text(text, encoding="utf-8")
+    path.write_text(text + _SHAPE, encoding="utf-8")
     return path
 
 
@@ -141,6 +155,7 @@ def perform(
 
     connect = _connector(server)
     runs: list[Ran] = []
+    say(f"of the shop's customers the lake shows a part: {CUSTOMERS}")
     say("starting Dagster, whose page will show the runs")
     home = dagster_home(settings.state_folder)
     with (

@@ -7,7 +7,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from demo.guide import Ran, Told
+from demo.guide import CUSTOMERS, Ran, Told
 from pipeline.runs.inspecting.span_report import SpanReport
 
 
@@ -44,6 +44,7 @@ def tell(console: Console, told: Told, makefile_folder: Path) -> None:
         table.add_row(str(missing.table), "", "[yellow]not proven[/]", missing.reason)
     console.print()
     console.print(table)
+    console.print(f"Customers are compared as the lake shows them: {CUSTOMERS}.")
     transactions = sum(ran.transactions for ran in told.runs)
     console.print(
         f"\n{transactions:,} transactions came through whole, in {len(told.runs)} runs, while"

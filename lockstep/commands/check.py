@@ -127,6 +127,8 @@ def _preflight(
         settings=plan.tables,
         known=set(states),
         names=plan.mirrors,
+        shaping=plan.shaping(settings.privacy_key()),
+        shaped=adapters.ledger().shaped_versions(source.name) if known else (),
     )
     return preflight(server, looked, states)
 

@@ -14,7 +14,7 @@ from lockstep.report import counted, show_quarantined, show_table
 from pipeline.errors import LockstepError, LogStops
 from pipeline.json_values import parts
 from pipeline.places import Place
-from pipeline.runs.inspecting.plan import PlannedStart, RunPlan, make_plan
+from pipeline.runs.inspecting.plan import PlannedShape, PlannedStart, RunPlan, make_plan
 from pipeline.runs.inspecting.plan_reading import PlannedReading
 from pipeline.runs.rejoin import Besides, ReturnPlan
 from pipeline.standing.verdict import clock
@@ -64,6 +64,7 @@ def plan_values(plan: RunPlan) -> dict[str, Any]:
         **(_reading_values(plan.reading) if plan.reading else {"end": None}),
         **parts(plan, "quarantined as already_quarantined", "busy.holder as busy"),
         **({"settings": dict(plan.settings)} if plan.settings else {}),
+        **({"shapes": dict(plan.shapes)} if plan.shapes else {}),
         **({"error": plan.refusal} if plan.refusal else {}),
     }
 
@@ -149,7 +150,7 @@ def _lines(source: str, plan: RunPlan) -> Iterator[str]:
         yield f"  hint: {plan.refusal.hint}"
     elif plan.reading is not None:
         gap = plan.start is not None and bool(plan.start.gap_tables)
-        back = plan.returns.orders or plan.loads
+        back = plan.returns.orders or plan.loads or plan.shapes
         nothing = not plan.reading.transactions and not gap and not back
         would = "find nothing new" if nothing else "go through"
         if nothing and plan.reading.end_is_behind:
@@ -161,6 +162,8 @@ def _lines(source: str, plan: RunPlan) -> Iterator[str]:
         yield f"  repair  {sentence}"
     for batch, tables in plan.waiting.items():
         yield f"  merge   batch {batch} first: {', '.join(map(str, tables)) or 'it is merged'}"
+    for table, shape in plan.shapes.items():
+        yield from _shape_lines(table, shape)
     yield from return_lines(plan.returns)
     for table, load in plan.loads.items():
         rows = "" if load.estimated_rows is None else f", about {load.estimated_rows:,} rows"
@@ -176,6 +179,18 @@ def _lines(source: str, plan: RunPlan) -> Iterator[str]:
             yield f"          a gap: changes of {', '.join(plan.start.gap_tables)} may be missing"
     if plan.reading is not None:
         yield from _reading_lines(plan.reading, plan.seconds)
+
+
+def _shape_lines(table: TableName, shape: PlannedShape) -> Iterator[str]:
+    if shape.refused is not None:
+        yield f"  shape   {table} would be quarantined: {shape.reason}"
+        yield f"          hint: {shape.refused}"
+        return
+    rows = "" if shape.estimated_rows is None else f": about {shape.estimated_rows:,} rows"
+    size = "" if shape.estimated_bytes is None else f", {shape.estimated_bytes:,} bytes"
+    yield f"  shape   {table}: {shape.reason}{rows}{size}"
+    if shape.remains is not None:
+        yield f"          {shape.remains}"
 
 
 def return_lines(returns: ReturnPlan) -> Iterator[str]:

@@ -30,7 +30,7 @@ from pipeline.schema.column_words import (
     written_reference,
     written_type,
 )
-from pipeline.schema.history import Knowledge, SchemaStatement, VersionOrigin
+from pipeline.schema.history import Knowledge, SchemaStatement, SchemaVersion, VersionOrigin
 from pipeline.schema.model import TableSchema
 from pipeline.schema.model_json import schema_to_json
 from pipeline.schema.refold import Disagreement
@@ -116,10 +116,17 @@ def schema_values(source: str, shown: ShownSchema, at: str | None) -> dict[str, 
         "table": shown.table,
         "at": at,
         **_version_values(shown.shown, shown.table),
-        "columns": schema and _columns(schema),
+        "columns": schema and _columns(shown.shown.version, schema),
         "schema": schema and schema_to_json(schema),
+        **_shown_values(shown.shown.version),
         "versions": [_version_values(version, shown.table) for version in shown.versions],
     }
+
+
+def _shown_values(version: SchemaVersion) -> dict[str, Any]:
+    """Of a table that is not shown as it is: which rows are, and the fingerprint of the key that
+    values are hashed with."""
+    return {} if version.shown_as is None else parts(version.shown_as, "rows", "key")
 
 
 def _version_values(told: ToldVersion, table: TableName) -> dict[str, Any]:
@@ -154,7 +161,7 @@ def show_schema_of(
     context.say(*_heading(source, shown, at))
     schema = shown.shown.version.schema
     if schema is not None:
-        _show_columns(context, schema)
+        _show_columns(context, shown.shown.version, schema)
     context.say(f"  {counted(len(shown.versions), 'version')}:")
     for version in shown.versions:
         context.say(*_version_lines(version, shown.table, here=version is shown.shown))
@@ -175,7 +182,9 @@ def _heading(source: str, shown: ShownSchema, at: str | None) -> Iterator[str]:
         yield f"  {_state(shown.shown)}"
 
 
-def _columns(schema: TableSchema) -> list[dict[str, Any]]:
+def _columns(version: SchemaVersion, schema: TableSchema) -> list[dict[str, Any]]:
+    """`shown`: what becomes of it in the lake, where it is not shown as it is."""
+    shown = version.treated
     return [
         {
             "name": column.name,
@@ -184,16 +193,26 @@ def _columns(schema: TableSchema) -> list[dict[str, Any]]:
             "default": written_default(column),
             "keys": keys_of(column, schema),
             "more": more_of(column, schema),
+            **({"shown": shown[column.name]} if column.name in shown else {}),
         }
         for column in schema.columns
     ]
 
 
-def _show_columns(context: CommandContext, schema: TableSchema) -> None:
+def _show_columns(context: CommandContext, version: SchemaVersion, schema: TableSchema) -> None:
+    shown = version.treated
+    heads = ("column", "type", "null", "default", "key", "", "in the lake")
     rows = []
-    for name, kind, nullable, default, keys, more in map(dict.values, _columns(schema)):
-        rows.append((name, kind, "yes" if nullable else "no", default, ", ".join(keys), more))
-    show_table(context, ("column", "type", "null", "default", "key", ""), rows)
+    for column in _columns(version, schema):
+        name, kind, nullable, default, keys, more = list(column.values())[:6]
+        row = (name, kind, "yes" if nullable else "no", default, ", ".join(keys), more)
+        rows.append((*row, shown.get(name, "")) if shown else row)
+    show_table(context, heads if shown else heads[:-1], rows)
+    shown_as = version.shown_as
+    if shown_as is not None and shown_as.rows is not None:
+        context.say(f"  the lake has the rows where {shown_as.rows}")
+    if shown_as is not None and shown_as.key is not None:
+        context.say(f"  hashed with the key {shown_as.key}")
     for key in schema.keys:
         context.say(f"  {written_key(key)}")
     for reference in schema.foreign_keys:

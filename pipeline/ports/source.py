@@ -317,6 +317,9 @@ class SourceServer(ComparedServer, Protocol):
         """How many rows each of the tables has, as the server guesses; those it does not know are
         left out."""
 
+    def estimated_bytes(self, tables: Collection[TableName]) -> dict[TableName, int]:
+        """The same of the bytes that their rows take at the server."""
+
 
 @dataclass(frozen=True, slots=True)
 class ListedTable:

@@ -70,4 +70,10 @@ def preflight(
     """Every finding about a source, gravest first. `looked`: all but the structures, which the
     server is asked for here; `states` are the ledger's."""
     known = Known.of(looked.survey, server.tables(), looked.patterns, states)
-    return check_findings(known, replace(looked, all_structures=server.structures()))
+    own = [table.name for table in looked.tables if looked.shaping.rules_of(table.name)]
+    schemas = server.current_schemas(own).tables if own else {}
+    structures = server.structures()
+    looked = replace(
+        looked, all_structures=structures, schemas=[schemas[name] for name in sorted(schemas)]
+    )
+    return check_findings(known, looked)

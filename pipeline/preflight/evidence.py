@@ -14,6 +14,9 @@ from pipeline.keeping import KEEP, Retention
 from pipeline.mirror_names import MirrorNames
 from pipeline.policies import LakePolicies
 from pipeline.ports.source import ListedTable, ServerFacts
+from pipeline.schema.history import SchemaVersion
+from pipeline.schema.model import TableSchema
+from pipeline.shape.shaping import Shaping
 from pipeline.source_plan import SnapshotPlan, TableSettings
 from pipeline.survey import Survey, SurveyedTable
 from pipeline.table import TableName, TableStructure
@@ -78,7 +81,9 @@ class SourceEvidence:
     whose versions are promised for `keep`. `reading`: how tables are read from the source.
     `passes`: tables whose statements are passed on a person's word. `policies_of`: how the lake
     follows a table; `settings`: the blocks for some of them. `known`: tables of the ledger.
-    `names`: what mirrors are called."""
+    `names`: what mirrors are called. `shaping`: what is to be shown of tables; `schemas`: of the
+    captured ones that are not shown as they are; `shaped`: the newest versions of those that the
+    lake does not show as they are."""
 
     survey: Survey
     patterns: TablePatterns
@@ -93,6 +98,9 @@ class SourceEvidence:
     known: Collection[TableName] = ()
     names: MirrorNames = field(default_factory=lambda: MirrorNames(""))
     all_structures: Sequence[TableStructure] = ()
+    shaping: Shaping = field(default_factory=Shaping)
+    schemas: Sequence[TableSchema] = ()
+    shaped: Sequence[SchemaVersion] = ()
 
     @property
     def tables(self) -> list[SurveyedTable]:

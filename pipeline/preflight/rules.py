@@ -14,6 +14,7 @@ from pipeline.preflight import (
     log,
     retention,
     sessions,
+    shapes,
     tables,
     topology,
 )
@@ -29,6 +30,7 @@ CHECK_RULES: Final[tuple[CheckRule[SourceEvidence], ...]] = (
     *topology.CHECK_RULES,
     *tables.CHECK_RULES,
     *column_rules.CHECK_RULES,
+    *shapes.CHECK_RULES,
     *sessions.CHECK_RULES,
     *keeping.CHECK_RULES,
 )

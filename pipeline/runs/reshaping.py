@@ -13,6 +13,7 @@ from pipeline.decisions import Lease
 from pipeline.errors import TableError
 from pipeline.runs.context import Workplace
 from pipeline.runs.cures import owed
+from pipeline.table import TableName
 from pipeline.table_state import Quarantine, TableCondition, TableState
 
 _FOLLOWED = (TableCondition.ACTIVE, TableCondition.LOADING)
@@ -51,3 +52,20 @@ def reshaped(work: Workplace) -> Iterator[tuple[TableState, TableError]]:
             continue
         if why is not None:
             yield state, owed(f"{why}, so it is read again")
+
+
+def remaining(work: Workplace, table: TableName) -> str | None:
+    """What the lake keeps of a table although its settings show less than before, in a sentence;
+    None where they do not. TableError for settings that cannot be followed."""
+    newest = work.ledger.schema_at(work.source.name, table)
+    if newest is None:
+        return None
+    change = work.shaping.change(newest)
+    more = [f"values of {', '.join(change.tightened)}"] if change.tightened else []
+    more += ["rows that are left out from now on"] if change.rows_tightened else []
+    if not more:
+        return None
+    return (
+        f"{' and '.join(more)} stay as they were in older versions of the mirror and in the "
+        "changelog, until those are purged"
+    )

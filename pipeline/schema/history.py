@@ -26,7 +26,13 @@ from pipeline.position import Coordinates
 from pipeline.schema.model import DatabaseSchema, TableSchema
 from pipeline.schema.model_json import schema_fingerprint, schema_from_json, schema_to_json
 from pipeline.schema.rows import row_structure
-from pipeline.schema.treatments import Fate, Treatment, read_treatment, treatment_words
+from pipeline.schema.treatments import (
+    Fate,
+    Treatment,
+    read_treatment,
+    shown_in_words,
+    treatment_words,
+)
 from pipeline.table import TableName, TableStructure
 
 
@@ -167,6 +173,18 @@ class SchemaVersion:
         if self.columns_from is None or self.shown_as is None:
             return self.columns_from
         return tuple(self.columns_from[index] for index in self.shown_as.visible)
+
+    @property
+    def treated(self) -> Mapping[str, str]:
+        """Columns that the lake does not show as they are, each with what becomes of it."""
+        if self.schema is None or self.shown_as is None:
+            return {}
+        pairs = zip(self.schema.columns, self.shown_as.treatments, strict=True)
+        return {
+            column.name: shown_in_words(treatment)
+            for column, treatment in pairs
+            if treatment is not Fate.SHOWN
+        }
 
     @property
     def fingerprint(self) -> str:

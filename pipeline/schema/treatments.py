@@ -6,6 +6,7 @@ The ledger keeps the words. What rules come to for a structure is `pipeline.shap
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -97,3 +98,34 @@ def read_treatment(words: str) -> Treatment:
             return Conversion(rest)
         case _:
             return Fate(words)
+
+
+def shown_in_words(treatment: Treatment) -> str:
+    """The same for a person who reads about a table: `hashed`, `masked last:4`."""
+    match treatment:
+        case Fate():
+            return treatment.value
+        case Hash.LOWER:
+            return "hashed in lower case"
+        case Hash():
+            return "hashed"
+        case Mask():
+            return f"masked {treatment}"
+        case Conversion():
+            return f"as {treatment.value}"
+
+
+def shape_in_words(names: Sequence[str], treatments: Sequence[Treatment], rows: str | None) -> str:
+    """What a lake shows of a table, in one line: `email hashed, ssn left out, rows where not test`;
+    empty if it shows all of it as it is."""
+    return ", ".join(_shape_words(names, treatments, rows))
+
+
+def _shape_words(
+    names: Sequence[str], treatments: Sequence[Treatment], rows: str | None
+) -> Iterator[str]:
+    for name, treatment in zip(names, treatments, strict=True):
+        if treatment is not Fate.SHOWN:
+            yield f"{name} {shown_in_words(treatment)}"
+    if rows is not None:
+        yield f"rows where {rows}"

@@ -44,12 +44,12 @@ def read_condition(text: str) -> Condition:
     try:
         statements = parse(text, dialect="mysql")
     except (ParseError, TokenError) as error:
-        raise ConditionUnusable("it cannot be parsed as a condition of SQL") from error
+        raise ConditionUnusable(f"{text!r} cannot be parsed as a condition of SQL") from error
     if len(statements) != 1 or statements[0] is None:
-        raise ConditionUnusable("it is not exactly one condition")
+        raise ConditionUnusable(f"{text!r} is not exactly one condition")
     root = statements[0]
     if any(node.comments for node in root.walk()):
-        raise ConditionUnusable("it has a comment")
+        raise ConditionUnusable(f"{text!r} has a comment, which a condition cannot have")
     return Condition(text, _term(root))
 
 
@@ -82,7 +82,8 @@ def _term(node: exp.Expr) -> Term:
             sign = _SIGNS[type(node)]
             if isinstance(node.this, exp.Column):
                 return Compares(_column(node.this), sign, _literal(node.expression))
-            return Compares(_column(node.expression), _MIRRORED[sign], _literal(node.this))
+            if isinstance(node.expression, exp.Column):
+                return Compares(_column(node.expression), _MIRRORED[sign], _literal(node.this))
     raise _outside(node)
 
 

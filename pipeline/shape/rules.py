@@ -2,6 +2,15 @@
 
 Belongs here: the values, and how several blocks that match one table become one. Does not: what
 they come to for a table's structure (`shape`), the file (`resources.config`).
+
+| key | value | what the lake shows |
+|---|---|---|
+| include_columns | patterns of names | these columns, and no other |
+| exclude_columns | patterns of names | all columns but these |
+| hash_columns | patterns of names, or names with `exact` or `lower` | HMAC-SHA-256 of the value |
+| mask_columns | names with `first:N`, `last:N`, `year` or `null` | that part of the value |
+| types | names with `boolean`, `uuid`, `microseconds` or `string` | the value as that type |
+| rows | a condition | the rows for which it is TRUE |
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ Of an update the condition is asked about the image before and the one after:
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 from fnmatch import translate
 from typing import Final, NoReturn, assert_never
@@ -89,13 +89,35 @@ def shape_of(
     """What the rules come to. `keys`: columns of every key that rows are told apart by; `virtual`:
     generated columns that are not stored. TableError for what cannot be done, with the setting
     that has to change."""
+    for error in shape_faults(rules, structure, keys=keys, virtual=virtual):
+        raise error
+    treatments = tuple(_treatment(rules, column, set()) for column in structure.columns)
+    return Shape(structure, treatments, rules.rows)
+
+
+def shape_faults(
+    rules: ShapeRules,
+    structure: TableStructure,
+    *,
+    keys: Set[str] = frozenset(),
+    virtual: Set[str] = frozenset(),
+) -> Iterator[TableError]:
+    """Yield everything that `shape_of` refuses; it raises the first of them."""
     keys = {name.lower() for name in (*keys, *structure.primary_key)}
-    treatments = tuple(_treatment(rules, column, keys) for column in structure.columns)
-    if all(treatment is Fate.LEFT_OUT for treatment in treatments):
-        raise TableError("its shape leaves every column out", hint="exclude the table instead")
-    shape = Shape(structure, treatments, rules.rows)
-    _require_condition(shape, virtual)
-    return shape
+    left_out = 0
+    for column in structure.columns:
+        try:
+            treatment = _treatment(rules, column, keys)
+        except TableError as error:
+            yield error
+        else:
+            left_out += treatment is Fate.LEFT_OUT
+    if left_out == len(structure.columns):
+        yield TableError("its shape leaves every column out", hint="exclude the table instead")
+    try:
+        _require_condition(Shape(structure, (), rules.rows), virtual)
+    except TableError as error:
+        yield error
 
 
 def _treatment(rules: ShapeRules, column: Column, keys: Set[str]) -> Treatment:

@@ -28,13 +28,20 @@ from pipeline.schema.model import (
     WrittenDefault,
 )
 from pipeline.schema.rows import key_columns, row_structure, schema_of
-from pipeline.schema.treatments import ROWS_BY, Conversion, Fate, Treatment, treatment_words
+from pipeline.schema.treatments import (
+    ROWS_BY,
+    Conversion,
+    Fate,
+    Treatment,
+    shape_in_words,
+    treatment_words,
+)
 from pipeline.schema.types import arrow_type
 from pipeline.shape.hashes import PrivacyKey
 from pipeline.shape.redaction import redacted as redacted_text
 from pipeline.shape.rules import ShapeRules
-from pipeline.shape.shape import Shape, Shaper, matches, shape_of
-from pipeline.shape.strictness import shows_no_more
+from pipeline.shape.shape import Shape, Shaper, matches, shape_faults, shape_of
+from pipeline.shape.strictness import ShapeChange, shape_change, shows_no_more
 from pipeline.table import Column, TableName, TableStructure
 from pipeline.tables import is_helper
 
@@ -59,10 +66,30 @@ class Shaping:
         if rules is None:
             return None
         structure = row_structure(schema)
-        virtual = {c.name for c in schema.columns if c.generated is not None and not c.stored}
-        declared = replace(structure, columns=structure.columns[: len(schema.columns)])
-        shape = shape_of(rules, declared, keys=key_columns(schema), virtual=virtual)
+        keys, virtual = key_columns(schema), _virtual(schema)
+        shape = shape_of(rules, _declared(schema, structure), keys=keys, virtual=virtual)
         return None if shape.shows_all else _of_images(shape, structure)
+
+    def faults(self, schema: TableSchema) -> Iterator[TableError]:
+        """Yield everything in the settings of a table that cannot be done for a structure."""
+        rules = self.rules_of(schema.name)
+        if rules is None:
+            return
+        declared = _declared(schema, row_structure(schema))
+        keys, virtual = key_columns(schema), _virtual(schema)
+        yield from shape_faults(rules, declared, keys=keys, virtual=virtual)
+        if rules.hash_columns and self.key is None:
+            yield _no_key()
+
+    def in_words(self, schema: TableSchema) -> str:
+        """What the lake is to show of a structure, in one line; empty if that is all of it.
+        TableError for what cannot be done."""
+        shape = self.shape(schema)
+        if shape is None:
+            return ""
+        names, count = shape.source.names, len(schema.columns)
+        rows = None if shape.condition is None else shape.condition.text
+        return shape_in_words(names[:count], shape.treatments[:count], rows)
 
     def hidden(self, schema: TableSchema) -> frozenset[str]:
         """Names, in lower case, of the columns of which the rules hide values, whatever else is
@@ -129,10 +156,7 @@ class Shaping:
         if shape is None:
             return None
         if shape.hashes and self.key is None:
-            raise TableError(
-                "its settings hash columns, and there is no key to do it with",
-                hint='set key = "env:…" under [privacy] in lockstep.toml',
-            )
+            raise _no_key()
         return ShownAs(
             shape.treatments[: len(schema.columns)],
             None if shape.condition is None else shape.condition.text,
@@ -225,6 +249,19 @@ class Shaping:
         if rows != (None if before is None else before.rows):
             return "another condition decides which rows are taken"
         return None
+
+    def change(self, version: SchemaVersion) -> ShapeChange:
+        """What the settings change of what is shown of a version; TableError as `changed`."""
+        schema = version.schema
+        if schema is None:
+            return ShapeChange()
+        structure = row_structure(schema)
+        whole = _of_images(Shape(structure, (Fate.SHOWN,) * len(schema.columns)), structure)
+        before, after = version.shown_as, self.shape(schema)
+        return shape_change(
+            whole if before is None else _shape_of_version(schema, before),
+            whole if after is None else after,
+        )
 
     def _shown(self, schema: TableSchema, shape: Shape) -> TableSchema:
         """The structure that the lake shows."""
@@ -335,6 +372,26 @@ def shows_more(
     if then.rows is not None and (after is None or after.rows != then.rows):
         return f"the settings of {before.table} leave rows out, and its own take them"
     return None
+
+
+# -- shapes of structures ----------------------------------------------------------------------
+
+
+def _declared(schema: TableSchema, structure: TableStructure) -> TableStructure:
+    """Without columns that MariaDB adds for itself."""
+    return replace(structure, columns=structure.columns[: len(schema.columns)])
+
+
+def _virtual(schema: TableSchema) -> frozenset[str]:
+    columns = schema.columns
+    return frozenset(c.name for c in columns if c.generated is not None and not c.stored)
+
+
+def _no_key() -> TableError:
+    return TableError(
+        "its settings hash columns, and there is no key to do it with",
+        hint='set key = "env:…" under [privacy] in lockstep.toml',
+    )
 
 
 # -- shapes of versions --------------------------------------------------------------------------

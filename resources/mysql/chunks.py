@@ -42,7 +42,7 @@ from resources.mysql.taking import moved
 from resources.mysql.watcher import Watched, watched
 
 _ESTIMATES: Final = """
-select table_schema, table_name, table_rows from information_schema.tables
+select table_schema, table_name, {what} from information_schema.tables
  where table_rows is not null and {where}
 """
 _FRESH: Final = "set session information_schema_stats_expiry = 0"
@@ -105,12 +105,13 @@ def followed(schema: TableSchema) -> str:
     return "" if index is None else f"force index ({quoted(index.name)})"
 
 
-def estimated_rows(cursor: Cursor, tables: Collection[TableName]) -> dict[TableName, int]:
-    """See `pipeline.ports.SourceServer.estimated_rows`."""
+def estimated(cursor: Cursor, tables: Collection[TableName], what: str) -> dict[TableName, int]:
+    """See `pipeline.ports.SourceServer.estimated_rows`; `what`: a column of
+    information_schema.tables."""
     with suppress(pymysql.MySQLError):  # MariaDB has no such setting
         cursor.execute(_FRESH)
     wanted = frozenset(tables)
-    found = ask(cursor, _ESTIMATES, scopes_of(wanted))
+    found = ask(cursor, _ESTIMATES.replace("{what}", what), scopes_of(wanted))
     return {table: int(rows) for table, (rows,) in found if table in wanted}
 
 

@@ -43,7 +43,7 @@ from pipeline.snapshot.pace import SourceLoad
 from pipeline.survey import Survey
 from pipeline.table import TableName, TableStructure
 from resources.mysql.chunks import (
-    estimated_rows,
+    estimated,
     estimated_where,
     next_bound,
     open_chunk,
@@ -311,7 +311,11 @@ class MySqlServer:
 
     def estimated_rows(self, tables: Collection[TableName]) -> dict[TableName, int]:
         with self._asking() as cursor:
-            return estimated_rows(cursor, tables)
+            return estimated(cursor, tables, "table_rows")
+
+    def estimated_bytes(self, tables: Collection[TableName]) -> dict[TableName, int]:
+        with self._asking() as cursor:
+            return estimated(cursor, tables, "data_length")
 
     def row_sum(self, structure: TableStructure) -> SourceSum:
         return read_sum(self._reading(), structure)

@@ -26,6 +26,7 @@ SECTIONS: dict[str, type[BaseModel]] = {
     "ledger": model.LedgerSection,
     "dagster": DagsterSection,
     "upkeep": model.UpkeepSection,
+    "privacy": model.PrivacySection,
     "lineage": LineageSection,
     "notify": NotifySection,
     "catalog": CatalogSection,

@@ -13,6 +13,11 @@ from pipeline.errors import ConfigurationError, LockstepError, NotYet, SecretMis
 from pipeline.places import AtCoordinates
 from pipeline.policies import LakePolicies
 from pipeline.position import Coordinates, LogFile
+from pipeline.schema.treatments import Conversion, Hash, Mask
+from pipeline.shape.condition_text import read_condition
+from pipeline.shape.hashes import PrivacyKey
+from pipeline.shape.rules import ShapeRules
+from pipeline.table import TableName
 from pipeline.tables import TablePatterns
 from resources.config import Secret, Settings, load_settings
 from resources.config.load import parse_settings
@@ -36,6 +41,8 @@ def refused(text: str) -> LockstepError:
         parsed(text)
     return caught.value
 
+
+CARTS = SOURCE + '[[sources.table]]\nmatch = "shop.carts"\n'
 
 UNITY = '[catalog]\nkind = "unity"\nuri = "http://127.0.0.1:8080"\nname = "lake"\n'
 
@@ -98,6 +105,64 @@ MISTAKES = {
     "a block for tables with a word that nobody knows": (
         SOURCE + '[[sources.table]]\nmatch = "shop.carts"\ntruncates = "keep"\n',
         "lockstep.toml: line 9: 'truncates' must be 'delete' or 'ignore'.",
+    ),
+    "no column to hash": (
+        CARTS + "hash_columns = []\n",
+        "lockstep.toml: line 9: 'hash_columns' must not be empty.",
+    ),
+    "a hash of another kind": (
+        CARTS + 'hash_columns = { email = "md5" }\n',
+        "lockstep.toml: line 9: 'email' must be 'exact' or 'lower'.",
+    ),
+    "a mask that is none": (
+        CARTS + 'mask_columns = { phone = "last" }\n',
+        "lockstep.toml: line 9: 'last' is no mask: write first:N, last:N, year or null.",
+    ),
+    "a mask of no characters": (
+        CARTS + 'mask_columns = { phone = "last:0" }\n',
+        "lockstep.toml: line 9: 'last:0' is no mask: write first:N, last:N, year or null.",
+    ),
+    "a type that is none": (
+        CARTS + 'types = { active = "integer" }\n',
+        "lockstep.toml: line 9: 'active' must be 'boolean', 'uuid', 'microseconds' or 'string'.",
+    ),
+    "columns without a pattern": (
+        CARTS + 'exclude_columns = ""\n',
+        "lockstep.toml: line 9: 'exclude_columns' must not be empty.",
+    ),
+    "columns that are no patterns": (
+        CARTS + "include_columns = [1]\n",
+        "lockstep.toml: line 9: 'include_columns' must be a text in quotes.",
+    ),
+    "a condition of another language": (
+        CARTS + 'rows = "length(name) > 3"\n',
+        "lockstep.toml: line 9: 'LENGTH(name) > 3' is not part of a row condition: write "
+        "columns compared with literals, IN, BETWEEN, LIKE and IS NULL, joined by AND, OR "
+        "and NOT.",
+    ),
+    "a condition that is cut off": (
+        CARTS + 'rows = "country = "\n',
+        "lockstep.toml: line 9: 'country = ' cannot be parsed as a condition of SQL.",
+    ),
+    "a condition of two columns": (
+        CARTS + 'rows = "total > paid"\n',
+        "lockstep.toml: line 9: 'paid' is not part of a row condition: write columns "
+        "compared with literals, IN, BETWEEN, LIKE and IS NULL, joined by AND, OR and NOT.",
+    ),
+    "a condition with a question": (
+        CARTS + 'rows = "id in (select 1)"\n',
+        "lockstep.toml: line 9: 'id IN (SELECT 1)' is not part of a row condition: write "
+        "columns compared with literals, IN, BETWEEN, LIKE and IS NULL, joined by AND, OR "
+        "and NOT.",
+    ),
+    "a shape of a source": (
+        SOURCE + 'hash_columns = ["email"]\n',
+        "lockstep.toml: line 7: unknown key 'hash_columns' here; it belongs under "
+        "[[sources.table]].",
+    ),
+    "a literal privacy key": (
+        '[privacy]\nkey = "hunter2"\n' + SOURCE,
+        "lockstep.toml: line 2: a password in the file is refused; write env:NAME or file:PATH.",
     ),
     "a literal password": (
         SOURCE.replace("env:SHOP_PASSWORD", "hunter2"),
@@ -395,3 +460,71 @@ def test_a_secret_never_shows() -> None:
     assert {repr(secret), str(secret), f"{secret}"} == {"Secret(…)"}
     with pytest.raises(TypeError):
         pickle.dumps(secret)
+
+
+def test_a_block_says_what_is_shown_of_its_tables(tmp_path: Path) -> None:
+    """Every key, in each way it can be written; of two blocks the later one counts, key by key."""
+    (tmp_path / "key").write_text("a key that nobody guesses\n")
+    text = (
+        SOURCE
+        + """
+[[sources.table]]
+match = ["shop.c*"]
+include_columns = "*"
+exclude_columns = "ssn"
+hash_columns = ["email", "name"]
+mask_columns = { phone = "last:4", zip = "first:2", born = "year", note = "null" }
+types = { active = "boolean", id = "uuid", took = "microseconds", total = "string" }
+rows = "not test and country in ('DE', 'FR')"
+
+[[sources.table]]
+match = "shop.carts"
+hash_columns = { email = "lower", name = "exact" }
+exclude_columns = ["ssn", "*_secret"]
+
+[privacy]
+key = "file:key"
+"""
+    )
+    settings = parsed(text, tmp_path)
+    key = settings.privacy_key()
+    assert key is not None
+    assert key.fingerprint == PrivacyKey(b"a key that nobody guesses").fingerprint
+    plan = settings.source("shop").plan()
+    customers, carts = (
+        plan.shape_rules_of(TableName("shop", name)) for name in ("customers", "carts")
+    )
+    assert customers == ShapeRules(
+        include_columns=("*",),
+        exclude_columns=("ssn",),
+        hash_columns={"email": Hash.EXACT, "name": Hash.EXACT},
+        mask_columns={
+            "phone": Mask("last", 4),
+            "zip": Mask("first", 2),
+            "born": Mask("year"),
+            "note": Mask("null"),
+        },
+        types={
+            "active": Conversion.BOOLEAN,
+            "id": Conversion.UUID,
+            "took": Conversion.MICROSECONDS,
+            "total": Conversion.STRING,
+        },
+        rows=read_condition("not test and country in ('DE', 'FR')"),
+    )
+    assert carts == replace(
+        customers,
+        exclude_columns=("ssn", "*_secret"),
+        hash_columns={"email": Hash.LOWER, "name": Hash.EXACT},
+    )
+    assert plan.shape_rules_of(TableName("shop", "orders")) is None
+
+
+@pytest.mark.parametrize("written", ["", "short\n"])
+def test_a_privacy_key_has_some_length(written: str, tmp_path: Path) -> None:
+    """One that could be guessed hides nothing."""
+    (tmp_path / "key").write_text(written)
+    settings = parsed('[privacy]\nkey = "file:key"\n' + SOURCE, tmp_path)
+    with pytest.raises(ConfigurationError, match=r"16 bytes|is empty") as caught:
+        settings.privacy_key()
+    assert caught.value.hint

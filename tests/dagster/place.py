@@ -73,8 +73,9 @@ class MemorySite:
 
     def workplace(self, source: str, progress: Progress) -> Workplace:
         assert self.server is not None
+        plan = self.settings.source(source).plan()
         return Workplace(
-            source=self.settings.source(source).plan(),
+            source=plan,
             server=self.server,
             ledger=self.books,
             segments=MemorySegments(self.lake),
@@ -84,6 +85,7 @@ class MemorySite:
             claims=MemoryClaims(self.lake),
             progress=progress,
             clock=lambda: now() + self.later,
+            shaping=plan.shaping(self.settings.privacy_key()),
         )
 
     @contextmanager

@@ -23,6 +23,7 @@ from pipeline.standing.tables import TableHealth, TableStanding
 from pipeline.table import TableName
 from resources.mysql.connection import ConnectionSettings
 from resources.mysql.server import MySqlServer
+from resources.mysql.shaped import ShapedServer
 from tests.dagster.place import Stand, settings_for, stand_for
 from tests.fix_mysql import MySqlStand
 
@@ -130,6 +131,56 @@ def test_rows_that_were_read_are_told(ran: Ran) -> None:
     ] == [
         ("id", "int", "MySQL: int"),
         ("v", "bigint", "MySQL: int unsigned. in euro"),
+    ]
+
+
+SHAPE = """
+[[sources.table]]
+match = "*.people"
+hash_columns = ["email"]
+mask_columns = { phone = "last:4" }
+exclude_columns = ["ssn"]
+rows = "id > 1"
+
+[privacy]
+key = "file:key"
+"""
+
+
+def test_what_is_not_shown_as_it_is_is_told(
+    mysql: MySqlStand, database: str, tmp_path: Path
+) -> None:
+    """Columns that are hashed and masked say so, those left out are named beside them, and so is
+    the condition of rows. Comments of hidden columns are not told."""
+    mysql.execute(
+        "create table people (id int primary key, email varchar(80) comment 'as info@example.org', "
+        "phone varchar(20), ssn char(9), city varchar(60) comment 'where they live')",
+        "insert into people values (1, 'a@b.org', '1', '1', 'A'), (2, 'b@b.org', '5551', '2', 'B')",
+        database=database,
+    )
+    (tmp_path / "key").write_text("a key that nobody guesses, of some length")
+    settings = settings_for(tmp_path, "shop", tables=f"{database}.*", start="snapshot", extra=SHAPE)
+    connection = ConnectionSettings(
+        mysql.host, mysql.port, mysql.account, mysql.password, tls="required"
+    )
+    key = settings.privacy_key()
+    assert key is not None
+    shaping = settings.source("shop").plan().shaping(key)
+    with stand_for(settings, ShapedServer(connection, shaping=shaping)) as stand:
+        run(stand)
+        found = told(stand, NAMES.table(TableName(database, "people")))
+    assert found["columns not shown as they are"].value == (
+        "email hashed, phone masked last:4, ssn left out"
+    )
+    assert found["rows taken"].value == "those where id > 1"
+    assert found["privacy key"].value == key.fingerprint
+    columns = found["dagster/column_schema"]
+    assert isinstance(columns, dg.TableSchemaMetadataValue)
+    assert [(one.name, one.description, one.tags) for one in columns.schema.columns] == [
+        ("id", "MySQL: int", {}),
+        ("email", "MySQL: varchar(80). Hashed", {"lockstep": "hashed"}),
+        ("phone", "MySQL: varchar(20). Masked last:4", {"lockstep": "masked last:4"}),
+        ("city", "MySQL: varchar(60). where they live", {}),
     ]
 
 

@@ -103,7 +103,7 @@ def record(recording: Recording) -> None:
         extra=f'exclude = ["{DATABASE}.left_out"]\n',
         warm=recording.warm,
     )
-    for chapter in (before, runs, stops, differences, repeats, looks, upkeep, losses):
+    for chapter in (before, runs, stops, differences, repeats, looks, upkeep, losses, shapes):
         chapter(recording, project, first)
 
 
@@ -285,3 +285,33 @@ def losses(recording: Recording, project: Project, first: str) -> None:
     ask("recover", project, "recover", "--yes", "--author", "somebody")
     ask("recovered-run", project, "run")
     ask("recovered-verify", project, "verify")
+
+
+HIDING: Final = f"""
+[[sources.table]]
+match = "{ORDERS}"
+hash_columns = ["name"]
+mask_columns = {{ price = "null" }}
+rows = "id > 5"
+
+[privacy]
+key = "file:key"
+"""
+
+
+def shapes(recording: Recording, project: Project, first: str) -> None:
+    """A table that is shown in part from some day on."""
+    ask, config = recording.ask, project.folder / "lockstep.toml"
+    plain = config.read_text()
+    (project.folder / "key").write_text("a key that nobody guesses")
+    config.write_text(plain + HIDING.replace('["name"]', '["nam", "price"]'))
+    ask("shaped-check-refused", project, "check", expect=5)
+    config.write_text(plain + HIDING)
+    ask("shaped-check", project, "check")
+    ask("shaped-plan", project, "plan")
+    ask("shaped-run", project, "run")
+    ask("shaped-schema", project, "schema", ORDERS)
+    ask("shaped-verify", project, "verify", ORDERS)
+    (project.folder / "key").write_text("another key that nobody guesses")
+    ask("shaped-check-another-key", project, "check", expect=2)
+    ask("shaped-plan-another-key", project, "plan", expect=2)

@@ -5,7 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from tests.pages import buffer, checks, lives, passed, policies, retries, schema_rules, start_rules
+from tests.pages import (
+    buffer,
+    checks,
+    lives,
+    passed,
+    policies,
+    retries,
+    schema_rules,
+    shapes,
+    start_rules,
+)
 from tests.pages.made import MadePart, rewritten
 
 CHECKOUT: Final = Path(__file__).resolve().parents[2]
@@ -18,6 +28,7 @@ PARTS: Final[tuple[MadePart, ...]] = (
     lives.PART,
     checks.PART,
     retries.PART,
+    shapes.PART,
 )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import fields
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from pipeline.preflight.findings import CheckRule
 from pipeline.preflight.rules import CHECK_RULES, RUN_RULES
 from pipeline.schema.consequences import RULES
+from pipeline.shape.rules import ShapeRules
 from tests.pages.__main__ import CHECKOUT, PARTS
 from tests.pages.made import MadePart, rewritten, row
 
@@ -57,3 +59,9 @@ def test_every_rule_of_schema_changes_is_on_its_page_by_its_name() -> None:
     names = [rule.name for rule in RULES]
     assert len(set(names)) == len(names)
     assert [name for name in names if f"| `{name}` |" not in page] == []
+
+
+def test_every_setting_of_what_is_shown_is_on_its_page() -> None:
+    """A key that has no row would be found by nobody."""
+    page = (CHECKOUT / "docs/privacy.md").read_text()
+    assert [key.name for key in fields(ShapeRules) if f"\n| {key.name} |" not in page] == []

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pipeline.errors import NothingMatches, PrivilegeMissing, ServerSettings
+from pipeline.errors import ConfigurationError, NothingMatches, PrivilegeMissing, ServerSettings
 from pipeline.keeping import Retention
 from pipeline.mirror_names import Into, MirrorNames
 from pipeline.policies import Deletes, ForeignKeys, LakePolicies
@@ -18,7 +18,14 @@ from pipeline.preflight import Finding
 from pipeline.preflight.evidence import KeptMirror, Known, SourceEvidence
 from pipeline.preflight.findings import judged
 from pipeline.preflight.rules import CHECK_RULES, RUN_RULES, check_findings, run_findings
-from pipeline.source_plan import TableSettings
+from pipeline.schema.history import Knowledge, SchemaVersion, VersionOrigin
+from pipeline.schema.model import KeyPart, KeySchema, TableSchema
+from pipeline.schema.rows import schema_of
+from pipeline.schema.treatments import Conversion, Hash, Mask
+from pipeline.shape.condition_text import read_condition
+from pipeline.shape.hashes import PrivacyKey
+from pipeline.shape.rules import ShapeRules
+from pipeline.source_plan import SourcePlan, TableSettings
 from pipeline.survey import (
     Channel,
     LogFilters,
@@ -89,6 +96,52 @@ def followed(*found: Column, **policies: Any) -> SourceEvidence:
     structure = table(*found) if found else replace(table(ID), primary_key=())
     evidence = looked(structures=(structure,))
     return replace(evidence, policies_of=lambda _: replace(LakePolicies(), **policies))
+
+
+BLOCK = TablePatterns((str(ORDERS),))
+EMAIL = Column("email", "varchar", length=80, charset="utf8mb4")
+EMAILS: dict[str, Any] = {"hash_columns": {"email": Hash.EXACT}}
+
+
+def shown(
+    *found: Column,
+    key: bytes | None = b"a key",
+    virtual: bool = False,
+    of: TableSchema | None = None,
+    **rules: Any,
+) -> SourceEvidence:
+    """The orders have these columns besides their key, and settings of what is shown of them."""
+    schema = of or schema_of(table(ID, *found))
+    if virtual:
+        last = replace(schema.columns[-1], generated="1", stored=False)
+        schema = replace(schema, columns=(*schema.columns[:-1], last))
+    if "rows" in rules:
+        rules["rows"] = read_condition(rules["rows"])
+    settings = (TableSettings(BLOCK, {}, ShapeRules(**rules)),)
+    plan = SourcePlan("shop", BLOCK, None, tables=settings)
+    shaping = plan.shaping(None if key is None else PrivacyKey(key))
+    return replace(looked(), settings=settings, shaping=shaping, schemas=(schema,))
+
+
+def hashed_with(key: bytes) -> SourceEvidence:
+    """The lake is hashed with a key, and the settings have another."""
+    schema = schema_of(table(ID, EMAIL))
+    _, shown_as = shown(EMAIL, key=key, **EMAILS).shaping.recorded(schema)
+    version = SchemaVersion(
+        ORDERS,
+        1,
+        Coordinates.parse("binlog.000001:4"),
+        Knowledge.KNOWN,
+        VersionOrigin.BASELINE,
+        schema=schema,
+        shown_as=shown_as,
+    )
+    return replace(shown(EMAIL, **EMAILS), shaped=(version,))
+
+
+def in_part(evidence: SourceEvidence) -> SourceEvidence:
+    """The server logs rows in part."""
+    return replace(evidence, survey=surveyed({"binlog_row_image": "MINIMAL"}))
 
 
 def named(*names: str) -> SourceEvidence:
@@ -257,6 +310,12 @@ CASES: list[tuple[str, SourceEvidence, str]] = [
     ("columns of mirrors", followed(ID, Column("_deleted_at", "int"), deletes="soft"), "refusal"),
     ("clustering", followed(ID, cluster_by=("ID", "gone")), "refusal"),
     ("clustering", followed(ID, Column("c", "blob"), cluster_by=("c",)), "refusal"),
+    ("columns and rows", shown(EMAIL, exclude_columns=("id",)), "refusal"),
+    ("columns and rows", shown(EMAIL, **EMAILS), "ok"),
+    ("names of columns", shown(EMAIL, exclude_columns=("mail",)), "refusal"),
+    ("images of conditions", in_part(shown(EMAIL, rows="id > 5")), "refusal"),
+    ("privacy key", hashed_with(b"another key"), "refusal"),
+    ("privacy key", hashed_with(b"a key"), "ok"),
     ("session sql_log_bin", odd("sql_log_bin", "OFF"), "warning"),
     ("session binlog_format", odd("binlog_format", "STATEMENT"), "warning"),
     ("session binlog_row_image", odd("binlog_row_image", "MINIMAL"), "warning"),
@@ -278,6 +337,126 @@ CASES: list[tuple[str, SourceEvidence, str]] = [
 
 def _judged(name: str, evidence: SourceEvidence) -> list[Finding]:
     return list(judged([rule for rule in CHECK_RULES if rule.name == name], evidence))
+
+
+KEYLESS = replace(schema_of(table(ID, EMAIL)), keys=())
+UNIQUE = replace(
+    schema_of(table(ID, replace(EMAIL, nullable=False))),
+    keys=(KeySchema("email", "unique", (KeyPart("email"),)),),
+)
+REFUSED: list[tuple[SourceEvidence, list[str]]] = [
+    (
+        shown(EMAIL, exclude_columns=("ID",), mask_columns={"email": Mask("year")}),
+        [
+            "column 'id' cannot be shown as its shape says: it belongs to a key by which rows are "
+            "told apart",
+            "column 'email' cannot be shown as its shape says: VARCHAR cannot be shown as year",
+        ],
+    ),
+    (
+        shown(EMAIL, mask_columns={"i*": Mask("null")}),
+        [
+            "column 'id' cannot be shown as its shape says: it belongs to a key by which rows are "
+            "told apart; hash_columns may name it"
+        ],
+    ),
+    (
+        shown(EMAIL, key=None, **EMAILS),
+        ["its settings hash columns, and there is no key to do it with"],
+    ),
+    (
+        shown(EMAIL, exclude_columns=("e*",), hash_columns={"email": Hash.EXACT}),
+        [
+            "column 'email' cannot be shown as its shape says: exclude_columns and hash_columns "
+            "speak of it"
+        ],
+    ),
+    (
+        shown(Column("place", "geometry"), hash_columns={"place": Hash.EXACT}),
+        ["column 'place' cannot be shown as its shape says: GEOMETRY cannot be hashed"],
+    ),
+    (
+        shown(EMAIL, types={"email": Conversion.BOOLEAN}),
+        ["column 'email' cannot be shown as its shape says: VARCHAR is no whole number"],
+    ),
+    (
+        shown(EMAIL, rows="city = 'Lagos'"),
+        ["its condition cannot be evaluated: the table has no column 'city'"],
+    ),
+    (
+        shown(EMAIL, rows="email = ''", virtual=True),
+        ["its condition asks column 'email', which is computed when it is read"],
+    ),
+    (
+        shown(EMAIL, rows="id = 'x'"),
+        ["its condition cannot be evaluated: 'x' is no value of column 'id' (INT)"],
+    ),
+    (
+        shown(Column("status", "enum", members=("a", "b")), rows="status > 'a'"),
+        [
+            "its condition cannot be evaluated: column 'status' is ENUM, whose order is not that "
+            "of its texts"
+        ],
+    ),
+    (
+        shown(of=UNIQUE, exclude_columns=("email",)),
+        [
+            "column 'email' cannot be shown as its shape says: it belongs to a key by which rows "
+            "are told apart"
+        ],
+    ),
+    (shown(of=KEYLESS, exclude_columns=("*",)), ["its shape leaves every column out"]),
+]
+
+
+@pytest.mark.parametrize(("evidence", "sentences"), REFUSED)
+def test_what_cannot_be_shown_is_refused_by_name(
+    evidence: SourceEvidence, sentences: list[str]
+) -> None:
+    """All of it, about the table."""
+    found = _judged("columns and rows", evidence)
+    assert [(one.level, one.subject) for one in found] == [("refusal", "shop.orders")] * len(found)
+    assert [one.sentence for one in found] == sentences
+
+
+def test_what_is_shown_of_a_table_is_a_line() -> None:
+    """The table is its subject."""
+    phone, ssn = (Column(name, "varchar", length=20, charset="ascii") for name in ("phone", "ssn"))
+    (finding,) = _judged(
+        "columns and rows",
+        shown(
+            EMAIL,
+            phone,
+            ssn,
+            **EMAILS,
+            mask_columns={"phone": Mask("last", 4)},
+            exclude_columns=("ssn",),
+            rows="id > 5 and phone is not null",
+        ),
+    )
+    assert (finding.subject, finding.topic) == ("shop.orders", "shop.orders")
+    assert finding.sentence == (
+        "email hashed, phone masked last:4, ssn left out, rows where id > 5 and phone is not null"
+    )
+
+
+def test_a_name_with_a_wildcard_may_wait_for_its_columns() -> None:
+    """One without is a mistake, which is told with its setting and its block."""
+    waiting = shown(EMAIL, exclude_columns=("*_secret",), hash_columns={"e[-]*": Hash.EXACT})
+    assert _judged("names of columns", waiting) == []
+    (finding,) = _judged("names of columns", shown(EMAIL, types={"E-mail": Conversion.STRING}))
+    assert (finding.subject, finding.sentence) == (
+        '[[sources.table]] match = ["shop.orders"]',
+        "types names 'E-mail', and no column of its tables is called so",
+    )
+
+
+def test_another_key_than_the_lakes_is_refused_as_a_run_does() -> None:
+    """Both fingerprints are told."""
+    told = [one for one in _judged("privacy key", hashed_with(b"other")) if one.level != "ok"]
+    assert [(one.subject, type(one.error)) for one in told] == [("shop.orders", ConfigurationError)]
+    for key in (b"other", b"a key"):
+        assert PrivacyKey(key).fingerprint in told[0].sentence
 
 
 def test_a_good_server_has_nothing_to_answer_for() -> None:

@@ -9,7 +9,7 @@ from typing import Final
 
 from pipeline.batch import BatchState, Cursor
 from pipeline.decisions import Continuity, Lease, LeaseView, Override
-from pipeline.errors import LockstepError, Recovery, named, naming
+from pipeline.errors import LockstepError, Recovery, Remedy, named, naming
 from pipeline.places import AtCoordinates, Latest, Place, Snapshot
 from pipeline.ports.source import ServerFacts
 from pipeline.position import Position
@@ -22,6 +22,7 @@ from pipeline.runs.inspecting.plan_reading import BATCHES, PlannedReading, read_
 from pipeline.runs.loading.loads import new_tables
 from pipeline.runs.rejoin import ReturnPlan, foreseen_orders, returns_of
 from pipeline.runs.repair import Abandonment, foreseen
+from pipeline.runs.reshaping import remaining, reshaped
 from pipeline.snapshot.log_room import LogRoom, keep_longer, kept_for
 from pipeline.source_plan import settings_in_words
 from pipeline.start.question import Refusal
@@ -52,13 +53,27 @@ class PlannedLoad:
 
 
 @dataclass(frozen=True, slots=True)
+class PlannedShape:
+    """A table that is to be shown otherwise than before. `refused`: what of its settings cannot be
+    done, which quarantines it; None where it is read again, of which the server estimates rows and
+    bytes. `remains`: what of it the lake goes on keeping although less is shown."""
+
+    reason: str
+    refused: str | None
+    estimated_rows: int | None = None
+    estimated_bytes: int | None = None
+    remains: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class RunPlan:
     """`abandoned`: what would be repaired, a sentence each. `waiting`: captured batches and
     the tables that are still to be merged. `returns`: how tables that stopped come back;
     `loads`: tables that are read from the source for another reason; `loads_take`: about how long
     that takes, and how long the log is kept. `seconds`: to capture it, if earlier batches say how
     fast that goes. `quarantined`: tables that already are. `busy`: a run that is going on
-    now. `settings`: what blocks of lockstep.toml come to for the tables that have one."""
+    now. `settings`: what blocks of lockstep.toml come to for the tables that have one. `shapes`:
+    tables whose settings show something else of them than the lake has."""
 
     abandoned: tuple[str, ...]
     waiting: Mapping[int, tuple[TableName, ...]]
@@ -72,6 +87,7 @@ class RunPlan:
     loads: Mapping[TableName, PlannedLoad] = field(default_factory=dict)
     loads_take: tuple[str, ...] = ()
     settings: Mapping[TableName, str] = field(default_factory=dict)
+    shapes: Mapping[TableName, PlannedShape] = field(default_factory=dict)
 
 
 def make_plan(work: Workplace) -> RunPlan:
@@ -86,8 +102,10 @@ def make_plan(work: Workplace) -> RunPlan:
     returns = ReturnPlan()
     loads: dict[TableName, PlannedLoad] = {}
     take: tuple[str, ...] = ()
+    shapes: dict[TableName, PlannedShape] = {}
     try:
         proposal = _looked(work, abandoned)
+        shapes = _shapes(work)
         returns = returns_of(work, foreseen_orders(work))
         start = _start(work, proposal)
         if isinstance(proposal.decision, Refusal):
@@ -119,6 +137,7 @@ def make_plan(work: Workplace) -> RunPlan:
         loads=loads,
         loads_take=take,
         settings=_settings(work),
+        shapes=shapes,
     )
 
 
@@ -128,6 +147,21 @@ def _settings(work: Workplace) -> Mapping[TableName, str]:
         return {}
     names = {*work.ledger.table_states(source.name), *work.server.engines()}
     return settings_in_words(filter(source.patterns.matches, names), source.tables)
+
+
+def _shapes(work: Workplace) -> dict[TableName, PlannedShape]:
+    found: dict[TableName, PlannedShape] = {}
+    errors = {state.table: error for state, error in reshaped(work)}
+    read = [table for table, error in errors.items() if error.remedy is Remedy.RESNAPSHOT]
+    rows = work.server.estimated_rows(read) if read else {}
+    sizes = work.server.estimated_bytes(read) if read else {}
+    for table, error in errors.items():
+        if table in read:
+            kept = remaining(work, table)
+            found[table] = PlannedShape(error.reason, None, rows.get(table), sizes.get(table), kept)
+        else:
+            found[table] = PlannedShape(error.reason, error.hint)
+    return found
 
 
 SPACE: Final = "a table's rows are in the lake twice until its mirror is acknowledged"

@@ -1,0 +1,81 @@
+"""What it costs that the lake shows a part of a table: captures of the same rows, each under other
+settings.
+
+Belongs here: the settings that are compared, and their table. Does not: rows and their statements
+(`runs.py`), how a capture is timed (`capturing.py`).
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+from typing import Final
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.ground import DATABASE, Ground, ground
+from benchmarks.runs import COLUMNS, insert_rows
+
+_KEY: Final = "a key of sixteen bytes or more"
+
+PLAIN: Final = "as it is"
+SETTINGS: Final = {
+    PLAIN: "",
+    "another table has settings": 'match = "*.other"\nhash_columns = ["*"]\n',
+    "two columns of six are hashed": 'match = "*.big"\nhash_columns = ["a", "c"]\n',
+    "one column is masked": 'match = "*.big"\nmask_columns = { c = "last:4" }\n',
+    "two columns are left out": 'match = "*.big"\nexclude_columns = ["a", "c"]\n',
+    "one row in ten": 'match = "*.big"\nrows = "c like \'row %0\'"\n',
+}
+AIMS: Final = {
+    "another table has settings": 1.0,
+    "two columns of six are hashed": 3.0,
+    "one row in ten": 1.0,
+}
+
+
+def measure_shapes(console: Console) -> None:
+    """Print how long each capture takes; BENCH_ROWS rows are inserted."""
+    rows = int(os.environ.get("BENCH_ROWS", "1000000"))
+    times = int(os.environ.get("BENCH_BEST_OF", "3"))
+    with (
+        tempfile.TemporaryDirectory(prefix="lockstep-bench-") as folder,
+        ground(Path(folder)) as place,
+    ):
+        place.execute(f"create table {DATABASE}.big {COLUMNS}")
+        projects = [
+            (what, _project(place, f"shape{number}-{turn}", block))
+            for turn in range(times)
+            for number, (what, block) in enumerate(SETTINGS.items())
+        ]
+        insert_rows(place, "big", 1, rows)
+        found = [(what, place.capture(project)) for what, project in projects]
+    best = {
+        figure: {
+            what: min(captured[figure] for name, captured in found if name == what)
+            for what in SETTINGS
+        }
+        for figure in ("seconds", "processor")
+    }
+    table = Table(title=f"Captures of {rows:,} inserts", title_justify="left", box=box.MARKDOWN)
+    heads = ("the lake shows the table", "seconds", "x as it is", "of the processor", "x", "aim")
+    for column in heads:
+        table.add_column(column, justify="left" if column.startswith("the") else "right")
+    for what in SETTINGS:
+        figures = []
+        for each in best.values():
+            figures += [f"{each[what]:.2f}", f"{each[what] / each[PLAIN]:.2f}"]
+        table.add_row(what, *figures, f"{AIMS[what]:.0f} x" if what in AIMS else "")
+    console.print(table)
+
+
+def _project(place: Ground, name: str, block: str) -> Path:
+    folder = place.project(name, f"{DATABASE}.big")
+    if block:
+        with (folder / "lockstep.toml").open("a", encoding="utf-8") as file:
+            file.write(f'[[sources.table]]\n{block}\n[privacy]\nkey = "file:key"\n')
+        (folder / "key").write_text(_KEY)
+    return folder

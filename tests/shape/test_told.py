@@ -1,0 +1,107 @@
+"""What people are told of shapes, on a real server: by a plan, a check and the history."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from lockstep.commands.plan import plan_values
+from lockstep.commands.schema import schema_values
+from pipeline.errors import ConfigurationError
+from pipeline.json_values import to_json
+from pipeline.preflight import SourceEvidence, preflight
+from pipeline.runs.inspecting.plan import make_plan
+from pipeline.runs.inspecting.schema_history import show_schema
+from pipeline.schema.treatments import Hash, read_mask
+from pipeline.shape.condition_text import read_condition
+from pipeline.shape.rules import ShapeRules
+from pipeline.table import TableName
+from tests.fix_mysql import MySqlStand
+from tests.positions.follower import SOURCE
+from tests.shape.test_settings import Customers
+
+HIDING = ShapeRules(
+    exclude_columns=("ssn",),
+    hash_columns={"email": Hash.EXACT},
+    mask_columns={"phone": read_mask("last:4")},
+    rows=read_condition("id > 1"),
+)
+KEPT = (
+    "values of email, ssn, phone and rows that are left out from now on stay as they were in older "
+    "versions of the mirror and in the changelog, until those are purged"
+)
+
+
+@pytest.fixture(scope="module")
+def customers(mysql: MySqlStand) -> Iterator[Customers]:
+    """Shown as they are by the first run."""
+    with mysql.own_database() as name:
+        made = Customers(mysql, name, ShapeRules())
+        made.shape(None)
+        made.run()
+        yield made
+
+
+def test_settings_are_told_before_and_after_they_are_followed(customers: Customers) -> None:
+    """A plan says what is read again and what stays, and writes nothing; settings that cannot be
+    followed, and another key, are told instead; the history says what became of each column."""
+    table, follower = TableName(customers.name, "c"), customers.follower
+    assert make_plan(follower.work()).shapes == {}
+    customers.shape(ShapeRules(exclude_columns=("id",)))
+    refused = make_plan(follower.work()).shapes[table]
+    assert (refused.refused, "it belongs to a key" in refused.reason) == (
+        "take 'id' out of exclude_columns",
+        True,
+    )
+    customers.shape(HIDING)
+    plan = make_plan(follower.work())
+    shape = plan.shapes[table]
+    assert shape.refused is None
+    assert shape.reason == "other settings hold for email, ssn, phone, so it is read again"
+    assert (shape.estimated_rows, (shape.estimated_bytes or 0) > 0) == (3, True)
+    assert shape.remains == KEPT
+    assert to_json(plan_values(plan))["shapes"][str(table)]["remains"] == KEPT
+    assert follower.ledger.shaped_versions(SOURCE) == []
+
+    customers.run()
+    assert make_plan(follower.work()).shapes == {}
+    told = show_schema(follower.ledger, SOURCE, table, None, follower.work)
+    values = to_json(schema_values(SOURCE, told, None))
+    assert {column["name"]: column.get("shown") for column in values["columns"]} == {
+        "id": None,
+        "email": "hashed",
+        "ssn": "left out",
+        "phone": "masked last:4",
+        "active": None,
+        "kind": None,
+    }
+    shaping = follower.work().shaping
+    assert shaping.key is not None
+    assert (values["rows"], values["key"]) == ("id > 1", shaping.key.fingerprint)
+
+    follower.key = b"another key that nobody guesses"
+    assert isinstance(make_plan(follower.work()).refusal, ConfigurationError)
+
+
+def test_a_check_sees_the_columns_of_the_server(customers: Customers) -> None:
+    """Of the tables of which the settings say something; a wrong name is told with the block."""
+    customers.shape(ShapeRules(exclude_columns=("kind", "sn"), rows=read_condition("kind > 'a'")))
+    work = customers.follower.work()
+    looked = SourceEvidence(
+        work.server.survey(),
+        work.source.patterns,
+        settings=work.source.tables,
+        shaping=work.shaping,
+    )
+    found = {
+        one.subject: one.sentence
+        for one in preflight(work.server, looked, {})
+        if one.topic == "what is shown" and one.level == "refusal"
+    }
+    assert found == {
+        f"{customers.name}.c": "its condition cannot be evaluated: column 'kind' is ENUM, whose "
+        "order is not that of its texts",
+        f'[[sources.table]] match = ["{customers.name}.c"]': "exclude_columns names 'sn', and no "
+        "column of its tables is called so",
+    }
