@@ -28,17 +28,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from decimal import Decimal
-from typing import Any, Final
+from typing import Final
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline.errors import TableError
 from pipeline.proof import canonical as texts
 from pipeline.schema.types import TEXT_TYPES
-from pipeline.shape.sha256 import SHORT, Bytes, Integers, hexadecimal_hashes
 from pipeline.table import Column
 
 DIGITS: Final = 64
@@ -58,14 +55,8 @@ class PrivacyKey:
         block = hashlib.sha256().block_size
         key = secret if len(secret) <= block else hashlib.sha256(secret).digest()
         padded = key.ljust(block, b"\0")
-        inner, outer = (bytes(byte ^ pad for byte in padded) for pad in (0x36, 0x5C))
-        self._inner, self._outer = hashlib.sha256(inner), hashlib.sha256(outer)
-        blocks = np.frombuffer(inner, np.uint8), np.frombuffer(outer, np.uint8)
-
-        def write(data: Bytes, starts: Integers, hashes: Bytes) -> None:
-            hexadecimal_hashes(*blocks, data, starts, hashes)
-
-        self._write = write  # which, unlike a value, shows nothing of the key when it is printed
+        self._inner = hashlib.sha256(bytes(byte ^ 0x36 for byte in padded))
+        self._outer = hashlib.sha256(bytes(byte ^ 0x5C for byte in padded))
 
     @property
     def fingerprint(self) -> str:
@@ -80,29 +71,11 @@ class PrivacyKey:
         return outer.hexdigest()
 
     def digests(self, data: pa.Array) -> pa.Array:
-        """The hash of each of these bytes (large binary), NULL for NULL."""
-        if data.null_count:
-            hashes = self.digests(data.fill_null(b""))
-            return pc.if_else(data.is_valid(), hashes, pa.scalar(None, pa.string()))
-        _, bounds, stored = data.buffers()
-        starts = _array(bounds, np.int64)[data.offset : data.offset + len(data) + 1]
-        hashes = np.empty(len(data) * DIGITS, np.uint8)
-        self._write(_array(stored, np.uint8), starts, hashes)
-        for place in np.flatnonzero(np.diff(starts) > SHORT):
-            digits = self.digest(data[place].as_py()).encode()
-            hashes[place * DIGITS : (place + 1) * DIGITS] = np.frombuffer(digits, np.uint8)
-        ends = np.arange(len(data) + 1, dtype=np.int64) * DIGITS
-        found = pa.Array.from_buffers(
-            pa.large_string(), len(data), [None, pa.py_buffer(ends), pa.py_buffer(hashes)]
-        )
-        return found.cast(pa.string())
-
-
-def _array(buffer: pa.Buffer | None, kind: type[Any]) -> npt.NDArray[Any]:
-    """A buffer as an array that is never written to, which compiled code takes for one type."""
-    found = np.frombuffer(b"" if buffer is None else buffer, kind)
-    found.flags.writeable = False
-    return found
+        """The hash of each of these bytes, NULL for NULL; a value that occurs often is hashed
+        once."""
+        distinct = data.dictionary_encode()
+        hashed = [self.digest(one) for one in distinct.dictionary.to_pylist()]
+        return pa.array(hashed, pa.string()).take(distinct.indices)
 
 
 def canonical_texts(column: Column, values: pa.Array, *, lower: bool = False) -> pa.Array:

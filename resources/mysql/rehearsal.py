@@ -1,8 +1,8 @@
 """Compiles the engine before it is needed.
 
-A made log with one table of every type is read once, an answer to a SELECT with a column of every
-type, and a value is hashed, so that the first run does not wait for the compiler. `lockstep setup`
-calls it; without it the first run does the same, later.
+A made log with one table of every type is read once, and an answer to a SELECT with a column
+of every type, so that the first run does not wait for the compiler. `lockstep setup` calls it;
+without it the first run does the same, later.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from dataclasses import replace
 from typing import Final
 
 import numpy as np
-import pyarrow as pa
 
 from pipeline.binlog.rows.parts import by_map
 from pipeline.binlog.rows.rows import TableDecoder
@@ -27,7 +26,6 @@ from pipeline.position import Coordinates, LogFile
 from pipeline.resultset.column_arrays import ResultBatches
 from pipeline.resultset.walk import Definition
 from pipeline.schema.types import arrow_schema
-from pipeline.shape.hashes import PrivacyKey
 from pipeline.table import Column, TableName, TableStructure
 
 _TEXT = Column("", "varchar", charset="utf8mb4")
@@ -104,7 +102,6 @@ def rehearse() -> None:
                 decoder.first_changes(events, (0,))
         buffer.ack()
     _rehearse_result()
-    PrivacyKey(b"rehearsal").digests(pa.array([b""], pa.large_binary()))
 
 
 def _rehearse_result() -> None:

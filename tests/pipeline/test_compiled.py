@@ -139,11 +139,11 @@ def test_set_up_compiles_every_loop() -> None:
     """So that no run waits for the compiler; in a process that called none of them before."""
     program = """
 import importlib, pkgutil
-from pipeline import binlog, resultset, shape
+from pipeline import binlog, resultset
 from pipeline.binlog.arrays.compiled import kernel
 from resources.mysql.rehearsal import rehearse
 rehearse()
-for package in binlog, resultset, shape:
+for package in binlog, resultset:
     for found in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
         for name, one in vars(importlib.import_module(found.name)).items():
             if isinstance(one, kernel) and one._compiled is None:

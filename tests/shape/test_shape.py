@@ -658,20 +658,6 @@ def test_hashes_are_hmac_with_sha_256(secret: bytes, data: bytes) -> None:
     assert PrivacyKey(secret).digest(data) == hmac.new(secret, data, "sha256").hexdigest()
 
 
-@given(
-    st.binary(min_size=1, max_size=200),
-    st.lists(st.none() | st.binary(max_size=70), max_size=300),
-    st.integers(0, 3),
-)
-def test_many_hashes_are_those_of_one_at_a_time(
-    secret: bytes, data: list[bytes | None], skipped: int
-) -> None:
-    """Of texts of any length, NULLs among them, also in a part of an array."""
-    key, texts = PrivacyKey(secret), pa.array(data, pa.large_binary())[skipped:]
-    expected = [None if text is None else key.digest(text) for text in data[skipped:]]
-    assert key.digests(texts).to_pylist() == expected
-
-
 def test_a_key_is_told_by_its_fingerprint_and_never_shown() -> None:
     key, other = PrivacyKey(KEY), PrivacyKey(b"another key")
     assert key.fingerprint == PrivacyKey(KEY).fingerprint != other.fingerprint

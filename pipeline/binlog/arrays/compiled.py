@@ -2,10 +2,10 @@
 
 numba compiles at the first call and keeps the result. It would notice a change only in
 the file of the function called, so the folder is named after the content of every module
-of `pipeline.binlog`, `pipeline.resultset` and `pipeline.shape`. Where neither the package's
-folder nor the user's cache can be written to, the code is compiled once per process; so is
-what cannot be kept or read back once a folder is chosen, on a full disk or after a power cut
-that left files empty.
+of `pipeline.binlog` and `pipeline.resultset`. Where neither the package's folder nor the
+user's cache can be written to, the code is compiled once per process; so is what cannot be
+kept or read back once a folder is chosen, on a full disk or after a power cut that left
+files empty.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 _PACKAGE: Final = Path(__file__).parents[1]
-_BESIDE: Final = tuple(_PACKAGE.parent / name for name in ("resultset", "shape"))
+_BESIDE: Final = _PACKAGE.parent / "resultset"
 """Whose loops are compiled by the same decorators."""
 
 _PREFIX: Final = "compiled-"
@@ -153,7 +153,7 @@ def _fingerprint() -> str:
 
     digest = hashlib.sha256()
     digest.update(numba.__version__.encode())
-    for package in (_PACKAGE, *_BESIDE):
+    for package in (_PACKAGE, _BESIDE):
         for path in sorted(package.rglob("*.py")):
             digest.update(path.relative_to(package).as_posix().encode())
             digest.update(path.read_bytes())
