@@ -72,6 +72,10 @@ class PrivacyKey:
         """16 hexadecimal digits by which two keys are told apart; they don't tell the key."""
         return self.digest(b"lockstep: fingerprint of the privacy key")[:16]
 
+    def derived(self, purpose: str) -> bytes:
+        """Another key of 32 bytes, which tells nothing of this one; one for each purpose."""
+        return bytes.fromhex(self.digest(b"lockstep: key for " + purpose.encode()))
+
     def digest(self, data: bytes) -> str:
         """The hash of some bytes."""
         inner, outer = self._inner.copy(), self._outer.copy()
