@@ -174,7 +174,7 @@ ALTERED = (
 )
 LARGE = (
     "set session cte_max_recursion_depth = 1000000",
-    f"insert into wide {COUNTED.format(last=70_000)} n, repeat('{W} ', 200) from c",
+    f"insert into wide {COUNTED.format(last=50_000)} n, repeat('{W} ', 200) from c",
 )
 PREPARED = (
     "xa start 'canary'",
@@ -183,6 +183,10 @@ PREPARED = (
     "xa end 'canary'",
     "xa prepare 'canary'",
 )
+
+
+STOPPED = {"broken", "likes", "simpler", "uuids", "uuids_later"}
+"""Tables with a value that cannot be shown, and names that would show more."""
 
 
 @dataclass
@@ -205,6 +209,9 @@ class Canary:
         with self.project.start("tests.e2e.dagster_run") as run:
             self.said.append("\n".join(run.communicate(TIMEOUT)))
             assert run.returncode == 0, self.said[-1]
+
+    def stopped(self) -> set[str]:
+        return {one["table"].split(".")[1] for one in self.project.status()["quarantined"]}
 
     def search(self, moment: str) -> None:
         """Whatever is there now."""
@@ -287,21 +294,20 @@ def test_no_secret_is_anywhere(canary: Canary, mysql: MySqlStand, database: str)
     project = canary.project
     canary.tell("check")
     canary.tell("plan", "--json")
-    canary.killed(Point.CHUNK_RECORDED, "after", 2)
     canary.killed(Point.CHUNK_PLANNED, "after", 2)
-    canary.tell("run", "--log-file", "log.jsonl")
+    canary.tell("run", "--log-file", "log.jsonl", expect=6)
     canary.tell("status")
     canary.search("after the first load")
 
     send(mysql, database, *CHANGED)
     canary.killed(Point.CHANGES_STAGED, "after")
     send(mysql, database, *ALTERED)
-    canary.tell("run", "--json")
+    canary.tell("run", "--json", expect=6)
     canary.search("after changes")
-    print("QUARANTINED", project.status()["quarantined"])
+    assert canary.stopped() == STOPPED
 
     send(mysql, database, *PREPARED)
-    canary.tell("run", "--log-format", "json")
+    canary.tell("run", "--log-format", "json", expect=6)
     assert [*(project.lake / "shop" / "_prepared").iterdir()] != []
     canary.search("with a prepared transaction")
     send(mysql, database, "xa commit 'canary'")
@@ -318,8 +324,6 @@ def test_no_secret_is_anywhere(canary: Canary, mysql: MySqlStand, database: str)
 
     tell_all(canary, mysql, database)
     canary.search("after all")
-    print("CODES", [line.split("\n")[0] for line in canary.said])
-    print("END", project.status()["quarantined"])
     project.at_rest()
     dumped = dump(project)
     assert [line for line in dumped if any(one in line for one in SECRETS.spelled())] == []
@@ -343,28 +347,22 @@ def tell_all(canary: Canary, mysql: MySqlStand, database: str) -> None:
         ("verify", "--show-values", "--json"),
         ("verify", "--sample", "10", "--show-values"),
         ("replay", *past, "--compare", "--show-values"),
-        ("schema", people),
         ("schema", people, "--json"),
         ("schema", f"{database}.likes", "--json"),
         ("schema", "verify"),
         ("status", "--json"),
         ("plan", "--json"),
         ("tables", "--json"),
-        ("versions",),
-        ("metrics",),
         ("read", "--dbt"),
         ("read", people, "--json"),
-        ("read", people, "--changes"),
         ("snapshot", people, "--where", "id < 5"),
         ("snapshot", f"{database}.wide", "--where", "id < 5"),
         ("report", "--from", "earliest"),
-        ("report", "--json"),
         ("release", f"{database}.uuids", "--reason", "another try"),
         ("reload", people, "--reason", "differs"),
         ("verify", "--repair"),
         ("run",),
         ("replay", *past),
-        ("rebuild", people, "--dry-run"),
         ("status", "--json"),
     ):
         canary.tell(*command)
