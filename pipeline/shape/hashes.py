@@ -26,6 +26,7 @@ stand in the table's structure, which a hash of a value would not hide.
 from __future__ import annotations
 
 import hashlib
+import hmac
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Any, Final
@@ -40,6 +41,8 @@ from pipeline.proof import canonical as texts
 from pipeline.schema.types import TEXT_TYPES
 from pipeline.shape.sha256 import SHORT, Bytes, Integers, hexadecimal_hashes
 from pipeline.table import Column
+
+_DERIVED_BYTES: Final = 32
 
 DIGITS: Final = 64
 """Characters of a hash."""
@@ -62,10 +65,14 @@ class PrivacyKey:
         self._inner, self._outer = hashlib.sha256(inner), hashlib.sha256(outer)
         blocks = np.frombuffer(inner, np.uint8), np.frombuffer(outer, np.uint8)
 
+        def derive(purpose: str) -> bytes:
+            return hmac.digest(secret, purpose.encode(), "sha512")[:_DERIVED_BYTES]
+
         def write(data: Bytes, starts: Integers, hashes: Bytes) -> None:
             hexadecimal_hashes(*blocks, data, starts, hashes)
 
-        self._write = write  # which, unlike a value, shows nothing of the key when it is printed
+        # These, unlike values, show nothing of the key when they are printed.
+        self._write, self._derive = write, derive
 
     @property
     def fingerprint(self) -> str:
@@ -73,8 +80,9 @@ class PrivacyKey:
         return self.digest(b"lockstep: fingerprint of the privacy key")[:16]
 
     def derived(self, purpose: str) -> bytes:
-        """Another key of 32 bytes, which tells nothing of this one; one for each purpose."""
-        return bytes.fromhex(self.digest(b"lockstep: key for " + purpose.encode()))
+        """Another key of 32 bytes, which tells nothing of this one; one for each purpose. Whoever
+        may write to a hashed column sees the HMAC-SHA-256 of any text: this is another function."""
+        return self._derive(purpose)
 
     def digest(self, data: bytes) -> str:
         """The hash of some bytes."""
