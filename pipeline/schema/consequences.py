@@ -61,6 +61,9 @@ PER_ROW: Final = "per-row"
 NOT_FOLLOWED: Final = "not-followed"
 """The rule of a statement that leaves a structure which nobody here knows."""
 
+RENAMED: Final = "renamed"
+"""The rule of a name that has another table's rows."""
+
 
 @dataclass(frozen=True, slots=True)
 class Consequence:
@@ -140,7 +143,7 @@ RULES: Final[tuple[ConsequenceRule, ...]] = (
         ),
     ),
     ConsequenceRule(
-        "renamed",
+        RENAMED,
         _is("renamed"),
         Action.REREAD,
         (

@@ -436,6 +436,9 @@ class SchemaTracker:
         number = len(self._statements) - 1
         self._note_tables(before, self._schema, followed, logged.end, number, like)
         self._note_databases(before, self._schema, logged.end, number)
+        # What hides its values is known of the version before alone: the next change could not
+        # be held against it.
+        self._schema = forget(self._schema, [*self._not_shown])
         return followed
 
     def _origins_of(

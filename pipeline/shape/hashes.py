@@ -26,6 +26,7 @@ stand in the table's structure, which a hash of a value would not hide.
 from __future__ import annotations
 
 import hashlib
+import hmac
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Final
@@ -37,6 +38,8 @@ from pipeline.errors import TableError
 from pipeline.proof import canonical as texts
 from pipeline.schema.types import TEXT_TYPES
 from pipeline.table import Column
+
+_DERIVED_BYTES: Final = 32
 
 DIGITS: Final = 64
 """Characters of a hash."""
@@ -58,10 +61,20 @@ class PrivacyKey:
         self._inner = hashlib.sha256(bytes(byte ^ 0x36 for byte in padded))
         self._outer = hashlib.sha256(bytes(byte ^ 0x5C for byte in padded))
 
+        def derive(purpose: str) -> bytes:
+            return hmac.digest(secret, purpose.encode(), "sha512")[:_DERIVED_BYTES]
+
+        self._derive = derive  # which, unlike a value, shows nothing of the key when it is printed
+
     @property
     def fingerprint(self) -> str:
         """16 hexadecimal digits by which two keys are told apart; they don't tell the key."""
         return self.digest(b"lockstep: fingerprint of the privacy key")[:16]
+
+    def derived(self, purpose: str) -> bytes:
+        """Another key of 32 bytes, which tells nothing of this one; one for each purpose. Whoever
+        may write to a hashed column sees the HMAC-SHA-256 of any text: this is another function."""
+        return self._derive(purpose)
 
     def digest(self, data: bytes) -> str:
         """The hash of some bytes."""

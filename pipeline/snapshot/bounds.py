@@ -3,7 +3,9 @@
 A bound holds its values as literals that compare, in a session in UTC, as the very values they
 were asked from. Zero and partial dates are numbers, which no sql_mode refuses. It is kept as text
 between runs, and what is read back is held against the forms that literals have: nothing else ever
-becomes part of a statement.
+becomes part of a statement. A bound of which nobody may see the values is sealed: a server that
+hides them hands it out (`resources.mysql.shaped`) and alone can open it, and no statement can be
+made of it.
 
 Rows are asked for by their keys, too (`point_condition`). A row that is there must be found: so
 each type is proven on each server with its extremes. What is found beside it does no harm; whoever
@@ -23,7 +25,10 @@ from pipeline.errors import TableError
 from pipeline.schema.model import ColumnSchema, TableSchema
 from pipeline.snapshot.keys import FORMS, chunk_key
 
-_ANY: Final = re.compile("|".join({f"(?:{form.literal})" for form in FORMS.values()}), re.ASCII)
+_SEALED: Final = r"sealed'[0-9a-f]+'"
+_ANY: Final = re.compile(
+    "|".join({_SEALED, *(f"(?:{form.literal})" for form in FORMS.values())}), re.ASCII
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +59,18 @@ class Bound:
             raise ValueError("not a bound")
         return cls(columns, literals)
 
+    def sealed(self, seal: Callable[[str], bytes]) -> Bound:
+        """The same place, of which only what `seal` makes of each literal is seen."""
+        literals = (f"sealed'{seal(one).hex()}'" for one in self.literals)
+        return Bound(self.columns, tuple(literals))
+
+    def opened(self, open_: Callable[[bytes], str]) -> Bound:
+        """What a sealed bound was before; ValueError for one that is not sealed."""
+        if not all(re.fullmatch(_SEALED, one) for one in self.literals):
+            raise ValueError("the bound is not sealed")
+        literals = (open_(bytes.fromhex(one.split("'")[1])) for one in self.literals)
+        return Bound(self.columns, tuple(literals))
+
 
 @dataclass(frozen=True, slots=True)
 class Range:
@@ -68,8 +85,12 @@ class Range:
             raise ValueError("a range between bounds of different columns")
 
     @property
+    def bounds(self) -> tuple[Bound, ...]:
+        return tuple(bound for bound in (self.after, self.through) if bound is not None)
+
+    @property
     def whole(self) -> bool:
-        return self.after is None and self.through is None
+        return not self.bounds
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -101,6 +122,8 @@ def where(rows: Range) -> str:
     `(a, b) > (1, 2)`, they read the index from its beginning.
     """
     columns = [quoted(column) for column in rows.columns]
+    if any(re.fullmatch(_SEALED, one) for bound in rows.bounds for one in bound.literals):
+        raise ValueError("no statement has a sealed bound")
     conditions = []
     if rows.after is not None:
         conditions.append(_beyond(columns, rows.after.literals, ">", ">"))

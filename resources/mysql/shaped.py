@@ -4,17 +4,25 @@ Rows are shaped where they become Arrow, structures lose the values of hidden co
 table with a shape `structure` is the one that the lake shows. What MySQL would sum or hash itself
 is read and hashed here, since it knows nothing of shapes. The log is not shaped here: its decoder
 does that (`pipeline.runs.capturing.image_decoder`).
+
+Where the chunks of a table end is kept in the ledger. Of a table whose key is hashed, or of which
+rows are left out, that is a value which nobody may see: it is encrypted with AES-256-GCM under a
+key that is derived from the privacy key, and opened here. Where the settings have none, a table of
+which rows are left out is not cut.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from pipeline.errors import StructureMoved, TableError
 from pipeline.ports.compared import ComparedRows, ReadMarks, SourceHashes, SourceSample, SourceSum
@@ -23,9 +31,10 @@ from pipeline.position import Coordinates
 from pipeline.proof.hashes import RowHasher, RowSum
 from pipeline.schema.model import TableSchema
 from pipeline.schema.rows import row_structure
+from pipeline.shape.hashes import PrivacyKey
 from pipeline.shape.shape import Shaper
 from pipeline.shape.shaping import Shaping
-from pipeline.snapshot.bounds import Range
+from pipeline.snapshot.bounds import Bound, Range
 from pipeline.snapshot.condition import Condition
 from pipeline.snapshot.giving_way import PIECE_SECONDS
 from pipeline.table import TableName, TableStructure
@@ -44,6 +53,11 @@ class _Seen:
     schema: TableSchema
     shown: TableStructure
     shaper: Shaper
+
+    @property
+    def hides_bounds(self) -> bool:
+        """Whether the key of a row may be a value that is not shown."""
+        return self.shaper.hides_keys or not self.shaper.takes_all
 
 
 class ShapedServer(MySqlServer):
@@ -104,6 +118,15 @@ class ShapedServer(MySqlServer):
                     del of_columns[name]
         return found
 
+    def table_comments(self, tables: Collection[TableName]) -> dict[TableName, str]:
+        """That of a table with a shape may tell of what it hides."""
+        found = super().table_comments(tables)
+        return {
+            table: comment
+            for table, comment in found.items()
+            if self._shaping.rules_of(table) is None
+        }
+
     # -- rows --------------------------------------------------------------------------------
 
     @contextmanager
@@ -133,6 +156,24 @@ class ShapedServer(MySqlServer):
         with super().snapshot(seen.schema, read, exact=exact) as snapshot:
             yield _shaped_snapshot(shaper, snapshot)
 
+    def next_bound(
+        self,
+        schema: TableSchema,
+        after: Bound | None,
+        rows: int,
+        *,
+        since: Coordinates | None = None,
+    ) -> Bound | None:
+        seen = self._seen(schema.name)
+        if seen is None or not seen.hides_bounds:
+            return super().next_bound(schema, after, rows, since=since)
+        if self._shaping.key is None:
+            return None
+        seal = _Seal(schema.name, self._shaping.key)
+        after = None if after is None else seal.opened(after)
+        found = super().next_bound(schema, after, rows, since=since)
+        return None if found is None else seal.sealed(found)
+
     @contextmanager
     def chunk(
         self,
@@ -146,6 +187,7 @@ class ShapedServer(MySqlServer):
         seen = self._seen(schema.name)
         if seen is not None:
             self._require(seen, schema)
+            rows = self._opened(seen, rows)
         with super().chunk(
             schema if seen is None else seen.schema,
             rows,
@@ -154,6 +196,15 @@ class ShapedServer(MySqlServer):
             since=since,
         ) as snapshot:
             yield snapshot if seen is None else _shaped_snapshot(seen.shaper, snapshot)
+
+    def _opened(self, seen: _Seen, rows: Range) -> Range:
+        if not seen.hides_bounds or rows.whole:
+            return rows
+        if self._shaping.key is None:
+            raise moved(seen.schema.name, "no key opens the bounds of its chunks")
+        seal = _Seal(seen.schema.name, self._shaping.key)
+        ends = (None if one is None else seal.opened(one) for one in (rows.after, rows.through))
+        return Range(*ends)
 
     @contextmanager
     def rows_where(
@@ -278,6 +329,36 @@ class ShapedServer(MySqlServer):
             same = row_structure(table).fingerprint == row_structure(now).fingerprint
         if not same:
             raise moved(table.name, "another definition of its columns")
+
+
+_NONCE_BYTES: Final = 12
+
+
+class _Seal:
+    """Seals the bounds of a table's chunks, and opens them."""
+
+    def __init__(self, table: TableName, key: PrivacyKey) -> None:
+        self._table = table
+        self._cipher = AESGCM(key.derived("bounds of chunks"))
+
+    def sealed(self, bound: Bound) -> Bound:
+        return bound.sealed(self._encrypted)
+
+    def opened(self, bound: Bound) -> Bound:
+        """`StructureMoved`, by which the table is read from its beginning, for a bound that was
+        not sealed for this table with this key."""
+        try:
+            return bound.opened(self._decrypted)
+        except (InvalidTag, ValueError) as error:
+            raise moved(self._table, "the bounds of its chunks have another key") from error
+
+    def _encrypted(self, literal: str) -> bytes:
+        nonce = os.urandom(_NONCE_BYTES)
+        return nonce + self._cipher.encrypt(nonce, literal.encode(), str(self._table).encode())
+
+    def _decrypted(self, sealed: bytes) -> str:
+        nonce, ciphertext = sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:]
+        return self._cipher.decrypt(nonce, ciphertext, str(self._table).encode()).decode()
 
 
 def _shaped(shaper: Shaper, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -114,6 +114,18 @@ def test_a_value_is_written_as_it_compares(
     assert Bound.from_json(json.loads(json.dumps(to_json(found)))) == found
 
 
+def test_no_statement_is_made_of_a_sealed_bound() -> None:
+    """It is text and back, and opened it is what it was."""
+    whole = bound(a=1, b=2)
+    sealed = whole.sealed(lambda literal: literal.encode()[::-1])
+    assert Bound.from_json(json.loads(json.dumps(to_json(sealed)))) == sealed
+    assert sealed.opened(lambda data: data[::-1].decode()) == whole
+    with pytest.raises(ValueError, match="sealed"):
+        where(Range(after=sealed))
+    with pytest.raises(ValueError, match="not sealed"):
+        whole.opened(lambda data: data.decode())
+
+
 @pytest.mark.parametrize("number", [0.1, 1 / 3, 2.0**-1074, 1e22, 123456789012345678.0, -1e-7])
 def test_a_double_comes_back(number: float) -> None:
     """Digit for digit."""

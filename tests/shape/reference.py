@@ -11,8 +11,10 @@ import hmac
 import struct
 import uuid
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from fnmatch import fnmatchcase
 from typing import Any
 
 Row = Mapping[str, Any]
@@ -116,3 +118,98 @@ def followed(
         elif new is not None:
             images.append((number, "insert", new))
     return images
+
+
+# -- tables --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What lockstep.toml says of a table, in plain values: patterns of columns, each in one list
+    or dict. `hashed`: whether in lower case; `masks`, `types`: as they are written. `rows`: whether
+    a row is taken."""
+
+    exclude: Sequence[str] = ()
+    include: Sequence[str] | None = None
+    hashed: Mapping[str, bool] = field(default_factory=dict)
+    masks: Mapping[str, str] = field(default_factory=dict)
+    types: Mapping[str, str] = field(default_factory=dict)
+    rows: Callable[[Row], Truth] | None = None
+
+    def left_out(self, column: str) -> bool:
+        included = self.include is None or _any(self.include, column)
+        return _any(self.exclude, column) or not included
+
+    def hides(self, column: str) -> bool:
+        return self.left_out(column) or _any((*self.hashed, *self.masks), column)
+
+
+@dataclass(frozen=True)
+class Of:
+    """A column as the server tells it: its type, and the digits behind a decimal's point or a
+    second's."""
+
+    kind: str
+    digits: int = 0
+
+
+def table(settings: Settings, key: bytes, columns: Mapping[str, Of], rows: Sequence[Row]) -> Any:
+    """What is shown of a table with these rows."""
+    taken = [row for row in rows if settings.rows is None or settings.rows(row) is True]
+    return [
+        {
+            name: shown(settings, key, name, of, row[name])
+            for name, of in columns.items()
+            if not settings.left_out(name)
+        }
+        for row in taken
+    ]
+
+
+def shown(settings: Settings, key: bytes, name: str, of: Of, value: Any) -> Any:
+    """What is shown of one value."""
+    for pattern, lower in settings.hashed.items():
+        if _any((pattern,), name):
+            return hashed(key, of.kind, value, lower=lower)
+    for pattern, mask in settings.masks.items():
+        if _any((pattern,), name):
+            return _mask(mask, of, value)
+    for pattern, to in settings.types.items():
+        if _any((pattern,), name) and value is not None:
+            return _converted(to, of, value)
+    return value
+
+
+def _converted(to: str, of: Of, value: Any) -> Any:
+    match to:
+        case "boolean":
+            return bool(value)
+        case "uuid":
+            return value.lower() if isinstance(value, str) else uuid_text(value)
+        case "microseconds":
+            return microseconds(value)
+        case _:
+            return printed(of, value)
+
+
+def _mask(mask: str, of: Of, value: Any) -> Any:
+    kind, _, count = mask.partition(":")
+    if kind == "null" or value is None:
+        return None
+    if kind == "year":
+        return value.year
+    return masked(kind, int(count), printed(of, value))
+
+
+def printed(of: Of, value: Any) -> str:
+    """What SELECT prints."""
+    if isinstance(value, Decimal):
+        return f"{value:.{of.digits}f}"
+    if isinstance(value, datetime):
+        text = f"{value:%Y-%m-%d %H:%M:%S.%f}"
+        return text[: 19 + (of.digits + 1 if of.digits else 0)]
+    return str(value)
+
+
+def _any(patterns: Sequence[str], name: str) -> bool:
+    return any(fnmatchcase(name.lower(), one.lower()) for one in patterns)

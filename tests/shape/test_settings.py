@@ -10,6 +10,7 @@ from pymysql.cursors import DictCursor
 
 from pipeline.errors import ConfigurationError
 from pipeline.places import parse_place
+from pipeline.policies import LakePolicies, OnRewrite
 from pipeline.replay.spans import Span
 from pipeline.runs.comparing.verify_rows import verify
 from pipeline.runs.comparing.verify_schema import verify_schema
@@ -152,6 +153,56 @@ def test_nothing_is_shown_under_another_name(
     assert repr(column) in (customers.stopped(table) or "")
     if table != "c":
         assert customers.mirror(table) == []
+
+
+@pytest.mark.parametrize("between", [False, True])
+def test_nothing_is_shown_under_a_second_name(
+    mysql: MySqlStand, database: str, between: bool
+) -> None:
+    """The first one stopped, in this run or in the one before."""
+    customers = Customers(mysql, database, HIDING)
+    customers.run()
+    customers.do("rename table c to c_old")
+    if between:
+        customers.run()
+    customers.do("rename table c_old to c_older", "insert into c_older (id) values (100)")
+    for _ in range(2):
+        customers.run()
+        assert customers.stopped("c_older")
+        assert customers.mirror("c_older") == []
+
+
+def test_rows_that_tables_exchange_are_not_shown(mysql: MySqlStand, database: str) -> None:
+    """Whatever is wanted of other rows that the log does not have."""
+    policies = LakePolicies(on_rewrite=OnRewrite.RESNAPSHOT)
+    customers = Customers(mysql, database, HIDING, lake_policies=policies)
+    customers.do(
+        "create table p like c",
+        "alter table p partition by range (id) (partition a values less than (9))",
+    )
+    customers.run()
+    customers.do("alter table p exchange partition a with table c")
+    for _ in range(2):
+        customers.run()
+        assert customers.stopped("p")
+        assert customers.stopped("c")
+        assert customers.mirror("p") == []
+
+
+def test_bounds_of_chunks_are_sealed(mysql: MySqlStand, database: str) -> None:
+    """Also of a table whose key is shown, since the row of a bound may be left out."""
+    slow = SnapshotPlan(seconds=0.0, pace=Pace(first=1, least=1, most=1))
+    rules = ShapeRules(rows=read_condition("active"))
+    customers = Customers(mysql, database, rules, snapshot=slow)
+    customers.do("update c set id = id + 424242420 order by id desc")
+    customers.run()
+    chunks = customers.follower.kept_ledger().rows["load_chunks"]
+    assert "sealed'" in chunks
+    assert "42424242" not in chunks
+    customers.follower.snapshot = SnapshotPlan()
+    for _ in range(2):
+        customers.run()
+    assert customers.mirror() == [row for row in customers.rows() if row["active"]]
 
 
 def test_columns_that_come_are_hidden_too(mysql: MySqlStand, database: str) -> None:

@@ -73,15 +73,19 @@ def version_for(mapped: TableMap, structures: SchemaTracker, at: Coordinates) ->
     know and the log says all.
 
     `SchemaUnknownAt` where the table's structure is known only from a later place on: the
-    start lies too far back. StructureUnknown where it is not known at all.
+    start lies too far back. StructureUnknown where it is not known at all. TableError where it is
+    known and cannot be shown as the settings say.
     """
     table = mapped.table
     version = structures.version(table)
     if version is not None and version.knowledge is Knowledge.KNOWN:
         return version
+    _require_shown(structures, table)
     dropped = version is not None and version.knowledge is Knowledge.DROPPED
     if not dropped and OptionalField.NAMES in read_outlines(mapped)[0].said:
-        return structures.told_by_map(_told(mapped), at)
+        told = structures.told_by_map(_told(mapped), at)
+        _require_shown(structures, table)
+        return told
     later = structures.known_from(table)
     if later is not None:
         raise SchemaUnknownAt(
@@ -95,6 +99,12 @@ def version_for(mapped: TableMap, structures: SchemaTracker, at: Coordinates) ->
         f"its structure is not known: {why}",
         hint=f"`lockstep release {table} --reason …` re-reads it from MySQL",
     )
+
+
+def _require_shown(structures: SchemaTracker, table: TableName) -> None:
+    why = structures.not_shown(table)
+    if why is not None:
+        raise why
 
 
 def _told(mapped: TableMap) -> TableStructure:

@@ -34,19 +34,21 @@ from pipeline.schema.consequences import (
     GOES_ON,
     NOT_FOLLOWED,
     PER_ROW,
+    RENAMED,
     VERSIONED,
     Action,
     Consequence,
     PoliciesOf,
     consequences,
 )
-from pipeline.schema.evolving.effects import UnknownTable
+from pipeline.schema.evolving.effects import Dirty, UnknownTable
 from pipeline.schema.happened import columns_from, may_rename_columns, why_unclear
 from pipeline.schema.history import History, Knowledge, SchemaVersion
 from pipeline.schema.logged import FollowedStatement, LoggedStatement
 from pipeline.schema.model import TableSchema
 from pipeline.schema.model_json import schema_fingerprint
 from pipeline.schema.rows import row_structure
+from pipeline.schema.statements.changes import EXCHANGE
 from pipeline.schema.tracker import ColumnsFrom, SchemaTracker
 from pipeline.segment import ChangeType
 from pipeline.shape.shaping import Shaping, hidden_of, redacted
@@ -386,7 +388,11 @@ class Following:
                     isinstance(effect, UnknownTable) and effect.table == table
                     for effect in followed.effects
                 )
-                self._follow(table, consequence, logged, unknown=unknown)
+                not_shown = self._why_not_shown(table, consequence, followed)
+                if not_shown is not None:
+                    self.quarantine(table, logged.begin, not_shown)
+                else:
+                    self._follow(table, consequence, logged, unknown=unknown)
         for comeback, version in self.coming_back.behind(logged):
             self._take_word(comeback, version)
         return actions
@@ -459,11 +465,29 @@ class Following:
         for table, one in taken.items():
             reason = f"it was called {one.origin}"
             self._tables.happened(TableEventKind.CHANGED, one.version, reason)
-            actions[table] = Consequence(table, Action.TAKE_OVER, "renamed", reason)
+            actions[table] = Consequence(table, Action.TAKE_OVER, RENAMED, reason)
         for table in {one.origin for one in taken.values()} - taken.keys():
             actions[table] = Consequence(table, Action.DROP, "dropped", "another name has it now")
         self._wants_changed()
         return actions
+
+    def _why_not_shown(
+        self, table: TableName, consequence: Consequence, followed: FollowedStatement
+    ) -> TableError | None:
+        """Why nothing but a person may bring the table back: it may have rows from here on of which
+        the settings of another name hide more, and would be read as its own say."""
+        refused = self._structures.not_shown(table)
+        if refused is not None or not self._rules.shaping.hides:
+            return refused
+        why, version = None, self._structures.version(table)
+        effects = followed.effects
+        exchanged = {e.table for e in effects if isinstance(e, Dirty) and e.reason == EXCHANGE}
+        if table in exchanged and any(map(self._rules.shaping.rules_of, exchanged)):
+            others = ", ".join(sorted(str(one) for one in exchanged - {table}))
+            why = f"it has rows of {others}, and the settings of one of them hide something"
+        elif consequence.rule == RENAMED and version and version.knowledge is Knowledge.UNKNOWN:
+            why = f"{consequence.reason}, and what the settings hid of that is not known"
+        return None if why is None else TableError(why, hint=release_hint(table))
 
     def _follow(
         self,
@@ -475,9 +499,6 @@ class Following:
     ) -> None:
         """`unknown`: the statement met a table whose structure was not known."""
         version, kind = self._structures.version(table), _EVENTS.get(consequence.action)
-        if (refused := self._structures.not_shown(table)) is not None:
-            self.quarantine(table, logged.begin, refused)
-            return
         quarantined = consequence.action is Action.QUARANTINED
         if quarantined and consequence.rule not in _REFUSED and self.joining.is_read(table):
             # Its structure may have been read behind the statement, and is read again.

@@ -101,6 +101,10 @@ class Neutral:
     word: str
 
 
+EXCHANGE: Final = "EXCHANGE PARTITION"
+"""The clause by which two tables exchange rows."""
+
+
 @dataclass(frozen=True, slots=True)
 class RowsChange:
     """Rows may change with no row events; `reason` is the clause."""

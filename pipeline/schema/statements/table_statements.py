@@ -13,6 +13,7 @@ from typing import Final
 
 from pipeline.schema.context import ServerDialect
 from pipeline.schema.statements.changes import (
+    EXCHANGE,
     FIRST,
     AddElement,
     AlterDatabase,
@@ -259,7 +260,7 @@ def read_partitions(reader: StatementReader) -> Clause | None:
         other = reader.table()
         if reader.accept_any("WITH", "WITHOUT"):
             reader.expect("VALIDATION")
-        return RowsChange("EXCHANGE PARTITION", other)
+        return RowsChange(EXCHANGE, other)
     if reader.context.facts.mariadb and reader.sees("CONVERT"):
         raise CannotRead("CONVERT PARTITION and CONVERT TABLE are not followed")
     word = reader.peek().keyword
