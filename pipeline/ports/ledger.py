@@ -55,6 +55,7 @@ from pipeline.upkeep.changes import (
     Prunable,
     Pruned,
 )
+from pipeline.upkeep.clearing import ClearedBooks, ClearedFile, InClear, Tightening
 
 LAST_BATCH: Final = (1 << 63) - 1
 LAST_PLACE: Final = Coordinates(LogFile("", (1 << 31) - 1), (1 << 63) - 1)
@@ -556,7 +557,8 @@ class Ledger(Protocol):
     # Changes of batches up to `forgotten(source).through` may be gone; nobody reads them, whether
     # their files are still there or not.
 
-    def forgotten(self, source: str) -> ForgottenNotes: ...
+    def forgotten(self, source: str, table: TableName | None = None) -> ForgottenNotes:
+        """With a table, what is forgotten of it alone counts, too (`begin_clearing`)."""
 
     def forgettable(self, source: str, moment: datetime) -> Forgettable:
         """Which changes were acknowledged before a moment, and who needs some for all that."""
@@ -576,6 +578,32 @@ class Ledger(Protocol):
         """Look at the next `most` batches, or leases, after the number `above`, and delete those
         rows that nobody can ask for, since what was forgotten up to the batch `through` is
         deleted. Repeating it changes nothing."""
+
+    # -- tables of which less is shown than before -------------------------------------------------
+
+    def in_clear(self, source: str) -> list[InClear]:
+        """Tightenings after which values of before are not cleared, those that a person keeps
+        among them, by table and oldest first."""
+
+    def note_tightened(self, lease: Lease, tightening: Tightening) -> None:
+        """From now on less is shown of a table than of what was captured up to a batch."""
+
+    def keep_clear_no_longer(self, lease: Lease, note: int) -> None:
+        """What a person had stay in clear is cleared like any other."""
+
+    def begin_clearing(self, lease: Lease, note: int) -> None:
+        """From here on nobody is given those changes. Refused while somebody needs them; done
+        before, it changes nothing."""
+
+    def clear_files(self, lease: Lease, files: Sequence[ClearedFile]) -> None:
+        """These files are in the place of those of before."""
+
+    def ended_loads(self, source: str, table: TableName) -> list[tuple[int, TableSchema]]:
+        """Loads of a table that are over, each with the structure that it was begun with."""
+
+    def clear_books(self, lease: Lease, note: int, books: ClearedBooks) -> None:
+        """The ledger has these values in the place of its own, no bounds of the chunks of those
+        loads, and notes that a tightening is cleared."""
 
     def pruned_through(self, source: str) -> int:
         """Up to which batch such rows may be gone, and before which the batches themselves: nothing

@@ -44,7 +44,8 @@ class ForgottenStep(StrEnum):
 class Forgotten:
     """Changes of the batches behind `above` up to `through`, whose end is `end`, are kept no
     longer. `unlisted_at`: since when no changelog lists them; `deleted`: whether the files are
-    gone as well; `pruned`: whether the ledger's rows about them are."""
+    gone as well; `pruned`: whether the ledger's rows about them are. `table`: of which table
+    alone, since less of it is shown now; None for all of the source."""
 
     above: int
     through: int
@@ -52,11 +53,18 @@ class Forgotten:
     unlisted_at: datetime | None = None
     deleted: bool = False
     pruned: bool = False
+    table: TableName | None = None
 
     @property
     def told(self) -> str:
         """Up to where, in words."""
-        return f"changes up to {self.place} were deleted, as {KEY} says"
+        return f"changes up to {self.place} were deleted, {self.why}"
+
+    @property
+    def why(self) -> str:
+        if self.table is None:
+            return f"as {KEY} says"
+        return f"since less of {self.table} is shown now"
 
     @property
     def place(self) -> str:

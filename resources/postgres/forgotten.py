@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from datetime import datetime
 
 from pipeline.decisions import Lease
+from pipeline.schema.history import shown_as_to_json
+from pipeline.schema.model import TableSchema
+from pipeline.schema.model_json import schema_from_json, schema_to_json
 from pipeline.segment import SourceTable
+from pipeline.table import TableName
 from pipeline.upkeep.changes import (
     ChangeFile,
     Forgettable,
@@ -16,13 +22,25 @@ from pipeline.upkeep.changes import (
     Prunable,
     Pruned,
 )
-from resources.postgres.rows import Row, position, table
+from pipeline.upkeep.clearing import (
+    ClearedBooks,
+    ClearedFile,
+    InClear,
+    Tightening,
+    holder_told,
+)
+from resources.postgres.rows import Row, of_table, position, table
 from resources.postgres.session import Books
 
 
 class PostgresForgotten(Books):
-    def forgotten(self, source: str) -> ForgottenNotes:
-        return ForgottenNotes([_note(row) for row in self._all("forgotten", source=source)])
+    def forgotten(self, source: str, table: TableName | None = None) -> ForgottenNotes:
+        notes = [_note(row) for row in self._all("forgotten", source=source)]
+        if table is not None:
+            for row in self._all("cleared_of_table", source=source, **of_table(table)):
+                if not notes or row["through"] > notes[-1].through:
+                    notes.append(Forgotten(0, row["through"], position(row, "end"), table=table))
+        return ForgottenNotes(notes)
 
     def forgettable(self, source: str, moment: datetime) -> Forgettable:
         aged: int = self._only("acknowledged_before", source=source, moment=moment)["batch"]
@@ -55,6 +73,84 @@ class PostgresForgotten(Books):
             row = step.only(f"prune_{rows}", source=lease.source, **ends)
             return Pruned(row["gone"], row["reached"], row["ended"])
 
+    # -- tables of which less is shown -----------------------------------------------------
+
+    def in_clear(self, source: str) -> list[InClear]:
+        return [_in_clear(row) for row in self._all("in_clear", source=source)]
+
+    def note_tightened(self, lease: Lease, tightening: Tightening) -> None:
+        with self._step(lease) as step:
+            step.run(
+                "note_tightened",
+                source=lease.source,
+                token=lease.token,
+                **of_table(tightening.table),
+                through=tightening.through,
+                columns=list(tightening.columns),
+                rows=tightening.rows,
+                rehashed=tightening.rehashed,
+                kept_because=tightening.kept_because,
+            )
+
+    def keep_clear_no_longer(self, lease: Lease, note: int) -> None:
+        with self._step(lease) as step:
+            step.run("keep_clear_no_longer", source=lease.source, id=note)
+
+    def begin_clearing(self, lease: Lease, note: int) -> None:
+        with self._step(lease) as step:
+            step.run("keep_consumers_out")
+            step.run("begin_clearing", source=lease.source, id=note)
+
+    def clear_files(self, lease: Lease, files: Sequence[ClearedFile]) -> None:
+        with self._step(lease) as step:
+            step.all("while_clearing", on="on")
+            for file in files:
+                step.run(
+                    "clear_file",
+                    source=lease.source,
+                    batch=file.batch,
+                    name=file.table.value,
+                    before=file.before,
+                    path=file.after.path,
+                    size=file.after.size,
+                    sha256=file.after.sha256,
+                )
+
+    def ended_loads(self, source: str, table: TableName) -> list[tuple[int, TableSchema]]:
+        rows = self._all("ended_loads", source=source, **of_table(table))
+        return [(row["id"], schema_from_json(row["schema"])) for row in rows]
+
+    def clear_books(self, lease: Lease, note: int, books: ClearedBooks) -> None:
+        source = lease.source
+        with self._step(lease) as step:
+            step.all("while_clearing", on="on")
+            for version in books.versions:
+                schema, shown_as = version.schema, version.shown_as
+                step.run(
+                    "clear_version",
+                    source=source,
+                    **of_table(version.table),
+                    version=version.version,
+                    schema=None if schema is None else json.dumps(schema_to_json(schema)),
+                    fingerprint=None if schema is None else version.fingerprint,
+                    shown_as=None if shown_as is None else json.dumps(shown_as_to_json(shown_as)),
+                    reason=version.reason,
+                )
+            for statement in books.statements:
+                step.run(
+                    "clear_statement",
+                    source=source,
+                    id=statement.id,
+                    text=json.dumps(statement.text),
+                    context=json.dumps(dict(statement.context)),
+                    effects=json.dumps(list(statement.effects)),
+                )
+            for load, structure in books.loads:
+                schema_text = json.dumps(schema_to_json(structure))
+                step.run("clear_load", source=source, id=load, schema=schema_text)
+                step.run("clear_chunks", source=source, id=load)
+            step.run("note_cleared", source=source, id=note)
+
     def pruned_through(self, source: str) -> int:
         number: int = self._only("pruned_through", source=source)["batch"]
         return number
@@ -69,3 +165,17 @@ def _note(row: Row) -> Forgotten:
         row["deleted"],
         row["pruned"],
     )
+
+
+def _in_clear(row: Row) -> InClear:
+    tightening = Tightening(
+        table(row),
+        row["through"],
+        tuple(row["columns"]),
+        row["rows"],
+        row["rehashed"],
+        row["kept_because"],
+    )
+    holders = tuple(holder_told(kind, name) for kind, name in row["holders"])
+    begun, stale = row["begun_at"] is not None, row["stale"]
+    return InClear(row["id"], tightening, row["noted_at"], begun, holders, stale)

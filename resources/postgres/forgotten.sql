@@ -14,6 +14,75 @@ join lockstep.batches b on b.id = n.through
 where n.newest or n.pruned_at is null
 order by n.through
 
+-- name: cleared_of_table
+select b.id as through, b.end_base, b.end_number, b.end_offset, b.end_gtid_set, b.end_server_uuid,
+    b.end_committed_at
+from lockstep.batches b
+where b.id = lockstep.cleared_through(%(source)s, %(database)s, %(name)s)
+
+-- name: in_clear
+select t.*, coalesce((
+    select json_agg(json_build_array(h.kind, h.holder) order by h.kind, h.holder)
+    from lockstep.holding_clear h where h.id = t.id), '[]') as holders, not exists (
+    select from lockstep.writes w
+    where (w.source, w.database, w.name) = (t.source, t.database, t.name)
+      and w.settled_at is not null and w.last_batch > t.through) as stale
+from lockstep.tightened t
+where t.source = %(source)s and t.cleared_at is null
+order by t.database collate "C", t.name collate "C", t.id
+
+-- name: note_tightened
+insert into lockstep.tightened (
+    source, token, database, name, through, columns, rows, rehashed, kept_because
+) values (
+    %(source)s, %(token)s, %(database)s, %(name)s, %(through)s, %(columns)s, %(rows)s, %(rehashed)s,
+    %(kept_because)s
+)
+
+-- name: keep_clear_no_longer
+update lockstep.tightened set kept_because = null where id = %(id)s and source = %(source)s
+
+-- name: begin_clearing
+update lockstep.tightened set begun_at = clock_timestamp()
+where id = %(id)s and source = %(source)s and begun_at is null
+
+-- name: while_clearing
+select set_config('lockstep.clearing', %(on)s, true) as was
+
+-- name: clear_file
+update lockstep.source_files set path = %(path)s, size = %(size)s, sha256 = %(sha256)s
+where source = %(source)s and batch = %(batch)s and name = %(name)s and path = %(before)s
+
+-- name: clear_version
+update lockstep.table_versions set schema = %(schema)s, fingerprint = %(fingerprint)s,
+    shown_as = %(shown_as)s, reason = %(reason)s
+where source = %(source)s and database = %(database)s and name = %(name)s and version = %(version)s
+
+-- name: clear_statement
+update lockstep.schema_statements set text = %(text)s, context = %(context)s, effects = %(effects)s
+where source = %(source)s and id = %(id)s
+
+-- name: ended_loads
+select id, schema from lockstep.loads
+where source = %(source)s and database = %(database)s and name = %(name)s
+  and num_nonnulls(joined_batch, void) = 1 and schema is not null
+order by id
+
+-- name: clear_load
+update lockstep.loads set schema = %(schema)s where source = %(source)s and id = %(id)s
+
+-- The bounds of chunks are values of the table's key.
+-- name: clear_chunks
+update lockstep.load_chunks c set
+    after = case when c.after is not null then '["***"]'::json end,
+    through = case when c.through is not null then '["***"]'::json end
+from lockstep.loads l
+where l.id = c.load and l.source = %(source)s and l.id = %(id)s
+
+-- name: note_cleared
+update lockstep.tightened set cleared_at = clock_timestamp()
+where id = %(id)s and source = %(source)s and cleared_at is null
+
 -- name: holders
 select kind, holder as name, through from lockstep.holding where source = %(source)s
 order by through, kind, holder

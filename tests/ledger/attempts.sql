@@ -25,6 +25,11 @@ language sql as $$
     values (a_source, 1, a_place, a_reason, 'x') returning id
 $$;
 
+create function pg_temp.tighten(a_source text, a_batch bigint) returns void language sql as $$
+    insert into lockstep.tightened (source, token, database, name, through, columns, rows, rehashed)
+    values (a_source, 1, 'shop', 'orders', a_batch, '{note}', false, false)
+$$;
+
 create function pg_temp.begin(at bigint, a_predecessor bigint, a_decision bigint, a_base bigint)
 returns void language sql as $$
     insert into lockstep.batches (source, state, predecessor, start_decision, base, token,

@@ -123,7 +123,8 @@ select match[1] from (
     union all
     select pg_get_triggerdef(t.oid) from pg_trigger t join pg_class c on c.oid = t.tgrelid
     where c.relnamespace = 'lockstep'::regnamespace and not t.tgisinternal
-) code (text), regexp_matches(text, '(?:refuse|stays|while_capturing)\\(''(\\w+)''', 'g') match
+) code (text),
+regexp_matches(text, '(?:refuse|stays(?:_but)?|while_capturing)\\(''(\\w+)''', 'g') match
 """
 
 

@@ -1104,6 +1104,52 @@ alter table lockstep.forgotten disable trigger forgotten_begin;
 insert into lockstep.forgotten (source, through, token) values (%(s)s, %(a)s, 1);
 insert into lockstep.consumers (source, name) values (%(s)s, 'late')
 
+-- rule: tightened_pk
+insert into lockstep.tightened (id, source, token, database, name, through, columns, rows, rehashed)
+overriding system value
+select 1, %(s)s, 1, 'shop', 'orders', %(a)s, '{note}', false, false from generate_series(1, 2)
+-- rule: tightened_batch
+select pg_temp.tighten(%(s)s, 0)
+-- rule: tightened_lease
+insert into lockstep.tightened (source, token, database, name, through, columns, rows, rehashed)
+values (%(s)s, 99, 'shop', 'orders', %(a)s, '{note}', false, false)
+-- rule: tightened_less
+insert into lockstep.tightened (source, token, database, name, through, columns, rows, rehashed)
+values (%(s)s, 1, 'shop', 'orders', %(a)s, '{}', false, false)
+-- rule: tightened_kept_reasoned
+insert into lockstep.tightened
+    (source, token, database, name, through, columns, rows, rehashed, kept_because)
+values (%(s)s, 1, 'shop', 'orders', %(a)s, '{note}', false, false, ' ')
+-- rule: tightened_kept
+insert into lockstep.tightened
+    (source, token, database, name, through, columns, rows, rehashed, kept_because, begun_at)
+values (%(s)s, 1, 'shop', 'orders', %(a)s, '{note}', false, false, 'x', now())
+-- rule: tightened_moments
+insert into lockstep.tightened
+    (source, token, database, name, through, columns, rows, rehashed, cleared_at)
+values (%(s)s, 1, 'shop', 'orders', %(a)s, '{note}', false, false, now())
+-- rule: tightened_unneeded
+select pg_temp.tighten(%(s)s, %(a)s);
+update lockstep.tightened set begun_at = now()
+-- rule: tightened_move_on
+select pg_temp.tighten(%(s)s, %(a)s);
+update lockstep.tightened set columns = '{}', rows = true
+-- rule: tightened_move_on
+select pg_temp.tighten(%(s)s, %(a)s);
+update lockstep.tightened set kept_because = 'later'
+-- rule: tightened_stay
+select pg_temp.tighten(%(s)s, %(a)s);
+delete from lockstep.tightened
+-- rule: table_versions_stay
+set local lockstep.clearing = 'on';
+update lockstep.table_versions set knowledge = 'unknown' where source = %(s)s
+-- rule: table_versions_stay
+update lockstep.table_versions set schema = '{}' where source = %(s)s
+-- rule: source_files_stay
+select pg_temp.source_file(%(d)s, '_ddl', 0, 'a', 1, repeat('0', 64));
+set local lockstep.clearing = 'on';
+update lockstep.source_files set images = images + 1 where source = %(s)s
+
 -- rule: forgotten_pruned_deleted
 alter table lockstep.forgotten disable trigger forgotten_begin;
 insert into lockstep.forgotten (source, through, token, pruned_at) values (%(s)s, %(a)s, 1, now())

@@ -1388,6 +1388,10 @@ create index loads_joined on lockstep.loads (joined_batch) where joined_batch is
 -- What a load was begun with stays, and it is joined once all of its chunks are read.
 create function lockstep.loads_move() returns trigger language plpgsql as $$
 begin
+    if current_setting('lockstep.clearing', true) = 'on'
+       and num_nonnulls(old.joined_batch, old.void) = 1 then
+        return new;
+    end if;
     if old.void is not null then
         perform lockstep.refuse('loads_void_once', 'a load that is void stays so');
     end if;
@@ -1438,6 +1442,9 @@ create table lockstep.load_chunks (
 
 create function lockstep.load_chunks_begin() returns trigger language plpgsql as $$
 begin
+    if tg_op = 'UPDATE' and current_setting('lockstep.clearing', true) = 'on' then
+        return new;
+    end if;
     if not exists (select from lockstep.loads l where l.id = new.load and l.schema is not null
                    and l.joined_batch is null and l.void is null) then
         perform lockstep.refuse('load_chunks_while_reading', 'the load is not being read');
@@ -1795,7 +1802,7 @@ begin
                and b.state <> 'acknowledged') then
         perform lockstep.refuse('consumers_start_acknowledged', 'the batch is not acknowledged');
     end if;
-    if coalesce(new.start_batch, 0) < lockstep.forgotten_through(new.source) then
+    if coalesce(new.start_batch, 0) < lockstep.whole_behind(new.source) then
         perform lockstep.refuse('consumers_start_kept', 'changes after that batch were deleted');
     end if;
     return new;
@@ -2048,6 +2055,117 @@ $$;
 create trigger forgotten_move before update on lockstep.forgotten
     for each row execute function lockstep.forgotten_move();
 
+-- -- tables of which less is shown than before ---------------------------------------------------
+
+-- Settings came to show less of a table: `columns` of which less is shown, `rows`: fewer rows are
+-- taken, `rehashed`: with another key. What was captured up to `through` stands in clear until it is
+-- cleared. `kept_because`: a person has it stay so. `begun_at`: from there on nobody is given those
+-- changes; `cleared_at`: none of their values is left in the lake or the ledger.
+create table lockstep.tightened (
+    id bigint generated always as identity constraint tightened_pk primary key,
+    source text not null,
+    database text not null,
+    name text not null,
+    through bigint not null,
+    token bigint not null,
+    columns text[] not null,
+    rows boolean not null,
+    rehashed boolean not null,
+    kept_because text constraint tightened_kept_reasoned check (btrim(kept_because) <> ''),
+    noted_at timestamptz not null default clock_timestamp(),
+    begun_at timestamptz,
+    cleared_at timestamptz,
+    constraint tightened_batch foreign key (source, through) references lockstep.batches (source, id),
+    constraint tightened_lease foreign key (source, token) references lockstep.leases (source, token),
+    constraint tightened_less check (rows or rehashed or cardinality(columns) > 0),
+    constraint tightened_kept check (kept_because is null or begun_at is null),
+    constraint tightened_moments check (cleared_at is null or begun_at is not null)
+);
+
+create index tightened_by_batch on lockstep.tightened (source, through);
+
+-- The newest batch whose changes of a table nobody is given any more, since less is shown now.
+create function lockstep.cleared_through(a_source text, a_database text, a_name text) returns bigint
+language sql stable as $$
+    select coalesce(max(t.through), 0) from lockstep.tightened t
+    where (t.source, t.database, t.name) = (a_source, a_database, a_name) and t.begun_at is not null
+$$;
+
+-- The batch behind which changes of all tables of a source are there.
+create function lockstep.whole_behind(a_source text) returns bigint language sql stable as $$
+    select greatest(lockstep.forgotten_through(a_source), (
+        select max(t.through) from lockstep.tightened t
+        where t.source = a_source and t.begun_at is not null))
+$$;
+
+-- Who still needs changes of before, which stay for all that. What a lost ledger is made from again
+-- are commits of `_transactions`, and those stay.
+create view lockstep.holding_clear as
+    select t.id, h.kind, h.holder, h.through
+    from lockstep.tightened t
+    join lockstep.holding h on h.source = t.source and h.through < t.through
+    where t.cleared_at is null and t.kept_because is null
+      and (h.kind in ('consumer', 'batch', 'replay')
+           or h.kind = 'table' and h.holder = t.database || '.' || t.name)
+    union all
+    select t.id, 'reload', t.database || '.' || t.name, 0
+    from lockstep.tightened t
+    where t.cleared_at is null and t.kept_because is null
+      and not exists (
+          select from lockstep.writes w
+          where (w.source, w.database, w.name) = (t.source, t.database, t.name)
+            and w.settled_at is not null and w.last_batch > t.through);
+
+create function lockstep.tightened_move() returns trigger language plpgsql as $$
+begin
+    if (new.id, new.source, new.database, new.name, new.through, new.token, new.columns, new.rows,
+        new.rehashed, new.noted_at)
+        is distinct from (old.id, old.source, old.database, old.name, old.through, old.token,
+        old.columns, old.rows, old.rehashed, old.noted_at)
+        or new.kept_because is not null and new.kept_because is distinct from old.kept_because
+        or old.begun_at is not null and new.begun_at is distinct from old.begun_at
+        or old.cleared_at is not null then
+        perform lockstep.refuse('tightened_move_on', 'what was cleared stays so');
+    end if;
+    if old.begun_at is null and new.begun_at is not null and exists (
+            select from lockstep.holding_clear h where h.id = new.id) then
+        perform lockstep.refuse('tightened_unneeded', 'somebody still needs what stands in clear');
+    end if;
+    return new;
+end
+$$;
+
+create trigger tightened_move before update on lockstep.tightened
+    for each row execute function lockstep.tightened_move();
+
+-- Rows with this trigger are never changed or deleted, but for two things: lockstep.prune and its
+-- neighbours delete them, and while a tightened table is cleared, the columns named here may lose
+-- the values in them.
+create function lockstep.stays_but() returns trigger language plpgsql as $$
+declare
+    one name;
+    differs boolean := tg_op = 'DELETE' or current_setting('lockstep.clearing', true) is distinct from 'on';
+begin
+    if tg_op = 'DELETE' and current_setting('lockstep.pruning', true) = 'on' then
+        return old;
+    end if;
+    -- By texts: jsonb refuses what a column of json may hold.
+    for one in
+        select a.attname from pg_attribute a
+        where a.attrelid = tg_relid and a.attnum > 0 and not a.attisdropped
+          and a.attgenerated = '' and a.attname <> all(tg_argv[1:])
+    loop
+        exit when differs;
+        execute format('select ($1).%1$I::text is distinct from ($2).%1$I::text', one)
+        into differs using new, old;
+    end loop;
+    if differs then
+        perform lockstep.refuse(tg_argv[0], 'rows of ' || tg_table_name || ' are never changed or deleted');
+    end if;
+    return new;
+end
+$$;
+
 -- Who refers to a batch, besides the chain: all foreign keys, and where events say a table stopped.
 create view lockstep.batch_uses as
     select source, batch from lockstep.capture_scopes
@@ -2075,6 +2193,7 @@ create view lockstep.batch_uses as
     union all select source, behind_batch from lockstep.table_states
     union all select source, stopped_batch from lockstep.table_states
     union all select source, batch from lockstep.table_versions
+    union all select source, through from lockstep.tightened
     union all select source, batch from lockstep.version_sets
     union all select source, first_batch from lockstep.writes
     union all select source, last_batch from lockstep.writes;
@@ -2090,6 +2209,7 @@ create view lockstep.lease_uses as
     union all select source, token from lockstep.spark_clients
     union all select source, token from lockstep.table_life
     union all select source, token from lockstep.table_orders
+    union all select source, token from lockstep.tightened
     union all select source, token from lockstep.upkept
     union all select source, token from lockstep.writes
     union all select source, settled_token from lockstep.writes;
@@ -2289,12 +2409,12 @@ $$;
 do $$
 declare
     rows_of text;
+    but text[];
 begin
     -- Never changed, and deleted by lockstep.prune and its neighbours alone.
     foreach rows_of in array array[
         'ledger', 'overrides', 'decisions', 'capture_scopes', 'set_witnesses',
-        'source_files', 'schema_statements', 'database_versions', 'table_versions',
-        'table_life', 'table_events', 'handovers', 'extents', 'segments',
+        'database_versions', 'table_life', 'table_events', 'handovers', 'extents', 'segments',
         'segment_files', 'snapshots', 'snapshot_files', 'revised_files', 'upkept',
         'version_sets'
     ] loop
@@ -2304,10 +2424,20 @@ begin
     -- Deleted by them alone; what may change of these has a rule of its own.
     foreach rows_of in array array[
         'leases', 'batches', 'prepared', 'table_orders', 'revisions', 'writes',
-        'consumers', 'deliveries', 'forgotten'
+        'consumers', 'deliveries', 'forgotten', 'tightened'
     ] loop
         execute format('create trigger %1$I before delete on lockstep.%2$I'
             ' for each row execute function lockstep.stays(%1$L)', rows_of || '_stay', rows_of);
+    end loop;
+    -- The same, but for the values that go when less of a table is shown.
+    for rows_of, but in values
+        ('source_files', '{path,size,sha256}'::text[]),
+        ('schema_statements', '{text,context,effects}'),
+        ('table_versions', '{schema,fingerprint,shown_as,reason}')
+    loop
+        execute format('create trigger %1$I before update or delete on lockstep.%2$I'
+            ' for each row execute function lockstep.stays_but(%1$L%3$s)',
+            rows_of || '_stay', rows_of, (select string_agg(format(', %L', b), '') from unnest(but) b));
     end loop;
     -- Recorded by the capture of their batch.
     foreach rows_of in array array[
