@@ -170,12 +170,11 @@ def digest(checksums: Iterable[str]) -> str:
     return hashlib.sha256("\n".join(sorted(checksums)).encode()).hexdigest()[:16]
 
 
-def structures_text(structures: Iterable[TableSchema]) -> str:
+def structures_text(structures: Iterable[TableSchema], *, cleared: bool = False) -> str:
+    """`cleared`: values went from them since they were given their key."""
     ordered = sorted(structures, key=lambda one: one.name)
-    return (
-        json.dumps({"format": 1, "structures": [schema_to_json(schema) for schema in ordered]})
-        + "\n"
-    )
+    told = {"format": 1, "structures": [schema_to_json(schema) for schema in ordered]}
+    return json.dumps({**told, "cleared": True} if cleared else told) + "\n"
 
 
 def structures_key(text: str) -> str:
@@ -184,6 +183,10 @@ def structures_key(text: str) -> str:
 
 def structures_of(key: str, text: str) -> list[TableSchema] | None:
     """What the file of that key has; None where its content is not what it was."""
-    if structures_key(text) != key:
+    same = structures_key(text) == key
+    if not same and '"cleared": true' not in text:
         return None
-    return [schema_from_json(load) for load in json.loads(text)["structures"]]
+    found = json.loads(text)
+    if not same and found.get("cleared") is not True:
+        return None
+    return [schema_from_json(load) for load in found["structures"]]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from pipeline.claim import Claim, Unclaimed
@@ -31,3 +31,6 @@ class Claims(Protocol):
 
     def structures(self, source: str, key: str) -> list[TableSchema] | None:
         """What is kept under a key; None where that is not there, or cannot be read."""
+
+    def clear_structures(self, source: str, cleared: Callable[[TableSchema], TableSchema]) -> None:
+        """Each structure that is kept is what this makes of it, under the key it had."""

@@ -146,7 +146,8 @@ class Replace:
     other columns than before. Nothing of either: no rows. What changes lack is in the snapshot's
     row. Where the target keeps rows that are gone, those of `gone` stay, which lack nothing, and
     all others that the mirror had: where deletes are "soft", the former are deletes and marked with
-    their own moments, the latter as `emptied` says."""
+    their own moments, the latter as `emptied` says. None stays that the mirror had if it `forgets`
+    them."""
 
     target: MirrorTarget
     key: tuple[str, ...]
@@ -154,6 +155,7 @@ class Replace:
     changes: FoldedChanges = FoldedChanges()
     emptied: Stamp | None = None
     gone: FoldedChanges = FoldedChanges()
+    forgets: bool = False
 
 
 @dataclass(frozen=True, slots=True)

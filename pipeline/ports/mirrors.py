@@ -112,6 +112,11 @@ class Mirrors(Protocol):
         that; its Delta version. `CommitConflict` as in `write`, `TableError` where it cannot
         be."""
 
+    def cut(self, mirror: str, version: int) -> None:
+        """Of its newest version, which is that one, and of those to come all is there; of those
+        before nothing is left, neither rows nor what the log said of them. Repeating it goes on
+        where one was cut off."""
+
     def remove(self, mirror: str, held: Held = unasked) -> None:
         """The mirror is gone when this returns, with all its versions; also where an earlier
         try was cut off. None there is no error. It is the one that was there when `held` was

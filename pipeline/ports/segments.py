@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Protocol
 
 import pyarrow as pa
@@ -84,6 +84,10 @@ class SegmentStore(Protocol):
     def clear(self, folder: str) -> None:
         """Delete the folder with all that is in and below it; none there is no error. For a
         place where files wait that nothing tells of."""
+
+    def purge(self, folder: str, through: int, kept: Collection[str] = ()) -> int:
+        """Delete the files of batches up to that one, whoever knows them, but for those `kept`;
+        how many."""
 
     def remove(self, folder: str, files: Iterable[SegmentFile]) -> None:
         """Delete files that no table shows and nobody reads again. Repeating it changes

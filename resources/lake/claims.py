@@ -5,7 +5,7 @@ structures that commits name, each in a file that is called by its content.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import datetime
 from itertools import islice
@@ -111,6 +111,15 @@ class FileClaims:
         with lake_errors(file), suppress(FileNotFoundError):
             return structures_of(key, file.read_text(encoding="utf-8"))
         return None
+
+    def clear_structures(self, source: str, cleared: Callable[[TableSchema], TableSchema]) -> None:
+        folder = self._lake / source / STRUCTURES
+        with lake_errors(folder):
+            for file in [*folder.glob("*.json")]:
+                before = structures_of(file.name[:-5], file.read_text(encoding="utf-8")) or []
+                after = [cleared(one) for one in before]
+                if after != before:
+                    write_durably(file, structures_text(after, cleared=True).encode())
 
     def move_away(self, folder: str, name: str) -> str:
         here, kept = self._lake / folder, f"_before/{name}/{folder}"

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -21,7 +21,15 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pipeline.errors import SegmentsLost
-from pipeline.segment import ENDINGS, GROUP_ROWS, UPDATED, SegmentFile, SourceTable, written_as
+from pipeline.segment import (
+    ENDINGS,
+    GROUP_ROWS,
+    UPDATED,
+    SegmentFile,
+    SourceTable,
+    batch_of,
+    written_as,
+)
 from resources.lake.java_classes import hadoop_path
 from resources.lake.paths import LakePath, ObjectPath
 from resources.lake.spark import Spark
@@ -145,6 +153,20 @@ class ParquetSegments:
         path = self._lake / folder
         with lake_errors(path):
             remove_folder(path)
+
+    def purge(self, folder: str, through: int, kept: Collection[str] = ()) -> int:
+        below = self._lake / folder
+        with lake_errors(below):
+            gone = [
+                path
+                for path in below.glob("*.parquet")
+                if (batch := batch_of(path.name)) is not None
+                and batch <= through
+                and path.name not in kept
+            ]
+            for path in gone:
+                path.unlink(missing_ok=True)
+        return len(gone)
 
     def remove(self, folder: str, files: Iterable[SegmentFile]) -> None:
         for file in files:

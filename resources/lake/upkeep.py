@@ -22,6 +22,7 @@ from pipeline.errors import CommitConflict
 from pipeline.keeping import Retention
 from pipeline.lake_commit import LakeCommit
 from pipeline.upkeep.decide import Checkpoint, MirrorFiles, Pile, StepKind, UpkeepStep, superfluous
+from resources.lake.cutting import FEW_FILES, vacuum
 from resources.lake.delta_log import newest_version, read_commit
 from resources.lake.java_errors import spark_errors
 from resources.lake.paths import LakePath, ObjectPath
@@ -34,7 +35,6 @@ from resources.lake.storage import delta_table, files_below, lake_errors, mirror
 _DELTA: Final = "spark.databricks.delta"
 _HOUR: Final = timedelta(hours=1)
 _FEW_BYTES: Final = 64 << 20
-_FEW_FILES: Final = 10_000
 """Up to which a session for few rows does it sooner."""
 _CHECKPOINT: Final = re.compile(r"(\d{20})\.checkpoint\.parquet")
 _UNTOLD: Final = (
@@ -105,18 +105,12 @@ class SparkUpkeep:
     def vacuum(self, mirror: str) -> Pile:
         path = self._lake / mirror
         before = files_below(path)
-        stamps = {
-            f"{_DELTA}.retentionDurationCheck.enabled": "false",  # the time is ours, not a person's
-            f"{_DELTA}.vacuum.logging.enabled": "false",
-        }
-        hours = f"{self._keep / _HOUR:.6f}"
         with (
-            one_session(self._spark, few=len(before) <= _FEW_FILES) as session,
+            one_session(self._spark, few=len(before) <= FEW_FILES) as session,
             mirror_errors(self._lake, path),
             spark_errors(path),
-            stamped(session, stamps),
         ):
-            session.sql(f"VACUUM delta.{quoted(str(path))} RETAIN {hours} HOURS").collect()
+            vacuum(session, path, self._keep)
         after = files_below(path)
         return Pile.of([facts.st_size for name, facts in before.items() if name not in after])
 

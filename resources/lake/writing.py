@@ -338,6 +338,8 @@ def _with_gone(
 ) -> DataFrame:
     """With the mirror's rows of before that stay, though they are gone at the source."""
     target = write.target
+    if write.forgets:
+        before = None
     if not target.keeps or (before is None and not write.gone.files):
         return rows
     if before is None:

@@ -5,7 +5,7 @@ Does not belong here: the tables in them (`lake`).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from pipeline.claim import Claim, Unclaimed
 from pipeline.lake_commit import structures_key, structures_of, structures_text
@@ -39,6 +39,13 @@ class MemoryClaims:
     def structures(self, source: str, key: str) -> list[TableSchema] | None:
         text = self._lake.structures.get(key)
         return None if text is None else structures_of(key, text)
+
+    def clear_structures(self, source: str, cleared: Callable[[TableSchema], TableSchema]) -> None:
+        for key, text in self._lake.structures.items():
+            before = structures_of(key, text) or []
+            after = [cleared(one) for one in before]
+            if after != before:
+                self._lake.structures[key] = structures_text(after, cleared=True)
 
     def move_away(self, folder: str, name: str) -> str:
         kept = f"_before/{name}/{folder}"

@@ -240,7 +240,7 @@ def _replaced(files: Files, before: pa.Table | None, write: Replace) -> list[Row
         }
     left = [
         _went(row, write) if soft else {**row, DELETED_AT.name: None}
-        for row in _left(before, write)
+        for row in _left(None if write.forgets else before, write)
     ]
     gone = _merged(files, left, replace(write, changes=write.gone))
     return found + [row for row in gone if tuple(row[name] for name in write.key) not in there]

@@ -7,6 +7,7 @@ rows (`mirror_writes`).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from uuid import UUID
 
 import pyarrow as pa
@@ -161,6 +162,12 @@ class MemoryMirrors:
             commits = self._lake.tables[mirror]
             commits.append(MemoryCommit("", 0, said, commits[version].rows))
             return len(commits) - 1
+
+    def cut(self, mirror: str, version: int) -> None:
+        commits = self._lake.tables[mirror]
+        for number, commit in enumerate(commits[:version]):
+            commits[number] = replace(commit, rows=commit.rows.slice(0, 0), user_metadata="")
+        self._lake.vacuumed[mirror] = version
 
     def schema(self, mirror: str, version: int) -> pa.Schema:
         rows: pa.Table = self._lake.tables[mirror][version].rows

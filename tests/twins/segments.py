@@ -6,11 +6,11 @@ Belongs here: the port's calls, and what is damaged. Does not: who lists the fil
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 import pyarrow as pa
 
-from pipeline.segment import ENDINGS, UPDATED, SegmentFile, SourceTable, written_as
+from pipeline.segment import ENDINGS, UPDATED, SegmentFile, SourceTable, batch_of, written_as
 from tests.twins.lake import MemoryLake
 
 
@@ -86,6 +86,21 @@ class MemorySegments:
         below = self._lake.path(f"{folder}/")
         for path in [path for path in self._lake.files if path.startswith(below)]:
             del self._lake.files[path]
+
+    def purge(self, folder: str, through: int, kept: Collection[str] = ()) -> int:
+        below = f"{self._lake.path(folder)}/"
+        gone = [
+            path
+            for path in self._lake.files
+            if path.startswith(below)
+            and "/" not in (name := path.removeprefix(below))
+            and (batch := batch_of(name)) is not None
+            and batch <= through
+            and name not in kept
+        ]
+        for path in gone:
+            del self._lake.files[path]
+        return len(gone)
 
     def remove(self, folder: str, files: Iterable[SegmentFile]) -> None:
         for file in files:
