@@ -120,6 +120,13 @@ _PROVEN: Final = (
 )
 
 
+_IN_CLEAR: Final = (
+    "table, tightening.columns as columns, tightening.rows as rows, "
+    "tightening.rehashed as rehashed, tightening.through as through_batch, noted_at, begun, "
+    "holders, kept_because, until"
+)
+
+
 def status_values(
     standing: Standing, judged: Verdict, now: datetime, decisions: Iterable[RecordedDecision]
 ) -> dict[str, Any]:
@@ -157,6 +164,7 @@ def status_values(
         "loading": {progress.table: progress for progress in standing.loading},
         "proofs": proof_values(standing.proofs, now),
         "unproven": standing.unproven,
+        "in_clear": [parts(note, _IN_CLEAR) for note in standing.in_clear],
         "decisions": [parts(recorded, _DECISION) for recorded in decisions],
         "trouble": standing.trouble,
     }
@@ -226,6 +234,8 @@ def status_lines(
         names = ", ".join(map(str, sorted(standing.unproven.tables)))
         since = clock(standing.unproven.since)
         yield f"  not compared with the server: the structures of {names}, since {since}"
+    for note in standing.in_clear:
+        yield f"  {note.table}: {note.told}"
     yield from tables
     for done in decisions:
         yield f"  {clock(done.decided_at)}  {done.decision.rule}: {done.decision.reason}"

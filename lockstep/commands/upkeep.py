@@ -50,7 +50,8 @@ def _done(
             if only is not None:
                 return UpkeepReport(tables, 0.0)
             changes = plan_changes(work, policy.keep_changes, lake.keep)
-            return UpkeepReport(tables, 0.0, changes, thin_logs(work, lake, delete=False))
+            logs = thin_logs(work, lake, delete=False)
+            return UpkeepReport(tables, 0.0, changes, logs=logs)
         return upkeep(work, lake, policy, holder("upkeep"), only)
 
 
@@ -59,6 +60,8 @@ def _lines(report: UpkeepReport, *, planned: bool) -> Iterator[str]:
     if report.logs.files:
         would = "would be deleted" if planned else "deleted"
         yield f"logs: {_pile(report.logs)} of checkpoints {would}"
+    for note in report.cleared:
+        yield f"{note.table}: no values of {note.tightening.told} are left in clear"
     idle = 0
     for table in report.tables:
         lines = [*_table_lines(table, planned=planned)]
@@ -124,6 +127,7 @@ def _values(report: UpkeepReport, *, planned: bool) -> dict[str, Any]:
         "dry_run": planned,
         **parts(report, of_all),
         "changes": parts(report.changes, _CHANGES),
+        "cleared": [note.table for note in report.cleared],
         "tables": {table.table: _table_values(table) for table in report.tables},
     }
 

@@ -13,9 +13,10 @@ from pipeline.changes.mapping import cast_column
 from pipeline.changes.widening import TypeChange, type_change
 from pipeline.errors import TableError
 from pipeline.schema.column_names import folded
-from pipeline.schema.history import SchemaVersion
+from pipeline.schema.history import SchemaVersion, ShownAs
 from pipeline.schema.model import TableSchema
 from pipeline.schema.rows import row_structure
+from pipeline.schema.treatments import Fate, Hash, Treatment
 from pipeline.table import TableStructure
 
 
@@ -34,10 +35,16 @@ def joins(changelog: pa.Schema, brought: pa.Schema) -> bool:
     )
 
 
-def next_generation(before: Sequence[SchemaVersion], schema: TableSchema | None) -> int:
+def next_generation(
+    before: Sequence[SchemaVersion],
+    schema: TableSchema | None,
+    shown_as: ShownAs | None = None,
+    source: TableSchema | None = None,
+) -> int:
     """The generation that rows of a new structure go to, by all versions there were: the
-    newest one, while its columns can take them. A structure that no changelog can hold
-    begins none. Of a version that is not known, nothing is in its generation yet."""
+    newest one, while its columns can take them and it shows the same of the table. A structure
+    that no changelog can hold begins none. Of a version that is not known, nothing is in its
+    generation yet. `schema`: what the lake shows of the structure `source`, as `shown_as` says."""
     known = [version for version in before if version.schema is not None]
     newest = max((version.generation for version in before), default=1)
     if schema is None:
@@ -49,7 +56,26 @@ def next_generation(before: Sequence[SchemaVersion], schema: TableSchema | None)
         ]
     except TableError:
         return newest
+    if source is not None and known and known[-1].generation == newest:
+        before_now, now = _shows(known[-1].schema, known[-1].shown_as), _shows(source, shown_as)
+        if any(before_now[name] != now[name] for name in before_now.keys() & now.keys()):
+            return newest + 1
     return newest if all(joins(one, brought) for one in together) else newest + 1
+
+
+def _shows(schema: TableSchema | None, shown_as: ShownAs | None) -> dict[str, object]:
+    """What is shown of each column of a structure, by its name, and under no name which rows."""
+    columns = () if schema is None else schema.columns
+    treatments: Sequence[Treatment] = [Fate.SHOWN] * len(columns)
+    if shown_as is not None:
+        treatments = shown_as.treatments
+    shows: dict[str, object] = {
+        column.name.lower(): (treatment, shown_as.key)
+        if shown_as is not None and isinstance(treatment, Hash)
+        else treatment
+        for column, treatment in zip(columns, treatments, strict=True)
+    }
+    return shows | {"": None if shown_as is None else shown_as.rows}
 
 
 def _with_ours(structure: TableStructure) -> pa.Schema:

@@ -157,11 +157,12 @@ def reload_origin(
     overlaps: Collection[int],
     tried: int | None = None,
     forgotten: int = 0,
+    why: str = "",
 ) -> Origin:
     """`parts`: all there are, oldest first. `adopted`: whether the mirror came with a rename.
     `gaps`, `overlaps`: batches before which part of the log was not read, or that read some of
     it again. `tried`: the first batch that no mirror shows, since a write was refused.
-    `forgotten`: changes up to that batch are kept no longer."""
+    `forgotten`: changes up to that batch are kept no longer, and `why`."""
     found = _emptied(parts)
     if found is None:
         return "when its changelog began, the table already had rows"
@@ -178,7 +179,7 @@ def reload_origin(
             columns = ", ".join(read.columns)
             return f"{columns} was read from the source in batch {part.batch}"
     if first.batch <= forgotten:
-        return f"changes up to batch {forgotten} were deleted, as `keep_changes` says"
+        return f"changes up to batch {forgotten} were deleted, {why}"
     if adopted:
         return "its mirror came with another table's rows"
     for batch in sorted(gaps):

@@ -92,6 +92,13 @@ def forgotten_metadata(
     return stamp(_said(work, WriteKind.FORGET, table, (above + 1, through), last))
 
 
+def cleared_metadata(work: Workplace, table: SourceTable, through: int) -> str:
+    """Of the commit after which a table of the source's own has other files for batches up to
+    `through`, without values that are not shown any more."""
+    [last] = work.ledger.live_batches(work.source.name, through, through)
+    return stamp(_said(work, WriteKind.REVISE, table, (1, through), last))
+
+
 def _said(
     work: Workplace,
     kind: WriteKind,

@@ -12,6 +12,7 @@ from pipeline.places import AtMoment, Earliest
 from pipeline.ports.ledger import Ledger
 from pipeline.position import Position
 from pipeline.replay.spans import Span, end_of
+from pipeline.table import TableName
 from pipeline.upkeep.changes import KEY
 
 RUNS = "`lockstep status --json` shows the runs of the last batches"
@@ -70,3 +71,15 @@ def begins_before(span: Span, batches: tuple[Batch, ...], through: int, end: Pos
         return True
     gone = end.committed_at
     return isinstance(since, AtMoment) and gone is not None and since.moment <= gone
+
+
+def less_shown(ledger: Ledger, source: str, table: TableName, batch: int) -> str | None:
+    """Return why nothing of a batch is shown of a table any more, in a sentence; None if it is."""
+    gone = ledger.forgotten(source, table).newest
+    if gone is not None and gone.table is not None and batch <= gone.through:
+        return gone.told
+    for note in ledger.in_clear(source):
+        through = note.tightening.through
+        if note.table == table and note.kept_because is None and batch <= through:
+            return f"less is shown of {note.tightening.told} than up to batch {through}"
+    return None

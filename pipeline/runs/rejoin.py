@@ -138,6 +138,7 @@ def origin_of(work: Workplace, state: TableState, *, files: bool = True) -> Orig
     changelog's are looked at, byte by byte."""
     source, table = work.source.name, state.table
     newest = work.ledger.cursors(source).captured
+    gone = work.ledger.forgotten(source, table)
     origin = reload_origin(
         [] if newest is None else contents_of(work.ledger, source, table, 1, newest.batch),
         adopted=state.adopted is not None,
@@ -146,7 +147,8 @@ def origin_of(work: Workplace, state: TableState, *, files: bool = True) -> Orig
             batch.id for batch in work.ledger.live_batches(source, continuity=Continuity.OVERLAP)
         ],
         tried=state.behind,
-        forgotten=work.ledger.forgotten(source).through,
+        forgotten=gone.through,
+        why="" if gone.newest is None else gone.newest.why,
     )
     if isinstance(origin, str):
         return origin
@@ -443,6 +445,9 @@ def _way(
     cursor: Cursor | None,
     facts: ServerFacts,
 ) -> Rejoin:
+    notes = work.ledger.in_clear(work.source.name)
+    if any(note.table == state.table and note.stale for note in notes):
+        return Rejoin(Besides.READ_AGAIN, "less of it is shown than when it stopped")
     lacks_columns = remedy_of(state) is Remedy.BACKFILL
     told = only_the_source(order, state, goes_on=lacks_columns and goes_on(work, state))
     if told is not None:

@@ -2,7 +2,8 @@
 
 Such a table is read from the source again, as a table is that stopped: whatever the lake showed of
 it before counts no more from there on. So a change of settings needs no mechanism of its own, and
-what it costs is what a reload costs.
+what it costs is what a reload costs. If less is shown than before, the ledger notes up to where
+the lake has more of the table, and `clear` takes that away.
 """
 
 from __future__ import annotations
@@ -13,8 +14,11 @@ from pipeline.decisions import Lease
 from pipeline.errors import TableError
 from pipeline.runs.context import Workplace
 from pipeline.runs.cures import owed
+from pipeline.schema.history import Knowledge
+from pipeline.shape.strictness import ShapeChange
 from pipeline.table import TableName
 from pipeline.table_state import Quarantine, TableCondition, TableState
+from pipeline.upkeep.clearing import Tightening
 
 _FOLLOWED = (TableCondition.ACTIVE, TableCondition.LOADING)
 
@@ -22,7 +26,15 @@ _FOLLOWED = (TableCondition.ACTIVE, TableCondition.LOADING)
 def reshape(work: Workplace, lease: Lease) -> None:
     """Have the tables read again that are to be shown otherwise. `ConfigurationError` where the
     lake was hashed with another key than the settings have: nothing is read then."""
-    for state, error in reshaped(work):
+    found = list(reshaped(work))
+    # First, so that a table which is read again is always known to be in clear before.
+    for tightening in tightened(work):
+        work.ledger.note_tightened(lease, tightening)
+        work.progress.note(f"{tightening.table}: less is shown of it: {tightening.told}")
+    for note in work.ledger.in_clear(work.source.name):
+        if note.kept_because is not None and _keep_clear(work, note.table) is None:
+            work.ledger.keep_clear_no_longer(lease, note.id)
+    for state, error in found:
         cursor = work.ledger.cursors(work.source.name).captured
         place = "" if cursor is None else str(cursor.position.at)
         quarantined = Quarantine.of(state.table, error, place)
@@ -55,17 +67,61 @@ def reshaped(work: Workplace) -> Iterator[tuple[TableState, TableError]]:
 
 
 def remaining(work: Workplace, table: TableName) -> str | None:
-    """What the lake keeps of a table although its settings show less than before, in a sentence;
-    None where they do not. TableError for settings that cannot be followed."""
+    """What stands in clear of a table although its settings show less than before, and until when,
+    in a sentence; None where nothing does. TableError for settings that cannot be followed."""
     newest = work.ledger.schema_at(work.source.name, table)
-    if newest is None:
+    change = ShapeChange() if newest is None else work.shaping.change(newest)
+    less = Tightening(table, 0, change.tightened, change.rows_tightened, change.rehashed)
+    if not less.shows_less:
         return None
-    change = work.shaping.change(newest)
-    more = [f"values of {', '.join(change.tightened)}"] if change.tightened else []
-    more += ["rows that are left out from now on"] if change.rows_tightened else []
-    if not more:
-        return None
-    return (
-        f"{' and '.join(more)} stay as they were in older versions of the mirror and in the "
-        "changelog, until those are purged"
-    )
+    reason = _keep_clear(work, table)
+    until = "the run that reads it again clears them, once nobody needs them"
+    if reason is not None:
+        until = f"they stay, as `keep_clear` says: {reason}"
+    return f"{less.told} stand in clear in what was captured before: {until}"
+
+
+def tightened(work: Workplace) -> Iterator[Tightening]:
+    """Tables of which the settings show less than the lake has, those that stopped among them, as
+    far as that is not known yet."""
+    source, shaping = work.source.name, work.shaping
+    cursor = work.ledger.cursors(source).captured
+    if cursor is None or not shaping.hides:
+        return
+    known = {(note.table, _less(note.tightening)) for note in work.ledger.in_clear(source)}
+    tables = [
+        table
+        for table, state in sorted(work.ledger.table_states(source).items())
+        if state.condition is not TableCondition.DROPPED
+        and work.source.patterns.matches(table)
+        and shaping.rules_of(table) is not None
+    ]
+    newest = {
+        version.table: version
+        for version in work.ledger.schema_versions(source, *tables)
+        if version.knowledge is Knowledge.KNOWN
+    }
+    for version in newest.values():
+        try:
+            change = shaping.change(version)
+        except TableError:  # it cannot be shown as the settings say, and stops
+            continue
+        tightening = Tightening(
+            version.table,
+            cursor.batch,
+            change.tightened,
+            change.rows_tightened,
+            change.rehashed,
+            _keep_clear(work, version.table),
+        )
+        if tightening.shows_less and (version.table, _less(tightening)) not in known:
+            yield tightening
+
+
+def _less(tightening: Tightening) -> tuple[tuple[str, ...], bool, bool]:
+    return tightening.columns, tightening.rows, tightening.rehashed
+
+
+def _keep_clear(work: Workplace, table: TableName) -> str | None:
+    rules = work.shaping.rules_of(table)
+    return None if rules is None else rules.keep_clear

@@ -20,6 +20,7 @@ from pipeline.ports.ledger import Ledger
 from pipeline.retries import STEP
 from pipeline.runs.acknowledge import acknowledge
 from pipeline.runs.capture import capture
+from pipeline.runs.clear import clear
 from pipeline.runs.comparing.verify_outcome import prove_sample
 from pipeline.runs.context import Progress, StepProgress, Workplace
 from pipeline.runs.merge import merge
@@ -290,6 +291,7 @@ def acknowledge_step(session: RunSession) -> AcknowledgeReport:
     report = session.run(acknowledge)
     report = replace(report, sampled=prove_sample(session.workplace(), SystemRandom()))
     session.record.acknowledged = report
+    session.run(clear)
     session.record.registered = session.run(register_after)
     return report
 

@@ -116,9 +116,11 @@ class HeldStructures:
         return self.numbers.get(table, 0)
 
 
-Generation = Callable[[Sequence[SchemaVersion], TableSchema | None], int]
+Generation = Callable[
+    [Sequence[SchemaVersion], TableSchema | None, ShownAs | None, TableSchema | None], int
+]
 """Which of a changelog's generations the rows of a new version go to, by the versions there
-were."""
+were: what the lake shows, how, and of which structure."""
 
 
 Recorded = Callable[
@@ -391,7 +393,7 @@ class SchemaTracker:
         generation = 1
         if number and self._generation is not None:
             shown = schema if shown_as is None else shown_as.schema
-            generation = self._generation(self._ever(table), shown)
+            generation = self._generation(self._ever(table), shown, shown_as, schema)
         version = SchemaVersion(
             table,
             number + 1,

@@ -49,10 +49,12 @@ class PrivacyKey:
     """The secret that hashes are made with. Its text shows nothing of it.
 
     HMAC as RFC 2104 defines it, over two states of SHA-256 that have read the key already: the
-    standard library's `hmac` takes twice as long for short values.
+    standard library's `hmac` takes twice as long for short values. `replaces`: the fingerprint of
+    the key in whose place it comes, on purpose.
     """
 
-    def __init__(self, secret: bytes) -> None:
+    def __init__(self, secret: bytes, *, replaces: str | None = None) -> None:
+        self.replaces = replaces
         if not secret:
             raise ValueError("the privacy key is empty")
         block = hashlib.sha256().block_size

@@ -11,6 +11,7 @@ they come to for a table's structure (`shape`), the file (`resources.config`).
 | mask_columns | names with `first:N`, `last:N`, `year` or `null` | that part of the value |
 | types | names with `boolean`, `uuid`, `microseconds` or `string` | the value as that type |
 | rows | a condition | the rows for which it is TRUE |
+| keep_clear | why | what was captured in clear stays, which goes otherwise when less is shown |
 """
 
 from __future__ import annotations
@@ -34,6 +35,8 @@ class ShapeRules:
     mask_columns: Mapping[str, Mask] | None = None
     types: Mapping[str, Conversion] | None = None
     rows: Condition | None = field(default=None)
+    keep_clear: str | None = None
+    """Why what was captured in clear stays so when less is shown; None: it is cleared."""
 
     def __or__(self, later: ShapeRules) -> ShapeRules:
         """These rules with those of a later block: what the later one says, key by key, counts."""

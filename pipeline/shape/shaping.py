@@ -32,6 +32,7 @@ from pipeline.schema.treatments import (
     ROWS_BY,
     Conversion,
     Fate,
+    Hash,
     Treatment,
     shape_in_words,
     treatment_words,
@@ -41,7 +42,7 @@ from pipeline.shape.hashes import PrivacyKey
 from pipeline.shape.redaction import redacted as redacted_text
 from pipeline.shape.rules import ShapeRules
 from pipeline.shape.shape import Shape, Shaper, matches, shape_faults, shape_of
-from pipeline.shape.strictness import ShapeChange, shape_change, shows_no_more
+from pipeline.shape.strictness import ShapeChange, shape_change, shows_no_more, stricter_shape
 from pipeline.table import Column, TableName, TableStructure
 from pipeline.tables import is_helper
 
@@ -218,15 +219,20 @@ class Shaping:
         return Shaper(_shape_of_version(version.schema, version.shown_as), self.key)
 
     def require_key(self, version: SchemaVersion) -> None:
-        """`ConfigurationError` unless the settings have the key that a version is hashed with."""
+        """`ConfigurationError` unless the settings have the key that a version is hashed with, or
+        say that theirs replaces it."""
         shown_as = version.shown_as
         have = None if self.key is None else self.key.fingerprint
         if shown_as is None or shown_as.key is None or shown_as.key == have:
             return
+        if self.key is not None and shown_as.key == self.key.replaces:
+            return
         raise ConfigurationError(
             f"columns of {version.table} are hashed with the key {shown_as.key}, and the settings "
             + ("have none" if have is None else f"have the key {have}"),
-            hint="give the key with that fingerprint under [privacy] in lockstep.toml",
+            hint="give the key with that fingerprint under [privacy] in lockstep.toml; or replace "
+            f'it on purpose: replaces = "{shown_as.key}" there has every table with hashes read '
+            "again",
         )
 
     def changed(self, version: SchemaVersion) -> str | None:
@@ -248,20 +254,49 @@ class Shaping:
         rows = None if shape is None or shape.condition is None else shape.condition.text
         if rows != (None if before is None else before.rows):
             return "another condition decides which rows are taken"
+        hashed = any(isinstance(treatment, Hash) for treatment in now)
+        key = None if self.key is None else self.key.fingerprint
+        if hashed and before is not None and before.key != key:
+            return "another key makes its hashes"
         return None
 
     def change(self, version: SchemaVersion) -> ShapeChange:
         """What the settings change of what is shown of a version; TableError as `changed`."""
-        schema = version.schema
-        if schema is None:
+        if version.schema is None:
             return ShapeChange()
-        structure = row_structure(schema)
+        before, after = self._shapes_of(version, version.schema)
+        key = None if version.shown_as is None else version.shown_as.key
+        other = key is not None and self.key is not None and key != self.key.fingerprint
+        return shape_change(before, after, key_replaced=other)
+
+    def _shapes_of(self, version: SchemaVersion, schema: TableSchema) -> tuple[Shape, Shape]:
+        """How a version is shown, and how the settings would show it."""
+        structure, then = row_structure(schema), version.shown_as
         whole = _of_images(Shape(structure, (Fate.SHOWN,) * len(schema.columns)), structure)
-        before, after = version.shown_as, self.shape(schema)
-        return shape_change(
-            whole if before is None else _shape_of_version(schema, before),
-            whole if after is None else after,
-        )
+        before = whole if then is None else _shape_of_version(schema, then)
+        return before, self.shape(schema) or whole
+
+    def cleared(self, version: SchemaVersion, columns: Collection[str]) -> SchemaVersion:
+        """A version of before without the values that the settings hide now, or that stand in
+        these columns: it shows no more than it did, and no more than the settings say."""
+        if version.schema is None:
+            return version
+        names = {name.lower() for name in columns}
+        hidden = self.hidden(version.schema) | hidden_of(version) | names
+        schema, shown_as = redacted(version.schema, hidden), version.shown_as
+        try:
+            shape = stricter_shape(*self._shapes_of(replace(version, schema=schema), schema))
+            condition = None if shape.condition is None else shape.condition.text
+            key = None if shown_as is None else shown_as.key
+            if key is None and self.key is not None and shape.hashes:
+                key = self.key.fingerprint
+            if not shape.shows_all:
+                treatments = shape.treatments[: len(schema.columns)]
+                shown_as = ShownAs(treatments, condition, key, self._shown(schema, shape))
+        except TableError:
+            if shown_as is not None:
+                shown_as = replace(shown_as, schema=redacted(shown_as.schema, hidden))
+        return replace(version, schema=schema, shown_as=shown_as)
 
     def _shown(self, schema: TableSchema, shape: Shape) -> TableSchema:
         """The structure that the lake shows."""

@@ -91,7 +91,7 @@ class ShapeChange:
     columns that are left out now. `treated`: columns that show something else than before, which
     takes a reload. `rows`: whether another condition holds, which takes one, too. `tightened`:
     columns of which less is shown than before, so that what stands in clear is purged;
-    `rows_tightened`: the same of rows.
+    `rows_tightened`: the same of rows; `rehashed`: of hashes, which are made with another key.
     """
 
     back: tuple[str, ...] = ()
@@ -100,6 +100,7 @@ class ShapeChange:
     rows: bool = False
     tightened: tuple[str, ...] = ()
     rows_tightened: bool = False
+    rehashed: bool = False
 
     @property
     def nothing(self) -> bool:
@@ -133,4 +134,5 @@ def shape_change(before: Shape, after: Shape, *, key_replaced: bool = False) -> 
             name for name, pair in changed.items() if not shows_no_more(pair[0], pair[1])
         ),
         rows_tightened=after.condition is not None and before.condition != after.condition,
+        rehashed=key_replaced and any(isinstance(pair[1], Hash) for pair in pairs.values()),
     )

@@ -25,6 +25,7 @@ from pipeline.snapshot.progress import LoadProgress
 from pipeline.start.question import Refusal, Start
 from pipeline.table import TableName
 from pipeline.table_state import Extent, Quarantine
+from pipeline.upkeep.clearing import InClear
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +88,8 @@ class Standing:
     changelogs, `moved`: those whose changelogs list the same rows in files of somebody else's;
     `loading`: those whose rows are being read from the source. `proofs`: what comparisons with
     the source found, and when. `unproven`: tables whose structures are still to be compared with
-    the server's."""
+    the server's; `in_clear`: tables of which less is shown than before, and what stands in clear of
+    them."""
 
     source: str
     captured: Cursor | None = None
@@ -115,6 +117,7 @@ class Standing:
     loading: tuple[LoadProgress, ...] = ()
     proofs: tuple[TableProof, ...] = ()
     unproven: Unproven | None = None
+    in_clear: tuple[InClear, ...] = ()
 
     @property
     def stopped(self) -> frozenset[TableName]:

@@ -15,6 +15,7 @@ from pipeline.proof.proven import TableProof, open_differences
 from pipeline.snapshot.progress import LoadProgress
 from pipeline.table import TableName
 from pipeline.table_state import Extent, TableCondition, TableState
+from pipeline.upkeep.clearing import InClear
 
 
 class TableHealth(StrEnum):
@@ -27,6 +28,8 @@ class TableHealth(StrEnum):
     LOADING = "loading"
     GAP = "gap"
     PARTIAL = "partial"
+    IN_CLEAR = "in clear"
+    """Less of it is shown than before, and what was captured before is not cleared."""
     UNSEEN = "unseen"
     """Nothing was captured of it yet."""
     FOLLOWING = "following"
@@ -62,9 +65,11 @@ def table_standings(
     loading: Iterable[LoadProgress] = (),
     gaps: Iterable[Gap] = (),
     proofs: Sequence[TableProof] = (),
+    in_clear: Iterable[InClear] = (),
 ) -> dict[TableName, TableStanding]:
     """Of each table that has a state or is partial, and of no other."""
     extents = {extent.table: extent for extent in partial}
+    clear = {note.table: note for note in in_clear}
     reading = {progress.table: progress for progress in loading}
     differing = open_differences(proofs)
     oldest_first = sorted((gap for gap in gaps if gap.is_open), key=lambda gap: gap.batch)
@@ -77,6 +82,7 @@ def table_standings(
             reading.get(table),
             open_gaps.get(str(table)),
             extents.get(table),
+            clear.get(table),
         )
         for table in states.keys() | extents.keys()
     }
@@ -94,6 +100,7 @@ def _standing(
     loading: LoadProgress | None,
     gap: Gap | None,
     partial: Extent | None,
+    clear: InClear | None,
 ) -> TableStanding:
     stopped = None if state is None else _stopped(state, loading)
     if stopped is not None and stopped.health is TableHealth.QUARANTINED:
@@ -119,6 +126,8 @@ def _standing(
     if partial is not None:
         begins = str(partial.begins)
         return TableStanding(table, TableHealth.PARTIAL, partial.sentence, partial.hint, begins)
+    if clear is not None:
+        return TableStanding(table, TableHealth.IN_CLEAR, clear.sentence, clear.until)
     return TableStanding(table, TableHealth.FOLLOWING, "it follows the source")
 
 

@@ -85,9 +85,10 @@ class NotifySection(Section):
 
 class PrivacySection(Section):
     """`key`: what hash_columns hashes values with, by reference; all sources and all hosts that
-    write to one lake have the same."""
+    write to one lake have the same. `replaces`: the fingerprint of the key that it replaces."""
 
     key: Annotated[str, AfterValidator(secret_reference)]
+    replaces: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16}$")] | None = None
 
 
 class UpkeepSection(Section):

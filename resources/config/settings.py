@@ -87,7 +87,7 @@ class Settings:
                 f"the key under [privacy] has fewer than {SHORTEST_KEY} bytes",
                 hint="make one with `openssl rand -base64 32`",
             )
-        return PrivacyKey(secret.encode())
+        return PrivacyKey(secret.encode(), replaces=part.replaces)
 
     def ledger_dsn(self) -> str:
         """`embedded`, or a Postgres DSN that may hold a password."""

@@ -199,6 +199,7 @@ class TableSection(Section):
         ]
         | None
     ) = None
+    keep_clear: Text | None = None
 
     @model_validator(mode="after")
     def _says_something(self) -> TableSection:

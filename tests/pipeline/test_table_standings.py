@@ -14,6 +14,7 @@ from pipeline.proof.proven import TableProof
 from pipeline.standing.tables import TableHealth, table_standings
 from pipeline.table import TableName
 from pipeline.table_state import Extent, TableCondition, TableState
+from pipeline.upkeep.clearing import InClear, Tightening
 
 NOW = datetime(2026, 11, 1, tzinfo=UTC)
 TABLE = TableName("shop", "orders")
@@ -21,6 +22,7 @@ STATE = TableState(TABLE, TableCondition.ACTIVE, 1, "m", "c", "a reason", "a hin
 PROOF = TableProof(TABLE, True, NOW, 3, None, None)
 EXTENT = Extent(TABLE, Coordinates.parse("binlog.000007:4"))
 GAP = Gap(1, 1, NOW, "ann", "why", (str(TABLE),), "binlog.000007:4", "binlog.000009:4")
+CLEAR = InClear(1, Tightening(TABLE, 3, ("note",)), NOW)
 
 BY_CONDITION = {
     TableCondition.QUARANTINED: TableHealth.QUARANTINED,
@@ -31,8 +33,10 @@ BY_CONDITION = {
 }
 
 
-@given(st.sampled_from(TableCondition), st.booleans(), st.booleans(), st.booleans())
-def test_the_worst_is_told(condition: TableCondition, differs: bool, gap: bool, part: bool) -> None:
+@given(st.sampled_from(TableCondition), *[st.booleans()] * 4)
+def test_the_worst_is_told(
+    condition: TableCondition, differs: bool, gap: bool, part: bool, clear: bool
+) -> None:
     """Of all that holds at once, the first in the order of `TableHealth`; it follows its source
     only where nothing does; and whatever is the matter has a cure."""
     found = table_standings(
@@ -40,10 +44,12 @@ def test_the_worst_is_told(condition: TableCondition, differs: bool, gap: bool, 
         partial=[EXTENT] if part else [],
         gaps=[GAP] if gap else [],
         proofs=[PROOF] if differs else [],
+        in_clear=[CLEAR] if clear else [],
     )[TABLE]
     holds = {BY_CONDITION[condition]}
     holds |= {TableHealth.DIFFERS} if differs else set()
     holds |= {TableHealth.GAP} if gap else set()
     holds |= {TableHealth.PARTIAL} if part else set()
+    holds |= {TableHealth.IN_CLEAR} if clear else set()
     assert found.health is min(holds, key=list(TableHealth).index)
     assert found.follows == (holds == {TableHealth.FOLLOWING}) == (not found.hint)

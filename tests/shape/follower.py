@@ -21,7 +21,7 @@ KEY = b"a key that nobody guesses"
 
 class ShapedFollower(Follower):
     """`shapes`: rules by the pattern of the tables that they are of; changed between two runs as
-    settings are."""
+    settings are. `replaces`: the fingerprint of the key that `key` replaces."""
 
     def __init__(
         self,
@@ -34,6 +34,7 @@ class ShapedFollower(Follower):
     ) -> None:
         super().__init__(None, tables, **options)  # type: ignore[arg-type]
         self.stand, self.shapes, self.key = stand, shapes, key
+        self.replaces: str | None = None
 
     def work(self, until: str | None = None) -> Workplace:
         work = super().work(until)
@@ -42,6 +43,7 @@ class ShapedFollower(Follower):
             for pattern, rules in self.shapes.items()
         )
         source = replace(work.source, tables=blocks)
-        shaping = source.shaping(None if self.key is None else PrivacyKey(self.key))
+        key = None if self.key is None else PrivacyKey(self.key, replaces=self.replaces)
+        shaping = source.shaping(key)
         server = ShapedServer(settings(self.stand), shaping=shaping)
         return replace(work, source=source, server=server, shaping=shaping)

@@ -28,8 +28,8 @@ HIDING = ShapeRules(
     rows=read_condition("id > 1"),
 )
 KEPT = (
-    "values of email, ssn, phone and rows that are left out from now on stay as they were in older "
-    "versions of the mirror and in the changelog, until those are purged"
+    "email, ssn, phone and rows that a condition leaves out stand in clear in what was captured "
+    "before: the run that reads it again clears them, once nobody needs them"
 )
 
 

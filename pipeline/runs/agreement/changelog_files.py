@@ -89,7 +89,8 @@ def recorded_files(work: Workplace, changelog: ChangelogTable) -> RecordedFiles:
     """Return the files that the changelog should list. Of batches that wait for their merge, these
     are the files that are published already."""
     source = work.source.name
-    forgotten = work.ledger.forgotten(source).through
+    table = changelog.table if isinstance(changelog.table, TableName) else None
+    forgotten = work.ledger.forgotten(source, table).through
     captured = {
         batch.id for batch in work.ledger.unfinished(source) if batch.state is BatchState.CAPTURED
     }

@@ -103,6 +103,7 @@ def stand(
         moved=() if isinstance(work, LockstepError) else _told(moved_changelogs(work)),
         proofs=tuple(ledger.proofs(source)),
         unproven=ledger.unproven(source),
+        in_clear=tuple(ledger.in_clear(source)),
     )
 
 

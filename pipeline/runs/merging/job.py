@@ -89,6 +89,8 @@ class Job:
     more; none where no row that is gone is kept. `read`: the change as which the rows of the plan's
     snapshot came; None without one. `again`: whether some of the changes may have been read and
     merged before. `all_new`: whether a row that the log inserts cannot be in the mirror yet.
+    `forgets`: whether rows that are gone and that the mirror kept go as well, since they show more
+    than the settings do.
     """
 
     task: Task
@@ -101,6 +103,7 @@ class Job:
     read: Stamp | None
     again: bool
     all_new: bool
+    forgets: bool = False
 
     @property
     def ignores_deletes(self) -> bool:
@@ -111,12 +114,14 @@ class Job:
 class TableBooks:
     """What the ledger has of a table that waits: its part of the batches that the mirror lacks,
     all versions of its structure, the newest writes to the mirror, and the statements that made
-    the versions behind the one that the mirror shows."""
+    the versions behind the one that the mirror shows. `clear_through`: up to which batch it is to
+    be cleared of what the settings do not show any more; 0 for none."""
 
     parts: Sequence[TableContent]
     history: Sequence[SchemaVersion]
     newest: NewestWrites
     statements: Mapping[int, SchemaStatement]
+    clear_through: int = 0
 
     @property
     def versions(self) -> dict[int, SchemaVersion]:
@@ -154,8 +159,16 @@ def books_of(
             made_by.add(version.statement)
     statements = ledger.statements(source, made_by)
     newest = ledger.newest_writes(source, applications.values())
+    notes = [one.tightening for one in ledger.in_clear(source) if one.kept_because is None]
+    clear = {note.table: note.through for note in sorted(notes, key=lambda one: one.through)}
     return {
-        table: TableBooks(parts[table], history[table], newest[applications[table]], statements)
+        table: TableBooks(
+            parts[table],
+            history[table],
+            newest[applications[table]],
+            statements,
+            clear.get(table, 0),
+        )
         for table in lacking
     }
 
@@ -253,7 +266,15 @@ def prepare_job(work: Workplace, books: TableBooks, task: Task) -> Job:
         read=read_at(work, task.state.table, plan, task.batches, stamped=bool(line.stamps)),
         again=again,
         all_new=not again and not work.ledger.gaps(work.source.name),
+        forgets=_forgets(books),
     )
+
+
+def _forgets(books: TableBooks) -> bool:
+    """Whether nothing was written since the settings came to show less."""
+    settled = books.newest.settled
+    through = books.clear_through
+    return through > 0 and (settled is None or settled.intent.last_batch <= through)
 
 
 def _require_complete(plan: MergePlan, line: ColumnLineage, key: tuple[str, ...]) -> None:

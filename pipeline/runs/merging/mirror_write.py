@@ -229,7 +229,10 @@ def _write(
                 gone_rows(work, job) as gone,
             ):
                 snapshot = _snapshot(work, job)
-                yield Replace(target, job.key, snapshot, folded.changes, emptied, gone)
+                if job.forgets:
+                    yield Replace(target, job.key, snapshot, folded.changes, forgets=True)
+                else:
+                    yield Replace(target, job.key, snapshot, folded.changes, emptied, gone)
         case _:
             assert_never(strategy.way)
 

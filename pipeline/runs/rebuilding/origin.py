@@ -30,7 +30,7 @@ from pipeline.position import Coordinates, LogFile
 from pipeline.replay.spans import COLUMNS, batch_at, end_of, transactions_up_to
 from pipeline.runs.context import Workplace
 from pipeline.runs.inspecting.version_sets import explained
-from pipeline.runs.known_batches import RUNS, batch_of_run, known_batches
+from pipeline.runs.known_batches import RUNS, batch_of_run, known_batches, less_shown
 from pipeline.runs.merging.job import lineage_over, versions_between
 from pipeline.schema.history import Knowledge, SchemaVersion, VersionOrigin
 from pipeline.segment import SourceTable
@@ -288,7 +288,7 @@ def _from_version(
     work: Workplace, table: TableName, cut: Cut, base: ShownVersion, parts: Sequence[TableContent]
 ) -> RebuildOrigin:
     behind = tuple(part for part in parts if part.batch > base.batch)
-    _require_kept(work, behind)
+    _require_kept(work, table, behind)
     plan = plan_merge(behind)
     for part in behind:
         if part.snapshot is not None and _has_rows(part):
@@ -329,7 +329,7 @@ def _from_changelog(
             raise TableError("rows that were deleted before are kept in its mirror", hint="")
     elif not parts or any(batch > parts[0].batch for batch in (*gaps, *overlaps)):
         raise TableError("its changelog does not go on from its beginning", hint="")
-    _require_kept(work, parts)
+    _require_kept(work, table, parts)
     plan = replace(plan_merge(parts), through=_through(cut))
     first = min(plan.versions, default=plan.final) if plan.first is None else plan.first
     origin = _origin(work, table, cut, None, tuple(parts), first, plan, first, None)
@@ -352,8 +352,8 @@ def _came_since(work: Workplace, table: TableName, cut: Cut, version: int) -> bo
     )
 
 
-def _require_kept(work: Workplace, parts: Sequence[TableContent]) -> None:
-    gone = work.ledger.forgotten(work.source.name).newest
+def _require_kept(work: Workplace, table: TableName, parts: Sequence[TableContent]) -> None:
+    gone = work.ledger.forgotten(work.source.name, table).newest
     if gone is not None and any(part.batch <= gone.through for part in parts):
         raise TableError(gone.told, hint="")
 
@@ -451,6 +451,8 @@ def require_there(
             f"{table} had been dropped, or had got another name, at {held.since}, before {cut}",
             hint=f"name an earlier place: `lockstep schema {table}` tells when it was there",
         )
+    if (why := less_shown(ledger, source, table, cut.batch.id)) is not None:
+        raise PastRefused(f"{table} cannot be made as of {cut}: {why}", hint=earliest(work, table))
     if not parts and not ledger.mirror_versions(source, table, cut.before):
         raise PastRefused(
             f"nothing of {table} was captured up to {cut}", hint=earliest(work, table)

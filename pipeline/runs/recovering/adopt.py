@@ -225,7 +225,8 @@ def _acknowledged(
     work: Workplace, changelog: ChangelogTable, done: Container[int]
 ) -> tuple[int, list[SegmentFile]]:
     """The newest batch with anything of it, and the files whose changes are kept."""
-    above = work.ledger.forgotten(work.source.name).through
+    table = changelog.table if isinstance(changelog.table, TableName) else None
+    above = work.ledger.forgotten(work.source.name, table).through
     batches = {n: files for n, files in recorded_batches(work, changelog).items() if n in done}
     kept = [file for batch, files in batches.items() if batch > above for file in files]
     return max(batches, default=0), kept

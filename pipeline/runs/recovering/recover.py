@@ -381,7 +381,8 @@ class UndoneRun:
 
 
 def undone_run(ledger: Ledger, source: str, run: str) -> UndoneRun:
-    """`run` may be shortened. `SpanRefused` where none is called so, or nothing was before it."""
+    """`run` may be shortened. `SpanRefused` where none is called so, nothing was before it, or
+    mirrors would show values again that are still to be cleared."""
     batch = batch_of_run(ledger, source, run)
     newest = ledger.cursors(source).captured
     assert newest is not None, "a run captured a batch"
@@ -398,5 +399,11 @@ def undone_run(ledger: Ledger, source: str, run: str) -> UndoneRun:
             hint="to start over, move the ledger away, then `lockstep adopt --source "
             f"{source} --reason …`",
         )
+    for note in ledger.in_clear(source):
+        if note.kept_because is None and before[-1] <= note.tightening.through:
+            raise SpanRefused(
+                f"{note.table} would show more than its settings say: {note.sentence}",
+                hint=f"undo it once they are cleared: {note.until}",
+            )
     later = sum(one.id > own[-1] for one in chain)
     return UndoneRun(name, own[0], before[-1], later)

@@ -38,7 +38,7 @@ from pipeline.runs.capturing.log_reader import LogReading
 from pipeline.runs.capturing.segment_builder import Segmenter
 from pipeline.runs.capturing.table_changes import RecordedBefore, Rules
 from pipeline.runs.context import Workplace
-from pipeline.runs.known_batches import batch_of_run, begins_before, known_batches
+from pipeline.runs.known_batches import batch_of_run, begins_before, known_batches, less_shown
 from pipeline.schema.tracker import KnownStructures
 from pipeline.segment import Segment
 from pipeline.start.question import WitnessReading
@@ -69,7 +69,26 @@ def select(work: Workplace, span: Span, only: frozenset[TableName] | None = None
     if not batches:
         return Selection((), early, ())
     tables = work.ledger.touched(work.source.name, batches[0].id, batches[-1].id).keys()
-    return Selection(batches, early, tuple(sorted(tables if only is None else tables & only)))
+    shown = [
+        table
+        for table in sorted(tables if only is None else tables & only)
+        if _is_kept(work, table, batches[0], named=only is not None)
+    ]
+    return Selection(batches, early, tuple(shown))
+
+
+def _is_kept(work: Workplace, table: TableName, first: Batch, *, named: bool) -> bool:
+    """Whether a batch's changes of a table are kept. Where less of it is shown since, they would
+    come back in clear: `SpanRefused` if the table was asked for."""
+    why = less_shown(work.ledger, work.source.name, table, first.id)
+    if why is not None and named:
+        raise SpanRefused(
+            f"{table} cannot be read again from {first.start.at} on: {why}",
+            hint="begin behind the run that read it again, or name other tables",
+        )
+    if why is not None:
+        work.progress.note(f"{table} is left out: {why}")
+    return why is None
 
 
 def require_merged(work: Workplace) -> None:

@@ -19,6 +19,7 @@ from pipeline.decisions import Lease
 from pipeline.errors import CommitConflict, LakeUnavailable, LockstepError, TableError
 from pipeline.ports.upkeep import MirrorUpkeep
 from pipeline.retries import UPKEEP_TURN
+from pipeline.runs.clear import clear
 from pipeline.runs.context import Workplace
 from pipeline.runs.upkeeping.changes import let_go, plan_changes
 from pipeline.runs.upkeeping.gather import (
@@ -33,17 +34,20 @@ from pipeline.runs.upkeeping.gather import (
 from pipeline.segment import SourceTable
 from pipeline.table import TableName
 from pipeline.upkeep.changes import ChangesPlan
+from pipeline.upkeep.clearing import InClear
 from pipeline.upkeep.decide import Pile, StepKind, UpkeepPolicy
 
 
 @dataclass(frozen=True, slots=True)
 class UpkeepReport:
     """Of all tables that were looked at. `changes`: what became of old ones; `logs`:
-    checkpoints that were deleted. Nothing of either where only some tables were asked for."""
+    checkpoints that were deleted; `cleared`: tightenings of tables that stand in clear no more.
+    Nothing of these where only some tables were asked for."""
 
     tables: tuple[TableUpkeep, ...]
     seconds: float
     changes: ChangesPlan = field(default_factory=ChangesPlan)
+    cleared: tuple[InClear, ...] = ()
     logs: Pile = field(default_factory=Pile)
 
 
@@ -71,11 +75,12 @@ def upkeep(
             table.left.append("a run has the source: the next upkeep notes what was made")
         else:
             _deletes(work, lake, table)
-    changes, logs = ChangesPlan(), Pile()
+    changes, logs, cleared = ChangesPlan(), Pile(), list[InClear]()
     if only is None:
         logs = thin_logs(work, lake, delete=True)
         changes = let_go(work, plan_changes(work, policy.keep_changes, lake.keep), holder)
-    return UpkeepReport(tuple(tables), perf_counter() - begun, changes, logs)
+        under_lock(work, holder, lambda lease: cleared.extend(clear(work, lease)))
+    return UpkeepReport(tuple(tables), perf_counter() - begun, changes, tuple(cleared), logs)
 
 
 def _commits(work: Workplace, lake: MirrorUpkeep, table: TableUpkeep) -> Kept | None:

@@ -1,0 +1,235 @@
+"""Less is shown of a table than before: nothing of what it hides is left in the lake or the ledger.
+
+A word stands in a column's values, its default and its comments, in texts of statements and in a
+key; it is searched for in all that a ledger and a lake have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from pipeline.errors import ConfigurationError, LedgerRefused, PastRefused, SpanRefused
+from pipeline.places import parse_place
+from pipeline.replay.spans import Span
+from pipeline.runs.clear import clear
+from pipeline.runs.context import Workplace
+from pipeline.runs.rebuilding.origin import cut_at, origin_at
+from pipeline.runs.replaying.replay import replay
+from pipeline.schema.treatments import Hash
+from pipeline.shape.hashes import PrivacyKey
+from pipeline.shape.rules import ShapeRules
+from pipeline.table import TableName
+from pipeline.table_state import OrderKind
+from pipeline.upkeep.clearing import InClear
+from tests.fix_mysql import MySqlStand
+from tests.positions.follower import SOURCE
+from tests.positions.interrupted import Crash
+from tests.shape.follower import KEY, ShapedFollower
+
+WORD = "canary"
+HIDING = ShapeRules(exclude_columns=("secret",), hash_columns={"code": Hash.EXACT})
+
+_TABLE = f"""
+create table c (code varchar(20) primary key, secret varchar(50) default '{WORD} default', v int)
+"""
+
+
+class Cleared:
+    """One table that stood in clear, and one beside it that stays so."""
+
+    def __init__(self, stand: MySqlStand, name: str) -> None:
+        self.stand, self.name = stand, name
+        beside = "create table beside (id int primary key, v int)"
+        self.do(_TABLE, beside, "insert into beside values (1, 1)")
+        self.do(f"insert into c values ('{WORD}1', '{WORD} a', 1), ('other', '{WORD} b', 2)")
+        self.follower = ShapedFollower(stand, [f"{name}.*"], {}, start="snapshot")
+        self.follower.run()
+        self.do(
+            f"alter table c alter secret set default '{WORD} later'",
+            f"update c set secret = '{WORD} c' where v = 1",
+            "update beside set v = 2",
+        )
+        self.follower.run()
+
+    def do(self, *statements: str) -> None:
+        logged = "set session binlog_rows_query_log_events = on"
+        self.stand.execute(logged, *statements, database=self.name)
+
+    def hide(self, rules: ShapeRules = HIDING) -> None:
+        self.follower.shapes = {f"{self.name}.c": rules}
+
+    @property
+    def table(self) -> TableName:
+        return TableName(self.name, "c")
+
+    def clear(self, work: Workplace | None = None) -> tuple[InClear, ...]:
+        with self.follower.leased() as lease:
+            return clear(work or self.follower.work(), lease)
+
+    def notes(self) -> list[InClear]:
+        return self.follower.ledger.in_clear(SOURCE)
+
+    def found(self, word: str = WORD) -> list[str]:
+        """Where a word stands."""
+        lake = self.follower.lake
+        found = [path for path, rows in lake.files.items() if word in str(rows.to_pylist())]
+        for folder, commits in lake.tables.items():
+            # Of a changelog an earlier version has what files have that are still there.
+            mirror = folder.startswith(f"{SOURCE}/{self.name}/")
+            found += [
+                f"{folder} {version}"
+                for version, commit in enumerate(commits)
+                if word in commit.user_metadata
+                or (word in str(commit.rows.to_pylist()) and (mirror or commit is commits[-1]))
+            ]
+        found += [f"structures {key}" for key, text in lake.structures.items() if word in text]
+        content = self.follower.ledger.content()
+        return found + [table for table, rows in content.rows.items() if word in rows]
+
+
+@pytest.fixture
+def cleared(mysql: MySqlStand) -> Iterator[Cleared]:
+    with mysql.own_database() as name:
+        yield Cleared(mysql, name)
+
+
+class Mortal:
+    """A port at one of whose writes the process dies."""
+
+    def __init__(self, port: Any, left: list[int]) -> None:
+        self._port, self._left = port, left
+
+    def __getattr__(self, name: str) -> Any:
+        call = getattr(self._port, name)
+        if name not in _WRITES:
+            return call
+
+        def mortal(*args: Any, **kwargs: Any) -> Any:
+            self._step()
+            done = call(*args, **kwargs)
+            self._step()
+            return done
+
+        return mortal
+
+    def _step(self) -> None:
+        self._left[0] -= 1
+        if self._left[0] < 0:
+            raise Crash
+
+
+_WRITES = frozenset(
+    {
+        "begin_clearing",
+        "revise",
+        "purge",
+        "cut",
+        "bring",
+        "clear_files",
+        "clear_structures",
+        "clear_books",
+    }
+)
+
+
+def test_nothing_is_left_wherever_the_process_dies(cleared: Cleared) -> None:
+    """It dies before and after each write to the ledger and the lake, once each."""
+    assert len(cleared.found()) > 8
+    cleared.hide()
+    cleared.follower.run()
+    (note,) = cleared.notes()
+    assert (note.tightening.columns, note.holders) == (("code", "secret"), ())
+    deaths = 0
+    while cleared.notes():
+        work, left = cleared.follower.work(), [deaths]
+        ports = ("ledger", "segments", "changelog", "mirrors", "claims")
+        mortal: dict[str, Any] = {name: Mortal(getattr(work, name), left) for name in ports}
+        try:
+            cleared.clear(replace(work, **mortal))
+        except Crash:
+            deaths += 1
+    assert deaths > 12
+    assert cleared.found() == []
+    # What was recorded is read again by whoever goes on.
+    cleared.do("insert into c (code, v) values ('new', 3)", "update beside set v = 3")
+    cleared.follower.run()
+    assert len(cleared.follower.mirror(f"{cleared.name}.c")) == 3
+    assert cleared.follower.mirror(f"{cleared.name}.beside") == [{"id": 1, "v": 3}]
+
+
+def test_a_consumer_and_a_person_hold_it(cleared: Cleared) -> None:
+    consumers = cleared.follower.ledger.consumers
+    consumers.make_consumer(SOURCE, "reader", "earliest")
+    cleared.hide(replace(HIDING, keep_clear="the lawyers look at it"))
+    cleared.follower.run()
+    cleared.clear()
+    (note,) = cleared.notes()
+    assert "the lawyers look at it" in note.told
+    cleared.hide()
+    cleared.follower.run()
+    cleared.clear()
+    (note,) = cleared.notes()
+    assert "the consumer reader has not acknowledged" in note.told
+    with cleared.follower.leased() as lease, pytest.raises(LedgerRefused):
+        cleared.follower.ledger.begin_clearing(lease, note.id)
+    assert cleared.found()
+    consumers.drop_consumer(SOURCE, "reader", author="ada", reason="gone")
+    assert len(cleared.clear()) == 1
+    assert (cleared.found(), cleared.notes()) == ([], [])
+
+
+def test_a_time_before_does_not_come_back(cleared: Cleared) -> None:
+    cursor = cleared.follower.acknowledged()
+    assert cursor is not None
+    cleared.hide()
+    cleared.follower.run()
+    cleared.clear()
+    span, work = Span(parse_place("earliest"), parse_place("latest")), cleared.follower.work()
+    with cleared.follower.leased() as lease, pytest.raises(SpanRefused):
+        replay(work, lease, span, only=frozenset({cleared.table}))
+    with pytest.raises(PastRefused):
+        origin_at(work, cleared.table, cut_at(work, parse_place(str(cursor.position.at))))
+    cleared.follower.order(OrderKind.RELOAD, cleared.table)
+    cleared.follower.run()
+    assert cleared.found() == []
+
+
+def test_a_key_is_replaced_on_purpose(cleared: Cleared) -> None:
+    """Another key is refused before anything is read. One that replaces it hashes all anew, into
+    files of its own, and the hashes of before go."""
+    cleared.hide()
+    cleared.follower.run()
+    cleared.clear()
+    before = {row["code"] for row in cleared.follower.mirror(f"{cleared.name}.c")}
+    former = PrivacyKey(KEY).fingerprint
+    cleared.follower.key = b"another key that nobody guesses"
+    with pytest.raises(ConfigurationError) as refused:
+        cleared.follower.run()
+    assert former in refused.value.hint
+    cleared.follower.replaces = former
+    cleared.follower.run()
+    (note,) = cleared.notes()
+    assert (note.tightening.rehashed, note.tightening.columns) == (True, ())
+    assert len(cleared.clear()) == 1
+    after = {row["code"] for row in cleared.follower.mirror(f"{cleared.name}.c")}
+    assert (len(after), after & before) == (2, set())
+    for hashed in before:
+        assert cleared.found(hashed) == []
+
+
+def test_a_table_that_was_paused_is_read_again(cleared: Cleared) -> None:
+    cleared.follower.order(OrderKind.PAUSE, cleared.table)
+    cleared.follower.run()
+    cleared.do(f"insert into c (code, secret) values ('late', '{WORD} late')")
+    cleared.hide()
+    cleared.follower.run()
+    (note,) = cleared.notes()
+    assert "was not read from the source since" in note.told
+    cleared.follower.order(OrderKind.RESUME, cleared.table)
+    cleared.follower.run()
+    assert len(cleared.clear()) == 1
+    assert (cleared.found(), len(cleared.follower.mirror(f"{cleared.name}.c"))) == ([], 3)
