@@ -88,7 +88,9 @@ def tightened(work: Workplace) -> Iterator[Tightening]:
     cursor = work.ledger.cursors(source).captured
     if cursor is None or not shaping.hides:
         return
-    known = {(note.table, _less(note.tightening)) for note in work.ledger.in_clear(source)}
+    # Of a table that was read again since, less may be shown once more.
+    notes = [note for note in work.ledger.in_clear(source) if note.stale]
+    known = {(note.table, _less(note.tightening)) for note in notes}
     tables = [
         table
         for table, state in sorted(work.ledger.table_states(source).items())

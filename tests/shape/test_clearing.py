@@ -182,6 +182,21 @@ def test_a_consumer_and_a_person_hold_it(cleared: Cleared) -> None:
     assert (cleared.found(), cleared.notes()) == ([], [])
 
 
+def test_less_and_more_and_less_again(cleared: Cleared) -> None:
+    """What was captured in clear in between goes, too, though the first time is still held."""
+    consumers = cleared.follower.ledger.consumers
+    consumers.make_consumer(SOURCE, "reader", "earliest")
+    for shapes in ({f"{cleared.name}.c": HIDING}, {}, {f"{cleared.name}.c": HIDING}):
+        cleared.follower.shapes = shapes
+        cleared.do("update c set secret = concat(secret, ' more')")
+        cleared.follower.run()
+        assert cleared.clear() == ()
+    assert len(cleared.notes()) == 2
+    consumers.drop_consumer(SOURCE, "reader", author="ada", reason="gone")
+    assert len(cleared.clear()) == 2
+    assert (cleared.found(), cleared.notes()) == ([], [])
+
+
 def test_a_time_before_does_not_come_back(cleared: Cleared) -> None:
     cursor = cleared.follower.acknowledged()
     assert cursor is not None
