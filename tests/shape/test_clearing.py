@@ -15,9 +15,13 @@ import pytest
 from pipeline.errors import ConfigurationError, LedgerRefused, PastRefused, SpanRefused
 from pipeline.places import parse_place
 from pipeline.replay.spans import Span
+from pipeline.runs.acknowledge import acknowledge
+from pipeline.runs.capture import capture
 from pipeline.runs.clear import clear
 from pipeline.runs.context import Workplace
+from pipeline.runs.merge import merge
 from pipeline.runs.rebuilding.origin import cut_at, origin_at
+from pipeline.runs.recovering.recover import undone_run
 from pipeline.runs.replaying.replay import replay
 from pipeline.schema.treatments import Hash
 from pipeline.shape.hashes import PrivacyKey
@@ -211,6 +215,20 @@ def test_a_time_before_does_not_come_back(cleared: Cleared) -> None:
     cleared.follower.order(OrderKind.RELOAD, cleared.table)
     cleared.follower.run()
     assert cleared.found() == []
+
+
+def test_no_run_is_undone_behind_which_mirrors_would_show_more(cleared: Cleared) -> None:
+    cleared.hide()
+    work, ledger = cleared.follower.work(), cleared.follower.ledger
+    with ledger.lock(SOURCE, "test", "the-run-that-hides") as lease:
+        capture(work, lease)
+        merge(work, lease)
+        acknowledge(work, lease)
+    with pytest.raises(SpanRefused) as refused:
+        undone_run(ledger, SOURCE, "the-run-that-hides")
+    assert "would show more than its settings say" in refused.value.message
+    cleared.clear()
+    assert undone_run(ledger, SOURCE, "the-run-that-hides").later == 0
 
 
 def test_a_key_is_replaced_on_purpose(cleared: Cleared) -> None:
