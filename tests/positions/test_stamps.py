@@ -65,7 +65,10 @@ def require_stamps(shop: Shop, table: str = "a") -> list[Row]:
     }
     there = [row for row in rows if row.get("_deleted_at") is None]
     own = [{name: row[name] for name in ("id", "v")} for row in there]
-    assert own == sorted(shop.rows(table), key=lambda row: row["id"])
+    source = sorted(shop.rows(table), key=lambda row: row["id"])
+    if shop.follower.lake_policies.deletes is Deletes.IGNORE:
+        own = [row for row in own if row["id"] in {one["id"] for one in source}]
+    assert own == source
     gone = [row for row in rows if row.get("_deleted_at") is not None]
     assert all(row["_deleted_at"] == row["_committed_at"] for row in gone)
     return rows
@@ -165,6 +168,9 @@ def own_columns_of_these_names(shop: Shop) -> Iterator[None]:
 @pytest.mark.parametrize("deletes", Deletes)
 def test_each_row_has_the_stamps_of_its_last_change(mysql: MySqlStand, deletes: Deletes) -> None:
     stories = stories_in(globals())
+    if deletes is Deletes.IGNORE:
+        # Which of its rows a re-read found, and which stayed as they were, no image tells.
+        stories.remove(emptied_and_read_again)
     follower = tell(mysql, stories, lake_policies=replace(ALL, deletes=deletes))
     report = verify(follower.work())
     assert all(table.equal for table in report.tables)
