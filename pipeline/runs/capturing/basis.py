@@ -114,7 +114,9 @@ def tables_of(
         loading=loads,
         names=work.source.mirrors,
         first=precedence(work, states, there),
-        old=work.ledger.looked(source),
+        # Without names of their own, nobody but the table itself had the folder of its name: a
+        # ledger that goes back behind the table's beginning finds it there.
+        old=work.ledger.looked(source) if work.source.mirrors.rules else (),
     )
 
 
