@@ -163,7 +163,7 @@ def test_the_page_is_carried_out_as_typed(
 ) -> None:
     """docs/upkeep.md: its commands, with its keys."""
     page = PAGE.read_text().replace("shop.orders", tables[0])
-    (typed,), (keys,) = blocks(page, "sh"), blocks(page, "toml")
+    (typed,), (keys, *_) = blocks(page, "sh"), blocks(page, "toml")
     config = project.folder / "lockstep.toml"
     config.write_text(config.read_text().replace("[upkeep]\nsmall_files = 3\n", keys))
     for line in typed.splitlines():
