@@ -1,28 +1,33 @@
 """Secrets in whatever settings hide, in every way that they could get out: none ever does.
 
 One database with a secret wherever a server keeps one, followed, killed, altered, compared and
-told of by whole commands. Then every file that anything wrote is searched.
+told of by whole commands, to Dagster, lineage and consumers. Then every file that anything wrote is
+searched. A word of what is shown is found in all the places where it must stand. Does not: what a
+catalog is told, which `test_catalog` looks at.
 """
 
 from __future__ import annotations
 
 import base64
 import gzip
+import re
 import signal
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import date
+from decimal import Decimal
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from lockstep import exits
 from resources.postgres.embedded import EmbeddedServer
 from tests.e2e.points import Point
 from tests.e2e.project import Project
-from tests.e2e.searched import Secrets, Seen, secrets_in
+from tests.e2e.searched import Kept, Place, Secrets, search, spelled
 from tests.e2e.warm import TIMEOUT, WarmProcess
 from tests.fix_mysql import MySqlStand
 from tests.ledger.servers import run as asked
@@ -35,6 +40,8 @@ DAY = "1853-07-19"
 N = 0x5A78775137020000
 """Secret numbers begin here."""
 SECRETS = Secrets((W, DAY), N)
+SHOWN = "Vqjx3m"
+"""In texts of what is shown: a search that misses it would miss a secret."""
 KEY = "the key of the canary, long enough for anybody"
 
 ROWS = 11_000
@@ -50,7 +57,7 @@ types = {{ active = "boolean" }}
 rows = "country = 'DE'"
 
 [[sources.table]]
-match = ["{d}.codes", "{d}.numbers", "{d}.parts"]
+match = ["{d}.codes", "{d}.numbers", "{d}.few_numbers", "{d}.parts"]
 hash_columns = ["code", "n"]
 mask_columns = {{ v = "null" }}
 
@@ -59,7 +66,7 @@ match = "{d}.left_out"
 rows = "shown"
 
 [[sources.table]]
-match = "{d}.wide"
+match = ["{d}.wide", "{d}.few"]
 exclude_columns = "v"
 
 [[sources.table]]
@@ -79,7 +86,7 @@ PEOPLE = f"""
 create table people (
   id bigint primary key,
   code varchar(40) not null comment '{W} comment of a hashed column',
-  name varchar(40) comment 'what they are called',
+  name varchar(40) default '{SHOWN} default' comment '{SHOWN} comment',
   ssn varchar(40) default '{W} default' comment '{W} comment',
   kind enum('{W} member', '{W} other') default '{W} other',
   email varchar(60), phone varchar(40), born date, pay decimal(20,0), zip varchar(20),
@@ -94,7 +101,7 @@ create table people (
 
 def person(number: int, country: str = "DE") -> str:
     """A row; of one that is left out, what would be shown is secret too."""
-    name = f"person {number}" if country == "DE" else f"{W} name"
+    name = f"{SHOWN} {number}" if country == "DE" else f"{W} name"
     return (
         f"({number if country == 'DE' else N + number}, '{W} code Ünï {number}', '{name}', "
         f"'{W} ssn', '{W} member', '{W}@Mail.example', '{W} phone 7788', '{DAY}', {N + 1}, "
@@ -112,13 +119,19 @@ MADE = (
     PEOPLE,
     f"{INTO}{', '.join(person(n) for n in range(1, 30))}",
     f"{INTO}{', '.join(person(n, 'XX') for n in range(100, 130))}",
-    "create table codes (code varchar(40) primary key, v varchar(40))",
-    "create table numbers (n bigint primary key, v varchar(40))",
+    "create table codes (code varchar(40) primary key, v varchar(40), shown varchar(40))",
+    *(
+        f"create table {t} (n bigint primary key, v varchar(40))"
+        for t in ("numbers", "few_numbers")
+    ),
+    f"insert into few_numbers values ({N} + 5, '{W} v'), ({N} + 7, '{W} v'), ({N} + 9, '{W} v')",
     f"create table parts (code varchar(40) primary key, v int) partition by range columns (code)"
     f" (partition a values less than ('{W} m'), partition b values less than ('{W} z'))",
     f"insert into parts values ('{W} a', {7}), ('{W} n', 8)",
     "create table left_out (k varchar(40) primary key, shown tinyint, v varchar(40))",
-    "create table wide (id int primary key, v varchar(2000))",
+    "create table wide (id int primary key, v mediumtext)",
+    "create table few (id int primary key, v varchar(60))",
+    f"insert into few values (1, '{W} one'), (2, '{W} two')",
     "create table uuids (id int primary key, u char(36))",
     f"insert into uuids values (1, '{W} is no uuid')",
     "create table uuids_later (id int primary key, u char(36))",
@@ -127,8 +140,8 @@ MADE = (
     "alter table broken add column j json as (info) virtual",
     "create table simple (id int primary key, v varchar(60), w int)",
     f"insert into simple values (1, '{W} one', 1), (2, '{W} two', 2)",
-    "create table plain (id int primary key, v int)",
-    "insert into plain values (1, 1)",
+    "create table plain (k varchar(40) primary key, v int)",
+    f"insert into plain values ('{SHOWN} 000007', 1)",
     f"create trigger filled before insert on people for each row set new.ssn ="
     f" coalesce(new.ssn, '{W} trigger')",
     f"create view shown as select id, name from people where ssn <> '{W} view'",
@@ -138,8 +151,8 @@ COUNTED = (
 )
 FILLED = (
     "set session cte_max_recursion_depth = 1000000",
-    f"insert into codes {COUNTED.format(last=ROWS)} concat('{W} ', lpad(n, 6, '0')), '{W} v'"
-    " from c",
+    f"insert into codes {COUNTED.format(last=ROWS)} concat('{W} ', lpad(n, 6, '0')), '{W} v',"
+    f" '{SHOWN}' from c",
     f"insert into numbers {COUNTED.format(last=ROWS)} {N} + n, '{W} v' from c",
     f"insert into left_out {COUNTED.format(last=ROWS)} concat('{W} ', lpad(n, 6, '0')), 0,"
     f" '{W} v' from c",
@@ -151,10 +164,11 @@ CHANGED = (
     f"update people set country = 'XX', name = '{W} leaves' where id = 5",
     f"update people set country = 'DE', name = 'enters', id = 5000 where id = {N + 100}",
     f"update people set name = '{W} stays out' where country = 'XX'",
+    f"update people set name = '{SHOWN} changed' where id = 6",
     f"delete from people where ssn = '{W} another'",
     f"delete from codes where code <= '{W} 000100'",
-    f"update numbers set n = {N} + 60000 where n = {N} + 5",
-    f"update plain set v = v + 1 where '{W} of another table' <> ''",
+    f"update few_numbers set n = {N} + 60000 where n = {N} + 5",
+    f"update plain set v = v + 1 where k = '{SHOWN} 000007' and '{W} of another table' <> ''",
     f"insert into uuids_later values (1, '{W} is none')",
     f"update simple set v = '{W} three' where id = 1",
 )
@@ -162,6 +176,7 @@ ALTERED = (
     f"alter table people add column late varchar(60) default '{W} late' comment '{W} late comment'",
     f"alter table people modify ssn varchar(80) default '{W} modified' comment '{W} modified'",
     f"alter table people comment '{W} new comment'",
+    f"alter table plain add column {SHOWN} int comment '{SHOWN} of a new column'",
     f"alter table people add column later enum('{W} x', '{W} y') default '{W} y'",
     f"alter table people alter column late set default '{W} set'",
     f"alter table people add constraint later_check check (late <> '{W} late check')",
@@ -174,7 +189,7 @@ ALTERED = (
 )
 LARGE = (
     "set session cte_max_recursion_depth = 1000000",
-    f"insert into wide {COUNTED.format(last=50_000)} n, repeat('{W} ', 200) from c",
+    f"insert into wide {COUNTED.format(last=1_200)} n, repeat('{W} ', 5000) from c",
 )
 PREPARED = (
     "xa start 'canary'",
@@ -185,60 +200,76 @@ PREPARED = (
 )
 
 
-TEMPORARY, SOME_STOPPED = 3, 6
-"""How commands end where somebody else holds the source, and where tables are quarantined."""
+TEMPORARY, SOME_STOPPED = exits.TRY_AGAIN, exits.QUARANTINED
 
 STOPPED = {"broken", "likes", "simpler", "uuids", "uuids_later"}
 """Tables with a value that cannot be shown, and names that would show more."""
 
+MUST_BE = {
+    "rows of mirrors": r"lake/shop/{d}/people/[^/]+\.parquet$",
+    "statistics of mirrors": r"lake/shop/{d}/codes/_delta_log/\d+\.json$",
+    "changes": r"lake/shop/_changes/{d}/people/.*\.parquet$",
+    "structures": r"lake/shop/_structures/",
+    "the ledger's rows": r"ledger$",
+    "the ledger's files": r"\.lockstep/ledger/",
+    "Dagster's files": r"\.lockstep/dagster/",
+    "reports": r"\.lockstep/pages/.*\.html$",
+    "events of lineage": r"events\.jsonl$",
+    "what is said": r"said/\d+ (schema|verify|replay|plan|read|report)",
+    "what Dagster shows": r"said/\d+ dagster$",
+    "what consumers are given": r"said/\d+ consumers$",
+}
+"""Where what is shown must be found."""
+
 
 @dataclass
 class Canary:
-    """A project, and all that its commands say."""
+    """A project, what its commands say, and its files as they were at several moments."""
 
     project: Project
-    said: list[str] = field(default_factory=list)
-    clean: Seen = field(default_factory=dict)
+    kept: Kept
+    said: int = 0
 
-    def tell(self, *command: str, expect: int | None = None) -> None:
-        done = self.project.run(*command, expect=expect)
-        self.said.append(f"{command}: {done.returncode}\n{done.stdout}\n{done.stderr}")
+    def tell(self, *command: str) -> int:
+        """A command, which may refuse and not fail."""
+        done = self.project.run(*command, expect=None)
+        self._say(" ".join(command), done.stdout, done.stderr)
+        assert done.returncode != exits.DEFECT and "--help" not in done.stderr, (command, done)
+        return done.returncode
 
     def run(self, *options: str) -> None:
         """A run that ends as it should, once the ledger has noticed that a killed one is gone."""
         for _ in range(20):
-            done = self.project.run("run", *options, expect=None)
-            self.said.append(f"run {options}: {done.returncode}\n{done.stdout}\n{done.stderr}")
-            if done.returncode != TEMPORARY:
+            ended = self.tell("run", *options)
+            if ended != TEMPORARY:
                 break
-        assert done.returncode == SOME_STOPPED, self.said[-1]
+        assert ended == SOME_STOPPED
 
-    def killed(self, point: Point, when: str, nth: int = 1) -> None:
-        self.project.killed(point, when, nth)
-        self.search(str(point))
+    def show(self, module: str, *arguments: str) -> None:
+        with self.project.start(module, *arguments) as shown:
+            out, err = shown.communicate(TIMEOUT)
+            self._say(" ".join(arguments) or module, out, err)
+            assert shown.returncode == 0, err
 
-    def dagster(self) -> None:
-        with self.project.start("tests.e2e.dagster_run") as run:
-            self.said.append("\n".join(run.communicate(TIMEOUT)))
-            assert run.returncode == 0, self.said[-1]
+    def _say(self, what: str, *said: str) -> None:
+        self.said += 1
+        name = f"{self.said:02} {what}".replace("/", " ")
+        self.kept.add("said", name, "\n".join(said).encode())
 
     def stopped(self) -> set[str]:
         return {one["table"].split(".")[1] for one in self.project.status()["quarantined"]}
 
-    def search(self, moment: str) -> None:
-        """Whatever is there now."""
-        folder = self.project.folder
-        (folder / "said.txt").write_text("\n".join(self.said), encoding="utf-8")
-        found = secrets_in(folder, SECRETS, self.clean)
-        assert found == [], f"{moment}:\n" + "\n".join(found)
+    def keep(self, moment: str) -> None:
+        self.kept.keep(moment, self.project.folder)
+        self.kept.add(moment, "ledger", b"\n".join(dump(self.project)))
 
 
-def opened_files(process: int) -> Iterator[tuple[str, bytes]]:
+def opened_files(process: int) -> Iterator[bytes]:
     """Files of a process that is stopped, which have no name."""
     for path in Path(f"/proc/{process}/fd").iterdir():
         name = str(path.readlink())
         if "(deleted)" in name and "memfd" not in name:
-            yield name, path.read_bytes()
+            yield path.read_bytes()
 
 
 @pytest.fixture
@@ -267,7 +298,7 @@ def canary(
         + SETTINGS.format(d=database),
         warm=warm,
     )
-    return Canary(project)
+    return Canary(project, Kept(tmp_path / "kept", folder))
 
 
 def send(mysql: MySqlStand, database: str, *statements: str) -> None:
@@ -288,8 +319,10 @@ def send(mysql: MySqlStand, database: str, *statements: str) -> None:
         gzip.compress(DAY.encode()),
         pa.array([f"{W} of many"] * 10),
         pa.array([N + 1, None]),
+        pa.array([Decimal(N + 1), None]),
         pa.array([date.fromisoformat(DAY)]),
         pa.array([{"a": [W.encode()]}]),
+        pa.array([[("a", W)]], pa.map_(pa.string(), pa.string())),
     ],
     ids=str,
 )
@@ -299,58 +332,71 @@ def test_a_secret_is_found(content: bytes | pa.Array, tmp_path: Path) -> None:
         (tmp_path / "file").write_bytes(content)
     else:
         pq.write_table(pa.table({"c": content}), tmp_path / "file", compression="zstd")
-    assert secrets_in(tmp_path, SECRETS, {}) != []
+    assert search(tmp_path, SECRETS.spelled()) != [[]]
 
 
 def test_no_secret_is_anywhere(canary: Canary, mysql: MySqlStand, database: str) -> None:
     project = canary.project
     canary.tell("check")
     canary.tell("plan", "--json")
-    canary.killed(Point.CHUNK_PLANNED, "after", 2)
+    project.killed(Point.CHUNK_PLANNED, "after", 2)
+    canary.keep("1 killed while it loads")
     canary.run("--log-file", "log.jsonl")
-    canary.tell("status")
-    canary.search("after the first load")
+    canary.keep("2 loaded")
 
     send(mysql, database, *CHANGED)
-    canary.killed(Point.CHANGES_STAGED, "after")
-    send(mysql, database, *ALTERED)
-    canary.run("--json")
-    canary.search("after changes")
+    project.killed(Point.CHANGES_STAGED, "after")
+    canary.keep("3 killed while it merges")
+    send(mysql, database, *ALTERED, *PREPARED)
+    canary.show("tests.e2e.dagster_run")
+    canary.keep("4 changed, with a prepared transaction")
     assert canary.stopped() == STOPPED
-
-    send(mysql, database, *PREPARED)
-    canary.run("--log-format", "json")
     assert [*(project.lake / "shop" / "_prepared").iterdir()] != []
-    canary.search("with a prepared transaction")
-    send(mysql, database, "xa commit 'canary'")
-    send(mysql, database, *LARGE)
+
+    send(mysql, database, "xa commit 'canary'", *LARGE)
     with project.start("tests.e2e.killer", Point.ROWS_TAKEN, "asleep", "2", "--", "run") as process:
         process.wait_until_stopped()
-        spilled = dict(opened_files(process.pid))
+        spilled = b"".join(opened_files(process.pid))
         process.send_signal(signal.SIGKILL)
         process.wait(TIMEOUT)
-    assert sum(map(len, spilled.values())) > 1 << 20, "nothing was spilled"
-    assert [name for name, data in spilled.items() if W.encode() in data] == []
-    canary.search("with a spilled transaction")
-    canary.dagster()
+    assert len(spilled) > 1 << 20, "nothing was spilled"
+    canary.kept.add("5 killed while it spills", "spilled", spilled)
+    canary.keep("5 killed while it spills")
+    canary.run("--json", "--log-format", "json", "--log-file", "log.jsonl")
 
     tell_all(canary, mysql, database)
-    canary.search("after all")
+    canary.keep("6 all")
     project.at_rest()
-    dumped = dump(project)
-    assert [line for line in dumped if any(one in line for one in SECRETS.spelled())] == []
+    canary.kept.keep("7 at rest", project.folder)
+
+    secret, shown = search(canary.kept.folder, SECRETS.spelled(), spelled(SHOWN))
+    assert project.warm is not None and project.warm.folder is not None
+    [left] = search(project.warm.folder, SECRETS.spelled())
+    assert secret + left == [], "\n".join(map(str, secret + left))
+    assert missing(shown, database) == []
+
+
+def missing(found: Sequence[Place], database: str) -> list[str]:
+    """Kinds of places where nothing was found."""
+    files = [one.file for one in found]
+    return [
+        place
+        for place, pattern in MUST_BE.items()
+        if not any(re.search(pattern.format(d=database), file) for file in files)
+    ]
 
 
 def tell_all(canary: Canary, mysql: MySqlStand, database: str) -> None:
-    """Every command that shows anything."""
+    """Every command that shows anything, in words and as JSON."""
     secretly = f"update people set email = '{W} differs', name = '{W}', country = 'XX' where id = 9"
     mysql.execute(
         "set sql_log_bin = 0",
         secretly,
         f"update people set email = '{W} differs' where id = 10",
+        "update people set name = 'differs' where id = 11",
         f"update codes set v = '{W} differs'",
-        f"delete from numbers where n = {N} + 7",
-        f"insert into numbers values ({N} + 50000, '{W}')",
+        f"delete from few_numbers where n = {N} + 7",
+        f"insert into few_numbers values ({N} + 50000, '{W}')",
         database=database,
     )
     people, past = f"{database}.people", ("--from", "earliest", "--to", "latest")
@@ -359,25 +405,35 @@ def tell_all(canary: Canary, mysql: MySqlStand, database: str) -> None:
         ("verify", "--show-values", "--json"),
         ("verify", "--sample", "10", "--show-values"),
         ("replay", *past, "--compare", "--show-values"),
+        ("schema", people),
         ("schema", people, "--json"),
         ("schema", f"{database}.likes", "--json"),
-        ("schema", "verify"),
-        ("status", "--json"),
-        ("plan", "--json"),
+        ("schema", "verify", "--json"),
+        ("check", "--json"),
+        ("status",),
+        ("plan",),
+        ("tables",),
         ("tables", "--json"),
+        ("versions", "--json"),
+        ("metrics", "--json"),
+        ("upkeep", "--dry-run", "--json"),
+        ("rebuild", people, "--dry-run", "--json"),
         ("read", "--dbt"),
         ("read", people, "--json"),
+        ("read", people, "--changes", "--json"),
         ("snapshot", people, "--where", "id < 5"),
-        ("snapshot", f"{database}.wide", "--where", "id < 5"),
-        ("report", "--from", "earliest"),
-        ("release", f"{database}.uuids", "--reason", "another try"),
-        ("reload", people, "--reason", "differs"),
-        ("verify", "--repair"),
+        ("snapshot", f"{database}.few", "--where", "id < 2", "--json"),
+        ("report", "--from", "earliest", "--json"),
+        ("release", f"{database}.uuids", "--reason", "another try", "--json"),
+        ("reload", people, "--reason", "differs", "--json"),
+        ("verify", "--repair", "--json"),
         ("run",),
-        ("replay", *past),
+        ("replay", *past, "--json"),
         ("status", "--json"),
     ):
         canary.tell(*command)
+    canary.show("tests.e2e.shown", "dagster")
+    canary.show("tests.e2e.shown", "consumers")
 
 
 def dump(project: Project) -> Sequence[bytes]:

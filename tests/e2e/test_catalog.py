@@ -30,6 +30,10 @@ def test_runs_keep_mirrors_registered(
         "comment 'What is ordered'",
         f"create table {database}.stock (id int primary key)",
         f"create table {database}.brief (id int primary key)",
+        f"create table {database}.people (id int primary key comment 'the key', ssn int comment"
+        " 'a secret comment', email varchar(60) default 'secret' comment 'a secret example') "
+        "comment 'a secret comment of a table'",
+        f"insert into {database}.people values (1, 1, 'secret')",
         f"insert into {database}.Orders values (1, 2)",
         f"insert into {database}.stock values (1)",
         f"insert into {database}.brief values (1)",
@@ -41,7 +45,9 @@ def test_runs_keep_mirrors_registered(
         start=start,
         warm=warm,
         top=f'[catalog]\nkind = "hive"\nuri = "{metastore}"\nschemas = "m_{{database}}"\n',
-        extra='renames = "keep-path"\ndropped_tables = "drop"\n',
+        extra='renames = "keep-path"\ndropped_tables = "drop"\n'
+        f'[[sources.table]]\nmatch = "{database}.people"\n'
+        'exclude_columns = "ssn"\nmask_columns = { email = "null" }\n',
     )
     catalog = HiveCatalog(metastore, lambda mirror: (project.folder / "lake" / mirror).as_uri())
     schema = f"m_{database}".lower()
@@ -52,14 +58,16 @@ def test_runs_keep_mirrors_registered(
     def columns(table: str) -> list[tuple[str, str, str]]:
         return [(one.name, one.type, one.comment) for one in entry(table).sd.cols]
 
-    assert deeds(project.json("run")) == ["registered"] * 3
+    assert deeds(project.json("run")) == ["registered"] * 4
+    assert columns("people") == [("id", "int", "the key"), ("email", "string", "")]
+    assert "secret" not in repr(entry("people"))
     assert entry("orders").parameters["comment"] == "What is ordered"
     assert columns("orders") == [("id", "int", "the key"), ("v", "int", "")]
     found = catalog.find(EntryName(schema, "orders"))
     mirror = project.folder / "lake" / "shop" / database / "Orders"
     assert found is not None and found.location is not None
     assert place(found.location) == place(mirror.as_uri())
-    assert project.json("catalog")["sources"]["shop"]["fine"] == 3
+    assert project.json("catalog")["sources"]["shop"]["fine"] == 4
 
     mysql.execute(
         f"alter table {database}.Orders comment = 'New'",

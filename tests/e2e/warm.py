@@ -36,6 +36,11 @@ class WarmProcess:
         self._ours: socket.socket | None = None
         self.ledgers = HeldLedgers()
 
+    @property
+    def folder(self) -> Path | None:
+        """Where its Java writes what is nobody's."""
+        return self._folder
+
     def run(
         self,
         arguments: Sequence[str],
