@@ -619,7 +619,8 @@ create table lockstep.source_files (
 
 -- A prepared XA transaction. What `batch` read of it waits in its file, perhaps many batches long,
 -- for the batch `ended_by` that reads XA COMMIT or XA ROLLBACK. The file is encrypted (AES-256-GCM)
--- with `file_key`, so that whoever can read the lake alone sees no row of it. XIDs are reused, so a row is a
+-- with `file_key`, so that whoever can read the lake alone sees no row of it; where the settings have a
+-- privacy key, that wraps it, so that lake and ledger together show none. XIDs are reused, so a row is a
 -- prepared transaction, not an XID; of one XID only one is open at a time. MySQL manual, "XA
 -- Transaction SQL Statements": gtrid and bqual have up to 64 bytes each.
 create table lockstep.prepared (
@@ -633,7 +634,7 @@ create table lockstep.prepared (
     path text,
     size bigint,
     sha256 text constraint prepared_file_digest check (sha256 ~ '^[0-9a-f]{64}$'),
-    file_key bytea constraint prepared_file_key check (octet_length(file_key) = 32),
+    file_key bytea constraint prepared_file_key check (octet_length(file_key) in (32, 40)),
     ended_by bigint,
     committed boolean,
     abandoned boolean not null default false,
