@@ -9,6 +9,7 @@ the lake has more of the table, and `clear` takes that away.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from pipeline.decisions import Lease
 from pipeline.errors import TableError
@@ -18,7 +19,7 @@ from pipeline.schema.history import Knowledge
 from pipeline.shape.strictness import ShapeChange
 from pipeline.table import TableName
 from pipeline.table_state import Quarantine, TableCondition, TableState
-from pipeline.upkeep.clearing import Tightening
+from pipeline.upkeep.clearing import InClear, Tightening
 
 _FOLLOWED = (TableCondition.ACTIVE, TableCondition.LOADING)
 
@@ -31,15 +32,29 @@ def reshape(work: Workplace, lease: Lease) -> None:
     for tightening in tightened(work):
         work.ledger.note_tightened(lease, tightening)
         work.progress.note(f"{tightening.table}: less is shown of it: {tightening.told}")
-    for note in work.ledger.in_clear(work.source.name):
-        if note.kept_because is not None and _keep_clear(work, note.table) is None:
-            work.ledger.keep_clear_no_longer(lease, note.id)
+    for note in [*_kept_no_longer(work)]:
+        work.ledger.keep_clear_no_longer(lease, note.id)
     for state, error in found:
         cursor = work.ledger.cursors(work.source.name).captured
         place = "" if cursor is None else str(cursor.position.at)
         quarantined = Quarantine.of(state.table, error, place)
         work.ledger.quarantine(lease, quarantined)
         work.progress.note(f"{state.table}: {error.reason}")
+
+
+def _kept_no_longer(work: Workplace) -> Iterator[InClear]:
+    """What stood in clear as `keep_clear` said, which the settings do not say any more."""
+    for note in work.ledger.in_clear(work.source.name):
+        if note.kept_because is not None and _keep_clear(work, note.table) is None:
+            yield note
+
+
+def _shown_still(work: Workplace) -> Iterator[InClear]:
+    """Those of which the mirror itself goes on showing values, in rows that are gone at the source
+    and that it kept: only another reading takes these."""
+    for note in _kept_no_longer(work):
+        if not note.stale and work.source.policies_of(note.table).keeps_rows:
+            yield note
 
 
 def reshaped(work: Workplace) -> Iterator[tuple[TableState, TableError]]:
@@ -49,8 +64,12 @@ def reshaped(work: Workplace) -> Iterator[tuple[TableState, TableError]]:
     shaped = {version.table: version for version in work.ledger.shaped_versions(source)}
     for version in shaped.values():
         shaping.require_key(version)
+    still = {note.table for note in _shown_still(work)}
     for table, state in sorted(work.ledger.table_states(source).items()):
         if state.condition not in _FOLLOWED or not work.source.patterns.matches(table):
+            continue
+        if table in still:
+            yield state, owed("rows that it kept show more than its settings do")
             continue
         if table not in shaped and shaping.rules_of(table) is None:
             continue
@@ -78,6 +97,8 @@ def remaining(work: Workplace, table: TableName) -> str | None:
     until = "the run that reads it again clears them, once nobody needs them"
     if reason is not None:
         until = f"they stay, as `keep_clear` says: {reason}"
+    elif work.source.policies_of(table).keeps_rows:
+        until += ", and rows that its mirror kept although they are gone at the source go with them"
     return f"{less.told} stand in clear in what was captured before: {until}"
 
 
@@ -88,6 +109,8 @@ def tightened(work: Workplace) -> Iterator[Tightening]:
     cursor = work.ledger.cursors(source).captured
     if cursor is None or not shaping.hides:
         return
+    for note in _shown_still(work):
+        yield replace(note.tightening, through=cursor.batch, kept_because=None)
     # Of a table that was read again since, less may be shown once more.
     notes = [note for note in work.ledger.in_clear(source) if note.stale]
     known = {(note.table, _less(note.tightening)) for note in notes}
