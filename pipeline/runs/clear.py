@@ -50,7 +50,7 @@ def clear(work: Workplace, lease: Lease) -> tuple[InClear, ...]:
     """Clear what nobody needs; the tightenings after which nothing is left in clear."""
     done = []
     for note in work.ledger.in_clear(work.source.name):
-        if note.kept_because is not None or note.holders:
+        if note.held or (note.gone is not None and work.mirrors.version(note.gone) is not None):
             continue
         try:
             _cleared(work, lease, note)
@@ -105,7 +105,7 @@ def _clear_changes(work: Workplace, lease: Lease, note: InClear) -> None:
 def _clear_mirror(work: Workplace, lease: Lease, note: InClear) -> None:
     source = work.source.name
     state = work.ledger.table_states(source)[note.table]
-    if state.mirror_version is None:
+    if state.mirror_version is None or note.gone is not None:
         return
     relation = judged(work, state, work.ledger.looked(source).get(state.mirror))
     if not isinstance(relation, Passed) or relation.newest is None:

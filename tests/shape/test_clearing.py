@@ -270,6 +270,33 @@ def test_a_table_that_was_paused_is_read_again(cleared: Cleared) -> None:
     assert (cleared.found(), len(cleared.follower.mirror(f"{cleared.name}.c"))) == ([], 3)
 
 
+def test_names_that_a_table_had_and_tables_that_nothing_reads(cleared: Cleared) -> None:
+    """What a mirror that nothing writes any more shows, a person deletes; the rest goes with it."""
+    follower, name = cleared.follower, cleared.name
+    cleared.do("rename table c to d", f"create table left_out as select '{WORD}' as secret")
+    cleared.do("alter table left_out add primary key (secret)")
+    cleared.do("rename table d to e", f"insert into e values ('late', '{WORD} x', 9)")
+    follower.run()
+    follower.tables = [f"{name}.[!l]*"]
+    rules = ShapeRules(hash_columns={"secret": Hash.EXACT})
+    follower.shapes = {f"{name}.e": HIDING, f"{name}.left_out": rules}
+    for _ in range(2):
+        follower.run()
+        cleared.clear()
+    told = {note.table.name: note.until for note in cleared.notes()}
+    assert told.keys() == {"c", "d", "left_out"}
+    assert "if `tables` has it" in told["left_out"]
+    for former in ("c", "d"):
+        mirror = f"shop/{name}/{former}"
+        assert f"delete the folder {mirror} of the lake" in told[former]
+        follower.lake.tables.pop(mirror, None)
+    follower.tables = [f"{name}.*"]
+    for _ in range(2):
+        follower.run()
+        cleared.clear()
+    assert (cleared.found(), cleared.notes()) == ([], [])
+
+
 def test_a_ledger_that_is_lost_before_it_is_cleared(cleared: Cleared) -> None:
     """The mirror's commits say how each version showed the table."""
     cleared.hide()

@@ -152,8 +152,17 @@ def test_nothing_is_shown_under_another_name(
     customers.do(statement, f"insert into {table} (id) values (100)")
     customers.run()
     assert repr(column) in (customers.stopped(table) or "")
-    if table != "c":
-        assert customers.mirror(table) == []
+    if table == "c":
+        return
+    assert customers.mirror(table) == []
+    # A person may consent to it, and is told before that this is what a release comes to.
+    name = TableName(database, table)
+    assert "is your consent to show it" in (customers.follower.states()[name].hint or "")
+    customers.follower.order(OrderKind.RELEASE, name)
+    recorded = customers.follower.kept_ledger().rows["table_orders"]
+    assert all(word in recorded for word in ("release", "ada", "because"))
+    customers.run()
+    assert customers.mirror(table) == customers.rows(table)
 
 
 @pytest.mark.parametrize("between", [False, True])
@@ -236,7 +245,7 @@ def test_what_the_server_computes_of_hidden_columns_is_not_shown(
         customers.run()
         assert "'shown' is computed from 'ssn'" in (customers.stopped() or "")
     customers.shape(replace(HIDING, exclude_columns=(*HIDDEN, "shown")))
-    customers.follower.order(OrderKind.RESUME, TableName(database, "c"))
+    customers.follower.order(OrderKind.RELEASE, TableName(database, "c"))
     customers.run()
     assert customers.stopped() is None
     hidden = [{n: v for n, v in hiding(row).items() if n != "shown"} for row in customers.rows()]
