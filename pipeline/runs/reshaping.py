@@ -88,6 +88,9 @@ def reshaped(work: Workplace) -> Iterator[tuple[TableState, TableError]]:
 def remaining(work: Workplace, table: TableName) -> str | None:
     """What stands in clear of a table although its settings show less than before, and until when,
     in a sentence; None where nothing does. TableError for settings that cannot be followed."""
+    for note in _shown_still(work):
+        if note.table == table:
+            return f"{note.sentence}, also in rows that its mirror kept: those go with the others"
     newest = work.ledger.schema_at(work.source.name, table)
     change = ShapeChange() if newest is None else work.shaping.change(newest)
     less = Tightening(table, 0, change.tightened, change.rows_tightened, change.rehashed)
