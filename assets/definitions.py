@@ -46,7 +46,6 @@ from assets.runs import (
     LoggedProgress,
     OpenSite,
     merge_and_log,
-    own_holder,
     run_assets,
     session_of,
     sessions_resource,
@@ -79,6 +78,7 @@ from pipeline.standing.tables import unseen
 from pipeline.table import TableName
 from resources.adapters import Adapters
 from resources.config import Settings, load_settings
+from resources.holders import holder
 from resources.lake.paths import LakePath
 
 Catalogue = Mapping[str, Sequence[CatalogueEntry]]
@@ -509,7 +509,7 @@ def upkeep_job(settings: Settings, source: str, open_site: OpenUpkeep) -> dg.Job
         with failing(), open_site() as adapters:
             work = adapters.workplace(source, progress)
             lake, policy = adapters.upkeep(), settings.upkeep()
-            report = upkeep(work, lake, policy, f"{own_holder()} (upkeep)")
+            report = upkeep(work, lake, policy, holder("upkeep"))
         for line in _upkeep_lines(report):
             context.log.info(line)
         context.add_output_metadata(_upkeep_metadata(report))

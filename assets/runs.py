@@ -12,8 +12,6 @@ cancelled, has told of what it committed until then.
 
 from __future__ import annotations
 
-import os
-import socket
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -65,6 +63,7 @@ from pipeline.runs.run import (
 from pipeline.table import TableName
 from resources.config import Settings
 from resources.full_disk import disk_full
+from resources.holders import holder
 
 SESSIONS = "lockstep_sessions"
 """The resource that hands out the run's sessions."""
@@ -356,7 +355,7 @@ def sessions_resource(
             return RunSession(
                 adapters=adapters,
                 source=source,
-                holder=own_holder(),
+                holder=holder(),
                 run_id=run.run_id,
                 progress=progress,
                 pause=time.sleep,
@@ -387,10 +386,6 @@ def sessions_resource(
                     tell_of_dead(settings, source, gone, progress.note)
 
     return sessions
-
-
-def own_holder() -> str:
-    return f"{socket.gethostname()}, process {os.getpid()}"
 
 
 def _until(tags: Mapping[str, str]) -> Place | None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import socket
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -146,11 +144,6 @@ class CommandContext:
             return
         with bars_on(self.console) as bars:
             yield LiveProgress(bars, source, logged)
-
-
-def holder(command: str) -> str:
-    """Who holds a source's lock, as others see it."""
-    return f"{socket.gethostname()}, process {os.getpid()} ({command})"
 
 
 def _console(stream: TextIO) -> Console:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
 from lockstep import exits
-from lockstep.context import CommandContext, holder
+from lockstep.context import CommandContext
 from lockstep.report import (
     counted,
     difference_lines,
@@ -24,6 +24,7 @@ from pipeline.errors import LockstepError
 from pipeline.json_values import parts
 from pipeline.segment import RowCounts
 from pipeline.shown import NAMED
+from resources.holders import holder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

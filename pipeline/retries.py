@@ -132,8 +132,8 @@ MERGE: Final = Retry(
     most=3,
 )
 LOCK: Final = Retry(
-    "taking a source's lock from a run that gave no sign of life",
-    "Postgres ends a connection a moment after it is told to",
+    "taking a source's lock from a run that gave no sign of life, or was killed on this host",
+    "Postgres ends a connection a moment after it is told to, or after the process is gone",
     "the source is busy (exit code 3)",
     most=40,
     pauses=(0.05,),

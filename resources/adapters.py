@@ -173,13 +173,13 @@ class Adapters:
         """Everything one source's run works through."""
         plan = self._settings.source(source).plan()
         server = self.server(source)
-        lake = self.lake()
+        lake, key = self.lake(), self._settings.privacy_key()
         return Workplace(
             source=plan,
             server=server,
             ledger=self.ledger(),
             segments=lake.segments,
-            spool=lake.spool,
+            spool=lake.spool.wrapped_by(key),
             changelog=lake.changelog,
             mirrors=lake.mirrors,
             claims=lake.claims,
@@ -187,7 +187,7 @@ class Adapters:
             progress=progress,
             clock=lambda: datetime.now(UTC),
             registry=self.registry,
-            shaping=plan.shaping(self._settings.privacy_key()),
+            shaping=plan.shaping(key),
         )
 
     def close(self) -> None:

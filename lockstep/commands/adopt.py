@@ -6,13 +6,14 @@ from __future__ import annotations
 import argparse
 
 from lockstep import exits
-from lockstep.context import CommandContext, Outcome, holder
+from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import author, reason, table_name
 from pipeline.json_values import parts
 from pipeline.runs.comparing.verify_rows import Found
 from pipeline.runs.context import Unwatched
 from pipeline.runs.recovering.adopt import HandOver, adopt, adopt_tables, compare_tables, foresee
 from pipeline.runs.reports import TableDifference
+from resources.holders import holder
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:

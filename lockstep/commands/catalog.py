@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from lockstep import exits
-from lockstep.context import CommandContext, Outcome, holder
+from lockstep.context import CommandContext, Outcome
 from pipeline.errors import ConfigurationError
 from pipeline.json_values import to_json
 from pipeline.runs.registering.register import CatalogReport, Deed, differences, register
+from resources.holders import holder
 
 _WOULD: Final = {
     Deed.REGISTERED: "not registered",

@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from lockstep import exits
-from lockstep.context import CommandContext, Outcome, holder
+from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import UsageError, author, reason, table_name
 from pipeline.json_values import parts
 from pipeline.runs.context import Unwatched
 from pipeline.runs.inspecting.table_commands import Asked, Ordered, foresee_release, give_order
 from pipeline.schema.model_json import schema_to_json
 from pipeline.table_state import OrderKind
+from resources.holders import holder
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from lockstep import exits
-from lockstep.context import CommandContext, Outcome, holder
+from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import UsageError, place_argument, table_name
 from lockstep.report import counted
 from pipeline.changes.layout import rebuilt_path
@@ -24,6 +24,7 @@ from pipeline.runs.rebuilding.rebuild import (
 from pipeline.runs.replaying.waiting import lock_when_free
 from pipeline.table import TableName
 from resources.adapters import Adapters
+from resources.holders import holder
 from resources.lake.paths import LakePath, is_url
 
 

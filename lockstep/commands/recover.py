@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from lockstep import exits
-from lockstep.context import CommandContext, Outcome, holder
+from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import author
 from pipeline.consumers import Consumer
 from pipeline.errors import ConfigurationError
@@ -27,6 +27,7 @@ from pipeline.runs.recovering.recover import (
     recover,
     undone_run,
 )
+from resources.holders import holder
 from resources.postgres.embedded import move_away
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from lockstep import exits
-from lockstep.context import CommandContext, Outcome, holder
+from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import UsageError, place_argument, table_name
 from lockstep.report import row_lines
 from pipeline.json_values import parts
@@ -19,6 +19,7 @@ from pipeline.runs.replaying.replay import ReplayReport, plan_replay, replay
 from pipeline.runs.replaying.segments_found import SegmentFound, SegmentStanding
 from pipeline.runs.replaying.waiting import lock_when_free
 from pipeline.table import TableName
+from resources.holders import holder
 
 _SIDES: Final = {"the log says": "told", "the lake has": "shown"}
 _RIGHT: Final = (SegmentStanding.SAME, SegmentStanding.UNTOLD)

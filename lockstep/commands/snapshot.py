@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from lockstep import exits
-from lockstep.context import CommandContext, Outcome, holder
+from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import UsageError, author, table_name
 from lockstep.report import counted
 from lockstep.running import run_sources
@@ -21,6 +21,7 @@ from pipeline.snapshot.condition import read_condition
 from pipeline.source_plan import PartOrder
 from pipeline.tables import TablePatterns
 from resources.adapters import Adapters
+from resources.holders import holder
 
 WHY = "`lockstep snapshot`"
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import argparse
 
 from lockstep import exits
-from lockstep.context import CommandContext, Outcome, holder
+from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import author, place_argument, reason
 from pipeline.decisions import Continuity
 from pipeline.errors import LockstepError
 from pipeline.json_values import parts
 from pipeline.runs.inspecting.plan import Choice, choose_start
+from resources.holders import holder
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from assets.report import size
 from lockstep import exits
-from lockstep.context import CommandContext, Outcome, holder
+from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import table_name
 from lockstep.report import counted
 from pipeline.json_values import parts
@@ -19,6 +19,7 @@ from pipeline.table import TableName
 from pipeline.upkeep.changes import ChangesPlan
 from pipeline.upkeep.decide import Pile, StepKind
 from resources.adapters import Adapters
+from resources.holders import holder
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:

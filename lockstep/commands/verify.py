@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from lockstep import exits
 from lockstep.commands.snapshot import read_again
-from lockstep.context import CommandContext, Outcome, holder
+from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import UsageError, table_name
 from lockstep.report import counted, difference_lines, show_quarantined, show_table
 from pipeline.errors import SourceBusy
@@ -25,6 +25,7 @@ from pipeline.runs.reports import TableDifference, VerifyReport
 from pipeline.table import TableName
 from resources.adapters import Adapters
 from resources.config import SourceSettings
+from resources.holders import holder
 
 _GTIDS: Final = 200
 """Characters of a set at the most."""

@@ -14,7 +14,7 @@ twice.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -80,8 +80,7 @@ def plan_merge(parts: Sequence[TableContent]) -> MergePlan:
             completion = part.snapshot
         for event in part.events:
             dropped = event.kind is TableEventKind.DROPPED
-            read = part.snapshot if event.kind is TableEventKind.REREAD else None
-            begins = event.sequence if read is None else read.low_sequence
+            begins, read = _begins(part, event)
             if dropped or event.kind in SETTLES:
                 emptied.append(Emptied(begins, event))
             if event.kind in SETTLES and begins >= above:
@@ -108,6 +107,31 @@ def plan_merge(parts: Sequence[TableContent]) -> MergePlan:
         emptied=tuple(sorted(counted, key=lambda one: one.sequence)),
         gone=gone,
     )
+
+
+def _begins(part: TableContent, event: TableEvent) -> tuple[int, SnapshotPart | None]:
+    """Behind which change an event says what the table holds, and the rows that were read then."""
+    read = part.snapshot if event.kind is TableEventKind.REREAD else None
+    return (event.sequence if read is None else read.low_sequence), read
+
+
+def read_before(parts: Iterable[TableContent]) -> int | None:
+    """Return the first batch whose rows were read from the source and went in a later one, with
+    all images of before: where a mirror keeps rows that are gone, a write may go no further, since
+    no image tells of rows that were read. None where there is no such batch."""
+    read, newest = None, 0
+    for part in parts:
+        if read is not None and any(begins >= newest for begins in _settles(part)):
+            return read
+        if read is None and part.snapshot is not None and part.snapshot.columns is None:
+            read = part.batch
+        if read in (None, part.batch):
+            newest = max(newest, *(one.last_sequence for one in part.segments), *_settles(part))
+    return None
+
+
+def _settles(part: TableContent) -> Iterator[int]:
+    return (_begins(part, event)[0] for event in part.events if event.kind in SETTLES)
 
 
 def _first(settling: TableEvent, snapshot: SnapshotPart | None) -> int:

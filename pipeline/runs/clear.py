@@ -50,7 +50,7 @@ def clear(work: Workplace, lease: Lease) -> tuple[InClear, ...]:
     """Clear what nobody needs; the tightenings after which nothing is left in clear."""
     done = []
     for note in work.ledger.in_clear(work.source.name):
-        if note.kept_because is not None or note.holders:
+        if note.held or (note.gone is not None and work.mirrors.version(note.gone) is not None):
             continue
         try:
             _cleared(work, lease, note)
@@ -105,7 +105,7 @@ def _clear_changes(work: Workplace, lease: Lease, note: InClear) -> None:
 def _clear_mirror(work: Workplace, lease: Lease, note: InClear) -> None:
     source = work.source.name
     state = work.ledger.table_states(source)[note.table]
-    if state.mirror_version is None:
+    if state.mirror_version is None or note.gone is not None:
         return
     relation = judged(work, state, work.ledger.looked(source).get(state.mirror))
     if not isinstance(relation, Passed) or relation.newest is None:
@@ -186,12 +186,20 @@ def _clear_texts(
 def _files(
     work: Workplace, part: SourceTable, above: int, through: int
 ) -> Iterator[tuple[int, SegmentFile]]:
-    """The files of the batches behind `above` up to `through`, each with its batch."""
+    """The files of the batches behind `above` up to `through`, each with its batch; among them
+    those that the lake lists of a ledger that is lost."""
+    folder = source_table_path(work.source.name, part)
+    listed = {**(work.changelog.listed(folder) or {})}
     for first in range(above + 1, through + 1, _AT_ONCE):
         last = min(first + _AT_ONCE - 1, through)
         for content in work.ledger.contents(work.source.name, first, last):
             for one in content.source_parts:
-                yield from ((content.batch, file) for file in one.files if one.table is part)
+                for file in one.files if one.table is part else ():
+                    listed.pop(file.path, None)
+                    yield content.batch, file
+    for path, size in listed.items():
+        if above < (batch := batch_of(path) or 0) <= through:
+            yield batch, SegmentFile(path, 0, size, "")
 
 
 def _file_without(

@@ -22,8 +22,9 @@ from time import perf_counter
 import pyarrow as pa
 
 from pipeline.arrow_errors import for_one_table
-from pipeline.batch import Batch
+from pipeline.batch import Batch, BatchState
 from pipeline.changes.layout import DELETED_AT, application_id
+from pipeline.changes.merging import read_before
 from pipeline.decisions import Lease
 from pipeline.errors import CommitConflict, MirrorRefused, Remedy, TableError
 from pipeline.intent import Intent
@@ -174,6 +175,10 @@ class _Merging:
             intents.setdefault(table, intent_over(source, states[table], batches))
         applications = {table: intents[table].app_id for table in lacking}
         self.books = books_of(work, lacking, states, applications)
+        for table, batches in lacking.items():
+            last = self._bound(table, batches)
+            if not intents[table].id and last is not None:
+                intents[table] = replace(intents[table], last_batch=last)
         self.anew = written_anew(lacking, self.books)
         for table, batches in lacking.items():
             intent = intents[table]
@@ -183,6 +188,15 @@ class _Merging:
             jobs += [job] if job is not None else []
         self._write(self._intended(jobs))
         return len(self.merged) + len(self.renewed) > before
+
+    def _bound(self, table: TableName, batches: Sequence[Batch]) -> int | None:
+        """The last batch that one write may cover; None where it may cover all."""
+        books = self.books[table]
+        if books.forgets or not self.work.source.policies_of(table).keeps_rows:
+            return None
+        # What an acknowledged batch read from the source is not there any more.
+        there = {batch.id for batch in batches if batch.state is not BatchState.ACKNOWLEDGED}
+        return read_before(part for part in books.parts if part.batch in there)
 
     def _renewed(self, state: TableState) -> bool:
         """Whether the next write is of all rows, and goes into another mirror: the next round's."""

@@ -19,8 +19,9 @@ text. NULL stays NULL. The text, in UTF-8:
 | BINARY | the bytes without the zero bytes that fill it up |
 | VARBINARY, BLOB | the bytes |
 
-Spatial types and VECTOR have no such text, and are refused. So are ENUM and SET: their members
-stand in the table's structure, which a hash of a value would not hide.
+Spatial types and VECTOR have no such text, and are refused. So are ENUM and SET: the log has only
+numbers of their members, and the history of structures keeps no members of hidden columns. A run
+that goes on with a recorded structure would hash something else than a load did.
 """
 
 from __future__ import annotations

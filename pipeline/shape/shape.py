@@ -77,6 +77,10 @@ _MASKED: Final = TEXT_TYPES | _WHOLE | {"decimal"}
 _MEMBERS: Final = frozenset({"enum", "set"})
 _DATED: Final = frozenset({"date", "datetime", "timestamp"})
 _UUID_BYTES: Final = 16
+_NO_MEMBERS: Final = (
+    "{} cannot be {}, since the log has only numbers of its members, and the members of a hidden "
+    "column are kept nowhere; exclude_columns or the mask null hide it"
+)
 
 
 def shape_of(
@@ -163,7 +167,7 @@ def _require_possible(column: Column, treatment: Treatment, setting: str, *, is_
                 why = "two keys that differ by case would be one"
         case Hash.EXACT:
             if kind in _MEMBERS:
-                why = f"the members of an {kind.upper()} stand in the table's structure"
+                why = _NO_MEMBERS.format(kind.upper(), "hashed")
             elif kind in ("geometry", "vector") or kind.startswith("compressed"):
                 why = f"{kind.upper()} cannot be hashed"
         case Mask(mask):
@@ -171,7 +175,7 @@ def _require_possible(column: Column, treatment: Treatment, setting: str, *, is_
             if is_key:
                 why = "it belongs to a key by which rows are told apart; hash_columns may name it"
             elif mask != "null" and kind in _MEMBERS:
-                why = f"the members of an {kind.upper()} stand in the table's structure"
+                why = _NO_MEMBERS.format(kind.upper(), f"shown as {treatment}")
             elif kind not in able:
                 why = f"{kind.upper()} cannot be shown as {treatment}"
         case Conversion():

@@ -7,6 +7,7 @@ values of columns that are hidden, and beside it stands what the lake shows.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Final
@@ -21,6 +22,7 @@ from pipeline.schema.history import REDACTED_TEXT, SchemaStatement, SchemaVersio
 from pipeline.schema.logged import FollowedStatement, LoggedStatement, recorded_statement
 from pipeline.schema.model import (
     ColumnSchema,
+    ExpressionDefault,
     KeyPart,
     KeySchema,
     LiteralDefault,
@@ -66,6 +68,8 @@ class Shaping:
         rules = self.rules_of(schema.name)
         if rules is None:
             return None
+        for error in _computed(rules, schema):
+            raise error
         structure = row_structure(schema)
         keys, virtual = key_columns(schema), _virtual(schema)
         shape = shape_of(rules, _declared(schema, structure), keys=keys, virtual=virtual)
@@ -79,6 +83,7 @@ class Shaping:
         declared = _declared(schema, row_structure(schema))
         keys, virtual = key_columns(schema), _virtual(schema)
         yield from shape_faults(rules, declared, keys=keys, virtual=virtual)
+        yield from _computed(rules, schema)
         if rules.hash_columns and self.key is None:
             yield _no_key()
 
@@ -144,7 +149,8 @@ class Shaping:
                 raise TableError(
                     more,
                     hint=f"give {schema.name} a shape under [[sources.table]] that shows no more, "
-                    f"then `lockstep release {schema.name} --reason …`",
+                    f"then `lockstep release {schema.name} --reason …`; a release without such a "
+                    "shape is your consent to show it, which is recorded with its reason",
                 )
         hidden = {*self.hidden(schema)}
         if before is not None:
@@ -332,6 +338,27 @@ def hidden_by(rules: ShapeRules, structure: TableStructure) -> frozenset[str]:
         return matches(patterns, name) or (included is not None and not matches(included, name))
 
     return frozenset(name.lower() for name in structure.names if hides(name))
+
+
+def _computed(rules: ShapeRules, schema: TableSchema) -> Iterator[TableError]:
+    """Yield what is wrong with columns that are shown and whose values the server makes of hidden
+    ones. An expression that the history keeps without its values was judged when it was read."""
+    hidden = hidden_by(rules, row_structure(schema))
+    for column in schema.columns if hidden else ():
+        default = column.default
+        text = default.text if isinstance(default, ExpressionDefault) else column.generated
+        if text is None or column.name.lower() in hidden:
+            continue
+        for name in sorted(hidden):
+            # As a word of a literal, too: in doubt nothing is shown.
+            spelled = re.escape(name.replace("`", "``"))
+            if not re.search(rf"(?<![\w$]){spelled}(?![\w$])", text, re.IGNORECASE):
+                continue
+            yield TableError(
+                f"column {column.name!r} is computed from {name!r}, which is hidden, and would "
+                "show it",
+                hint=f"add {column.name!r} to exclude_columns or hash_columns of this table",
+            )
 
 
 def hidden_columns(schema: TableSchema, treatments: tuple[Treatment, ...]) -> frozenset[str]:

@@ -10,6 +10,7 @@ statements and structures. All of that goes once nobody needs it:
 | a consumer that has not acknowledged it | its unread changes |
 | a batch of the source that is not acknowledged | its merge may fold earlier changes |
 | a replay that is not settled | its revision replaces files |
+| the mirror of a table that was dropped or has another name now | nobody can read it again |
 | a person, with `keep_clear` | a reason that they gave |
 
 Versions of before are promised for a time; less being shown is a reason to break that promise.
@@ -20,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Final
 
 from pipeline.schema.history import SchemaStatement, SchemaVersion
 from pipeline.schema.model import TableSchema
@@ -57,7 +59,8 @@ class Tightening:
 class InClear:
     """A tightening whose values of before are not cleared yet. `begun`: whether clearing them has
     begun, so that nobody is given them any more; `holders`: who keeps them, each in a sentence;
-    `stale`: whether the table's mirror does not show rows that were read again yet."""
+    `stale`: whether the table's mirror does not show rows that were read again yet; `gone`: the
+    mirror of a table that was dropped before it did, which shows them for good."""
 
     id: int
     tightening: Tightening
@@ -65,6 +68,12 @@ class InClear:
     begun: bool = False
     holders: tuple[str, ...] = ()
     stale: bool = False
+    gone: str | None = None
+
+    @property
+    def held(self) -> bool:
+        """Whether anything but the mirror of a dropped table keeps them."""
+        return self.kept_because is not None or len(self.holders) > (self.gone is not None)
 
     @property
     def table(self) -> TableName:
@@ -98,8 +107,11 @@ _HOLDS = {
     "batch": "batch {0} is not acknowledged yet; `lockstep run` goes on with it",
     "table": "{0} still has to merge what came after them; `lockstep status` says what keeps it",
     "replay": "a replay is not settled; `lockstep run` takes it up",
-    "reload": "{0} was not read from the source since; `lockstep run` reads it",
+    "reload": "{0} was not read from the source since; `lockstep run` reads it, if `tables` has it",
+    "gone": "the table is gone at the source, and its mirror shows them for good: delete the "
+    "folder {0} of the lake (`rm -r`, or the store's command); then `lockstep run` clears the rest",
 }
+GONE: Final = "gone"
 
 
 def holder_told(kind: str, name: str) -> str:

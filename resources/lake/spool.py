@@ -9,7 +9,8 @@ databases never begin with `_` there (`pipeline.changes.layout`). In an object s
 written to a scratch file, and uploaded when it is sealed; to be read, it is brought back to one.
 
 What is in a file is encrypted with AES-256-GCM, under a random key of its own. A scratch file's key
-is never stored; that of a prepared file is kept by the ledger. A file is a sequence of pieces:
+is never stored; that of a prepared file is kept by the ledger, wrapped (RFC 3394, AES key wrap) by
+a key that is derived from the privacy key, where there is one. A file is a sequence of pieces:
 
     length      4 bytes, little-endian: of what is encrypted, 1 MiB at most
     ciphertext  so many bytes
@@ -31,15 +32,18 @@ import struct
 import tempfile
 import weakref
 from bisect import bisect_right
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.keywrap import InvalidUnwrap, aes_key_unwrap, aes_key_wrap
 
 from pipeline.batch import WaitingFile
-from pipeline.errors import SegmentsLost
+from pipeline.errors import ConfigurationError, SegmentsLost
 from pipeline.ports.spool import EventFile
+from pipeline.shape.hashes import PrivacyKey
 from resources.lake.paths import LakePath, ObjectPath
 from resources.lake.storage import lake_errors, make_durable, make_durable_folder, sync_folder
 from resources.private import make_private
@@ -59,12 +63,19 @@ class FileSpool:
     """`pipeline.ports.Spool` in the lake.
 
     `scratch` is a folder of this machine for files that need not survive the process; it is made
-    at the first one, for this account alone.
+    at the first one, for this account alone. `wrapping`: 32 bytes that keys of prepared files are
+    wrapped by; None leaves them as they are.
     """
 
-    def __init__(self, lake: LakePath, scratch: Path) -> None:
+    def __init__(self, lake: LakePath, scratch: Path, wrapping: bytes | None = None) -> None:
         self._lake = lake
         self._scratch = scratch
+        self._wrapping = wrapping
+
+    def wrapped_by(self, key: PrivacyKey | None) -> FileSpool:
+        """The same spool, with keys of prepared files wrapped by that key."""
+        wrapping = None if key is None else key.derived("keys of prepared files")
+        return FileSpool(self._lake, self._scratch, wrapping)
 
     def scratch(self) -> DiskEventFile:
         return DiskEventFile(self._unnamed(), self._scratch)
@@ -94,10 +105,12 @@ class FileSpool:
         sealed = file.seal()
         with lake_errors(file.path):
             sync_folder(file.path.parent)
-        return sealed
+        if self._wrapping is None:
+            return sealed
+        return replace(sealed, key=aes_key_wrap(self._wrapping, sealed.key))
 
     def open(self, source: str, file: WaitingFile) -> DiskEventFile:
-        path = self._folder(source) / file.path
+        path, key = self._folder(source) / file.path, self._unwrapped(file)
         with lake_errors(path):
             try:
                 if isinstance(path, ObjectPath):
@@ -106,13 +119,30 @@ class FileSpool:
                     descriptor = os.open(path, os.O_RDONLY)
             except FileNotFoundError as error:
                 raise _lost(path, "is missing") from error
-        opened = DiskEventFile(descriptor, path, named=True, key=file.key)
+        opened = DiskEventFile(descriptor, path, named=True, key=key)
         try:
             opened.check(file)
         except BaseException:
             opened.close()
             raise
         return opened
+
+    def _unwrapped(self, file: WaitingFile) -> bytes:
+        """The key that a file is encrypted with. One that was sealed while the settings had no
+        privacy key is not wrapped."""
+        if len(file.key) == _KEY_BITS // 8:
+            return file.key
+        try:
+            if self._wrapping is not None:
+                return aes_key_unwrap(self._wrapping, file.key)
+        except InvalidUnwrap:
+            pass
+        raise ConfigurationError(
+            f"A prepared XA transaction waits in {file.path}, whose key is wrapped by another "
+            "privacy key than the settings have.",
+            hint="give the key under [privacy] that the transaction was read with; replace it "
+            "once XA RECOVER lists nothing at the server and a run has read that",
+        )
 
     def _brought(self, path: ObjectPath) -> int:
         """The descriptor of a scratch file with an object's content."""

@@ -23,6 +23,7 @@ from pipeline.upkeep.changes import (
     Pruned,
 )
 from pipeline.upkeep.clearing import (
+    GONE,
     ClearedBooks,
     ClearedFile,
     InClear,
@@ -178,4 +179,5 @@ def _in_clear(row: Row) -> InClear:
     )
     holders = tuple(holder_told(kind, name) for kind, name in row["holders"])
     begun, stale = row["begun_at"] is not None, row["stale"]
-    return InClear(row["id"], tightening, row["noted_at"], begun, holders, stale)
+    gone = next((name for kind, name in row["holders"] if kind == GONE), None)
+    return InClear(row["id"], tightening, row["noted_at"], begun, holders, stale, gone)

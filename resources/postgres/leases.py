@@ -16,6 +16,7 @@ from pipeline.ports.held import overtaken_first
 from pipeline.ports.ledger import RunsElsewhere, WriteElsewhere
 from pipeline.retries import LOCK
 from pipeline.table import TableName
+from resources.holders import is_gone
 from resources.postgres.connection import connect, is_lost, translated
 from resources.postgres.migrate import LOCK_NAMESPACE
 from resources.postgres.queries import query
@@ -39,7 +40,7 @@ class PostgresLeases(Books):
         try:
             with translated(target):
                 process = _locked(connection, key)
-                if process is None and self._end_silent(source):
+                if process is None and (self._end_silent(source) or self._outlived(source)):
                     process = _locked(connection, key, wait=True)
             if process is None:
                 raise self._busy(source)
@@ -95,6 +96,13 @@ class PostgresLeases(Books):
         values = {"namespace": LOCK_NAMESPACE, "silent_seconds": SILENT_SECONDS}
         return bool(self._all("end_silent", source=source, **values))
 
+    def _outlived(self, source: str) -> bool:
+        """Return whether the lock is that of a process which was killed on this host. Its session
+        ends once Postgres has finished the session's statement and finds the connection closed,
+        which is a moment later."""
+        lease = self.lease(source)
+        return lease is not None and is_gone(lease.holder)
+
     def _lose(self, lease: Lease) -> None:
         self._session.lose(lease)
         self._answers.pop(lease.source, None)
@@ -147,7 +155,7 @@ class PostgresLeases(Books):
 
 def _locked(connection: Connection, key: int, *, wait: bool = False) -> int | None:
     """Take the lock; the number of the process of Postgres that has it for us, None while another
-    holds it. `wait` a little, for one whose connection is being ended."""
+    holds it. `wait` a little, for one whose connection ends."""
     with connection.cursor() as cursor:
         for _ in LOCK.tries() if wait else (None,):
             cursor.execute(query("try_lock"), {"namespace": LOCK_NAMESPACE, "key": key})

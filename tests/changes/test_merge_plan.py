@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pipeline.batch import TableContent
-from pipeline.changes.merging import plan_merge
+from pipeline.changes.merging import plan_merge, read_before
 from pipeline.position import Coordinates
 from pipeline.segment import RowCounts, Segment
 from pipeline.table import TableName
@@ -91,6 +91,24 @@ def test_rows_read_over_several_batches_belong_behind_the_first() -> None:
     emptied = TableContent(2, (since,), (event(TableEventKind.TRUNCATED, 15, 2),))
     plan = plan_merge([emptied, joined])
     assert (plan.above, plan.snapshot, plan.segments) == (15, None, (since, later))
+
+
+def test_rows_that_were_read_have_a_write_of_their_own_before_they_go() -> None:
+    """Unless the later reading needs images of the batch that read them first."""
+    first = TableContent(
+        1,
+        (segment(2, 4, 9),),
+        (event(TableEventKind.REREAD, 3, 2),),
+        SnapshotPart(TABLE, 2, 3, ()),
+    )
+    between = TableContent(2, (segment(2, 11, 12),))
+    emptied = TableContent(3, (), (event(TableEventKind.TRUNCATED, 13, 2),))
+    assert read_before([first, between]) is None
+    assert read_before([first, between, emptied]) == 1
+    for low, last in ((14, 1), (5, None)):
+        read = SnapshotPart(TABLE, 2, low, ())
+        again = TableContent(3, (), (event(TableEventKind.REREAD, 14, 2),), read)
+        assert read_before([first, between, again]) == last
 
 
 def test_a_dropped_table_keeps_the_version_it_had() -> None:

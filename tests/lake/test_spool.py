@@ -6,6 +6,7 @@ import gc
 import hashlib
 import stat
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,8 +17,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pipeline.batch import WaitingFile
-from pipeline.errors import LakeUnavailable, SegmentsLost
+from pipeline.errors import ConfigurationError, LakeUnavailable, SegmentsLost
 from pipeline.ports.spool import EventFile
+from pipeline.shape.hashes import PrivacyKey
 from resources.lake.spool import FileSpool
 from tests.fix_objects import ObjectStore
 from tests.twins.spool import MemorySpool
@@ -289,6 +291,20 @@ def test_a_file_proves_its_name_and_its_key(disk: Place) -> None:
     for other in (replace(made, path=renamed.name), replace(made, key=bytes(32))):
         with pytest.raises(SegmentsLost, match="is not what was written"):
             disk.spool.open("shop", other)
+
+
+def test_a_key_that_is_kept_is_wrapped(disk: Place) -> None:
+    """Only the privacy key unwraps it; files from before there was one are read as before."""
+    bare, key = sealed(disk.spool), PrivacyKey(b"a key that nobody guesses")
+    spool = disk.spool.wrapped_by(key)
+    kept = sealed(spool, number=2)
+    assert (len(bare.key), len(kept.key)) == (32, 40)
+    for file in (bare, kept):
+        with closing(spool.open("shop", file)) as opened:
+            assert opened.read(0, 10) == b"row events"
+    for other in (None, PrivacyKey(b"another key that nobody guesses")):
+        with pytest.raises(ConfigurationError):
+            disk.spool.wrapped_by(other).open("shop", kept)
 
 
 @pytest.mark.parametrize("size", [1, 2_000_000])

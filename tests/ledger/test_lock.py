@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import socket
+import subprocess
 from dataclasses import replace
+from threading import Thread
 
 import pytest
 
@@ -10,7 +13,7 @@ from pipeline.decisions import Lease, LeaseView
 from pipeline.errors import LeaseLost, SourceBusy
 from pipeline.ports.ledger import Ledger
 from tests.ledger.made import DECISION, begun
-from tests.ledger.servers import Stand
+from tests.ledger.servers import Stand, run
 
 
 def test_a_source_nobody_wrote_for_has_no_lease(ledger: Ledger, source: str) -> None:
@@ -70,6 +73,32 @@ def test_a_held_source_is_busy_at_once(stand: Stand, source: str) -> None:
     assert refused.value.message == (
         f"The source '{source}' is busy: the holder, run run-1, since {since}."
     )
+
+
+def test_a_session_that_outlives_a_killed_process_is_waited_for(stand: Stand, source: str) -> None:
+    """Only on the host where the process was; the session ends once the first try has failed."""
+    child = subprocess.Popen(["true"])
+    child.wait()
+    dead = f"{socket.gethostname()}, process {child.pid} (run)"
+    tried = (
+        "select count(*) from pg_stat_activity"
+        " where query like 'select pg_try_advisory_lock%%' and pid <> any("
+        "  select backend_pid from lockstep.leases where source = %s)"
+    )
+
+    def end() -> None:
+        while run(stand.dsn, tried, source) == [(0,)]:
+            pass
+        stand.lose_lock(source)
+
+    with stand.ledger.lock(source, dead, "run-1"):
+        ending = Thread(target=end)
+        ending.start()
+        try:
+            with stand.other.lock(source, "another", None) as lease:
+                assert lease.token == 2
+        finally:
+            ending.join()
 
 
 def test_the_same_process_is_refused_too(ledger: Ledger, lease: Lease) -> None:

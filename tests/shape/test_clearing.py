@@ -14,6 +14,7 @@ import pytest
 
 from pipeline.errors import ConfigurationError, LedgerRefused, PastRefused, SpanRefused
 from pipeline.places import parse_place
+from pipeline.policies import Deletes, LakePolicies
 from pipeline.replay.spans import Span
 from pipeline.runs.acknowledge import acknowledge
 from pipeline.runs.capture import capture
@@ -21,8 +22,9 @@ from pipeline.runs.clear import clear
 from pipeline.runs.context import Workplace
 from pipeline.runs.merge import merge
 from pipeline.runs.rebuilding.origin import cut_at, origin_at
-from pipeline.runs.recovering.recover import undone_run
+from pipeline.runs.recovering.recover import recover, undone_run
 from pipeline.runs.replaying.replay import replay
+from pipeline.runs.reshaping import remaining
 from pipeline.schema.treatments import Hash
 from pipeline.shape.hashes import PrivacyKey
 from pipeline.shape.rules import ShapeRules
@@ -45,12 +47,12 @@ create table c (code varchar(20) primary key, secret varchar(50) default '{WORD}
 class Cleared:
     """One table that stood in clear, and one beside it that stays so."""
 
-    def __init__(self, stand: MySqlStand, name: str) -> None:
+    def __init__(self, stand: MySqlStand, name: str, **options: Any) -> None:
         self.stand, self.name = stand, name
         beside = "create table beside (id int primary key, v int)"
         self.do(_TABLE, beside, "insert into beside values (1, 1)")
         self.do(f"insert into c values ('{WORD}1', '{WORD} a', 1), ('other', '{WORD} b', 2)")
-        self.follower = ShapedFollower(stand, [f"{name}.*"], {}, start="snapshot")
+        self.follower = ShapedFollower(stand, [f"{name}.*"], {}, start="snapshot", **options)
         self.follower.run()
         self.do(
             f"alter table c alter secret set default '{WORD} later'",
@@ -266,3 +268,85 @@ def test_a_table_that_was_paused_is_read_again(cleared: Cleared) -> None:
     cleared.follower.run()
     assert len(cleared.clear()) == 1
     assert (cleared.found(), len(cleared.follower.mirror(f"{cleared.name}.c"))) == ([], 3)
+
+
+def test_names_that_a_table_had_and_tables_that_nothing_reads(cleared: Cleared) -> None:
+    """What a mirror that nothing writes any more shows, a person deletes; the rest goes with it."""
+    follower, name = cleared.follower, cleared.name
+    cleared.do("rename table c to d", f"create table left_out as select '{WORD}' as secret")
+    cleared.do("alter table left_out add primary key (secret)")
+    cleared.do("rename table d to e", f"insert into e values ('late', '{WORD} x', 9)")
+    follower.run()
+    follower.tables = [f"{name}.[!l]*"]
+    rules = ShapeRules(hash_columns={"secret": Hash.EXACT})
+    follower.shapes = {f"{name}.e": HIDING, f"{name}.left_out": rules}
+    for _ in range(2):
+        follower.run()
+        cleared.clear()
+    told = {note.table.name: note.until for note in cleared.notes()}
+    assert told.keys() == {"c", "d", "left_out"}
+    assert "if `tables` has it" in told["left_out"]
+    for former in ("c", "d"):
+        mirror = f"shop/{name}/{former}"
+        assert f"delete the folder {mirror} of the lake" in told[former]
+        follower.lake.tables.pop(mirror, None)
+    follower.tables = [f"{name}.*"]
+    for _ in range(2):
+        follower.run()
+        cleared.clear()
+    assert (cleared.found(), cleared.notes()) == ([], [])
+
+
+def test_a_ledger_that_is_lost_before_it_is_cleared(cleared: Cleared) -> None:
+    """The mirror's commits say how each version showed the table."""
+    cleared.hide()
+    cleared.follower.run()
+    cleared.follower.lose_ledger()
+    with cleared.follower.leased() as lease:
+        recover(cleared.follower.work(), lease, author="somebody")
+    (note,) = cleared.notes()
+    assert "was not read from the source since" in note.told
+    cleared.follower.run()
+    assert len(cleared.clear()) == 1
+    assert (cleared.found(), cleared.notes()) == ([], [])
+    # Once all is cleared, a ledger that is lost again has nothing to read.
+    cleared.follower.lose_ledger()
+    with cleared.follower.leased() as lease:
+        recover(cleared.follower.work(), lease, author="somebody")
+    assert cleared.notes() == []
+
+
+def test_rows_that_a_policy_keeps_go_too(mysql: MySqlStand) -> None:
+    """With `keep_clear` they stay, and go once it is gone, though nothing else was to be done."""
+    policies = LakePolicies(deletes=Deletes.SOFT)
+    with mysql.own_database() as name:
+        cleared = Cleared(mysql, name, lake_policies=policies)
+        cleared.do("delete from c where v = 1")
+        cleared.follower.run()
+        cleared.hide()
+        assert "its mirror kept" in (remaining(cleared.follower.work(), cleared.table) or "")
+        cleared.hide(replace(HIDING, keep_clear="the lawyers look at it"))
+        cleared.follower.run()
+        assert f"{WORD}1" in str(cleared.follower.mirror(f"{name}.c"))
+        cleared.hide()
+        assert "its mirror kept" in (remaining(cleared.follower.work(), cleared.table) or "")
+        cleared.follower.run()
+        assert len(cleared.clear()) == 2
+        assert (cleared.found(), cleared.notes()) == ([], [])
+        assert len(cleared.follower.mirror(f"{name}.c")) == 1
+
+
+def test_rows_that_were_read_and_went_before_a_merge_are_kept(
+    mysql: MySqlStand, database: str
+) -> None:
+    """Both batches wait: no image tells of the rows that the first one read."""
+    make = "create table t (id int primary key)", "insert into t values (1), (2)"
+    mysql.execute(*make, database=database)
+    policies = LakePolicies(deletes=Deletes.SOFT)
+    options: dict[str, Any] = {"start": "snapshot", "lake_policies": policies}
+    follower = ShapedFollower(mysql, [f"{database}.t"], {}, **options)
+    follower.capture()
+    mysql.execute("truncate table t", "insert into t values (2), (3)", database=database)
+    follower.run()
+    rows = follower.mirror(f"{database}.t")
+    assert {row["id"]: row["_deleted_at"] is None for row in rows} == {1: False, 2: True, 3: True}

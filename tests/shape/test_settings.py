@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -22,7 +23,7 @@ from pipeline.shape.rules import ShapeRules
 from pipeline.snapshot.pace import Pace
 from pipeline.source_plan import SnapshotPlan
 from pipeline.table import TableName
-from pipeline.table_state import TableCondition
+from pipeline.table_state import OrderKind, TableCondition
 from tests.fix_mysql import MySqlStand
 from tests.shape import reference
 from tests.shape.follower import KEY, ShapedFollower
@@ -156,6 +157,14 @@ def test_nothing_is_shown_under_another_name(mysql: MySqlStand, database: str) -
     for statement, table, column in OTHER_NAMES:
         assert repr(column) in (customers.stopped(table) or ""), statement
         assert "rename column" in statement or customers.mirror(table) == []
+    # A person may consent to it, and is told before that this is what a release comes to.
+    consented = TableName(database, "t0_old")
+    assert "is your consent to show it" in (customers.follower.states()[consented].hint or "")
+    customers.follower.order(OrderKind.RELEASE, consented)
+    recorded = customers.follower.kept_ledger().rows["table_orders"]
+    assert all(word in recorded for word in ("release", "ada", "because"))
+    customers.run()
+    assert customers.mirror("t0_old") == customers.rows("t0_old")
     customers.do(
         "rename table twice to twice_old",
         "rename table twice_old to twice_older",
@@ -215,6 +224,28 @@ def test_columns_that_come_are_hidden_too(mysql: MySqlStand, database: str) -> N
         {name: value for name, value in hiding(row).items() if name != "pin_secret"}
         for row in customers.rows()
     ]
+    assert customers.mirror() == hidden
+
+
+def test_what_the_server_computes_of_hidden_columns_is_not_shown(
+    mysql: MySqlStand, database: str
+) -> None:
+    """A column that comes later stops the table, until it is hidden as well."""
+    customers = Customers(mysql, database, HIDING)
+    customers.run()
+    customers.do(
+        "alter table c add shown varchar(60) as (concat(phone_, '-', `SSN`)) virtual"
+        ", add phone_ varchar(9)",
+        "update c set ssn = '424242424'",
+    )
+    for _ in range(2):
+        customers.run()
+        assert "'shown' is computed from 'ssn'" in (customers.stopped() or "")
+    customers.shape(replace(HIDING, exclude_columns=(*HIDDEN, "shown")))
+    customers.follower.order(OrderKind.RELEASE, TableName(database, "c"))
+    customers.run()
+    assert customers.stopped() is None
+    hidden = [{n: v for n, v in hiding(row).items() if n != "shown"} for row in customers.rows()]
     assert customers.mirror() == hidden
 
 

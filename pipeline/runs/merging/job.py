@@ -127,6 +127,12 @@ class TableBooks:
     def versions(self) -> dict[int, SchemaVersion]:
         return {version.version: version for version in self.history}
 
+    @property
+    def forgets(self) -> bool:
+        """Whether nothing was written since the settings came to show less."""
+        settled, through = self.newest.settled, self.clear_through
+        return through > 0 and (settled is None or settled.intent.last_batch <= through)
+
 
 def books_of(
     work: Workplace,
@@ -266,15 +272,8 @@ def prepare_job(work: Workplace, books: TableBooks, task: Task) -> Job:
         read=read_at(work, task.state.table, plan, task.batches, stamped=bool(line.stamps)),
         again=again,
         all_new=not again and not work.ledger.gaps(work.source.name),
-        forgets=_forgets(books),
+        forgets=books.forgets,
     )
-
-
-def _forgets(books: TableBooks) -> bool:
-    """Whether nothing was written since the settings came to show less."""
-    settled = books.newest.settled
-    through = books.clear_through
-    return through > 0 and (settled is None or settled.intent.last_batch <= through)
 
 
 def _require_complete(plan: MergePlan, line: ColumnLineage, key: tuple[str, ...]) -> None:

@@ -324,6 +324,8 @@ def record_basis(
     decision = ledger.decide(lease, Decision("start", RULE, reason, facts, author))
     start: Position = placed.position
     batch = ledger.begin_batch(lease, start, predecessor=None, start_decision=decision.id)
+    for less in basis.structures.in_clear:
+        ledger.note_tightened(lease, replace(less, through=batch.id))
     handovers = [
         _handover(work, adoption, version, basis.structures.generation(adoption.mirror.table))
         for adoption, version in adopted

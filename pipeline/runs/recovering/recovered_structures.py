@@ -52,9 +52,11 @@ from pipeline.schema.column_names import folded
 from pipeline.schema.history import DatabaseVersion, Knowledge, SchemaVersion, VersionOrigin
 from pipeline.schema.model import TableSchema
 from pipeline.segment import SourceTable, batch_of
+from pipeline.shape.shaping import hidden_of
 from pipeline.start.question import WitnessReading
 from pipeline.start.rules import compare_witness
 from pipeline.table import TableName
+from pipeline.upkeep.clearing import Tightening
 
 COMMITS: Final = 200
 """So many of the newest commits of each table are read."""
@@ -270,13 +272,16 @@ def _begun(told: Told, proven: ProvenPosition, facts: ServerFacts) -> RunStart:
 @dataclass(frozen=True, slots=True)
 class Structures:
     """What the ledger records. `adopted`: the tables that go on with their mirrors; `gone`: those
-    that the source had dropped before; `reloads`: those that are read from the source, and why."""
+    that the source had dropped before; `reloads`: those that are read from the source, and why;
+    `in_clear`: what the lake may show of tables in versions of before, although the settings
+    hide it, with the batch 0."""
 
     versions: tuple[SchemaVersion, ...]
     databases: tuple[DatabaseVersion, ...]
     adopted: frozenset[TableName]
     gone: frozenset[TableName]
     reloads: tuple[tuple[TableName, str], ...]
+    in_clear: tuple[Tightening, ...] = ()
 
     def generation(self, table: TableName) -> int:
         """Of the changelog that a table goes on with."""
@@ -315,6 +320,13 @@ def structures_of(
         if wanted[name].shown.shape != shapes[name]:
             adopted.remove(name)
             why[name] = "its settings show something else of it than its mirror does"
+    mirrors = {mirror.table: mirror for mirror in gathered.facts.mirrors}
+    hiding = [one for one in versions if one.shown_as is not None and one.table in mirrors]
+    in_clear = [_less_shown(work, one) for one in hiding if _otherwise(work, one, mirrors)]
+    for less in in_clear:
+        # Only what is written from now on tells that the mirror itself shows no more.
+        adopted.discard(less.table)
+        why.setdefault(less.table, "versions of before show something else of it than its settings")
     reloads = tuple(
         (name, _why(name, why, unknown, wanted))
         for name in sorted(there & now.keys())
@@ -325,7 +337,37 @@ def structures_of(
         DatabaseVersion(database.name, at, database) for database in baseline.databases
     )
     gone = frozenset(adoption.mirror.table for adoption in plan.adopted) - there
-    return Structures(tuple(versions), databases, frozenset(adopted), gone, reloads)
+    return Structures(
+        tuple(versions), databases, frozenset(adopted), gone, reloads, tuple(in_clear)
+    )
+
+
+def _otherwise(
+    work: Workplace, version: SchemaVersion, mirrors: Mapping[TableName, MirrorFacts]
+) -> bool:
+    """Return whether some version of a mirror shows its table otherwise than the settings would
+    show the structure that it had then: the ledger that is lost may have known that values were
+    still to be cleared."""
+    for shown in mirrors[version.table].shown:
+        schemas = work.claims.structures(work.source.name, shown.structure or "") or ()
+        then = next((one for one in schemas if one.name == version.table), version.schema)
+        with suppress(TableError):
+            if then is not None and work.shaping.fingerprint(then) == shown.shape:
+                continue
+        return True
+    return False
+
+
+def _less_shown(work: Workplace, version: SchemaVersion) -> Tightening:
+    assert version.schema is not None and version.shown_as is not None
+    hidden, rules = hidden_of(version), work.shaping.rules_of(version.table)
+    return Tightening(
+        version.table,
+        0,
+        tuple(one.name for one in version.schema.columns if one.name.lower() in hidden),
+        version.shown_as.rows is not None,
+        kept_because=None if rules is None else rules.keep_clear,
+    )
 
 
 def _version(

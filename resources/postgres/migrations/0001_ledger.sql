@@ -619,7 +619,8 @@ create table lockstep.source_files (
 
 -- A prepared XA transaction. What `batch` read of it waits in its file, perhaps many batches long,
 -- for the batch `ended_by` that reads XA COMMIT or XA ROLLBACK. The file is encrypted (AES-256-GCM)
--- with `file_key`, so that whoever can read the lake alone sees no row of it. XIDs are reused, so a row is a
+-- with `file_key`, so that whoever can read the lake alone sees no row of it; where the settings have a
+-- privacy key, that wraps it, so that lake and ledger together show none. XIDs are reused, so a row is a
 -- prepared transaction, not an XID; of one XID only one is open at a time. MySQL manual, "XA
 -- Transaction SQL Statements": gtrid and bqual have up to 64 bytes each.
 create table lockstep.prepared (
@@ -633,7 +634,7 @@ create table lockstep.prepared (
     path text,
     size bigint,
     sha256 text constraint prepared_file_digest check (sha256 ~ '^[0-9a-f]{64}$'),
-    file_key bytea constraint prepared_file_key check (octet_length(file_key) = 32),
+    file_key bytea constraint prepared_file_key check (octet_length(file_key) in (32, 40)),
     ended_by bigint,
     committed boolean,
     abandoned boolean not null default false,
@@ -2099,7 +2100,8 @@ create function lockstep.whole_behind(a_source text) returns bigint language sql
 $$;
 
 -- Who still needs changes of before, which stay for all that. What a lost ledger is made from again
--- are commits of `_transactions`, and those stay.
+-- are commits of `_transactions`, and those stay. The mirror of a table that was dropped ('gone') shows
+-- them for good: whoever clears has seen that a person deleted it.
 create view lockstep.holding_clear as
     select t.id, h.kind, h.holder, h.through
     from lockstep.tightened t
@@ -2108,13 +2110,18 @@ create view lockstep.holding_clear as
       and (h.kind in ('consumer', 'batch', 'replay')
            or h.kind = 'table' and h.holder = t.database || '.' || t.name)
     union all
-    select t.id, 'reload', t.database || '.' || t.name, 0
+    select t.id, coalesce(g.kind, 'reload'), coalesce(g.mirror, t.database || '.' || t.name), 0
     from lockstep.tightened t
+    left join lateral (
+        select 'gone' as kind, s.mirror, s.stopped_batch from lockstep.table_states s
+        where (s.source, s.database, s.name) = (t.source, t.database, t.name)
+          and s.condition = 'dropped') g on true
     where t.cleared_at is null and t.kept_because is null
       and not exists (
           select from lockstep.writes w
           where (w.source, w.database, w.name) = (t.source, t.database, t.name)
-            and w.settled_at is not null and w.last_batch > t.through);
+            and w.settled_at is not null and w.last_batch > t.through
+            and (g.stopped_batch is null or w.last_batch < g.stopped_batch));
 
 create function lockstep.tightened_move() returns trigger language plpgsql as $$
 begin
@@ -2128,7 +2135,7 @@ begin
         perform lockstep.refuse('tightened_move_on', 'what was cleared stays so');
     end if;
     if old.begun_at is null and new.begun_at is not null and exists (
-            select from lockstep.holding_clear h where h.id = new.id) then
+            select from lockstep.holding_clear h where h.id = new.id and h.kind <> 'gone') then
         perform lockstep.refuse('tightened_unneeded', 'somebody still needs what stands in clear');
     end if;
     return new;
