@@ -301,7 +301,7 @@ def _lake_findings(work: Workplace) -> tuple[Finding, ...]:
         *(_moves(work, *one) for one in moves(work).reloaded.items()),
         *(
             Finding("ok", "lake", f"{folder} is kept for its versions", topic="former mirrors")
-            for folder in former_places(work)
+            for folder in former_places(work.ledger, work.source.name)
         ),
     )
 

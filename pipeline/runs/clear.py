@@ -2,7 +2,8 @@
 
 1. The ledger notes that it begins: from then on nobody is given the table's changes of before.
 2. The table's changelogs list none of them, and their files are deleted.
-3. The mirror's log begins at its newest version, which shows rows that were read again.
+3. The mirror's log begins at its newest version, which shows rows that were read again; folders
+   that the mirror had before are deleted.
 4. Texts of statements of before go from `_transactions`, and values from those in `_ddl`: other
    files take the place of theirs, in the lake and then in the ledger, and those are deleted.
 5. Structures in the lake lose the values, then those and statements in the ledger, which notes that
@@ -18,6 +19,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from itertools import islice
 from typing import Final
 
 import pyarrow as pa
@@ -27,10 +29,12 @@ from pipeline.changes.source_tables import SCHEMAS, source_table_id, source_tabl
 from pipeline.decisions import Lease
 from pipeline.errors import LeaseLost, LockstepError, TableError
 from pipeline.foreign_commits import Passed
+from pipeline.recovery.facts import mirror_facts
 from pipeline.runs.agreement.changelog_files import changelogs_of
 from pipeline.runs.agreement.lake_logs import judged
 from pipeline.runs.commit_records import cleared_metadata, forgotten_metadata
 from pipeline.runs.context import Workplace
+from pipeline.runs.mirror_places import delete_former, former_places
 from pipeline.schema.history import REDACTED_TEXT, SchemaStatement
 from pipeline.schema.model import TableSchema
 from pipeline.schema.refold import read_stored_context
@@ -75,6 +79,7 @@ def _cleared(work: Workplace, lease: Lease, note: InClear) -> None:
     statements = _statements(work, note)
     _clear_changes(work, lease, note)
     _clear_mirror(work, lease, note)
+    _clear_former(work, lease, note)
     for part in SourceTable:
         _clear_texts(work, lease, note, part, statements)
     _clear_structures(work, note)
@@ -115,6 +120,16 @@ def _clear_mirror(work: Workplace, lease: Lease, note: InClear) -> None:
         )
     work.ledger.require_held(lease)
     work.mirrors.cut(state.mirror, relation.newest)
+
+
+def _clear_former(work: Workplace, lease: Lease, note: InClear) -> None:
+    """The folders' logs say whose mirrors were there, also to a ledger made from the lake."""
+    gone = []
+    for folder in former_places(work.ledger, work.source.name):
+        facts = mirror_facts(folder, [*islice(work.mirrors.history(folder), _AT_ONCE)])
+        if facts is not None and facts.table == note.table:
+            gone.append(folder)
+    delete_former(work, lease, gone)
 
 
 # -- texts of statements -----------------------------------------------------------------------
