@@ -307,12 +307,22 @@ def _lake_findings(work: Workplace) -> tuple[Finding, ...]:
 
 
 def _moves(work: Workplace, table: TableName, name: TableName) -> Finding:
+    from lockstep.commands.plan import estimate_told
+    from pipeline.runs.inspecting.plan import estimates_of
+    from pipeline.runs.rejoin import origin_of
+
+    state = work.ledger.table_states(work.source.name)[table]
+    origin = origin_of(work, state, files=False)
+    cost = "from its changelog, and reads no row from MySQL"
+    if isinstance(origin, str):
+        told = estimate_told(estimates_of(work, [table])[table])
+        cost = f"and reads the table from MySQL{told}; {origin}"
     return Finding(
         "warning",
         str(table),
-        f"its mirror is called {name} by the settings: the next run writes it anew there",
-        f"`lockstep plan --source {work.source.name}` shows whether its rows come from the "
-        "changelog or from MySQL",
+        f"its mirror is called {name} by the settings: the next run writes all its rows there, "
+        f"{cost}",
+        f"`lockstep plan --source {work.source.name}` shows all that the run would do",
     )
 
 

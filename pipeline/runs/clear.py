@@ -19,7 +19,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from itertools import islice
 from typing import Final
 
 import pyarrow as pa
@@ -29,12 +28,11 @@ from pipeline.changes.source_tables import SCHEMAS, source_table_id, source_tabl
 from pipeline.decisions import Lease
 from pipeline.errors import LeaseLost, LockstepError, TableError
 from pipeline.foreign_commits import Passed
-from pipeline.recovery.facts import mirror_facts
 from pipeline.runs.agreement.changelog_files import changelogs_of
 from pipeline.runs.agreement.lake_logs import judged
 from pipeline.runs.commit_records import cleared_metadata, forgotten_metadata
 from pipeline.runs.context import Workplace
-from pipeline.runs.mirror_places import delete_former, former_places
+from pipeline.runs.mirror_places import delete_former, former_places, owner_of
 from pipeline.schema.history import REDACTED_TEXT, SchemaStatement
 from pipeline.schema.model import TableSchema
 from pipeline.schema.refold import read_stored_context
@@ -124,12 +122,8 @@ def _clear_mirror(work: Workplace, lease: Lease, note: InClear) -> None:
 
 def _clear_former(work: Workplace, lease: Lease, note: InClear) -> None:
     """The folders' logs say whose mirrors were there, also to a ledger made from the lake."""
-    gone = []
-    for folder in former_places(work.ledger, work.source.name):
-        facts = mirror_facts(folder, [*islice(work.mirrors.history(folder), _AT_ONCE)])
-        if facts is not None and facts.table == note.table:
-            gone.append(folder)
-    delete_former(work, lease, gone)
+    former = former_places(work.ledger, work.source.name)
+    delete_former(work, lease, [one for one in former if owner_of(work, one) == note.table])
 
 
 # -- texts of statements -----------------------------------------------------------------------

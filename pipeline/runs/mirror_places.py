@@ -10,11 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import islice
+from typing import Final
 
-from pipeline.changes.layout import free_place
+from pipeline.changes.layout import free_place, mirror_path
 from pipeline.decisions import Lease
+from pipeline.errors import TableError
 from pipeline.life.events import MirrorReplaced
 from pipeline.ports.ledger import Ledger
+from pipeline.recovery.facts import mirror_facts
 from pipeline.runs.context import Workplace
 from pipeline.table import TableName
 from pipeline.table_state import TableCondition, TableEventKind, TableState
@@ -86,6 +90,31 @@ def former_places(ledger: Ledger, source: str) -> list[str]:
     return [folder for folder in folders if not folder.startswith(f"{source}/_")]
 
 
+_COMMITS: Final = 50
+"""Number of a folder's newest commits of which one tells whose mirror is there."""
+
+
+def owner_of(work: Workplace, folder: str) -> TableName | None:
+    """The table whose mirror a folder has or had, also in a ledger that was made from the lake."""
+    facts = mirror_facts(folder, [*islice(work.mirrors.history(folder), _COMMITS)])
+    return None if facts is None else facts.table
+
+
+def left_behind(work: Workplace) -> list[str]:
+    """Former folders in which no new table's mirror may be made. One that is of the table's own
+    name may: a ledger that goes back to before the table began finds its mirror there."""
+    source = work.source
+
+    def own(folder: str) -> bool:
+        try:
+            owner = owner_of(work, folder)
+        except TableError:  # nobody can read what is there
+            return False
+        return owner is not None and folder == mirror_path(source.name, source.mirror_name(owner))
+
+    return [folder for folder in former_places(work.ledger, source.name) if not own(folder)]
+
+
 def delete_former(work: Workplace, lease: Lease, folders: Iterable[str]) -> list[str]:
     """Delete those of the folders that no mirror has, with all versions; which ones."""
     source = work.source.name
@@ -120,11 +149,11 @@ def renew(work: Workplace, lease: Lease, table: TableName, why: str) -> None:
     generation, number = state.generation, state.mirror_generation + 1
     if named is not None:
         generation = number = 1
-    name = plan.mirror_name(table)
-    mirror = free_place(plan.name, name, generation, taken, number)
+    name, fold = plan.mirror_name(table), plan.mirrors.given(table)
+    mirror = free_place(plan.name, name, generation, taken, number, fold=fold)
     while work.mirrors.version(mirror) is not None:
         taken.add(mirror)
-        mirror = free_place(plan.name, name, generation, taken, number)
+        mirror = free_place(plan.name, name, generation, taken, number, fold=fold)
     ledger.give_up(lease, table)
     ledger.record_event(lease, table, MirrorReplaced(mirror))
     left = f"; {state.mirror} stays as it is" if state.mirror_version is not None else ""

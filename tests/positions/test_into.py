@@ -83,7 +83,8 @@ def a_mirror_goes_where_the_settings_say(shop: Shop) -> Iterator[None]:
     work = shop.follower.work()
     told = [*show.return_lines(make_plan(work).returns)]
     changelog = f"the mirror of {shop.name}.a is rewritten from its changelog"
-    assert any(changelog in line and f"called {crm}.a now" in line for line in told), told
+    cost = f"called {crm}.a now; no row is read from the source"
+    assert any(changelog in line and cost in line for line in told), told
     yield
     assert place(shop, "a") == f"{crm}/a"
     require_same(shop, "a", "b")
@@ -230,6 +231,29 @@ def settings_that_have_two_meet(shop: Shop) -> Iterator[None]:
     assert place(shop, "b") == f"{shop.name}/b"
 
 
+def a_renamed_table_that_would_meet_another(shop: Shop) -> Iterator[None]:
+    """It is refused, through a template and in another case as well, and so is a table that is
+    made under such a name."""
+    named(shop, **{"m*": "v_{database}.{table}", "[nN]*": "V_{database}.M1"})
+    shop.do("create table m1 (id int primary key, v int)", "insert into m1 values (1, 1)")
+    yield
+    require_same(shop, "m1")
+    shop.do("rename table a to n1", "insert into n1 values (2, 2)", "create table N2 like m1")
+    shop.do("insert into N2 values (5, 5)")
+    yield
+    require_same(shop, "b", "m1")
+    for table in ("n1", "N2"):
+        state = shop.state(table)
+        assert state.condition is TableCondition.QUARANTINED
+        assert f"that of {shop.name}.m1 is" in str(state.reason)
+        assert state.mirror not in shop.follower.lake.tables
+    named(shop, **{"m*": "v_{database}.{table}"})
+    for table in ("n1", "N2"):
+        shop.release(table)
+    yield
+    require_same(shop, "b", "m1", "n1", "N2")
+
+
 def the_place_of_an_earlier_mirror_is_not_anothers(shop: Shop) -> Iterator[None]:
     """What one table left behind is still read by its version sets."""
     named(shop, a="w_{database}.t")
@@ -316,6 +340,22 @@ def test_tables_that_meet_from_the_beginning(mysql: MySqlStand, database: str) -
     shop.run()
     require_same(shop, "a", "b")
     assert [place(shop, one) for one in "ab"] == [f"crm/{database}_{one}" for one in "ab"]
+
+
+def test_a_table_is_called_as_a_former_mirror(mysql: MySqlStand, database: str) -> None:
+    """Once no setting names any mirror: what was left in that folder is still read."""
+    shop = Shop(mysql, database, Follower(server(mysql), [f"{database}.*"], str(head(mysql))))
+    shop.make()
+    named(shop, a="{database}.c")
+    shop.run()
+    assert place(shop, "a") == f"{database}/c"
+    named(shop)
+    shop.run()
+    former = shop.follower.lake.tables[f"{SOURCE}/{database}/c"][-1].rows
+    shop.do("create table c (id int primary key, v int)", "insert into c values (5, 5)")
+    shop.run()
+    require_same(shop, "a", "b", "c")
+    assert shop.follower.lake.tables[f"{SOURCE}/{database}/c"][-1].rows == former
 
 
 @dataclass
