@@ -301,18 +301,28 @@ def _lake_findings(work: Workplace) -> tuple[Finding, ...]:
         *(_moves(work, *one) for one in moves(work).reloaded.items()),
         *(
             Finding("ok", "lake", f"{folder} is kept for its versions", topic="former mirrors")
-            for folder in former_places(work)
+            for folder in former_places(work.ledger, work.source.name)
         ),
     )
 
 
 def _moves(work: Workplace, table: TableName, name: TableName) -> Finding:
+    from lockstep.commands.plan import estimate_told
+    from pipeline.runs.inspecting.plan import estimates_of
+    from pipeline.runs.rejoin import origin_of
+
+    state = work.ledger.table_states(work.source.name)[table]
+    origin = origin_of(work, state, files=False)
+    cost = "from its changelog, and reads no row from MySQL"
+    if isinstance(origin, str):
+        told = estimate_told(estimates_of(work, [table])[table])
+        cost = f"and reads the table from MySQL{told}; {origin}"
     return Finding(
         "warning",
         str(table),
-        f"its mirror is called {name} by the settings: the next run writes it anew there",
-        f"`lockstep plan --source {work.source.name}` shows whether its rows come from the "
-        "changelog or from MySQL",
+        f"its mirror is called {name} by the settings: the next run writes all its rows there, "
+        f"{cost}",
+        f"`lockstep plan --source {work.source.name}` shows all that the run would do",
     )
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any, Final
 
 from lockstep import exits
@@ -14,7 +15,13 @@ from lockstep.report import counted, show_quarantined, show_table
 from pipeline.errors import LockstepError, LogStops
 from pipeline.json_values import parts
 from pipeline.places import Place
-from pipeline.runs.inspecting.plan import PlannedShape, PlannedStart, RunPlan, make_plan
+from pipeline.runs.inspecting.plan import (
+    Estimate,
+    PlannedShape,
+    PlannedStart,
+    RunPlan,
+    make_plan,
+)
 from pipeline.runs.inspecting.plan_reading import PlannedReading
 from pipeline.runs.rejoin import Besides, ReturnPlan
 from pipeline.standing.verdict import clock
@@ -59,7 +66,7 @@ def plan_values(plan: RunPlan) -> dict[str, Any]:
     """`error` is there where the run would not go through, as `run` has it."""
     return {
         **parts(plan, "abandoned", "waiting"),
-        "returns": _returns_values(plan.returns),
+        "returns": _returns_values(plan.returns, plan.estimates),
         **parts(plan, "loads", "loads_take", "start", "seconds"),
         **(_reading_values(plan.reading) if plan.reading else {"end": None}),
         **parts(plan, "quarantined as already_quarantined", "busy.holder as busy"),
@@ -69,10 +76,12 @@ def plan_values(plan: RunPlan) -> dict[str, Any]:
     }
 
 
-def _returns_values(returns: ReturnPlan) -> list[dict[str, Any]]:
-    """`from` is where the table stopped; `reread`: why it is read from the source, `backfill`:
-    why only its new columns are, `rebuild`: what its mirror is rewritten from; null where
-    they are not."""
+def _returns_values(
+    returns: ReturnPlan, estimates: Mapping[TableName, Estimate]
+) -> list[dict[str, Any]]:
+    """`from` is where the table stopped; `reread`: why it is read from the source, with the
+    server's estimates of rows and bytes, `backfill`: why only its new columns are, `rebuild`: what
+    its mirror is rewritten from; null where they are not."""
     reread = {**returns.wanting(Besides.READ_AGAIN), **returns.waits}
     backfill, rebuild = returns.wanting(Besides.BACKFILL), returns.wanting(Besides.REBUILD)
     orders: dict[TableName, TableOrder | None] = {order.table: order for order in returns.orders}
@@ -86,6 +95,7 @@ def _returns_values(returns: ReturnPlan) -> list[dict[str, Any]]:
             "rebuild": rebuild.get(table),
             "backfill": backfill.get(table),
             "reread": reread.get(table),
+            **parts(estimates.get(table), "rows as estimated_rows, bytes as estimated_bytes"),
             "waits": table in returns.waits,
         }
         for table, order in (orders | dict.fromkeys(returns.waits)).items()
@@ -164,7 +174,7 @@ def _lines(source: str, plan: RunPlan) -> Iterator[str]:
         yield f"  merge   batch {batch} first: {', '.join(map(str, tables)) or 'it is merged'}"
     for table, shape in plan.shapes.items():
         yield from _shape_lines(table, shape)
-    yield from return_lines(plan.returns)
+    yield from return_lines(plan.returns, plan.estimates)
     for table, load in plan.loads.items():
         rows = "" if load.estimated_rows is None else f", about {load.estimated_rows:,} rows"
         done = f", {load.rows:,} of them are read" if load.rows else ""
@@ -181,19 +191,28 @@ def _lines(source: str, plan: RunPlan) -> Iterator[str]:
         yield from _reading_lines(plan.reading, plan.seconds)
 
 
+def estimate_told(estimate: Estimate | None) -> str:
+    """The end of a sentence that says how much is read; nothing where the server does not know."""
+    if estimate is None:
+        return ""
+    rows = "" if estimate.rows is None else f": about {estimate.rows:,} rows"
+    return rows + ("" if estimate.bytes is None else f", {estimate.bytes:,} bytes")
+
+
 def _shape_lines(table: TableName, shape: PlannedShape) -> Iterator[str]:
     if shape.refused is not None:
         yield f"  shape   {table} would be quarantined: {shape.reason}"
         yield f"          hint: {shape.refused}"
         return
-    rows = "" if shape.estimated_rows is None else f": about {shape.estimated_rows:,} rows"
-    size = "" if shape.estimated_bytes is None else f", {shape.estimated_bytes:,} bytes"
-    yield f"  shape   {table}: {shape.reason}{rows}{size}"
+    told = estimate_told(Estimate(shape.estimated_rows, shape.estimated_bytes))
+    yield f"  shape   {table}: {shape.reason}{told}"
     if shape.remains is not None:
         yield f"          {shape.remains}"
 
 
-def return_lines(returns: ReturnPlan) -> Iterator[str]:
+def return_lines(
+    returns: ReturnPlan, estimates: Mapping[TableName, Estimate] = MappingProxyType({})
+) -> Iterator[str]:
     """How each table that stopped comes back."""
     end = "" if returns.cursor is None else str(returns.cursor.position.at)
     for order in returns.orders:
@@ -206,9 +225,11 @@ def return_lines(returns: ReturnPlan) -> Iterator[str]:
         moved = f": {order.reason}" if reloads else ""
         match way.besides:
             case Besides.REBUILD:
-                yield f"  back    the mirror of {table} is rewritten {way.why}{moved}"
+                no_rows = "; no row is read from the source" if reloads else ""
+                yield f"  back    the mirror of {table} is rewritten {way.why}{moved}{no_rows}"
             case Besides.READ_AGAIN:
-                yield f"  back    {table} is read from the source: {way.why}{moved}"
+                told = estimate_told(estimates.get(table))
+                yield f"  back    {table} is read from the source: {way.why}{moved}{told}"
             case Besides.BACKFILL:
                 yield f"  back    new columns of {table} are read from the source: {way.why}"
     for table, why in returns.waits.items():

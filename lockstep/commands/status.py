@@ -165,6 +165,7 @@ def status_values(
         "proofs": proof_values(standing.proofs, now),
         "unproven": standing.unproven,
         "in_clear": [parts(note, _IN_CLEAR) for note in standing.in_clear],
+        "former_mirrors": standing.former,
         "decisions": [parts(recorded, _DECISION) for recorded in decisions],
         "trouble": standing.trouble,
     }
@@ -236,6 +237,8 @@ def status_lines(
         yield f"  not compared with the server: the structures of {names}, since {since}"
     for note in standing.in_clear:
         yield f"  {note.table}: {note.told}"
+    for folder in standing.former:
+        yield f"  {folder}: a mirror was there before; `lockstep upkeep` deletes it in time"
     yield from tables
     for done in decisions:
         yield f"  {clock(done.decided_at)}  {done.decision.rule}: {done.decision.reason}"

@@ -13,6 +13,7 @@ from lockstep.grammar import table_name
 from lockstep.report import counted
 from pipeline.json_values import parts
 from pipeline.runs.upkeeping.changes import plan_changes
+from pipeline.runs.upkeeping.former import plan_former
 from pipeline.runs.upkeeping.gather import TableUpkeep, plan_upkeep
 from pipeline.runs.upkeeping.upkeep import UpkeepReport, thin_logs, upkeep
 from pipeline.table import TableName
@@ -52,7 +53,8 @@ def _done(
                 return UpkeepReport(tables, 0.0)
             changes = plan_changes(work, policy.keep_changes, lake.keep)
             logs = thin_logs(work, lake, delete=False)
-            return UpkeepReport(tables, 0.0, changes, logs=logs)
+            former = plan_former(work, lake.keep)
+            return UpkeepReport(tables, 0.0, changes, logs=logs, former=former)
         return upkeep(work, lake, policy, holder("upkeep"), only)
 
 
@@ -63,6 +65,9 @@ def _lines(report: UpkeepReport, *, planned: bool) -> Iterator[str]:
         yield f"logs: {_pile(report.logs)} of checkpoints {would}"
     for note in report.cleared:
         yield f"{note.table}: no values of {note.tightening.told} are left in clear"
+    for former in report.former:
+        goes = "would be deleted" if planned else "deleted"
+        yield f"{former.folder}, where a mirror was before: {former.kept or goes}"
     idle = 0
     for table in report.tables:
         lines = [*_table_lines(table, planned=planned)]
@@ -129,6 +134,7 @@ def _values(report: UpkeepReport, *, planned: bool) -> dict[str, Any]:
         **parts(report, of_all),
         "changes": parts(report.changes, _CHANGES),
         "cleared": [note.table for note in report.cleared],
+        "former_mirrors": report.former,
         "tables": {table.table: _table_values(table) for table in report.tables},
     }
 

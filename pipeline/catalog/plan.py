@@ -7,8 +7,9 @@ it says itself (`ports.catalog`), what it turns out to have (`runs.registering`)
 Catalogs do not tell `Orders` from `orders`, so names are in lower case, and of two tables that
 differ in case alone one is registered: the one that was, or else the first.
 
-Names that nobody needs are let go first, so that a table may take the name of one that is gone. A
-table that was renamed and kept its folder takes its entry along; with another folder, it is
+Names that nobody needs are let go first, so that a table may take the name of one that is gone. An
+entry that is to have the name of another table's is let go as well, and made again. A table that
+was renamed and kept its folder takes its entry along; with another folder, it is
 another entry.
 """
 
@@ -80,6 +81,7 @@ def plan(
     """`wanted`: tables whose registration may have changed; `gone`: registered ones that the
     source has no more."""
     drops, renames, puts = dict.fromkeys(gone), list[Step](), list[Step]()
+    names = {entry.name for table, entry in registered.items() if table not in drops}
     taking = {place(registered[table].location): table for table in gone}
     for entry in sorted(wanted, key=lambda entry: entry.table):
         known = registered.get(entry.table)
@@ -89,6 +91,11 @@ def plan(
                 drops.pop(former, None)
                 del taking[place(entry.location)]
                 known = registered[former]
+        if known is not None and known.name != entry.name and entry.name in names:
+            # Another table's entry has the name until it gets its own: were this one renamed onto
+            # that, the other's renaming would take it along.
+            drops.setdefault(known.table)
+            known = None
         renamed = known is not None and known.name != entry.name
         (renames if renamed else puts).append(Step(known, entry))
     return [*(Step(registered[table], None) for table in sorted(drops)), *renames, *puts]

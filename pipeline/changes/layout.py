@@ -110,12 +110,22 @@ def no_place(source: str, table: TableName) -> str:
 
 
 def free_place(
-    source: str, name: TableName, generation: int, taken: Collection[str], number: int = 1
+    source: str,
+    name: TableName,
+    generation: int,
+    taken: Collection[str],
+    number: int = 1,
+    *,
+    fold: bool = False,
 ) -> str:
-    """The first folder of a mirror's name that is not taken, from that successor on."""
-    while (path := mirror_path(source, name, generation, number)) in taken:
+    """The first folder of a mirror's name that is not taken, from that successor on. `fold`: nor is
+    one that differs from it in case alone, as stores that do not tell them apart need."""
+    others = {path.lower() for path in taken} if fold else taken
+    while True:
+        path = mirror_path(source, name, generation, number)
+        if (path.lower() if fold else path) not in others:
+            return path
         number += 1
-    return path
 
 
 def lies_at(mirror: str, source: str, name: TableName) -> bool:

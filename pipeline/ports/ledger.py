@@ -541,7 +541,11 @@ class Ledger(Protocol):
         """Folder → the Delta version up to which its log was looked at."""
 
     def note_looked(self, lease: Lease, looked: Mapping[str, int | None]) -> None:
-        """From here on; None forgets a folder."""
+        """From here on; None forgets a folder, which is not there any more."""
+
+    def left_at(self, source: str, folders: Sequence[str]) -> dict[str, datetime | None]:
+        """Folder of a mirror → when a version set was acknowledged since which none names it; None
+        while the newest does. Without folders that no version set names."""
 
     def number_above(self, lease: Lease, *, batch: int, txn_version: int) -> None:
         """The next batch and the next write have numbers above these."""

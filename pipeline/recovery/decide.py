@@ -33,7 +33,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Final
 
-from pipeline.recovery.facts import Adopted, LakeFacts, MirrorFacts, RecoveryPlan, ShownBatch, Told
+from pipeline.recovery.facts import (
+    Adopted,
+    LakeFacts,
+    MirrorFacts,
+    RecoveryPlan,
+    ShownBatch,
+    Told,
+    newest_of_each,
+)
 
 NEAR: Final = 8
 """So many batches are read again at most, so that a table need not be read from the source."""
@@ -137,7 +145,7 @@ def _as_of(facts: LakeFacts, told: Told) -> RecoveryPlan:
         default=None,
     )
     adopted, reloads, left = [], [], []
-    for mirror in facts.mirrors:
+    for mirror in newest_of_each(facts.mirrors, told.batch):
         shown = _exact(facts, mirror, told.batch)
         condition = None if said is None else said.still.get(mirror.table)
         back = said is not None and shown is not None and shown.last > said.batch

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from types import MappingProxyType
@@ -299,14 +299,11 @@ def mirror_facts(folder: str, newest_first: Sequence[LakeCommit]) -> MirrorFacts
     )
 
 
-def newest_of_each(
-    mirrors: Iterable[MirrorFacts], counts: Callable[[int], bool]
-) -> list[MirrorFacts]:
-    """One for each table: of several folders the one that was last written by a batch that
-    counts."""
+def newest_of_each(mirrors: Iterable[MirrorFacts], through: int) -> list[MirrorFacts]:
+    """One for each table: of several folders the one that was written last as of that batch."""
 
     def last(mirror: MirrorFacts) -> tuple[int, int]:
-        shown = next((one.last for one in mirror.shown if counts(one.last)), 0)
+        shown = next((one.last for one in mirror.shown if one.last <= through), 0)
         return shown, mirror.generation
 
     found: dict[TableName, MirrorFacts] = {}

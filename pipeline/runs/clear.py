@@ -2,7 +2,8 @@
 
 1. The ledger notes that it begins: from then on nobody is given the table's changes of before.
 2. The table's changelogs list none of them, and their files are deleted.
-3. The mirror's log begins at its newest version, which shows rows that were read again.
+3. The mirror's log begins at its newest version, which shows rows that were read again; folders
+   that the mirror had before are deleted.
 4. Texts of statements of before go from `_transactions`, and values from those in `_ddl`: other
    files take the place of theirs, in the lake and then in the ledger, and those are deleted.
 5. Structures in the lake lose the values, then those and statements in the ledger, which notes that
@@ -31,6 +32,7 @@ from pipeline.runs.agreement.changelog_files import changelogs_of
 from pipeline.runs.agreement.lake_logs import judged
 from pipeline.runs.commit_records import cleared_metadata, forgotten_metadata
 from pipeline.runs.context import Workplace
+from pipeline.runs.mirror_places import delete_former, former_places, owner_of
 from pipeline.schema.history import REDACTED_TEXT, SchemaStatement
 from pipeline.schema.model import TableSchema
 from pipeline.schema.refold import read_stored_context
@@ -75,6 +77,7 @@ def _cleared(work: Workplace, lease: Lease, note: InClear) -> None:
     statements = _statements(work, note)
     _clear_changes(work, lease, note)
     _clear_mirror(work, lease, note)
+    _clear_former(work, lease, note)
     for part in SourceTable:
         _clear_texts(work, lease, note, part, statements)
     _clear_structures(work, note)
@@ -115,6 +118,12 @@ def _clear_mirror(work: Workplace, lease: Lease, note: InClear) -> None:
         )
     work.ledger.require_held(lease)
     work.mirrors.cut(state.mirror, relation.newest)
+
+
+def _clear_former(work: Workplace, lease: Lease, note: InClear) -> None:
+    """The folders' logs say whose mirrors were there, also to a ledger made from the lake."""
+    former = former_places(work.ledger, work.source.name)
+    delete_former(work, lease, [one for one in former if owner_of(work, one) == note.table])
 
 
 # -- texts of statements -----------------------------------------------------------------------

@@ -2,17 +2,23 @@
 
 A place is decided by the settings when a table is first seen, and is kept in the ledger. Where the
 settings say another one later, the mirror is reloaded, and the write of all its rows goes there.
-The former place stays as it is: earlier versions of the mirror are read from it.
+The former place stays as it is: earlier versions of the mirror are read from it, until upkeep
+deletes it (`upkeeping.former`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import islice
+from typing import Final
 
-from pipeline.changes.layout import free_place
+from pipeline.changes.layout import free_place, mirror_path
 from pipeline.decisions import Lease
+from pipeline.errors import TableError
 from pipeline.life.events import MirrorReplaced
+from pipeline.ports.ledger import Ledger
+from pipeline.recovery.facts import mirror_facts
 from pipeline.runs.context import Workplace
 from pipeline.table import TableName
 from pipeline.table_state import TableCondition, TableEventKind, TableState
@@ -77,15 +83,46 @@ def why_elsewhere(name: TableName) -> str:
     return f"its mirror is called {name} now"
 
 
-def former_places(work: Workplace) -> list[str]:
-    """Folders that mirrors had before, and that are still there: version sets of then name them."""
+def former_places(ledger: Ledger, source: str) -> list[str]:
+    """Folders that mirrors of the source had before, and that are not deleted yet."""
+    mirrors = {state.mirror for state in ledger.table_states(source).values()}
+    folders = sorted(ledger.looked(source).keys() - mirrors)
+    return [folder for folder in folders if not folder.startswith(f"{source}/_")]
+
+
+_COMMITS: Final = 50
+"""Number of a folder's newest commits of which one tells whose mirror is there."""
+
+
+def owner_of(work: Workplace, folder: str) -> TableName | None:
+    """The table whose mirror a folder has or had, also in a ledger that was made from the lake."""
+    facts = mirror_facts(folder, [*islice(work.mirrors.history(folder), _COMMITS)])
+    return None if facts is None else facts.table
+
+
+def left_behind(work: Workplace) -> list[str]:
+    """Former folders in which no new table's mirror may be made. One that is of the table's own
+    name may: a ledger that goes back to before the table began finds its mirror there."""
+    source = work.source
+
+    def own(folder: str) -> bool:
+        try:
+            owner = owner_of(work, folder)
+        except TableError:  # nobody can read what is there
+            return False
+        return owner is not None and folder == mirror_path(source.name, source.mirror_name(owner))
+
+    return [folder for folder in former_places(work.ledger, source.name) if not own(folder)]
+
+
+def delete_former(work: Workplace, lease: Lease, folders: Iterable[str]) -> list[str]:
+    """Delete those of the folders that no mirror has, with all versions; which ones."""
     source = work.source.name
-    mirrors = {state.mirror for state in work.ledger.table_states(source).values()}
-    return [
-        folder
-        for folder in sorted(work.ledger.looked(source).keys() - mirrors)
-        if not folder.startswith(f"{source}/_") and work.mirrors.version(folder) is not None
-    ]
+    gone = sorted({*former_places(work.ledger, source)} & {*folders})
+    for folder in gone:
+        work.mirrors.remove(folder, lambda: work.ledger.require_held(lease))
+        work.ledger.note_looked(lease, {folder: None})
+    return gone
 
 
 def _comes_anew(work: Workplace, table: TableName) -> bool:
@@ -108,12 +145,15 @@ def renew(work: Workplace, lease: Lease, table: TableName, why: str) -> None:
     state, taken = states[table], {one.mirror for one in states.values()}
     taken |= ledger.looked(plan.name).keys()
     named = plan.other_place(state)
-    number = 1 if named is not None else state.mirror_generation + 1
-    name = plan.mirror_name(table)
-    mirror = free_place(plan.name, name, state.generation, taken, number)
+    # Under another name the numbers of the folders before say nothing.
+    generation, number = state.generation, state.mirror_generation + 1
+    if named is not None:
+        generation = number = 1
+    name, fold = plan.mirror_name(table), plan.mirrors.given(table)
+    mirror = free_place(plan.name, name, generation, taken, number, fold=fold)
     while work.mirrors.version(mirror) is not None:
         taken.add(mirror)
-        mirror = free_place(plan.name, name, state.generation, taken, number)
+        mirror = free_place(plan.name, name, generation, taken, number, fold=fold)
     ledger.give_up(lease, table)
     ledger.record_event(lease, table, MirrorReplaced(mirror))
     left = f"; {state.mirror} stays as it is" if state.mirror_version is not None else ""

@@ -89,7 +89,7 @@ class Standing:
     `loading`: those whose rows are being read from the source. `proofs`: what comparisons with
     the source found, and when. `unproven`: tables whose structures are still to be compared with
     the server's; `in_clear`: tables of which less is shown than before, and what stands in clear of
-    them."""
+    them; `former`: folders that mirrors had before."""
 
     source: str
     captured: Cursor | None = None
@@ -118,6 +118,7 @@ class Standing:
     proofs: tuple[TableProof, ...] = ()
     unproven: Unproven | None = None
     in_clear: tuple[InClear, ...] = ()
+    former: tuple[str, ...] = ()
 
     @property
     def stopped(self) -> frozenset[TableName]:

@@ -210,6 +210,10 @@ class PostgresWrites(Books):
             rows = [(lease.source, *seen) for seen in looked.items() if seen[1] is not None]
             step.insert("note_looked", rows)
 
+    def left_at(self, source: str, folders: Sequence[str]) -> dict[str, datetime | None]:
+        rows = self._all("left_at", source=source, folders=list(folders))
+        return {row["mirror"]: row["at"] for row in rows}
+
     def number_above(self, lease: Lease, *, batch: int, txn_version: int) -> None:
         with self._step(lease) as step:
             step.run("number_above", batch=batch, txn_version=txn_version)

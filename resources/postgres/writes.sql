@@ -277,8 +277,24 @@ on conflict (source, folder) do update set delta_version = excluded.delta_versio
 insert into lockstep.looked (source, folder, delta_version) values %s
 on conflict (source, folder) do update set delta_version = excluded.delta_version
 
+-- Another table in such a folder begins at version 0 again: what upkeep made there says nothing of it.
 -- name: forget_looked
+with gone as (
+    delete from lockstep.upkept where source = %(source)s and mirror = any(%(folders)s)
+)
 delete from lockstep.looked where source = %(source)s and folder = any(%(folders)s)
+
+-- name: left_at
+select v.mirror, case when bool_and(n.batch is not null) then max(b.acknowledged_at) end as at
+from lockstep.version_sets v
+left join lateral (
+    select x.batch from lockstep.version_sets x
+    where (x.source, x.database, x.name) = (v.source, v.database, v.name) and x.batch > v.batch
+    order by x.batch limit 1
+) n on true
+left join lockstep.batches b on b.id = n.batch
+where v.source = %(source)s and v.mirror = any(%(folders)s)
+group by v.mirror
 
 -- name: number_above
 select setval(pg_get_serial_sequence('lockstep.batches', 'id'),

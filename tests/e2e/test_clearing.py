@@ -45,11 +45,13 @@ def test_no_file_of_the_lake_has_what_is_hidden_now(
     text = settings.read_text()
     block = f'\n[[sources.table]]\nmatch = "{database}.c"\nexclude_columns = ["secret"]\n'
     keep = 'keep_clear = "until the audit"\n'
-    settings.write_text(text + block + keep)
+    # The mirror gets another name as well: the folder it had before has the word, too.
+    settings.write_text(text + block + keep + 'into = "{database}.d"\n')
     project.run("run")
     (note,) = project.status()["in_clear"]
     assert (note["columns"], note["kept_because"]) == (["secret"], "until the audit")
     assert found(project)
+    assert project.status()["former_mirrors"] == [f"shop/{database}/c"]
     settings.write_text(text + block)
     mysql.execute(f"insert into {database}.c values (3, '{WORD} 4')")
     project.run("run")

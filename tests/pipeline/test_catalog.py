@@ -299,6 +299,26 @@ def test_an_entry_has_the_name_of_the_mirror() -> None:
     assert source.shown().keys() == {EntryName("crm", "shop_a")}
 
 
+@pytest.mark.parametrize("marks", [True, False])
+@pytest.mark.parametrize("names", ["ba", "bc"])
+def test_entries_take_the_names_of_others(names: str, marks: bool) -> None:
+    """Settings have two mirrors change names, or one take the name that another one had."""
+    source = Source(Fallible(marks=marks, columns=marks))
+    for table in "ab":
+        source.happen("create", table)
+    source.run()
+    rules = (
+        (TablePatterns((f"shop.{table}",)), Into.parse(f"{{database}}.{name}"))
+        for table, name in zip("ab", names, strict=True)
+    )
+    source.mirrors = MirrorNames(SOURCE, tuple(rules))
+    assert source.run().left == ()
+    entries = source.catalog.entries.items()
+    shown = {name.table: place(entry.location) for name, (entry, _) in entries}
+    folders = [source.catalog.location(source.tables[table][0]) for table in "ab"]
+    assert shown == dict(zip(names, map(place, folders), strict=True))
+
+
 def test_an_entry_that_is_refused_holds_up_no_other() -> None:
     """It is told, and tried again by the next run, with the comment that it has then."""
     source = Source(Fallible(refuses_entry="a"))

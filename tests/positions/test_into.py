@@ -3,28 +3,39 @@ tables, through settings that change, and when their ledger is lost."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from lockstep.commands import plan as show
 from pipeline.mirror_names import Into
+from pipeline.places import parse_place
 from pipeline.policies import LakePolicies, Renames
 from pipeline.runs.inspecting.plan import make_plan
+from pipeline.runs.inspecting.status import stand
 from pipeline.runs.inspecting.version_sets import version_set_at
 from pipeline.runs.mirror_places import former_places
+from pipeline.runs.rebuilding.rebuild import rebuild_as_of, rebuild_live
+from pipeline.runs.upkeeping.former import let_former_go, plan_former
 from pipeline.snapshot.pace import Pace
 from pipeline.source_plan import SnapshotPlan, TableSettings
-from pipeline.table_state import TableCondition, TableEventKind
+from pipeline.table_state import OrderKind, TableCondition, TableEventKind
 from pipeline.tables import TablePatterns
+from tests.fix_ledger import LedgerOfTest
 from tests.fix_mysql import MySqlStand
 from tests.mysql.logged import head
 from tests.mysql.reading import server
-from tests.outside import foresee, recover
+from tests.outside import foresee, recover, repair, verify
 from tests.positions.follower import SOURCE, Follower
 from tests.positions.interrupted import Crash, drawn, mortal, noted
 from tests.positions.paused import Shop
 from tests.positions.stories import stories_in, tell
+from tests.positions.test_replays import replayed
+from tests.twins.copies import MemoryCopies
 
 
 def named(shop: Shop, **into: str) -> None:
@@ -72,7 +83,8 @@ def a_mirror_goes_where_the_settings_say(shop: Shop) -> Iterator[None]:
     work = shop.follower.work()
     told = [*show.return_lines(make_plan(work).returns)]
     changelog = f"the mirror of {shop.name}.a is rewritten from its changelog"
-    assert any(changelog in line and f"called {crm}.a now" in line for line in told), told
+    cost = f"called {crm}.a now; no row is read from the source"
+    assert any(changelog in line and cost in line for line in told), told
     yield
     assert place(shop, "a") == f"{crm}/a"
     require_same(shop, "a", "b")
@@ -90,7 +102,7 @@ def a_mirror_goes_where_the_settings_say(shop: Shop) -> Iterator[None]:
     require_same(shop, "a", "b")
     assert place(shop, "a").startswith(f"{shop.name}/a@1-")
     assert shop.follower.lake.tables[former][-1].rows == before
-    former_ones = former_places(shop.follower.work())
+    former_ones = former_places(shop.follower.ledger, SOURCE)
     assert {former, f"{SOURCE}/{crm}/a", f"{SOURCE}/{crm}/customers"} <= {*former_ones}
     for folder in (former, f"{SOURCE}/{crm}/a"):
         del shop.follower.lake.tables[folder]
@@ -100,6 +112,28 @@ def a_mirror_goes_where_the_settings_say(shop: Shop) -> Iterator[None]:
     assert place(shop, "a").startswith(f"{crm}/customers@1-")
     assert shop.events("a").count(TableEventKind.REBUILT) == 4
     assert TableEventKind.REREAD not in shop.events("a")
+
+
+def a_stopped_table_moves_once_it_is_back(shop: Shop) -> Iterator[None]:
+    """It catches up where it was, and is read for the move; one that is reloaded anyway is read
+    once."""
+    shop.pause("a")
+    yield
+    named(shop, a="s_{database}.a")
+    shop.do("insert into a values (2, 2)", "insert into b values (2, 2)")
+    yield
+    assert place(shop, "a") == f"{shop.name}/a"
+    shop.resume("a")
+    yield
+    yield
+    require_same(shop, "a", "b")
+    assert place(shop, "a") == f"s_{shop.name}/a"
+    named(shop, a="s_{database}.a2")
+    shop.order(OrderKind.RELOAD, "a")
+    yield
+    require_same(shop, "a", "b")
+    assert place(shop, "a") == f"s_{shop.name}/a2"
+    assert shop.events("a").count(TableEventKind.REREAD) == 2
 
 
 def two_mirrors_change_places(shop: Shop) -> Iterator[None]:
@@ -219,6 +253,29 @@ def settings_that_have_two_meet(shop: Shop) -> Iterator[None]:
     assert place(shop, "b") == f"{shop.name}/b"
 
 
+def a_renamed_table_that_would_meet_another(shop: Shop) -> Iterator[None]:
+    """It is refused, through a template and in another case as well, and so is a table that is
+    made under such a name."""
+    named(shop, **{"m*": "v_{database}.{table}", "[nN]*": "V_{database}.M1"})
+    shop.do("create table m1 (id int primary key, v int)", "insert into m1 values (1, 1)")
+    yield
+    require_same(shop, "m1")
+    shop.do("rename table a to n1", "insert into n1 values (2, 2)", "create table N2 like m1")
+    shop.do("insert into N2 values (5, 5)")
+    yield
+    require_same(shop, "b", "m1")
+    for table in ("n1", "N2"):
+        state = shop.state(table)
+        assert state.condition is TableCondition.QUARANTINED
+        assert f"that of {shop.name}.m1 is" in str(state.reason)
+        assert state.mirror not in shop.follower.lake.tables
+    named(shop, **{"m*": "v_{database}.{table}"})
+    for table in ("n1", "N2"):
+        shop.release(table)
+    yield
+    require_same(shop, "b", "m1", "n1", "N2")
+
+
 def the_place_of_an_earlier_mirror_is_not_anothers(shop: Shop) -> Iterator[None]:
     """What one table left behind is still read by its version sets."""
     named(shop, a="w_{database}.t")
@@ -264,7 +321,7 @@ def test_places_of_mirrors_that_keep_their_folders(mysql: MySqlStand) -> None:
 
 
 def test_settings_change_in_the_middle_of_a_load(mysql: MySqlStand, database: str) -> None:
-    """What was read goes to the new place; nothing is read twice."""
+    """And back, and once more: what was read goes to the last place; nothing is read twice."""
     values = ", ".join(f"({number}, 0)" for number in range(200))
     mysql.execute(
         "create table a (id int primary key, v int)",
@@ -275,7 +332,10 @@ def test_settings_change_in_the_middle_of_a_load(mysql: MySqlStand, database: st
     shop = Shop(mysql, database, Follower(server(mysql), [f"{database}.*"], start="snapshot"))
     shop.follower.snapshot = SnapshotPlan(1e-9, 1, Pace(1e-9, least=50, first=50, most=50))
     shop.run()
-    assert shop.state("a").condition is TableCondition.LOADING
+    for into in ({"a": "crm.x"}, {}):
+        named(shop, **into)
+        shop.run()
+        assert shop.state("a").condition is TableCondition.LOADING
     shop.follower.snapshot = SnapshotPlan()
     named(shop, a="crm.{database}")
     shop.run()
@@ -305,6 +365,133 @@ def test_tables_that_meet_from_the_beginning(mysql: MySqlStand, database: str) -
     shop.run()
     require_same(shop, "a", "b")
     assert [place(shop, one) for one in "ab"] == [f"crm/{database}_{one}" for one in "ab"]
+
+
+def test_a_table_is_called_as_a_former_mirror(mysql: MySqlStand, database: str) -> None:
+    """Once no setting names any mirror: what was left in that folder is still read."""
+    shop = Shop(mysql, database, Follower(server(mysql), [f"{database}.*"], str(head(mysql))))
+    shop.make()
+    named(shop, a="{database}.c")
+    shop.run()
+    assert place(shop, "a") == f"{database}/c"
+    named(shop)
+    shop.run()
+    former = shop.follower.lake.tables[f"{SOURCE}/{database}/c"][-1].rows
+    shop.do("create table c (id int primary key, v int)", "insert into c values (5, 5)")
+    shop.run()
+    require_same(shop, "a", "b", "c")
+    assert shop.follower.lake.tables[f"{SOURCE}/{database}/c"][-1].rows == former
+
+
+@dataclass
+class Clock:
+    now: datetime = datetime(2026, 11, 1, tzinfo=UTC)
+
+    def __call__(self) -> datetime:
+        return self.now
+
+
+def test_whatever_is_done_with_a_mirror_that_moved(mysql: MySqlStand, database: str) -> None:
+    """Compared, replayed, made again live and as of places before and behind the move, repaired and
+    undone; once the settings say another place, and once the mirror is there. Folders that it had
+    are named, stay as long as a version in them is promised, and are deleted then."""
+    clock = Clock()
+    follower = Follower(server(mysql), [f"{database}.*"], str(head(mysql)))
+    follower.ledger = LedgerOfTest(clock=clock)
+    shop = Shop(mysql, database, follower)
+    seen: dict[str, list[dict[str, Any]]] = {}
+
+    def run(*statements: str) -> None:
+        shop.do(*statements)
+        seen[str(head(mysql))] = shop.rows("a")
+        shop.run()
+
+    def former() -> dict[str, str | None]:
+        work = replace(follower.work(), clock=clock)
+        found = let_former_go(work, plan_former(work, timedelta(hours=1)), "test")
+        return {one.folder.removeprefix(f"{SOURCE}/"): one.kept for one in found}
+
+    shop.make()
+    shop.run()
+    own, crm = f"{database}/a", f"crm_{database}/a"
+    run("insert into a values (2, 2)")
+    for step in ("before", "behind"):
+        assert place(shop, "a") == (own if step == "before" else crm)
+        named(shop, a="crm_{database}.a")
+        _work_on(shop, seen)
+        require_same(shop, "a", "b")
+        run("update a set v = v + 10")
+    assert place(shop, "a") == crm
+    assert TableEventKind.REREAD not in shop.events("a")
+    assert "promised until 2026-11-01 01:00" in str(former()[own])
+    clock.now += timedelta(minutes=59)
+    run("update a set v = v + 10")
+    assert "promised" in str(former()[own])
+    clock.now += timedelta(minutes=2)
+    work = follower.work()
+    status = stand(SOURCE, work.source.patterns, follower.ledger, work, clock.now)
+    assert status.former == (f"{SOURCE}/{own}",)
+    assert former() == {own: None}
+    assert former() == {}
+    assert f"{SOURCE}/{own}" not in follower.lake.tables
+    newest = list(seen)[-2:]
+    _work_on(shop, {place: seen[place] for place in newest})
+    named(shop)
+    run("insert into a values (9, 9)")
+    assert place(shop, "a") == own
+    require_same(shop, "a", "b")
+    # Undone with the setting: its rows are where they were, and nothing is read for that.
+    moved = shop.batches()[-1].id
+    named(shop, a="crm_{database}.a")
+    _lose(follower, behind=moved - 1)
+    assert place(shop, "a") == crm
+    run("insert into a values (10, 10)")
+    require_same(shop, "a", "b")
+    assert place(shop, "a") == crm
+    # What a ledger found in the lake goes where the settings say.
+    _lose(follower)
+    named(shop)
+    run("insert into a values (11, 11)")
+    assert place(shop, "a").startswith(own)
+    require_same(shop, "a", "b")
+    damaged = _damaged(shop, "a")
+    report = verify(follower.work())
+    named(shop, a="crm.{table}")
+    with follower.leased() as lease:
+        assert repair(follower.work(), lease, report) == (shop.table("a"),)
+    run()
+    assert place(shop, "a") == "crm/a"
+    require_same(shop, "a", "b")
+    assert follower.lake.tables[damaged][-1].rows
+
+
+def _work_on(shop: Shop, seen: Mapping[str, list[dict[str, Any]]]) -> None:
+    follower, table = shop.follower, shop.table("a")
+    copies = MemoryCopies(follower.lake)
+    assert verify(follower.work()).equal
+    replayed(follower, "earliest", "latest")
+    for number, (at, rows) in enumerate(seen.items()):
+        into = f"/past/{len(follower.lake.tables)}/{number}"
+        rebuild_as_of(follower.work(), copies, table, parse_place(at), into)
+        assert follower.lake.tables[into][-1].rows.sort_by("id").to_pylist() == rows
+    right = follower.lake.tables[shop.state("a").mirror][-1]
+    folder = _damaged(shop, "a")
+    assert not verify(follower.work()).equal
+    with follower.leased() as lease:
+        rebuild_live(follower.work(), lease, copies, table)
+    assert verify(follower.work()).equal
+    commits = follower.lake.tables[folder]
+    commits[-2] = right
+
+
+def _damaged(shop: Shop, table: str) -> str:
+    """A value of each row of the mirror is wrong; its folder."""
+    folder = shop.state(table).mirror
+    commits = shop.follower.lake.tables[folder]
+    rows = [{**row, "v": -1} for row in commits[-1].rows.to_pylist()]
+    wrong = pa.Table.from_pylist(rows, schema=commits[-1].rows.schema)
+    commits[-1] = replace(commits[-1], rows=wrong)
+    return folder
 
 
 STEPS = ("order_table", "record_capture", "record_event", "intend", "settle", "acknowledge")

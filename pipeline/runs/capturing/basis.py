@@ -14,7 +14,7 @@ from pipeline.runs.capturing.captured_tables import CapturedTables
 from pipeline.runs.capturing.initial_schemas import structures_at
 from pipeline.runs.context import Workplace
 from pipeline.runs.find_place import find_run_end
-from pipeline.runs.mirror_places import precedence
+from pipeline.runs.mirror_places import left_behind, precedence
 from pipeline.schema.tracker import SchemaTracker
 from pipeline.table import TableName
 from pipeline.table_state import TableCondition, TableState
@@ -114,9 +114,7 @@ def tables_of(
         loading=loads,
         names=work.source.mirrors,
         first=precedence(work, states, there),
-        # Without names of their own, nobody but the table itself had the folder of its name: a
-        # ledger that goes back behind the table's beginning finds it there.
-        old=work.ledger.looked(source) if work.source.mirrors.rules else (),
+        old=left_behind(work),
     )
 
 

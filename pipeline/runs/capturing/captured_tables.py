@@ -443,7 +443,8 @@ class CapturedTables:
 
     def _free(self, table: TableName, generation: int) -> str:
         """The folder of a new mirror: one in which nothing is, and nothing of another table was."""
-        mirror = free_place(self._source, self._names.of(table), generation, self._taken)
+        name, fold = self._names.of(table), self._names.given(table)
+        mirror = free_place(self._source, name, generation, self._taken, fold=fold)
         self._taken.add(mirror)
         return mirror
 

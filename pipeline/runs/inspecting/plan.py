@@ -3,7 +3,7 @@ chooses, looked at first, then recorded."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -20,7 +20,7 @@ from pipeline.runs.cures import quarantines_of
 from pipeline.runs.find_place import snapshot_not_chosen
 from pipeline.runs.inspecting.plan_reading import BATCHES, PlannedReading, read_ahead, seconds_of
 from pipeline.runs.loading.loads import new_tables
-from pipeline.runs.rejoin import ReturnPlan, foreseen_orders, returns_of
+from pipeline.runs.rejoin import Besides, ReturnPlan, foreseen_orders, returns_of
 from pipeline.runs.repair import Abandonment, foreseen
 from pipeline.runs.reshaping import remaining, reshaped
 from pipeline.snapshot.log_room import LogRoom, keep_longer, kept_for
@@ -53,6 +53,21 @@ class PlannedLoad:
 
 
 @dataclass(frozen=True, slots=True)
+class Estimate:
+    """How much of MySQL a reading of a table takes, as the server estimates; None: it does not."""
+
+    rows: int | None
+    bytes: int | None
+
+
+def estimates_of(work: Workplace, tables: Collection[TableName]) -> dict[TableName, Estimate]:
+    if not tables:
+        return {}
+    rows, sizes = work.server.estimated_rows(tables), work.server.estimated_bytes(tables)
+    return {table: Estimate(rows.get(table), sizes.get(table)) for table in tables}
+
+
+@dataclass(frozen=True, slots=True)
 class PlannedShape:
     """A table that is to be shown otherwise than before. `refused`: what of its settings cannot be
     done, which quarantines it; None where it is read again, of which the server estimates rows and
@@ -69,11 +84,12 @@ class PlannedShape:
 class RunPlan:
     """`abandoned`: what would be repaired, a sentence each. `waiting`: captured batches and
     the tables that are still to be merged. `returns`: how tables that stopped come back;
-    `loads`: tables that are read from the source for another reason; `loads_take`: about how long
-    that takes, and how long the log is kept. `seconds`: to capture it, if earlier batches say how
-    fast that goes. `quarantined`: tables that already are. `busy`: a run that is going on
-    now. `settings`: what blocks of lockstep.toml come to for the tables that have one. `shapes`:
-    tables whose settings show something else of them than the lake has."""
+    `estimates`: of those among them that are read from the source; `loads`: tables that are read
+    from the source for another reason; `loads_take`: about how long that takes, and how long the
+    log is kept. `seconds`: to capture it, if earlier batches say how fast that goes. `quarantined`:
+    tables that already are. `busy`: a run that is going on now. `settings`: what blocks of
+    lockstep.toml come to for the tables that have one. `shapes`: tables whose settings show
+    something else of them than the lake has."""
 
     abandoned: tuple[str, ...]
     waiting: Mapping[int, tuple[TableName, ...]]
@@ -88,6 +104,7 @@ class RunPlan:
     loads_take: tuple[str, ...] = ()
     settings: Mapping[TableName, str] = field(default_factory=dict)
     shapes: Mapping[TableName, PlannedShape] = field(default_factory=dict)
+    estimates: Mapping[TableName, Estimate] = field(default_factory=dict)
 
 
 def make_plan(work: Workplace) -> RunPlan:
@@ -103,10 +120,12 @@ def make_plan(work: Workplace) -> RunPlan:
     loads: dict[TableName, PlannedLoad] = {}
     take: tuple[str, ...] = ()
     shapes: dict[TableName, PlannedShape] = {}
+    estimates: dict[TableName, Estimate] = {}
     try:
         proposal = _looked(work, abandoned)
         shapes = _shapes(work)
         returns = returns_of(work, foreseen_orders(work))
+        estimates = estimates_of(work, returns.wanting(Besides.READ_AGAIN))
         start = _start(work, proposal)
         if isinstance(proposal.decision, Refusal):
             refusal = proposal.decision.error
@@ -138,6 +157,7 @@ def make_plan(work: Workplace) -> RunPlan:
         loads_take=take,
         settings=_settings(work),
         shapes=shapes,
+        estimates=estimates,
     )
 
 
@@ -153,12 +173,12 @@ def _shapes(work: Workplace) -> dict[TableName, PlannedShape]:
     found: dict[TableName, PlannedShape] = {}
     errors = {state.table: error for state, error in reshaped(work)}
     read = [table for table, error in errors.items() if error.remedy is Remedy.RESNAPSHOT]
-    rows = work.server.estimated_rows(read) if read else {}
-    sizes = work.server.estimated_bytes(read) if read else {}
+    estimates = estimates_of(work, read)
     for table, error in errors.items():
         if table in read:
             kept = remaining(work, table)
-            found[table] = PlannedShape(error.reason, None, rows.get(table), sizes.get(table), kept)
+            told = estimates[table]
+            found[table] = PlannedShape(error.reason, None, told.rows, told.bytes, kept)
         else:
             found[table] = PlannedShape(error.reason, error.hint)
     return found

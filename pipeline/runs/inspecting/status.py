@@ -20,6 +20,7 @@ from pipeline.runs.begin import gather
 from pipeline.runs.capturing.table_extents import partial_tables
 from pipeline.runs.context import Workplace
 from pipeline.runs.cures import quarantines_of
+from pipeline.runs.mirror_places import former_places
 from pipeline.standing.facts import (
     Headroom,
     Lag,
@@ -104,6 +105,7 @@ def stand(
         proofs=tuple(ledger.proofs(source)),
         unproven=ledger.unproven(source),
         in_clear=tuple(ledger.in_clear(source)),
+        former=tuple(former_places(ledger, source)),
     )
 
 

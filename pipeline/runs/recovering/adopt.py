@@ -54,6 +54,7 @@ from pipeline.runs.commit_records import restated_metadata
 from pipeline.runs.comparing.verify_rows import Found, LakeShown, compare, what_the_lake_shows
 from pipeline.runs.context import Workplace
 from pipeline.runs.cures import owed
+from pipeline.runs.mirror_places import former_places
 from pipeline.runs.repair import damages_of
 from pipeline.runs.reports import NotCompared, TableDifference
 from pipeline.schema.history import History, Knowledge, SchemaVersion, VersionOrigin
@@ -167,6 +168,9 @@ def _settle(work: Workplace, lease: Lease, plan: HandOver) -> HandOver:
     known = {changelog.folder for changelog in _changelogs(work)} | {
         state.mirror for state in states.values()
     }
+    looked = work.ledger.looked(source)
+    former = former_places(work.ledger, source)
+    known |= {folder for folder in former if work.mirrors.version(folder) == looked[folder]}
     unknown = [folder for folder in work.claims.tables(source) if folder not in known]
     moved_to = tuple(work.claims.move_away(folder, _stamp(work)) for folder in unknown)
     return replace(plan, restated=tuple(_restated(work, lease)), moved_to=moved_to)

@@ -39,7 +39,6 @@ from pipeline.recovery.facts import (
     Told,
     forgotten_of,
     mirror_facts,
-    newest_of_each,
     table_named,
     told_of,
 )
@@ -151,7 +150,7 @@ def gather(work: Workplace) -> GatheredLake:
         complete=claim.complete,
         highest=max(named),
     )
-    each = tuple(_published(mirror, listed) for mirror in newest_of_each(mirrors, facts.counts))
+    each = tuple(_of_tables(mirrors, listed))
     bare = _unmirrored(listed, {mirror.table for mirror in each})
     facts = replace(facts, mirrors=each, unmirrored=bare)
     return GatheredLake(facts, tuple(listed), folders, highest)
@@ -189,9 +188,25 @@ def _unmirrored(
     return tuple(sorted(first.items()))
 
 
-def _published(mirror: MirrorFacts, listed: Sequence[Listed]) -> MirrorFacts:
-    own = (changelog.batches for changelog in listed if changelog.table == mirror.table)
-    return replace(mirror, published=frozenset().union(*own))
+def _of_tables(mirrors: Sequence[MirrorFacts], listed: Sequence[Listed]) -> Iterator[MirrorFacts]:
+    """With what all changelogs of their tables have, and all folders that their mirrors had: a
+    version shows the end of a batch only if no write to another folder began since, and the next
+    generation is new to all of them. The newest generation of a table is first."""
+    published, begins = dict[TableName, set[int]](), dict[TableName, set[int]]()
+    generations = dict[TableName, int]()
+    for changelog in listed:
+        if isinstance(changelog.table, TableName):
+            published.setdefault(changelog.table, set()).update(changelog.batches)
+    for mirror in mirrors:
+        begins.setdefault(mirror.table, set()).update(mirror.begins)
+    ordered = sorted(mirrors, key=lambda one: (one.table, -one.generation, one.folder))
+    for mirror in ordered:
+        yield replace(
+            mirror,
+            published=frozenset(published.get(mirror.table, ())),
+            begins=frozenset(begins[mirror.table]),
+            generation=generations.setdefault(mirror.table, mirror.generation),
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ from pipeline.retries import UPKEEP_TURN
 from pipeline.runs.clear import clear
 from pipeline.runs.context import Workplace
 from pipeline.runs.upkeeping.changes import let_go, plan_changes
+from pipeline.runs.upkeeping.former import FormerMirror, let_former_go, plan_former
 from pipeline.runs.upkeeping.gather import (
     Kept,
     StepDone,
@@ -41,7 +42,8 @@ from pipeline.upkeep.decide import Pile, StepKind, UpkeepPolicy
 @dataclass(frozen=True, slots=True)
 class UpkeepReport:
     """Of all tables that were looked at. `changes`: what became of old ones; `logs`:
-    checkpoints that were deleted; `cleared`: tightenings of tables that stand in clear no more.
+    checkpoints that were deleted; `cleared`: tightenings of tables that stand in clear no more;
+    `former`: folders that mirrors had before.
     Nothing of these where only some tables were asked for."""
 
     tables: tuple[TableUpkeep, ...]
@@ -49,6 +51,7 @@ class UpkeepReport:
     changes: ChangesPlan = field(default_factory=ChangesPlan)
     cleared: tuple[InClear, ...] = ()
     logs: Pile = field(default_factory=Pile)
+    former: tuple[FormerMirror, ...] = ()
 
 
 def upkeep(
@@ -76,11 +79,14 @@ def upkeep(
         else:
             _deletes(work, lake, table)
     changes, logs, cleared = ChangesPlan(), Pile(), list[InClear]()
+    former: tuple[FormerMirror, ...] = ()
     if only is None:
         logs = thin_logs(work, lake, delete=True)
         changes = let_go(work, plan_changes(work, policy.keep_changes, lake.keep), holder)
         under_lock(work, holder, lambda lease: cleared.extend(clear(work, lease)))
-    return UpkeepReport(tuple(tables), perf_counter() - begun, changes, tuple(cleared), logs)
+        former = let_former_go(work, plan_former(work, lake.keep), holder)
+    seconds = perf_counter() - begun
+    return UpkeepReport(tuple(tables), seconds, changes, tuple(cleared), logs, former)
 
 
 def _commits(work: Workplace, lake: MirrorUpkeep, table: TableUpkeep) -> Kept | None:
