@@ -38,6 +38,7 @@ from pipeline.runs.commit_records import (
     upkept_metadata,
 )
 from pipeline.runs.context import Workplace
+from pipeline.runs.reshaping import note_keep_clear
 from pipeline.schema.history import REDACTED_TEXT, SchemaStatement
 from pipeline.schema.model import TableSchema
 from pipeline.schema.refold import read_stored_context
@@ -55,6 +56,8 @@ _QUOTED: Final = re.compile(r"'(?:[^'\\]|''|\\.)*'")
 
 def clear(work: Workplace, lease: Lease) -> tuple[InClear, ...]:
     """Clear what nobody needs; the tightenings after which nothing is left in clear."""
+    # Also what was said since the run began with that, and before an upkeep, which does not.
+    note_keep_clear(work, lease)
     done = []
     for note in work.ledger.in_clear(work.source.name):
         if note.kept_because is not None or note.holders:

@@ -31,15 +31,22 @@ def reshape(work: Workplace, lease: Lease) -> None:
     for tightening in tightened(work):
         work.ledger.note_tightened(lease, tightening)
         work.progress.note(f"{tightening.table}: less is shown of it: {tightening.told}")
-    for note in work.ledger.in_clear(work.source.name):
-        if note.kept_because is not None and _keep_clear(work, note.table) is None:
-            work.ledger.keep_clear_no_longer(lease, note.id)
+    note_keep_clear(work, lease)
     for state, error in found:
         cursor = work.ledger.cursors(work.source.name).captured
         place = "" if cursor is None else str(cursor.position.at)
         quarantined = Quarantine.of(state.table, error, place)
         work.ledger.quarantine(lease, quarantined)
         work.progress.note(f"{state.table}: {error.reason}")
+
+
+def note_keep_clear(work: Workplace, lease: Lease) -> None:
+    """Have the ledger say of each tightening what `keep_clear` says now, unless clearing it has
+    begun."""
+    for note in work.ledger.in_clear(work.source.name):
+        reason = _keep_clear(work, note.table)
+        if reason != note.kept_because and not note.begun:
+            work.ledger.note_keep_clear(lease, note.id, reason)
 
 
 def reshaped(work: Workplace) -> Iterator[tuple[TableState, TableError]]:
