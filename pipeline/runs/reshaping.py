@@ -12,12 +12,14 @@ from collections.abc import Iterator
 
 from pipeline.decisions import Lease
 from pipeline.errors import TableError
+from pipeline.ports.ledger import Ledger
 from pipeline.runs.context import Workplace
 from pipeline.runs.cures import owed
-from pipeline.schema.history import Knowledge
+from pipeline.schema.history import Knowledge, SchemaVersion
 from pipeline.shape.strictness import ShapeChange
 from pipeline.table import TableName
 from pipeline.table_state import Quarantine, TableCondition, TableState
+from pipeline.tables import TablePatterns
 from pipeline.upkeep.clearing import Tightening
 
 _FOLLOWED = (TableCondition.ACTIVE, TableCondition.LOADING)
@@ -49,12 +51,30 @@ def note_keep_clear(work: Workplace, lease: Lease) -> None:
             work.ledger.note_keep_clear(lease, note.id, reason)
 
 
+def hashed(ledger: Ledger, source: str, patterns: TablePatterns) -> Iterator[SchemaVersion]:
+    """The newest versions of tables that are captured and in the lake, as far as the key counts
+    that they are hashed with. It does not for a table whose key was replaced on purpose, and which
+    was not read again since, as one that is paused: it will be."""
+    states, replaced = ledger.table_states(source), dict[TableName, int]()
+    for note in ledger.in_clear(source):
+        if note.tightening.rehashed:
+            replaced[note.table] = max(note.tightening.through, replaced.get(note.table, 0))
+    for version in ledger.shaped_versions(source):
+        table = version.table
+        if table not in states or not patterns.matches(table):
+            continue
+        if states[table].condition is TableCondition.DROPPED:
+            continue
+        if version.batch > replaced.get(table, 0):
+            yield version
+
+
 def reshaped(work: Workplace) -> Iterator[tuple[TableState, TableError]]:
     """Tables that are to be shown otherwise, or cannot be shown as the settings say; each with
     what stops it. Raises as `reshape`."""
     source, shaping = work.source.name, work.shaping
     shaped = {version.table: version for version in work.ledger.shaped_versions(source)}
-    for version in shaped.values():
+    for version in hashed(work.ledger, source, work.source.patterns):
         shaping.require_key(version)
     for table, state in sorted(work.ledger.table_states(source).items()):
         if state.condition not in _FOLLOWED or not work.source.patterns.matches(table):
