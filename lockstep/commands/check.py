@@ -24,6 +24,7 @@ from pipeline.errors import (
 )
 from pipeline.preflight import Finding, KeptMirror, SourceEvidence, pause_from_now, preflight
 from pipeline.runs.context import Unwatched
+from pipeline.runs.reshaping import hashed
 from pipeline.shown import listed, shown
 from resources.lake.paths import LakePath, ObjectPath
 
@@ -128,7 +129,7 @@ def _preflight(
         known=set(states),
         names=plan.mirrors,
         shaping=plan.shaping(settings.privacy_key()),
-        shaped=adapters.ledger().shaped_versions(source.name) if known else (),
+        shaped=[*hashed(adapters.ledger(), source.name, plan.patterns)] if known else (),
     )
     return preflight(server, looked, states)
 

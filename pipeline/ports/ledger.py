@@ -592,8 +592,9 @@ class Ledger(Protocol):
     def note_tightened(self, lease: Lease, tightening: Tightening) -> None:
         """From now on less is shown of a table than of what was captured up to a batch."""
 
-    def keep_clear_no_longer(self, lease: Lease, note: int) -> None:
-        """What a person had stay in clear is cleared like any other."""
+    def note_keep_clear(self, lease: Lease, note: int, reason: str | None) -> None:
+        """Why a person has what was captured before stay in clear; None: it is cleared like any
+        other. Refused once clearing it has begun."""
 
     def begin_clearing(self, lease: Lease, note: int) -> None:
         """From here on nobody is given those changes. Refused while somebody needs them; done

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 from uuid import UUID
@@ -112,10 +112,19 @@ class Mirrors(Protocol):
         that; its Delta version. `CommitConflict` as in `write`, `TableError` where it cannot
         be."""
 
-    def cut(self, mirror: str, version: int) -> None:
-        """Of its newest version, which is that one, and of those to come all is there; of those
-        before nothing is left, neither rows nor what the log said of them. Repeating it goes on
-        where one was cut off."""
+    def cut(
+        self,
+        mirror: str,
+        version: int,
+        said: str,
+        noted: Callable[[int], None],
+        held: Held = unasked,
+    ) -> None:
+        """Make an empty commit directly behind a version, which says that, and hand `noted` its
+        version; then let nothing be left of the versions before it, neither rows nor what the log
+        said of them. Whatever was planned before that commit can be committed no more, and what
+        others write from then on stays. Repeating it makes another such commit. `CommitConflict` as
+        in `write`; `held` is also asked before files go."""
 
     def remove(self, mirror: str, held: Held = unasked) -> None:
         """The mirror is gone when this returns, with all its versions; also where an earlier

@@ -7,6 +7,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from pipeline.ports.held import Held, unasked
 from pipeline.segment import SegmentFile
 
 
@@ -85,9 +86,12 @@ class SegmentStore(Protocol):
         """Delete the folder with all that is in and below it; none there is no error. For a
         place where files wait that nothing tells of."""
 
-    def purge(self, folder: str, through: int, kept: Collection[str] = ()) -> int:
+    def purge(
+        self, folder: str, through: int, kept: Collection[str] = (), held: Held = unasked
+    ) -> int:
         """Delete the files of batches up to that one, whoever knows them, but for those `kept`;
-        how many."""
+        how many. They are listed before `held` is asked, so that what whoever takes over brings
+        there stays."""
 
     def remove(self, folder: str, files: Iterable[SegmentFile]) -> None:
         """Delete files that no table shows and nobody reads again. Repeating it changes

@@ -2,8 +2,8 @@
 
 1. The ledger notes that it begins: from then on nobody is given the table's changes of before.
 2. The table's changelogs list none of them, and their files are deleted.
-3. The mirror's log begins at its newest version, which shows rows that were read again; folders
-   that the mirror had before are deleted.
+3. The mirror's log begins at an empty commit after its newest version, which shows rows that were
+   read again; folders that the mirror had before are deleted.
 4. Texts of statements of before go from `_transactions`, and values from those in `_ddl`: other
    files take the place of theirs, in the lake and then in the ledger, and those are deleted.
 5. Structures in the lake lose the values, then those and statements in the ledger, which notes that
@@ -19,20 +19,27 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 import pyarrow as pa
 
-from pipeline.changes.layout import scratch_path
+from pipeline.changes.layout import application_id, scratch_path
 from pipeline.changes.source_tables import SCHEMAS, source_table_id, source_table_path
 from pipeline.decisions import Lease
 from pipeline.errors import LeaseLost, LockstepError, TableError
 from pipeline.foreign_commits import Passed
+from pipeline.intent import SettledWrite
 from pipeline.runs.agreement.changelog_files import changelogs_of
 from pipeline.runs.agreement.lake_logs import judged
-from pipeline.runs.commit_records import cleared_metadata, forgotten_metadata
+from pipeline.runs.commit_records import (
+    cleared_metadata,
+    forgotten_metadata,
+    upkept_metadata,
+)
 from pipeline.runs.context import Workplace
 from pipeline.runs.mirror_places import delete_former, former_places, owner_of
+from pipeline.runs.reshaping import note_keep_clear
 from pipeline.schema.history import REDACTED_TEXT, SchemaStatement
 from pipeline.schema.model import TableSchema
 from pipeline.schema.refold import read_stored_context
@@ -50,6 +57,8 @@ _QUOTED: Final = re.compile(r"'(?:[^'\\]|''|\\.)*'")
 
 def clear(work: Workplace, lease: Lease) -> tuple[InClear, ...]:
     """Clear what nobody needs; the tightenings after which nothing is left in clear."""
+    # Also what was said since the run began with that, and before an upkeep, which does not.
+    note_keep_clear(work, lease)
     done = []
     for note in work.ledger.in_clear(work.source.name):
         if note.held or (note.gone is not None and work.mirrors.version(note.gone) is not None):
@@ -87,6 +96,7 @@ def _cleared(work: Workplace, lease: Lease, note: InClear) -> None:
 
 def _clear_changes(work: Workplace, lease: Lease, note: InClear) -> None:
     source, through = work.source.name, note.tightening.through
+    held = partial(work.ledger.require_held, lease)
     state = work.ledger.table_states(source)[note.table]
     for changelog in changelogs_of(source, [state]):
         listed = work.changelog.listed(changelog.folder) or {}
@@ -100,9 +110,9 @@ def _clear_changes(work: Workplace, lease: Lease, note: InClear) -> None:
                 gone=gone,
                 files=(),
                 words=forgotten_metadata(work, note.table, 0, through),
-                held=lambda: work.ledger.require_held(lease),
+                held=held,
             )
-        work.segments.purge(changelog.folder, through)
+        work.segments.purge(changelog.folder, through, held=held)
 
 
 def _clear_mirror(work: Workplace, lease: Lease, note: InClear) -> None:
@@ -110,14 +120,41 @@ def _clear_mirror(work: Workplace, lease: Lease, note: InClear) -> None:
     state = work.ledger.table_states(source)[note.table]
     if state.mirror_version is None or note.gone is not None:
         return
+    app_id = application_id(source, state, "mirror")
     relation = judged(work, state, work.ledger.looked(source).get(state.mirror))
     if not isinstance(relation, Passed) or relation.newest is None:
         raise TableError(
             "the log of its mirror has a commit that is not Lockstep's",
             hint="the next run reports it",
         )
-    work.ledger.require_held(lease)
-    work.mirrors.cut(state.mirror, relation.newest)
+    write = work.ledger.newest_writes(source, [app_id])[app_id].settled
+    said = None if write is None else _said(work, state.mirror, write)
+    if write is None or said is None or write.delta_version < (state.adopted or 0):
+        raise TableError(
+            "the log of its mirror no longer tells which write made the rows that it shows",
+            hint="it is cleared behind the table's next write",
+        )
+    shows = write.delta_version
+
+    def noted(version: int) -> None:
+        # Before the log loses the commits behind which that one is the next.
+        work.ledger.note_looked(lease, {state.mirror: version})
+        work.ledger.note_upkept(lease, state.mirror, shows=shows, delta_version=version)
+
+    said = upkept_metadata(write, said)
+    held = partial(work.ledger.require_held, lease)
+    work.mirrors.cut(state.mirror, relation.newest, said, noted, held)
+
+
+def _said(work: Workplace, mirror: str, write: SettledWrite) -> str | None:
+    """What a write said, by its commit or one that repeats it."""
+    shows = write.delta_version
+    for commit in work.mirrors.history(mirror):
+        if shows in (commit.delta_version, commit.repeats):
+            return commit.user_metadata
+        if commit.delta_version < shows:
+            break
+    return None
 
 
 def _clear_former(work: Workplace, lease: Lease, note: InClear) -> None:
@@ -168,6 +205,7 @@ def _clear_texts(
 ) -> None:
     source, through = work.source.name, note.tightening.through
     folder = source_table_path(source, part)
+    held = partial(work.ledger.require_held, lease)
     above = work.ledger.forgotten(source).through
     cleared, kept = list[ClearedFile](), set[str]()
     for batch, file in _files(work, part, above, through):
@@ -184,12 +222,12 @@ def _clear_texts(
             gone=[file.before for file in cleared],
             files=[file.after for file in cleared],
             words=cleared_metadata(work, part, through),
-            held=lambda: work.ledger.require_held(lease),
+            held=held,
         )
         work.ledger.clear_files(lease, cleared)
         work.segments.clear(scratch_path(source, folder))
     listed = work.changelog.listed(folder) or {}
-    work.segments.purge(folder, through, {*kept, *listed})
+    work.segments.purge(folder, through, {*kept, *listed}, held)
 
 
 def _files(

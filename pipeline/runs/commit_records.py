@@ -11,7 +11,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from pipeline.batch import Batch
-from pipeline.lake_commit import FORMAT, WriteKind, digest, stamp, structures_key, structures_text
+from pipeline.intent import SettledWrite
+from pipeline.lake_commit import (
+    FORMAT,
+    WriteKind,
+    digest,
+    restamped,
+    stamp,
+    structures_key,
+    structures_text,
+)
 from pipeline.ports.ledger import content_of
 from pipeline.runs.context import Workplace
 from pipeline.schema.history import Knowledge, SchemaVersion
@@ -52,6 +61,17 @@ def commit_metadata(
     if table is SourceTable.TRANSACTIONS:
         said |= _standing(work, last)
     return stamp(said)
+
+
+def upkept_metadata(write: SettledWrite, said: str) -> str:
+    """Of a commit that leaves the rows of a mirror as this write, which said that, made them."""
+    return restamped(
+        said,
+        WriteKind.UPKEEP,
+        app_id=write.intent.app_id,
+        txn_version=write.intent.txn_version,
+        shows=write.delta_version,
+    )
 
 
 def restated_metadata(work: Workplace, table: TableName | SourceTable, batch: int) -> str:

@@ -13,12 +13,14 @@ from dataclasses import replace
 
 from pipeline.decisions import Lease
 from pipeline.errors import TableError
+from pipeline.ports.ledger import Ledger
 from pipeline.runs.context import Workplace
 from pipeline.runs.cures import owed
 from pipeline.schema.history import Knowledge, SchemaVersion
 from pipeline.shape.strictness import ShapeChange
 from pipeline.table import TableName
 from pipeline.table_state import Quarantine, TableCondition, TableState
+from pipeline.tables import TablePatterns
 from pipeline.upkeep.clearing import InClear, Tightening
 
 _FOLLOWED = (TableCondition.ACTIVE, TableCondition.LOADING)
@@ -32,8 +34,7 @@ def reshape(work: Workplace, lease: Lease) -> None:
     for tightening in tightened(work):
         work.ledger.note_tightened(lease, tightening)
         work.progress.note(f"{tightening.table}: less is shown of it: {tightening.told}")
-    for note in [*_kept_no_longer(work)]:
-        work.ledger.keep_clear_no_longer(lease, note.id)
+    note_keep_clear(work, lease)
     for state, error in found:
         cursor = work.ledger.cursors(work.source.name).captured
         place = "" if cursor is None else str(cursor.position.at)
@@ -42,19 +43,42 @@ def reshape(work: Workplace, lease: Lease) -> None:
         work.progress.note(f"{state.table}: {error.reason}")
 
 
-def _kept_no_longer(work: Workplace) -> Iterator[InClear]:
-    """What stood in clear as `keep_clear` said, which the settings do not say any more."""
+def note_keep_clear(work: Workplace, lease: Lease) -> None:
+    """Have the ledger say of each tightening what `keep_clear` says now, unless clearing it has
+    begun."""
     for note in work.ledger.in_clear(work.source.name):
-        if note.kept_because is not None and _keep_clear(work, note.table) is None:
-            yield note
+        reason = _keep_clear(work, note.table)
+        if reason != note.kept_because and not note.begun:
+            work.ledger.note_keep_clear(lease, note.id, reason)
 
 
 def _shown_still(work: Workplace) -> Iterator[InClear]:
-    """Those of which the mirror itself goes on showing values, in rows that are gone at the source
-    and that it kept: only another reading takes these."""
-    for note in _kept_no_longer(work):
-        if not note.stale and work.source.policies_of(note.table).keeps_rows:
+    """Tightenings that `keep_clear` does not keep any more, of which the mirror itself goes on
+    showing values, in rows that are gone at the source and that it kept: only another reading takes
+    these."""
+    for note in work.ledger.in_clear(work.source.name):
+        kept_no_longer = note.kept_because is not None and _keep_clear(work, note.table) is None
+        keeps_rows = work.source.policies_of(note.table).keeps_rows
+        if kept_no_longer and keeps_rows and not note.stale:
             yield note
+
+
+def hashed(ledger: Ledger, source: str, patterns: TablePatterns) -> Iterator[SchemaVersion]:
+    """The newest versions of tables that are captured and in the lake, as far as the key counts
+    that they are hashed with. It does not for a table whose key was replaced on purpose, and which
+    was not read again since, as one that is paused: it will be."""
+    states, replaced = ledger.table_states(source), dict[TableName, int]()
+    for note in ledger.in_clear(source):
+        if note.tightening.rehashed:
+            replaced[note.table] = max(note.tightening.through, replaced.get(note.table, 0))
+    for version in ledger.shaped_versions(source):
+        table = version.table
+        if table not in states or not patterns.matches(table):
+            continue
+        if states[table].condition is TableCondition.DROPPED:
+            continue
+        if version.batch > replaced.get(table, 0):
+            yield version
 
 
 def reshaped(work: Workplace) -> Iterator[tuple[TableState, TableError]]:
@@ -62,7 +86,7 @@ def reshaped(work: Workplace) -> Iterator[tuple[TableState, TableError]]:
     what stops it. Raises as `reshape`."""
     source, shaping = work.source.name, work.shaping
     shaped = {version.table: version for version in work.ledger.shaped_versions(source)}
-    for version in shaped.values():
+    for version in hashed(work.ledger, source, work.source.patterns):
         shaping.require_key(version)
     still = {note.table for note in _shown_still(work)}
     for table, state in sorted(work.ledger.table_states(source).items()):

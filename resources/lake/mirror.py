@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
@@ -39,7 +39,7 @@ from pipeline.ports.mirrors import MirrorCommit, MirrorSize, Near
 from resources.lake.altering import carry_out, enable, recorded_steps, refuse_names, words
 from resources.lake.clustering import statement_to_cluster, statement_to_let_go
 from resources.lake.columns import VECTORS, mirror_schema, refuse_other_columns, spelling
-from resources.lake.cutting import FEW_FILES, cut_log, vacuum
+from resources.lake.cutting import cut
 from resources.lake.delta_log import commits_back, ends_at, look, newest_version, recorded, table_id
 from resources.lake.direct import commit_rows, restore
 from resources.lake.java_errors import spark_errors
@@ -53,7 +53,6 @@ from resources.lake.staging import Staging
 from resources.lake.storage import (
     delta_table,
     file_named,
-    files_below,
     lake_errors,
     mirror_errors,
     opened_table,
@@ -328,12 +327,16 @@ class SparkMirrors:
                 restore(session, path, version, said, head, java=self._spark.java)
             return head.version + 1
 
-    def cut(self, mirror: str, version: int) -> None:
+    def cut(
+        self,
+        mirror: str,
+        version: int,
+        said: str,
+        noted: Callable[[int], None],
+        held: Held = unasked,
+    ) -> None:
         with self._about(mirror) as path:
-            cut_log(path, version)
-            few = len(files_below(path)) <= FEW_FILES
-            with one_session(self._spark, few=few) as session, spark_errors(path):
-                vacuum(session, path, timedelta(0))
+            cut(path, version, said, noted, held)
 
     def remove(self, mirror: str, held: Held = unasked) -> None:
         folder = self._lake / mirror

@@ -16,7 +16,7 @@ from __future__ import annotations
 import io
 import re
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -278,6 +278,10 @@ class ObjectPath:
 
         self.bucket.count.add(2)
         obstore.rename(self.bucket.store, self.key, target.key)
+
+    def unlink_below(self, names: Iterable[str]) -> None:
+        """Delete the objects of these names below; of those that are not there nothing is said."""
+        self._delete([(self / name).key for name in names])
 
     def rmtree(self) -> None:
         """Delete everything below."""

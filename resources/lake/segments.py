@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pipeline.errors import SegmentsLost
+from pipeline.ports.held import Held, unasked
 from pipeline.segment import (
     ENDINGS,
     GROUP_ROWS,
@@ -154,7 +155,9 @@ class ParquetSegments:
         with lake_errors(path):
             remove_folder(path)
 
-    def purge(self, folder: str, through: int, kept: Collection[str] = ()) -> int:
+    def purge(
+        self, folder: str, through: int, kept: Collection[str] = (), held: Held = unasked
+    ) -> int:
         below = self._lake / folder
         with lake_errors(below):
             gone = [
@@ -164,6 +167,7 @@ class ParquetSegments:
                 and batch <= through
                 and path.name not in kept
             ]
+            held()
             for path in gone:
                 path.unlink(missing_ok=True)
         return len(gone)

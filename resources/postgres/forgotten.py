@@ -93,9 +93,9 @@ class PostgresForgotten(Books):
                 kept_because=tightening.kept_because,
             )
 
-    def keep_clear_no_longer(self, lease: Lease, note: int) -> None:
+    def note_keep_clear(self, lease: Lease, note: int, reason: str | None) -> None:
         with self._step(lease) as step:
-            step.run("keep_clear_no_longer", source=lease.source, id=note)
+            step.run("note_keep_clear", source=lease.source, id=note, kept_because=reason)
 
     def begin_clearing(self, lease: Lease, note: int) -> None:
         with self._step(lease) as step:

@@ -39,8 +39,9 @@ insert into lockstep.tightened (
     %(kept_because)s
 )
 
--- name: keep_clear_no_longer
-update lockstep.tightened set kept_because = null where id = %(id)s and source = %(source)s
+-- name: note_keep_clear
+update lockstep.tightened set kept_because = %(kept_because)s
+where id = %(id)s and source = %(source)s
 
 -- name: begin_clearing
 update lockstep.tightened set begun_at = clock_timestamp()

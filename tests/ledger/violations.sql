@@ -1134,9 +1134,6 @@ update lockstep.tightened set begun_at = now()
 -- rule: tightened_move_on
 select pg_temp.tighten(%(s)s, %(a)s);
 update lockstep.tightened set columns = '{}', rows = true
--- rule: tightened_move_on
-select pg_temp.tighten(%(s)s, %(a)s);
-update lockstep.tightened set kept_because = 'later'
 -- rule: tightened_stay
 select pg_temp.tighten(%(s)s, %(a)s);
 delete from lockstep.tightened

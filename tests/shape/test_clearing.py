@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from pipeline.errors import ConfigurationError, LedgerRefused, PastRefused, SpanRefused
+from pipeline.lake_commit import WriteKind, restamped
 from pipeline.places import parse_place
 from pipeline.policies import Deletes, LakePolicies
 from pipeline.replay.spans import Span
@@ -134,6 +135,8 @@ _WRITES = frozenset(
         "revise",
         "purge",
         "cut",
+        "note_looked",
+        "note_upkept",
         "bring",
         "clear_files",
         "clear_structures",
@@ -168,13 +171,9 @@ def test_nothing_is_left_wherever_the_process_dies(cleared: Cleared) -> None:
 
 
 def test_a_consumer_and_a_person_hold_it(cleared: Cleared) -> None:
+    """The person comes when the consumer holds it already, and is heard by whoever clears."""
     consumers = cleared.follower.ledger.consumers
     consumers.make_consumer(SOURCE, "reader", "earliest")
-    cleared.hide(replace(HIDING, keep_clear="the lawyers look at it"))
-    cleared.follower.run()
-    cleared.clear()
-    (note,) = cleared.notes()
-    assert "the lawyers look at it" in note.told
     cleared.hide()
     cleared.follower.run()
     cleared.clear()
@@ -182,8 +181,13 @@ def test_a_consumer_and_a_person_hold_it(cleared: Cleared) -> None:
     assert "the consumer reader has not acknowledged" in note.told
     with cleared.follower.leased() as lease, pytest.raises(LedgerRefused):
         cleared.follower.ledger.begin_clearing(lease, note.id)
-    assert cleared.found()
+    cleared.hide(replace(HIDING, keep_clear="the lawyers look at it"))
     consumers.drop_consumer(SOURCE, "reader", author="ada", reason="gone")
+    assert cleared.clear() == ()
+    (note,) = cleared.notes()
+    assert "the lawyers look at it" in note.told
+    assert cleared.found()
+    cleared.hide()
     assert len(cleared.clear()) == 1
     assert (cleared.found(), cleared.notes()) == ([], [])
 
@@ -254,6 +258,46 @@ def test_a_key_is_replaced_on_purpose(cleared: Cleared) -> None:
     assert (len(after), after & before) == (2, set())
     for hashed in before:
         assert cleared.found(hashed) == []
+
+
+def test_a_key_counts_where_the_lake_has_hashes_of_it(cleared: Cleared) -> None:
+    """Not of a table that nobody captures, though its structure is recorded under the key, nor of
+    one that is paused while the key is replaced: once it goes on, it is read again."""
+    name, follower = cleared.name, cleared.follower
+    cleared.do("create table other (code varchar(20) primary key)")
+    cleared.hide()
+    follower.shapes[f"{name}.other"] = ShapeRules(hash_columns={"code": Hash.EXACT})
+    follower.run()
+    cleared.clear()
+    former, follower.tables = PrivacyKey(KEY).fingerprint, [f"{name}.c", f"{name}.beside"]
+    follower.order(OrderKind.PAUSE, cleared.table)
+    follower.run()
+    follower.key, follower.replaces = b"another key that nobody guesses", former
+    follower.run()
+    follower.replaces = None
+    follower.run()
+    follower.order(OrderKind.RESUME, cleared.table)
+    follower.run()
+    assert len(cleared.clear()) == 1
+    follower.key = b"a third key that nobody meant"
+    with pytest.raises(ConfigurationError):
+        follower.run()
+
+
+def test_two_versions_of_upkeep_are_cleared_with_the_rest(cleared: Cleared) -> None:
+    """The next run knows the log that begins behind them."""
+    mirror = f"{SOURCE}/{cleared.name}/c"
+    cleared.hide()
+    cleared.follower.run()
+    commits = cleared.follower.lake.tables[mirror]
+    said = restamped(commits[-1].user_metadata, WriteKind.UPKEEP, shows=len(commits) - 1)
+    for _ in range(2):
+        commits.append(replace(commits[-1], app_id="", user_metadata=said, operation="OPTIMIZE"))
+    cleared.clear()
+    assert cleared.follower.ledger.looked(SOURCE)[mirror] == len(commits) - 1
+    cleared.do("insert into c (code) values ('new')")
+    cleared.follower.run()
+    assert len(cleared.follower.mirror(f"{cleared.name}.c")) == 3
 
 
 def test_a_table_that_was_paused_is_read_again(cleared: Cleared) -> None:

@@ -30,29 +30,34 @@ class MemoryCommit:
     files: tuple[str, ...] = ()
     restates: bool = False
     readers: str = ""
+    operation: str = "WRITE"
 
     def told(self, version: int) -> LakeCommit:
         """As a log would tell it. Without an application it is somebody else's."""
         recorded = {self.app_id: self.txn_version} if self.app_id else {}
-        return LakeCommit(version, "WRITE", None, self.user_metadata, recorded)
+        return LakeCommit(version, self.operation, None, self.user_metadata, recorded)
 
 
 @dataclass(slots=True)
 class MemoryLake:
     """One lake's content: files by absolute path, tables by path relative to the lake.
-    `vacuumed`: of a mirror, the first version that is all there."""
+    `vacuumed`: of a mirror, the first version that is all there; `begins`: that with which its log
+    begins."""
 
     files: dict[str, pa.Table] = field(default_factory=dict)
     tables: dict[str, list[MemoryCommit]] = field(default_factory=dict)
     claims: dict[str, Claim] = field(default_factory=dict)
     structures: dict[str, str] = field(default_factory=dict)
     vacuumed: dict[str, int] = field(default_factory=dict)
+    begins: dict[str, int] = field(default_factory=dict)
     lock: threading.RLock = field(default_factory=threading.RLock)
 
     def look(self, folder: str, above: int) -> LogAbove:
         commits = [one.told(at) for at, one in enumerate(self.tables.get(folder, []))]
-        base = commits[above] if 0 <= above < len(commits) else None
-        newest = len(commits) - 1 if commits else None
+        newest, begins = len(commits) - 1 if commits else None, self.begins.get(folder, 0)
+        base = commits[above] if begins <= above < len(commits) else None
+        if above + 1 < begins:
+            return LogAbove(newest, base, (), above + 1)
         return LogAbove(newest, base, tuple(commits[above + 1 :]))
 
     def path(self, relative: str) -> str:

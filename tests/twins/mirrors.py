@@ -6,14 +6,14 @@ rows (`mirror_writes`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from uuid import UUID
 
 import pyarrow as pa
 
 from pipeline.changes.layout import DELETED_AT
-from pipeline.errors import ForeignCommit, TableError
+from pipeline.errors import CommitConflict, ForeignCommit, TableError
 from pipeline.keeping import KEEP, Retention
 from pipeline.lake_commit import (
     LakeCommit,
@@ -140,7 +140,8 @@ class MemoryMirrors:
             return tuple(found)
 
     def history(self, folder: str) -> Iterator[LakeCommit]:
-        yield from reversed(self._lake.look(folder, -1).commits)
+        begins = self._lake.begins.get(folder, 0)
+        yield from reversed(self._lake.look(folder, begins - 1).commits)
 
     def lacking(
         self, mirror: str, version: int, *, table_id: str | None = None, batch: int | None = None
@@ -163,11 +164,25 @@ class MemoryMirrors:
             commits.append(MemoryCommit("", 0, said, commits[version].rows))
             return len(commits) - 1
 
-    def cut(self, mirror: str, version: int) -> None:
-        commits = self._lake.tables[mirror]
-        for number, commit in enumerate(commits[:version]):
+    def cut(
+        self,
+        mirror: str,
+        version: int,
+        said: str,
+        noted: Callable[[int], None],
+        held: Held = unasked,
+    ) -> None:
+        with self._lake.lock:
+            held()
+            commits = self._lake.tables[mirror]
+            if len(commits) != version + 1:
+                raise CommitConflict(f"{mirror} has another version", hint="run again")
+            empty = MemoryCommit("", 0, said, commits[version].rows, operation="Empty Commit")
+            commits.append(empty)
+        noted(version + 1)
+        for number, commit in enumerate(commits[: version + 1]):
             commits[number] = replace(commit, rows=commit.rows.slice(0, 0), user_metadata="")
-        self._lake.vacuumed[mirror] = version
+        self._lake.vacuumed[mirror] = self._lake.begins[mirror] = version + 1
 
     def schema(self, mirror: str, version: int) -> pa.Schema:
         rows: pa.Table = self._lake.tables[mirror][version].rows

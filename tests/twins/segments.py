@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 import pyarrow as pa
 
+from pipeline.ports.held import Held, unasked
 from pipeline.segment import ENDINGS, UPDATED, SegmentFile, SourceTable, batch_of, written_as
 from tests.twins.lake import MemoryLake
 
@@ -87,7 +88,9 @@ class MemorySegments:
         for path in [path for path in self._lake.files if path.startswith(below)]:
             del self._lake.files[path]
 
-    def purge(self, folder: str, through: int, kept: Collection[str] = ()) -> int:
+    def purge(
+        self, folder: str, through: int, kept: Collection[str] = (), held: Held = unasked
+    ) -> int:
         below = f"{self._lake.path(folder)}/"
         gone = [
             path
@@ -98,6 +101,7 @@ class MemorySegments:
             and batch <= through
             and name not in kept
         ]
+        held()
         for path in gone:
             del self._lake.files[path]
         return len(gone)

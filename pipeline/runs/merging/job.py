@@ -115,13 +115,15 @@ class TableBooks:
     """What the ledger has of a table that waits: its part of the batches that the mirror lacks,
     all versions of its structure, the newest writes to the mirror, and the statements that made
     the versions behind the one that the mirror shows. `clear_through`: up to which batch it is to
-    be cleared of what the settings do not show any more; 0 for none."""
+    be cleared of what the settings do not show any more; 0 for none. `upkept`: the newest version
+    of the mirror that upkeep, or a cut of its log, made; -1 for none."""
 
     parts: Sequence[TableContent]
     history: Sequence[SchemaVersion]
     newest: NewestWrites
     statements: Mapping[int, SchemaStatement]
     clear_through: int = 0
+    upkept: int = -1
 
     @property
     def versions(self) -> dict[int, SchemaVersion]:
@@ -165,6 +167,7 @@ def books_of(
             made_by.add(version.statement)
     statements = ledger.statements(source, made_by)
     newest = ledger.newest_writes(source, applications.values())
+    upkept = ledger.upkept(source)
     notes = [one.tightening for one in ledger.in_clear(source) if one.kept_because is None]
     clear = {note.table: note.through for note in sorted(notes, key=lambda one: one.through)}
     return {
@@ -174,6 +177,7 @@ def books_of(
             newest[applications[table]],
             statements,
             clear.get(table, 0),
+            upkept.get(states[table].mirror, -1),
         )
         for table in lacking
     }
@@ -313,7 +317,7 @@ def _lineage(
 ) -> ColumnLineage:
     mirror = None
     if after >= 0 and not task.plan.replaces:
-        mirror = work.mirrors.schema(task.state.mirror, after)
+        mirror = work.mirrors.schema(task.state.mirror, _readable(work, books, task, after))
     read, part = None, task.plan.completion
     if part is not None and not task.plan.replaces:
         read = ColumnsRead(part.version, part.columns)
@@ -321,6 +325,16 @@ def _lineage(
     if line.reread:
         raise owed(line.reread[0])
     return line
+
+
+def _readable(work: Workplace, books: TableBooks, task: Task, after: int) -> int:
+    """The version with the rows and columns of that one: the log of a mirror that was cut begins
+    behind it."""
+    if books.upkept > after:
+        commit = work.mirrors.look(task.state.mirror, books.upkept).base
+        if commit is not None and commit.repeats == after:
+            return books.upkept
+    return after
 
 
 def _versions(

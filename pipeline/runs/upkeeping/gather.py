@@ -11,10 +11,10 @@ from pipeline.changes.layout import application_id
 from pipeline.decisions import Lease
 from pipeline.errors import SourceBusy, TableError
 from pipeline.foreign_commits import Passed
-from pipeline.lake_commit import WriteKind, restamped
 from pipeline.ports.upkeep import MirrorUpkeep
 from pipeline.retries import UPKEEP_TURN
 from pipeline.runs.agreement.lake_logs import judged
+from pipeline.runs.commit_records import upkept_metadata
 from pipeline.runs.context import Workplace
 from pipeline.table import TableName
 from pipeline.table_state import TableCondition, TableState
@@ -166,12 +166,6 @@ def kept_of(
     commit = head if repeated else lake.commit(mirror, shows)
     if commit is None or commit.user_metadata is None:
         return f"the log no longer tells what made version {shows} of it; its next write will"
-    said = restamped(
-        commit.user_metadata,
-        WriteKind.UPKEEP,
-        app_id=settled.intent.app_id,
-        txn_version=settled.intent.txn_version,
-        shows=shows,
-    )
+    said = upkept_metadata(settled, commit.user_metadata)
     unnoted = repeated and books.upkept.get(mirror, -1) < newest
     return Kept(state.table, mirror, newest, shows, said, unnoted)

@@ -2129,7 +2129,6 @@ begin
         new.rehashed, new.noted_at)
         is distinct from (old.id, old.source, old.database, old.name, old.through, old.token,
         old.columns, old.rows, old.rehashed, old.noted_at)
-        or new.kept_because is not null and new.kept_because is distinct from old.kept_because
         or old.begun_at is not null and new.begun_at is distinct from old.begun_at
         or old.cleared_at is not null then
         perform lockstep.refuse('tightened_move_on', 'what was cleared stays so');
