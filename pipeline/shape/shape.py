@@ -139,7 +139,9 @@ def _treatment(rules: ShapeRules, column: Column, keys: Set[str]) -> Treatment:
     if len(asked) > 1:
         _refuse(column, f"{' and '.join(asked)} speak of it", "let one of them do so")
     setting, treatment = next(iter(asked.items()), ("", Fate.SHOWN))
-    _require_possible(column, treatment, setting, is_key=name.lower() in keys)
+    why = _impossible(column, treatment, is_key=name.lower() in keys)
+    if why is not None:
+        _refuse(column, why, f"take {name!r} out of {setting}")
     return treatment
 
 
@@ -149,37 +151,39 @@ def matches(patterns: Iterable[str], name: str) -> bool:
     return any(re.fullmatch(translate(one.lower()), name.lower()) for one in patterns)
 
 
-def _require_possible(column: Column, treatment: Treatment, setting: str, *, is_key: bool) -> None:
-    kind, why = column.type, None
+def is_possible(column: Column, treatment: Treatment, *, is_key: bool) -> bool:
+    """Whether a column can be shown so."""
+    return _impossible(column, treatment, is_key=is_key) is None
+
+
+def _impossible(column: Column, treatment: Treatment, *, is_key: bool) -> str | None:
+    """Why a column cannot be shown so; None if it can."""
+    kind = column.type
     match treatment:
         case Fate.SHOWN:
-            pass
+            return None
         case Fate.LEFT_OUT:
-            why = "it belongs to a key by which rows are told apart" if is_key else None
+            return "it belongs to a key by which rows are told apart" if is_key else None
         case Hash.LOWER:
             if kind not in TEXT_TYPES:
-                why = f"{kind.upper()} has no lower case"
-            elif is_key:
-                why = "two keys that differ by case would be one"
+                return f"{kind.upper()} has no lower case"
+            return "two keys that differ by case would be one" if is_key else None
         case Hash.EXACT:
             if kind in _MEMBERS:
-                why = f"the members of an {kind.upper()} stand in the table's structure"
-            elif kind in ("geometry", "vector") or kind.startswith("compressed"):
-                why = f"{kind.upper()} cannot be hashed"
+                return f"the members of an {kind.upper()} stand in the table's structure"
+            unable = kind in ("geometry", "vector") or kind.startswith("compressed")
+            return f"{kind.upper()} cannot be hashed" if unable else None
         case Mask(mask):
             able = {"year": _DATED, "null": frozenset({kind})}.get(mask, _MASKED)
             if is_key:
-                why = "it belongs to a key by which rows are told apart; hash_columns may name it"
-            elif mask != "null" and kind in _MEMBERS:
-                why = f"the members of an {kind.upper()} stand in the table's structure"
-            elif kind not in able:
-                why = f"{kind.upper()} cannot be shown as {treatment}"
+                return "it belongs to a key by which rows are told apart; hash_columns may name it"
+            if mask != "null" and kind in _MEMBERS:
+                return f"the members of an {kind.upper()} stand in the table's structure"
+            return None if kind in able else f"{kind.upper()} cannot be shown as {treatment}"
         case Conversion():
-            why = _conversion_refused(column, treatment, is_key=is_key)
+            return _conversion_refused(column, treatment, is_key=is_key)
         case _:
             assert_never(treatment)
-    if why is not None:
-        _refuse(column, why, f"take {column.name!r} out of {setting}")
 
 
 def _conversion_refused(column: Column, conversion: Conversion, *, is_key: bool) -> str | None:

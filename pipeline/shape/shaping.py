@@ -38,11 +38,18 @@ from pipeline.schema.treatments import (
     treatment_words,
 )
 from pipeline.schema.types import arrow_type
+from pipeline.shape.condition import Condition
 from pipeline.shape.hashes import PrivacyKey
 from pipeline.shape.redaction import redacted as redacted_text
 from pipeline.shape.rules import ShapeRules
-from pipeline.shape.shape import Shape, Shaper, matches, shape_faults, shape_of
-from pipeline.shape.strictness import ShapeChange, shape_change, shows_no_more, stricter_shape
+from pipeline.shape.shape import Shape, Shaper, is_possible, matches, shape_faults, shape_of
+from pipeline.shape.strictness import (
+    ShapeChange,
+    shape_change,
+    shows_no_more,
+    stricter,
+    stricter_shape,
+)
 from pipeline.table import Column, TableName, TableStructure
 from pipeline.tables import is_helper
 
@@ -133,11 +140,14 @@ class Shaping:
         columns_from: Sequence[str | None] | None = None,
     ) -> tuple[TableSchema, ShownAs | None]:
         """See `schema.tracker.Shapes`."""
-        shown_as = self._shown_as(schema)
+        shape = self.shape(schema)
         origins = {c.name.lower(): c.name.lower() for c in schema.columns}
         if columns_from is not None:
             names = (column.name.lower() for column in schema.columns)
             origins = {n: o.lower() for n, o in zip(names, columns_from, strict=True) if o}
+        if before is not None and not self.captured(schema.name):
+            shape = self._as_strict(shape, schema, before, origins)
+        shown_as = self._shown_as(schema, shape)
         if before is not None and self.captured(schema.name):
             more = shows_more(before, shown_as, schema, origins)
             if more is not None:
@@ -152,8 +162,33 @@ class Shaping:
             hidden |= {name for name, origin in origins.items() if origin in then}
         return redacted(schema, hidden), shown_as
 
-    def _shown_as(self, schema: TableSchema) -> ShownAs | None:
-        shape = self.shape(schema)
+    def _as_strict(
+        self,
+        shape: Shape | None,
+        schema: TableSchema,
+        before: SchemaVersion,
+        origins: Mapping[str, str],
+    ) -> Shape | None:
+        """The shape of a table that is not captured, which shows no more than the version whose
+        rows or columns it has: its next name may be one that is captured."""
+        then = before.shown_as
+        if then is None or before.schema is None:
+            return shape
+        names = (column.name.lower() for column in before.schema.columns)
+        had = dict(zip(names, then.treatments, strict=True))
+        shape = shape or _whole(schema)
+        keys = key_columns(schema)
+        treatments = list(shape.treatments)
+        for index, column in enumerate(shape.source.columns[: len(schema.columns)]):
+            fate = had.get(origins.get(column.name.lower(), ""), Fate.SHOWN)
+            fate = stricter(treatments[index], fate)
+            possible = is_possible(column, fate, is_key=column.name in keys)
+            treatments[index] = fate if possible else Fate.LEFT_OUT
+        condition = shape.condition if then.rows is None else _condition(then.rows)
+        shape = replace(shape, treatments=tuple(treatments), condition=condition)
+        return None if shape.shows_all else shape
+
+    def _shown_as(self, schema: TableSchema, shape: Shape | None) -> ShownAs | None:
         if shape is None:
             return None
         if shape.hashes and self.key is None:
@@ -206,7 +241,7 @@ class Shaping:
     def fingerprint(self, schema: TableSchema) -> str | None:
         """That of how a structure is shown now, as `SchemaVersion.shape`. TableError as
         `recorded`."""
-        shown_as = self._shown_as(schema)
+        shown_as = self._shown_as(schema, self.shape(schema))
         return None if shown_as is None else shown_as.fingerprint
 
     def shaper(self, version: SchemaVersion) -> Shaper | None:
@@ -271,8 +306,7 @@ class Shaping:
 
     def _shapes_of(self, version: SchemaVersion, schema: TableSchema) -> tuple[Shape, Shape]:
         """How a version is shown, and how the settings would show it."""
-        structure, then = row_structure(schema), version.shown_as
-        whole = _of_images(Shape(structure, (Fate.SHOWN,) * len(schema.columns)), structure)
+        then, whole = version.shown_as, _whole(schema)
         before = whole if then is None else _shape_of_version(schema, then)
         return before, self.shape(schema) or whole
 
@@ -439,16 +473,23 @@ def _of_images(shape: Shape, structure: TableStructure) -> Shape:
     return replace(shape, source=structure, treatments=(*shape.treatments, *[Fate.LEFT_OUT] * more))
 
 
-def _shape_of_version(schema: TableSchema, shown_as: ShownAs) -> Shape:
-    condition = None
-    if shown_as.rows is not None:
-        # With sqlglot, which takes a fifth of a second, only where there is a condition.
-        from pipeline.shape.condition_text import read_condition
-
-        condition = read_condition(shown_as.rows)
+def _whole(schema: TableSchema) -> Shape:
+    """The shape of a table that is shown as it is."""
     structure = row_structure(schema)
-    shape = Shape(structure, shown_as.treatments, condition)
-    return _of_images(shape, structure)
+    return _of_images(Shape(structure, (Fate.SHOWN,) * len(schema.columns)), structure)
+
+
+def _shape_of_version(schema: TableSchema, shown_as: ShownAs) -> Shape:
+    condition = None if shown_as.rows is None else _condition(shown_as.rows)
+    structure = row_structure(schema)
+    return _of_images(Shape(structure, shown_as.treatments, condition), structure)
+
+
+def _condition(text: str) -> Condition:
+    # With sqlglot, which takes a fifth of a second, only where there is a condition.
+    from pipeline.shape.condition_text import read_condition
+
+    return read_condition(text)
 
 
 def _visible(schema: TableSchema, shape: Shape) -> Iterator[tuple[ColumnSchema, Treatment, Column]]:

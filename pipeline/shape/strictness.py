@@ -1,8 +1,8 @@
 """Which of two shapes shows less, and what follows when a table's shape changes.
 
-Belongs here: the order of treatments, the shape that shows no more than either of two, how
-treatments follow their columns through DDL, and what a change of settings comes to. Does not: what
-a run does about it (`pipeline.runs`).
+Belongs here: the order of treatments, the shape that shows no more than either of two, and what a
+change of settings comes to. Does not: how treatments follow their columns through statements
+(`shaping`), what a run does about it (`pipeline.runs`).
 
 Treatments are ordered by what they show:
 
@@ -62,22 +62,6 @@ def _all_of(conditions: Sequence[Condition]) -> Condition | None:
         return conditions[0] if conditions else None
     text = " and ".join(f"({one.text})" for one in conditions)
     return Condition(text, And(tuple(one.term for one in conditions)))
-
-
-# -- through DDL ---------------------------------------------------------------------------------
-
-
-def followed(before: Shape, after: Shape, columns_from: Sequence[str | None]) -> tuple[str, ...]:
-    """Names of the columns of `after` that show more than the column of `before` whose values they
-    have did: a statement renamed them, or their table, and the settings do not speak of the new
-    name. `columns_from`: for each column of `after` the name it had, None for a new one."""
-    old = dict(zip((one.name for one in before.source.columns), before.treatments, strict=True))
-    columns = zip(after.source.columns, after.treatments, columns_from, strict=True)
-    return tuple(
-        column.name
-        for column, treatment, name in columns
-        if name is not None and not shows_no_more(treatment, old.get(name, Fate.SHOWN))
-    )
 
 
 # -- settings that change ------------------------------------------------------------------------
