@@ -13,7 +13,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from pipeline.errors import ConfigurationError, TableError
+from pipeline.errors import ConfigurationError, Remedy, TableError
 from pipeline.schema.evolving.effects import Changed, Created, Dropped, Effect, Renamed
 from pipeline.schema.fills import fill_of
 from pipeline.schema.happened import NOT_TREATED
@@ -30,10 +30,11 @@ from pipeline.schema.model import (
 from pipeline.schema.rows import key_columns, row_structure, schema_of
 from pipeline.schema.treatments import (
     ROWS_BY,
-    Conversion,
     Fate,
     Hash,
+    Mask,
     Treatment,
+    hides_values,
     shape_in_words,
     treatment_words,
 )
@@ -247,10 +248,16 @@ class Shaping:
     def shaper(self, version: SchemaVersion) -> Shaper | None:
         """The function from rows of a version to what is shown of them; None: they are shown as
         they are. `ConfigurationError` where they are hashed with another key than the settings
-        have."""
+        have, and TableError where that key is replaced: two keys never hash for one version."""
         if version.shown_as is None or version.schema is None:
             return None
         self.require_key(version)
+        if version.shown_as.key not in (None, self.key and self.key.fingerprint):
+            raise TableError(
+                "its values were hashed with the key that is replaced",
+                hint=f"`lockstep reload {version.table} --reason …` reads all of it",
+                remedy=Remedy.RESNAPSHOT,
+            )
         return Shaper(_shape_of_version(version.schema, version.shown_as), self.key)
 
     def require_key(self, version: SchemaVersion) -> None:
@@ -334,8 +341,7 @@ class Shaping:
 
     def _shown(self, schema: TableSchema, shape: Shape) -> TableSchema:
         """The structure that the lake shows."""
-        shaper = Shaper(replace(shape, condition=None), self.key)
-        defaults = _shaped_defaults(schema, shape, shaper)
+        defaults = _shaped_defaults(schema, shape, self.key)
         columns = tuple(
             column if treatment is Fate.SHOWN else _shown_column(column, now, default)
             for (column, treatment, now), default in zip(
@@ -343,7 +349,16 @@ class Shaping:
             )
         )
         names = {column.name.lower() for column in columns}
-        keys = (_shown_key(key, names) for key in schema.keys if not key.hashed)
+        unique = {
+            now.name.lower()
+            for now, treatment in zip(shape.source.columns, shape.treatments, strict=True)
+            if is_possible(now, treatment, is_key=True)
+        }
+        keys = (
+            _shown_key(key, unique if key.kind in ("primary", "unique") else names)
+            for key in schema.keys
+            if not key.hashed
+        )
         return replace(
             schema,
             columns=columns,
@@ -373,7 +388,7 @@ def hidden_columns(schema: TableSchema, treatments: tuple[Treatment, ...]) -> fr
     return frozenset(
         column.name.lower()
         for column, treatment in zip(schema.columns, treatments, strict=True)
-        if treatment is not Fate.SHOWN and not isinstance(treatment, Conversion)
+        if hides_values(treatment)
     )
 
 
@@ -501,27 +516,29 @@ def _visible(schema: TableSchema, shape: Shape) -> Iterator[tuple[ColumnSchema, 
 
 
 def _shaped_defaults(
-    schema: TableSchema, shape: Shape, shaper: Shaper
+    schema: TableSchema, shape: Shape, key: PrivacyKey | None
 ) -> Iterator[pa.Scalar | None]:
-    """What each visible column's default is shown as; None where only the server knows it."""
-    kinds = [arrow_type(column) for column in shape.source.columns]
-    fills = [
-        fill_of(column, kind, None) for column, kind in zip(schema.columns, kinds, strict=False)
-    ]
-    more = len(kinds) - len(fills)
-    values = [
-        pa.nulls(1, kind) if fill is None else pa.array([fill.as_py()], kind)
-        for fill, kind in zip([*fills, *[None] * more], kinds, strict=True)
-    ]
-    rows = pa.RecordBatch.from_arrays(values, names=[c.name for c in shape.source.columns])
-    shown = shaper.rows(rows)
-    visible = [
-        fill
-        for fill, treatment in zip(fills, shape.treatments, strict=False)
-        if treatment is not Fate.LEFT_OUT
-    ]
-    for fill, array in zip(visible, shown.columns, strict=True):
-        yield None if fill is None else array[0]
+    """What each visible column's default is shown as; None where only the server knows it, or
+    where it cannot be shown."""
+    for column, read, treatment in zip(
+        schema.columns, shape.source.columns, shape.treatments, strict=False
+    ):
+        if treatment is Fate.LEFT_OUT:
+            continue
+        kind = arrow_type(read)
+        if treatment == Mask("null"):
+            yield pa.scalar(None, kind)
+            continue
+        fill = fill_of(column, kind, None)
+        if fill is None:
+            yield None
+            continue
+        alone = Shape(replace(shape.source, columns=(read,), primary_key=()), (treatment,))
+        rows = pa.RecordBatch.from_arrays([pa.array([fill.as_py()], kind)], names=[read.name])
+        try:
+            yield Shaper(alone, key).rows(rows).column(0)[0]
+        except TableError:  # the type that it is shown as does not hold it: '' is no UUID
+            yield None
 
 
 def _shown_column(column: ColumnSchema, now: Column, default: pa.Scalar | None) -> ColumnSchema:
@@ -537,7 +554,7 @@ def _shown_column(column: ColumnSchema, now: Column, default: pa.Scalar | None) 
 
 
 def _shown_key(key: KeySchema, names: Set[str]) -> KeySchema | None:
-    """A key of which every column is shown."""
+    """A key of which every column is among these."""
     parts = [part.column for part in key.parts]
     shown = all(column is not None and column.lower() in names for column in parts)
     return key if shown else None
