@@ -73,13 +73,17 @@ def begins_before(span: Span, batches: tuple[Batch, ...], through: int, end: Pos
     return isinstance(since, AtMoment) and gone is not None and since.moment <= gone
 
 
-def less_shown(ledger: Ledger, source: str, table: TableName, batch: int) -> str | None:
-    """Return why nothing of a batch is shown of a table any more, in a sentence; None if it is."""
+def less_shown(
+    ledger: Ledger, source: str, table: TableName, batch: int, *, read_again: bool = False
+) -> str | None:
+    """Return why nothing of a batch is shown of a table any more, in a sentence; None if it is.
+    `read_again`: from the log, so that its values would be hashed with the key of now."""
     gone = ledger.forgotten(source, table).newest
     if gone is not None and gone.table is not None and batch <= gone.through:
         return gone.told
     for note in ledger.in_clear(source):
         through = note.tightening.through
-        if note.table == table and note.kept_because is None and batch <= through:
+        less = note.kept_because is None or (read_again and note.tightening.rehashed)
+        if note.table == table and less and batch <= through:
             return f"less is shown of {note.tightening.told} than up to batch {through}"
     return None

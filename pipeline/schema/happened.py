@@ -200,6 +200,8 @@ def shape_concerned(event: Happened) -> str | None:
             continue
         if event.treated.get(before.name.lower(), "") != now:
             return f"column {before.name} is now called {after.name}, which is shown otherwise"
+        if ROWS_BY in now and before.name.lower() != after.name.lower():
+            return f"rows are taken by {after.name}, which was called {before.name}"
         if now and now != LEFT_OUT and _definition(before) != _definition(after):
             return f"column {after.name} was redefined, of which the lake shows something else"
     return None

@@ -67,6 +67,10 @@ class Later:
 ColumnsFrom = tuple[str | None, ...]
 """For each column the name it had before, None for a new one."""
 
+Origin = tuple[SchemaVersion, ColumnsFrom | None]
+"""The version whose rows or columns a table has, and which of its columns is which of them; None
+where names tell."""
+
 
 class KnownStructures(Protocol):
     """What was known where the reading begins."""
@@ -142,8 +146,8 @@ class Shapes(Protocol):
         columns_from: ColumnsFrom | None = None,
     ) -> tuple[TableSchema, ShownAs | None]:
         """The structure as the history keeps it, and how it is shown. `before`: the version whose
-        rows or columns it has; `columns_from`: as in `SchemaVersion`, None where names tell.
-        TableError where it cannot be shown as the settings say."""
+        rows or columns it has; `columns_from`: for each column the name it had there, None where
+        names tell. TableError where it cannot be shown as the settings say."""
 
     def statement(
         self, logged: LoggedStatement, followed: FollowedStatement, tables: Collection[TableName]
@@ -363,12 +367,12 @@ class SchemaTracker:
         columns_from: ColumnsFrom | None = None,
         statement: int | None = None,
         reason: str | None = None,
-        before: SchemaVersion | None = None,
+        shaped_like: Origin | None = None,
         carried: SchemaVersion | None = None,
     ) -> SchemaVersion:
         """From here on the table is known so, or for None dropped, or unknown for a reason; it is
-        unknown, too, if it cannot be shown as the settings say. `before`: whose rows or columns it
-        has; `carried`: the version that holds again, in its own shape."""
+        unknown, too, if it cannot be shown as the settings say. `shaped_like`: of which it may
+        show no more than that does; `carried`: the version that holds again, in its own shape."""
         old = self._current.get(table)
         if old is not None and old.schema is not None:
             self._before[table] = old.schema
@@ -381,7 +385,8 @@ class SchemaTracker:
         shown_as = None if carried is None else carried.shown_as
         if schema is not None and carried is None:
             try:
-                schema, shown_as = self._shapes.recorded(schema, before, columns_from)
+                before, names = shaped_like or (None, columns_from)
+                schema, shown_as = self._shapes.recorded(schema, before, names)
             except TableError as error:
                 schema, columns_from, reason = None, None, error.reason
                 self._not_shown[table] = error
@@ -420,7 +425,7 @@ class SchemaTracker:
             self._take_code(logged)
             return FollowedStatement()
         before, touched = self.whole(), set[TableName]()
-        like: dict[TableName, SchemaVersion] = {}
+        like: dict[TableName, Origin] = {}
         if isinstance(read, NotUnderstood):
             touched.update(read.may_touch or before.tables)
             after = after_unknown(forget(before, read.may_touch or ()), read.may_touch or ())
@@ -433,6 +438,10 @@ class SchemaTracker:
             followed = FollowedStatement(done.effects, kind=read[0].kind)
             touched.update(touched_by(read, ()), needed_by(read))
             like = self._origins_of(read, followed, before)
+        # Settings speak of tables by the names that structures have, which a statement may spell
+        # otherwise.
+        spelled = (schema.table(name) for schema in (before, after) for name in touched)
+        touched |= {*map(self.fold, touched), *(one.name for one in spelled if one is not None)}
         self._statements.append(self._shapes.statement(logged, followed, touched))
         self._schema = self._caught_up(after, logged.end)
         number = len(self._statements) - 1
@@ -445,22 +454,23 @@ class SchemaTracker:
 
     def _origins_of(
         self, changes: Sequence[SchemaChange], followed: FollowedStatement, before: ServerSchema
-    ) -> dict[TableName, SchemaVersion]:
-        """The version whose rows or columns a table has from here on under its name, by that name
-        as structures are keyed: of the name that it had, or of the table that it is like."""
-        names: dict[TableName, TableName] = {}
+    ) -> dict[TableName, Origin]:
+        """Whose rows or columns a table has from here on under its name, by that name as
+        structures are keyed: those of the name that it had, or of the table that it is like."""
+        names: dict[TableName, tuple[TableName, ColumnsFrom | None]] = {}
         for effect in followed.effects:
             if isinstance(effect, Renamed):
-                names[self.fold(effect.to)] = names.pop(self.fold(effect.table), effect.table)
+                had, _ = names.pop(self.fold(effect.table), (effect.table, None))
+                names[self.fold(effect.to)] = had, effect.columns_from or None
         for change in changes:
             if isinstance(change, CreateLike):
-                names[self.fold(change.table)] = change.like
-        found: dict[TableName, SchemaVersion] = {}
-        for name, origin in names.items():
-            table = before.table(origin)
+                names[self.fold(change.table)] = change.like, None
+        found: dict[TableName, Origin] = {}
+        for name, (had, columns_from) in names.items():
+            table = before.table(had)
             version = None if table is None else self.version(table.name)
             if version is not None:
-                found[name] = version
+                found[name] = version, columns_from
         return found
 
     def _take_code(self, logged: LoggedStatement) -> None:
@@ -484,7 +494,7 @@ class SchemaTracker:
         followed: FollowedStatement,
         at: Coordinates,
         statement: int,
-        like: Mapping[TableName, SchemaVersion],
+        like: Mapping[TableName, Origin],
     ) -> None:
         why = dict(reasons(followed))
         columns = dict(origins(followed.effects))
@@ -499,15 +509,17 @@ class SchemaTracker:
             origin = columns.get(key)
             if new is not None and old is not None and key not in columns:
                 origin = tuple(column.name for column in new.columns)
+            columns_from = origin if new is not None and old is not None else None
+            own = None if old is None else self.version(old.name)
             self._record(
                 key if either is None else either.name,
                 new,
                 at,
                 VersionOrigin.STATEMENT,
-                columns_from=origin if new is not None and old is not None else None,
+                columns_from=columns_from,
                 statement=statement,
                 reason=why.get(key, "not followed") if is_unknown else None,
-                before=like.get(key) or (None if old is None else self.version(old.name)),
+                shaped_like=like.get(key) or (None if own is None else (own, columns_from)),
             )
 
     def _note_databases(

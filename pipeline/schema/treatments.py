@@ -67,6 +67,11 @@ Treatment = Fate | Hash | Mask | Conversion
 """What becomes of one column."""
 
 
+def hides_values(treatment: Treatment) -> bool:
+    """Whether not every value of a column is shown, in whatever type."""
+    return treatment is not Fate.SHOWN and not isinstance(treatment, Conversion)
+
+
 LEFT_OUT: Final = Fate.LEFT_OUT.value
 ROWS_BY: Final = "rows by it"
 """Among the words of a column that a condition on rows asks."""
@@ -103,16 +108,14 @@ def read_treatment(words: str) -> Treatment:
 def shown_in_words(treatment: Treatment) -> str:
     """The same for a person who reads about a table: `hashed`, `masked last:4`."""
     match treatment:
-        case Fate():
-            return treatment.value
         case Hash.LOWER:
             return "hashed in lower case"
         case Hash():
             return "hashed"
         case Mask():
             return f"masked {treatment}"
-        case Conversion():
-            return f"as {treatment.value}"
+        case _:
+            return treatment_words(treatment)
 
 
 def shape_in_words(names: Sequence[str], treatments: Sequence[Treatment], rows: str | None) -> str:

@@ -240,6 +240,8 @@ def _comparison(column: Column, sign: str, literal: Literal) -> Test:
     compare = _COMPARE[sign]
     if kind == "time":
         return lambda values: compare(microseconds(values), scalar)
+    if kind == "float":  # of which 0.1 is not the number that a literal says
+        return lambda values: compare(values.cast(pa.float64()), scalar)
     return lambda values: compare(values, scalar)
 
 
@@ -308,7 +310,7 @@ def _scalar(column: Column, literal: Literal) -> pa.Scalar:
     """A literal as a value of the column's type in the lake; ValueError if it is none."""
     kind = column.type
     if kind in ("float", "double"):
-        return pa.scalar(float(_exactly(literal)), arrow_type(column))
+        return pa.scalar(float(_exactly(literal)), pa.float64())
     if kind in ("binary", "varbinary", "blob"):
         return pa.scalar(_bytes(column, literal), pa.binary())
     if kind not in (*TEXT_TYPES, "enum", "set", "date", "datetime", "timestamp", "time"):

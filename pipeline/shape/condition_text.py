@@ -6,7 +6,6 @@ condition does not wait for.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Final
 
@@ -36,7 +35,6 @@ _SIGNS: Final[Mapping[type[exp.Expr], str]] = {
     exp.GTE: ">=",
 }
 _MIRRORED: Final = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
-_COMMENT: Final = re.compile(r"--|#|/\*")
 
 
 def read_condition(text: str) -> Condition:

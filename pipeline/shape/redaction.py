@@ -23,8 +23,32 @@ REDACTED: Final = "'***'"
 
 _MARKS: Final = re.compile(r"\s*(?:/\*M?!\d*|\*/)\s*")
 
-_NO_TYPE: Final = frozenset({"IN", "THAN", "VALUES", "VALUE", "DEFAULT", "AS", "CHECK", "ALWAYS"})
-"""Words before parentheses with values in them, and no length."""
+_TYPE_WORDS: Final = """
+TINYINT SMALLINT MEDIUMINT MIDDLEINT INT INTEGER BIGINT INT1 INT2 INT3 INT4 INT8 BIT YEAR
+DECIMAL DEC NUMERIC FIXED NUMBER FLOAT FLOAT4 FLOAT8 DOUBLE REAL PRECISION TIME DATETIME
+TIMESTAMP CHAR CHARACTER VARYING VARCHAR VARCHARACTER VARCHAR2 NCHAR NVARCHAR BINARY VARBINARY
+TEXT BLOB CLOB RAW VECTOR
+"""
+_TYPES: Final = frozenset(_TYPE_WORDS.split())
+"""Words behind which numbers in parentheses are lengths and digits."""
+
+_FIRST: Final = frozenset({"DOUBLE", "REAL", "FLOAT", "NATIONAL", "CHAR", "CHARACTER", "NCHAR"})
+"""First words of types that have two."""
+
+_BEFORE_COLUMN: Final = frozenset({"ADD", "COLUMN", "MODIFY", "EXISTS"})
+_CHANGES: Final = frozenset({"CHANGE", "COLUMN", "EXISTS"})
+"""Words before a column that is defined, and before the name that it had."""
+
+_NO_COLUMN: Final = frozenset(
+    {"SELECT", "ALL", "DISTINCT", "DISTINCTROW", "NOT", "BINARY", "CASE", "INTERVAL"}
+)
+"""Words behind which a type's name is a function's: `(not char(65))`."""
+
+_KEYS: Final = frozenset({"KEY", "INDEX", "UNIQUE", "FULLTEXT", "SPATIAL"})
+_MOMENTS: Final = frozenset(
+    {"CURRENT_TIMESTAMP", "NOW", "LOCALTIME", "LOCALTIMESTAMP", "CURRENT_TIME", "SYSDATE"}
+)
+"""Functions whose argument is how many digits a second has."""
 
 
 def redacted(text: str, context: StatementContext) -> str:
@@ -59,16 +83,72 @@ def _values(found: Sequence[Token]) -> Iterator[int]:
 
 
 def _lengths(found: Sequence[Token]) -> Iterator[int]:
-    """Indexes of the numbers that stand alone, or in pairs, in parentheses behind a word."""
+    """Indexes of the numbers that stand alone, or in pairs, in parentheses behind a type, and alone
+    behind a column of a key or a function of the clock."""
+    opened: list[int] = []
     for number, token in enumerate(found):
-        if number == 0 or token.kind != "symbol" or token.text != "(":
-            continue
-        before = found[number - 1]
-        if not before.is_name or before.keyword in _NO_TYPE:
+        if token.text == ")" and token.kind == "symbol" and opened:
+            opened.pop()
+        if token.kind != "symbol" or token.text != "(":
             continue
         inside = found[number + 1 : number + 5]
         shape = "".join("n" if one.kind == "number" else one.text for one in inside)
-        if shape.startswith("n)"):
+        of_type = _is_type(found, number - 1)
+        if shape.startswith("n)") and (
+            of_type
+            or _keyword(found, number - 1) in _MOMENTS
+            or (opened and _is_key_part(found, number - 1, opened[-1]))
+        ):
             yield number + 1
-        elif shape.startswith("n,n)"):
+        elif shape.startswith("n,n)") and of_type:
             yield from (number + 1, number + 3)
+        opened.append(number)
+
+
+def _is_type(found: Sequence[Token], at: int) -> bool:
+    """Whether the word there is the type of a column that is defined, or that CAST makes. Most
+    types are also functions: `char(65)`."""
+    if _keyword(found, at) not in _TYPES:
+        return False
+    at -= 1
+    while _keyword(found, at) in _FIRST:
+        at -= 1
+    if _keyword(found, at) == "AS":
+        return True
+    if not _is_name(found, at) or _keyword(found, at) in _NO_COLUMN:
+        return False
+    if _begins(found, at) or _keyword(found, at - 1) in _BEFORE_COLUMN:
+        return True
+    return _is_name(found, at - 1) and _keyword(found, at - 2) in _CHANGES
+
+
+def _is_key_part(found: Sequence[Token], at: int, opened: int) -> bool:
+    """Whether a column of a key stands there, in the parentheses that are opened at `opened`."""
+    if not _is_name(found, at) or not _begins(found, at):
+        return False
+    before = opened - 1
+    if _keyword(found, before - 1) == "USING":
+        before -= 2
+    if _keyword(found, before) in _KEYS:
+        return True
+    if not _is_name(found, before):
+        return False
+    if _keyword(found, before - 1) in _KEYS | {"EXISTS"}:
+        return True
+    if _keyword(found, 0) != "CREATE" or not _KEYS & {one.keyword for one in found[1:4]}:
+        return False
+    qualified = before > 1 and found[before - 1].text == "."
+    return _keyword(found, before - (3 if qualified else 1)) == "ON"
+
+
+def _begins(found: Sequence[Token], at: int) -> bool:
+    """Whether an element of a list begins there."""
+    return at > 0 and found[at - 1].kind == "symbol" and found[at - 1].text in "(,"
+
+
+def _keyword(found: Sequence[Token], at: int) -> str:
+    return found[at].keyword if at >= 0 else ""
+
+
+def _is_name(found: Sequence[Token], at: int) -> bool:
+    return at >= 0 and found[at].is_name

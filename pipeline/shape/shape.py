@@ -30,7 +30,7 @@ import pyarrow.compute as pc
 from pipeline.errors import TableError
 from pipeline.proof import canonical as texts
 from pipeline.row_images import CHANGE_TYPES, RowImages, packed, unpacked
-from pipeline.schema.treatments import Conversion, Fate, Hash, Mask, Treatment
+from pipeline.schema.treatments import Conversion, Fate, Hash, Mask, Treatment, hides_values
 from pipeline.schema.types import TEXT_TYPES, arrow_schema
 from pipeline.segment import ChangeType
 from pipeline.shape.condition import Condition, ConditionUnusable, Evaluated, evaluator
@@ -57,7 +57,10 @@ class Shape:
             for column, treatment in zip(self.source.columns, self.treatments, strict=True)
             if treatment is not Fate.LEFT_OUT
         )
-        return replace(self.source, columns=columns)
+        # Settings leave no key out, but a table that is not captured may get one that was hidden.
+        whole = {column.name for column in columns}.issuperset(self.source.primary_key)
+        key = self.source.primary_key if whole else ()
+        return replace(self.source, columns=columns, primary_key=key)
 
     @property
     def shows_all(self) -> bool:
@@ -108,7 +111,7 @@ def shape_faults(
 ) -> Iterator[TableError]:
     """Yield everything that `shape_of` refuses; it raises the first of them."""
     keys = {name.lower() for name in (*keys, *structure.primary_key)}
-    left_out = 0
+    left_out, memberless = 0, set[str]()
     for column in structure.columns:
         try:
             treatment = _treatment(rules, column, keys)
@@ -116,10 +119,12 @@ def shape_faults(
             yield error
         else:
             left_out += treatment is Fate.LEFT_OUT
+            if column.type in _MEMBERS and hides_values(treatment):
+                memberless.add(column.name.lower())
     if left_out == len(structure.columns):
         yield TableError("its shape leaves every column out", hint="exclude the table instead")
     try:
-        _require_condition(Shape(structure, (), rules.rows), virtual)
+        _require_condition(Shape(structure, (), rules.rows), virtual, memberless)
     except TableError as error:
         yield error
 
@@ -143,7 +148,9 @@ def _treatment(rules: ShapeRules, column: Column, keys: Set[str]) -> Treatment:
     if len(asked) > 1:
         _refuse(column, f"{' and '.join(asked)} speak of it", "let one of them do so")
     setting, treatment = next(iter(asked.items()), ("", Fate.SHOWN))
-    _require_possible(column, treatment, setting, is_key=name.lower() in keys)
+    why = _impossible(column, treatment, is_key=name.lower() in keys)
+    if why is not None:
+        _refuse(column, why, f"take {name!r} out of {setting}")
     return treatment
 
 
@@ -153,37 +160,39 @@ def matches(patterns: Iterable[str], name: str) -> bool:
     return any(re.fullmatch(translate(one.lower()), name.lower()) for one in patterns)
 
 
-def _require_possible(column: Column, treatment: Treatment, setting: str, *, is_key: bool) -> None:
-    kind, why = column.type, None
+def is_possible(column: Column, treatment: Treatment, *, is_key: bool) -> bool:
+    """Whether a column can be shown so."""
+    return _impossible(column, treatment, is_key=is_key) is None
+
+
+def _impossible(column: Column, treatment: Treatment, *, is_key: bool) -> str | None:
+    """Why a column cannot be shown so; None if it can."""
+    kind = column.type
     match treatment:
         case Fate.SHOWN:
-            pass
+            return None
         case Fate.LEFT_OUT:
-            why = "it belongs to a key by which rows are told apart" if is_key else None
+            return "it belongs to a key by which rows are told apart" if is_key else None
         case Hash.LOWER:
             if kind not in TEXT_TYPES:
-                why = f"{kind.upper()} has no lower case"
-            elif is_key:
-                why = "two keys that differ by case would be one"
+                return f"{kind.upper()} has no lower case"
+            return "two keys that differ by case would be one" if is_key else None
         case Hash.EXACT:
             if kind in _MEMBERS:
-                why = _NO_MEMBERS.format(kind.upper(), "hashed")
-            elif kind in ("geometry", "vector") or kind.startswith("compressed"):
-                why = f"{kind.upper()} cannot be hashed"
+                return _NO_MEMBERS.format(kind.upper(), "hashed")
+            unable = kind in ("geometry", "vector") or kind.startswith("compressed")
+            return f"{kind.upper()} cannot be hashed" if unable else None
         case Mask(mask):
             able = {"year": _DATED, "null": frozenset({kind})}.get(mask, _MASKED)
             if is_key:
-                why = "it belongs to a key by which rows are told apart; hash_columns may name it"
-            elif mask != "null" and kind in _MEMBERS:
-                why = _NO_MEMBERS.format(kind.upper(), f"shown as {treatment}")
-            elif kind not in able:
-                why = f"{kind.upper()} cannot be shown as {treatment}"
+                return "it belongs to a key by which rows are told apart; hash_columns may name it"
+            if mask != "null" and kind in _MEMBERS:
+                return _NO_MEMBERS.format(kind.upper(), f"shown as {treatment}")
+            return None if kind in able else f"{kind.upper()} cannot be shown as {treatment}"
         case Conversion():
-            why = _conversion_refused(column, treatment, is_key=is_key)
+            return _conversion_refused(column, treatment, is_key=is_key)
         case _:
             assert_never(treatment)
-    if why is not None:
-        _refuse(column, why, f"take {column.name!r} out of {setting}")
 
 
 def _conversion_refused(column: Column, conversion: Conversion, *, is_key: bool) -> str | None:
@@ -206,7 +215,8 @@ def _conversion_refused(column: Column, conversion: Conversion, *, is_key: bool)
             assert_never(conversion)
 
 
-def _require_condition(shape: Shape, virtual: Set[str]) -> None:
+def _require_condition(shape: Shape, virtual: Set[str], memberless: Set[str]) -> None:
+    """`memberless`: columns whose members are hidden, in lower case: the log has their numbers."""
     if shape.condition is None:
         return
     hint = "change rows in the settings of this table"
@@ -214,6 +224,11 @@ def _require_condition(shape: Shape, virtual: Set[str]) -> None:
         if name.lower() in {one.lower() for one in virtual}:
             raise TableError(
                 f"its condition asks column {name!r}, which is computed when it is read", hint=hint
+            )
+        if name.lower() in memberless:
+            raise TableError(
+                f"its condition asks column {name!r}, whose members are hidden with its values",
+                hint=f"{hint}, or show {name!r}",
             )
     try:
         _evaluator(shape)
@@ -291,12 +306,20 @@ class Shaper:
         """Whether no row is left out."""
         return self._shape.condition is None
 
+    def hides(self, columns: Set[str]) -> bool:
+        """Whether one of these columns is shown as something else than its value."""
+        treatments = zip(self._shape.source.names, self._shape.treatments, strict=True)
+        return any(one is not Fate.SHOWN and name in columns for name, one in treatments)
+
     @property
-    def hides_keys(self) -> bool:
-        """Whether a column of the primary key is shown as something else than its value."""
-        treatments = dict(zip(self._shape.source.names, self._shape.treatments, strict=True))
-        key = self._shape.source.primary_key
-        return any(treatments[name] is not Fate.SHOWN for name in key)
+    def filled_later(self) -> frozenset[int]:
+        """Indexes of the source's columns whose defaults are known only as they are shown, and
+        which the condition does not ask."""
+        return frozenset(
+            index
+            for index, treatment in enumerate(self._shape.treatments)
+            if hides_values(treatment) and index not in self._asked
+        )
 
     def of(self, columns: Iterable[str]) -> Shaper:
         """The function for reads of these columns alone, and of those that its condition asks,
@@ -499,6 +522,9 @@ def _equal(left: pa.Array, right: pa.Array) -> Truths:
     """Whether two values are the same; NULL is the same as NULL."""
     if pa.types.is_list(left.type):
         left, right = texts.digested_vectors(left), texts.digested_vectors(right)
+    elif pa.types.is_floating(left.type):  # 0.0 and -0.0 are two values
+        bits = pa.int32() if left.type == pa.float32() else pa.int64()
+        left, right = left.view(bits), right.view(bits)
     equal = pc.fill_null(pc.equal(left, right), False)
     both_null = pc.and_(pc.is_null(left), pc.is_null(right))
     truths: Truths = pc.or_(equal, both_null).to_numpy(zero_copy_only=False)

@@ -14,7 +14,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from pipeline.errors import ConfigurationError, TableError
+from pipeline.errors import ConfigurationError, Remedy, TableError
 from pipeline.schema.evolving.effects import Changed, Created, Dropped, Effect, Renamed
 from pipeline.schema.fills import fill_of
 from pipeline.schema.happened import NOT_TREATED
@@ -32,19 +32,27 @@ from pipeline.schema.model import (
 from pipeline.schema.rows import key_columns, row_structure, schema_of
 from pipeline.schema.treatments import (
     ROWS_BY,
-    Conversion,
     Fate,
     Hash,
+    Mask,
     Treatment,
+    hides_values,
     shape_in_words,
     treatment_words,
 )
 from pipeline.schema.types import arrow_type
+from pipeline.shape.condition import Condition
 from pipeline.shape.hashes import PrivacyKey
 from pipeline.shape.redaction import redacted as redacted_text
 from pipeline.shape.rules import ShapeRules
-from pipeline.shape.shape import Shape, Shaper, matches, shape_faults, shape_of
-from pipeline.shape.strictness import ShapeChange, shape_change, shows_no_more, stricter_shape
+from pipeline.shape.shape import Shape, Shaper, is_possible, matches, shape_faults, shape_of
+from pipeline.shape.strictness import (
+    ShapeChange,
+    shape_change,
+    shows_no_more,
+    stricter,
+    stricter_shape,
+)
 from pipeline.table import Column, TableName, TableStructure
 from pipeline.tables import is_helper
 
@@ -138,11 +146,14 @@ class Shaping:
         columns_from: Sequence[str | None] | None = None,
     ) -> tuple[TableSchema, ShownAs | None]:
         """See `schema.tracker.Shapes`."""
-        shown_as = self._shown_as(schema)
+        shape = self.shape(schema)
         origins = {c.name.lower(): c.name.lower() for c in schema.columns}
         if columns_from is not None:
             names = (column.name.lower() for column in schema.columns)
             origins = {n: o.lower() for n, o in zip(names, columns_from, strict=True) if o}
+        if before is not None and not self.captured(schema.name):
+            shape = self._as_strict(shape, schema, before, origins)
+        shown_as = self._shown_as(schema, shape)
         if before is not None and self.captured(schema.name):
             more = shows_more(before, shown_as, schema, origins)
             if more is not None:
@@ -158,8 +169,33 @@ class Shaping:
             hidden |= {name for name, origin in origins.items() if origin in then}
         return redacted(schema, hidden), shown_as
 
-    def _shown_as(self, schema: TableSchema) -> ShownAs | None:
-        shape = self.shape(schema)
+    def _as_strict(
+        self,
+        shape: Shape | None,
+        schema: TableSchema,
+        before: SchemaVersion,
+        origins: Mapping[str, str],
+    ) -> Shape | None:
+        """The shape of a table that is not captured, which shows no more than the version whose
+        rows or columns it has: its next name may be one that is captured."""
+        then = before.shown_as
+        if then is None or before.schema is None:
+            return shape
+        names = (column.name.lower() for column in before.schema.columns)
+        had = dict(zip(names, then.treatments, strict=True))
+        shape = shape or _whole(schema)
+        keys = key_columns(schema)
+        treatments = list(shape.treatments)
+        for index, column in enumerate(shape.source.columns[: len(schema.columns)]):
+            fate = had.get(origins.get(column.name.lower(), ""), Fate.SHOWN)
+            fate = stricter(treatments[index], fate)
+            possible = is_possible(column, fate, is_key=column.name in keys)
+            treatments[index] = fate if possible else Fate.LEFT_OUT
+        condition = shape.condition if then.rows is None else _condition(then.rows)
+        shape = replace(shape, treatments=tuple(treatments), condition=condition)
+        return None if shape.shows_all else shape
+
+    def _shown_as(self, schema: TableSchema, shape: Shape | None) -> ShownAs | None:
         if shape is None:
             return None
         if shape.hashes and self.key is None:
@@ -212,16 +248,22 @@ class Shaping:
     def fingerprint(self, schema: TableSchema) -> str | None:
         """That of how a structure is shown now, as `SchemaVersion.shape`. TableError as
         `recorded`."""
-        shown_as = self._shown_as(schema)
+        shown_as = self._shown_as(schema, self.shape(schema))
         return None if shown_as is None else shown_as.fingerprint
 
     def shaper(self, version: SchemaVersion) -> Shaper | None:
         """The function from rows of a version to what is shown of them; None: they are shown as
         they are. `ConfigurationError` where they are hashed with another key than the settings
-        have."""
+        have, and TableError where that key is replaced: two keys never hash for one version."""
         if version.shown_as is None or version.schema is None:
             return None
         self.require_key(version)
+        if version.shown_as.key not in (None, self.key and self.key.fingerprint):
+            raise TableError(
+                "its values were hashed with the key that is replaced",
+                hint=f"`lockstep reload {version.table} --reason …` reads all of it",
+                remedy=Remedy.RESNAPSHOT,
+            )
         return Shaper(_shape_of_version(version.schema, version.shown_as), self.key)
 
     def require_key(self, version: SchemaVersion) -> None:
@@ -277,8 +319,7 @@ class Shaping:
 
     def _shapes_of(self, version: SchemaVersion, schema: TableSchema) -> tuple[Shape, Shape]:
         """How a version is shown, and how the settings would show it."""
-        structure, then = row_structure(schema), version.shown_as
-        whole = _of_images(Shape(structure, (Fate.SHOWN,) * len(schema.columns)), structure)
+        then, whole = version.shown_as, _whole(schema)
         before = whole if then is None else _shape_of_version(schema, then)
         return before, self.shape(schema) or whole
 
@@ -306,8 +347,7 @@ class Shaping:
 
     def _shown(self, schema: TableSchema, shape: Shape) -> TableSchema:
         """The structure that the lake shows."""
-        shaper = Shaper(replace(shape, condition=None), self.key)
-        defaults = _shaped_defaults(schema, shape, shaper)
+        defaults = _shaped_defaults(schema, shape, self.key)
         columns = tuple(
             column if treatment is Fate.SHOWN else _shown_column(column, now, default)
             for (column, treatment, now), default in zip(
@@ -315,7 +355,16 @@ class Shaping:
             )
         )
         names = {column.name.lower() for column in columns}
-        keys = (_shown_key(key, names) for key in schema.keys if not key.hashed)
+        unique = {
+            now.name.lower()
+            for now, treatment in zip(shape.source.columns, shape.treatments, strict=True)
+            if is_possible(now, treatment, is_key=True)
+        }
+        keys = (
+            _shown_key(key, unique if key.kind in ("primary", "unique") else names)
+            for key in schema.keys
+            if not key.hashed
+        )
         return replace(
             schema,
             columns=columns,
@@ -366,7 +415,7 @@ def hidden_columns(schema: TableSchema, treatments: tuple[Treatment, ...]) -> fr
     return frozenset(
         column.name.lower()
         for column, treatment in zip(schema.columns, treatments, strict=True)
-        if treatment is not Fate.SHOWN and not isinstance(treatment, Conversion)
+        if hides_values(treatment)
     )
 
 
@@ -466,16 +515,23 @@ def _of_images(shape: Shape, structure: TableStructure) -> Shape:
     return replace(shape, source=structure, treatments=(*shape.treatments, *[Fate.LEFT_OUT] * more))
 
 
-def _shape_of_version(schema: TableSchema, shown_as: ShownAs) -> Shape:
-    condition = None
-    if shown_as.rows is not None:
-        # With sqlglot, which takes a fifth of a second, only where there is a condition.
-        from pipeline.shape.condition_text import read_condition
-
-        condition = read_condition(shown_as.rows)
+def _whole(schema: TableSchema) -> Shape:
+    """The shape of a table that is shown as it is."""
     structure = row_structure(schema)
-    shape = Shape(structure, shown_as.treatments, condition)
-    return _of_images(shape, structure)
+    return _of_images(Shape(structure, (Fate.SHOWN,) * len(schema.columns)), structure)
+
+
+def _shape_of_version(schema: TableSchema, shown_as: ShownAs) -> Shape:
+    condition = None if shown_as.rows is None else _condition(shown_as.rows)
+    structure = row_structure(schema)
+    return _of_images(Shape(structure, shown_as.treatments, condition), structure)
+
+
+def _condition(text: str) -> Condition:
+    # With sqlglot, which takes a fifth of a second, only where there is a condition.
+    from pipeline.shape.condition_text import read_condition
+
+    return read_condition(text)
 
 
 def _visible(schema: TableSchema, shape: Shape) -> Iterator[tuple[ColumnSchema, Treatment, Column]]:
@@ -487,27 +543,29 @@ def _visible(schema: TableSchema, shape: Shape) -> Iterator[tuple[ColumnSchema, 
 
 
 def _shaped_defaults(
-    schema: TableSchema, shape: Shape, shaper: Shaper
+    schema: TableSchema, shape: Shape, key: PrivacyKey | None
 ) -> Iterator[pa.Scalar | None]:
-    """What each visible column's default is shown as; None where only the server knows it."""
-    kinds = [arrow_type(column) for column in shape.source.columns]
-    fills = [
-        fill_of(column, kind, None) for column, kind in zip(schema.columns, kinds, strict=False)
-    ]
-    more = len(kinds) - len(fills)
-    values = [
-        pa.nulls(1, kind) if fill is None else pa.array([fill.as_py()], kind)
-        for fill, kind in zip([*fills, *[None] * more], kinds, strict=True)
-    ]
-    rows = pa.RecordBatch.from_arrays(values, names=[c.name for c in shape.source.columns])
-    shown = shaper.rows(rows)
-    visible = [
-        fill
-        for fill, treatment in zip(fills, shape.treatments, strict=False)
-        if treatment is not Fate.LEFT_OUT
-    ]
-    for fill, array in zip(visible, shown.columns, strict=True):
-        yield None if fill is None else array[0]
+    """What each visible column's default is shown as; None where only the server knows it, or
+    where it cannot be shown."""
+    for column, read, treatment in zip(
+        schema.columns, shape.source.columns, shape.treatments, strict=False
+    ):
+        if treatment is Fate.LEFT_OUT:
+            continue
+        kind = arrow_type(read)
+        if treatment == Mask("null"):
+            yield pa.scalar(None, kind)
+            continue
+        fill = fill_of(column, kind, None)
+        if fill is None:
+            yield None
+            continue
+        alone = Shape(replace(shape.source, columns=(read,), primary_key=()), (treatment,))
+        rows = pa.RecordBatch.from_arrays([pa.array([fill.as_py()], kind)], names=[read.name])
+        try:
+            yield Shaper(alone, key).rows(rows).column(0)[0]
+        except TableError:  # the type that it is shown as does not hold it: '' is no UUID
+            yield None
 
 
 def _shown_column(column: ColumnSchema, now: Column, default: pa.Scalar | None) -> ColumnSchema:
@@ -523,7 +581,7 @@ def _shown_column(column: ColumnSchema, now: Column, default: pa.Scalar | None) 
 
 
 def _shown_key(key: KeySchema, names: Set[str]) -> KeySchema | None:
-    """A key of which every column is shown."""
+    """A key of which every column is among these."""
     parts = [part.column for part in key.parts]
     shown = all(column is not None and column.lower() in names for column in parts)
     return key if shown else None

@@ -1,8 +1,8 @@
 """Which of two shapes shows less, and what follows when a table's shape changes.
 
-Belongs here: the order of treatments, the shape that shows no more than either of two, how
-treatments follow their columns through DDL, and what a change of settings comes to. Does not: what
-a run does about it (`pipeline.runs`).
+Belongs here: the order of treatments, the shape that shows no more than either of two, and what a
+change of settings comes to. Does not: how treatments follow their columns through statements
+(`shaping`), what a run does about it (`pipeline.runs`).
 
 Treatments are ordered by what they show:
 
@@ -64,75 +64,26 @@ def _all_of(conditions: Sequence[Condition]) -> Condition | None:
     return Condition(text, And(tuple(one.term for one in conditions)))
 
 
-# -- through DDL ---------------------------------------------------------------------------------
-
-
-def followed(before: Shape, after: Shape, columns_from: Sequence[str | None]) -> tuple[str, ...]:
-    """Names of the columns of `after` that show more than the column of `before` whose values they
-    have did: a statement renamed them, or their table, and the settings do not speak of the new
-    name. `columns_from`: for each column of `after` the name it had, None for a new one."""
-    old = dict(zip((one.name for one in before.source.columns), before.treatments, strict=True))
-    columns = zip(after.source.columns, after.treatments, columns_from, strict=True)
-    return tuple(
-        column.name
-        for column, treatment, name in columns
-        if name is not None and not shows_no_more(treatment, old.get(name, Fate.SHOWN))
-    )
-
-
 # -- settings that change ------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class ShapeChange:
-    """What the settings of one table change, over one structure of it.
+    """What the settings of one table show less of than before, over one structure of it.
+    `tightened`: columns; `rows_tightened`: whether rows; `rehashed`: whether hashes are made with
+    another key. What stands in clear of that is purged."""
 
-    `back`: columns that were left out and are shown now: their values are read by key. `gone`:
-    columns that are left out now. `treated`: columns that show something else than before, which
-    takes a reload. `rows`: whether another condition holds, which takes one, too. `tightened`:
-    columns of which less is shown than before, so that what stands in clear is purged;
-    `rows_tightened`: the same of rows; `rehashed`: of hashes, which are made with another key.
-    """
-
-    back: tuple[str, ...] = ()
-    gone: tuple[str, ...] = ()
-    treated: tuple[str, ...] = ()
-    rows: bool = False
     tightened: tuple[str, ...] = ()
     rows_tightened: bool = False
     rehashed: bool = False
-
-    @property
-    def nothing(self) -> bool:
-        return not (self.back or self.gone or self.treated or self.rows)
-
-    @property
-    def reloads(self) -> bool:
-        """Whether all rows are written again."""
-        return bool(self.treated) or self.rows
 
 
 def shape_change(before: Shape, after: Shape, *, key_replaced: bool = False) -> ShapeChange:
     """What changes from one shape to another of the same structure. `key_replaced`: hashes are
     made with another key."""
-    names = [column.name for column in after.source.columns]
-    pairs = dict(zip(names, zip(before.treatments, after.treatments, strict=True), strict=True))
-
-    changed = {
-        name: pair
-        for name, pair in pairs.items()
-        if pair[0] != pair[1] or (key_replaced and isinstance(pair[1], Hash))
-    }
-    back = tuple(name for name, pair in changed.items() if pair[0] is Fate.LEFT_OUT)
-    gone = tuple(name for name, pair in changed.items() if pair[1] is Fate.LEFT_OUT)
+    pairs = zip(after.source.columns, before.treatments, after.treatments, strict=True)
     return ShapeChange(
-        back=back,
-        gone=gone,
-        treated=tuple(name for name in changed if name not in (*back, *gone)),
-        rows=before.condition != after.condition,
-        tightened=tuple(
-            name for name, pair in changed.items() if not shows_no_more(pair[0], pair[1])
-        ),
+        tightened=tuple(column.name for column, then, now in pairs if not shows_no_more(then, now)),
         rows_tightened=after.condition is not None and before.condition != after.condition,
-        rehashed=key_replaced and any(isinstance(pair[1], Hash) for pair in pairs.values()),
+        rehashed=key_replaced and after.hashes,
     )

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from deltalake import DeltaTable
 
@@ -20,9 +20,6 @@ from resources.lake.delta_log import FAR, actions, checksum_of, commit_file
 from resources.lake.paths import LakePath
 from resources.lake.statement import quoted
 from resources.lake.storage import delta_table
-
-if TYPE_CHECKING:
-    pass
 
 FEATURE: Final = "clustering"
 _DOMAIN: Final = "delta.clustering"

@@ -30,7 +30,7 @@ from pipeline.ports.source import Baseline, ConditionSnapshot, CurrentSchemas, T
 from pipeline.position import Coordinates
 from pipeline.proof.hashes import RowHasher, RowSum
 from pipeline.schema.model import TableSchema
-from pipeline.schema.rows import row_structure
+from pipeline.schema.rows import merge_key, row_key, row_structure
 from pipeline.shape.hashes import PrivacyKey
 from pipeline.shape.shape import Shaper
 from pipeline.shape.shaping import Shaping
@@ -54,10 +54,12 @@ class _Seen:
     shown: TableStructure
     shaper: Shaper
 
-    @property
-    def hides_bounds(self) -> bool:
-        """Whether the key of a row may be a value that is not shown."""
-        return self.shaper.hides_keys or not self.shaper.takes_all
+
+def hides_bounds(schema: TableSchema, shaper: Shaper) -> bool:
+    """Whether the key of a row may be a value that is not shown. Of several UNIQUE keys chunks may
+    be cut by another one than rows are told apart by."""
+    keys = {*merge_key(schema), *row_key(schema)}
+    return shaper.hides(keys) or not shaper.takes_all
 
 
 class ShapedServer(MySqlServer):
@@ -165,7 +167,7 @@ class ShapedServer(MySqlServer):
         since: Coordinates | None = None,
     ) -> Bound | None:
         seen = self._seen(schema.name)
-        if seen is None or not seen.hides_bounds:
+        if seen is None or not hides_bounds(seen.schema, seen.shaper):
             return super().next_bound(schema, after, rows, since=since)
         if self._shaping.key is None:
             return None
@@ -198,7 +200,7 @@ class ShapedServer(MySqlServer):
             yield snapshot if seen is None else _shaped_snapshot(seen.shaper, snapshot)
 
     def _opened(self, seen: _Seen, rows: Range) -> Range:
-        if not seen.hides_bounds or rows.whole:
+        if rows.whole or not hides_bounds(seen.schema, seen.shaper):
             return rows
         if self._shaping.key is None:
             raise moved(seen.schema.name, "no key opens the bounds of its chunks")
@@ -220,7 +222,7 @@ class ShapedServer(MySqlServer):
                 yield found
             return
         self._require(seen, schema)
-        if seen.shaper.hides_keys or not seen.shaper.takes_all:
+        if hides_bounds(seen.schema, seen.shaper):
             # Of keys alone nobody can tell whether their rows are taken.
             raise TableError(
                 "its key is hashed or rows are left out of it: single rows cannot be read again",
@@ -273,7 +275,7 @@ class ShapedServer(MySqlServer):
         seen = self._as_shown(structure)
         if seen is None:
             return super().sample(structure, starts)
-        if seen.shaper.takes_all and not seen.shaper.hides_keys:
+        if not hides_bounds(seen.schema, seen.shaper):
             sample = super().sample(row_structure(seen.schema), starts)
             rows = tuple(_shaped_table(seen.shaper, table) for table in sample.rows)
             return replace(sample, rows=rows)

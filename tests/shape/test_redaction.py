@@ -38,6 +38,21 @@ CONTEXT = StatementContext()
         ("alter table t add check (n > 5)", "alter table t add check (n > '***')"),
         ("alter table t add g int as (7) stored", "alter table t add g int as ('***') stored"),
         ("alter table t add key k (n(8), x'41')", "alter table t add key k (n(8), '***')"),
+        (
+            "create unique index k using btree on shop.t (n(8), m)",
+            "create unique index k using btree on shop.t (n(8), m)",
+        ),
+        ("alter table t add unique (n(8))", "alter table t add unique (n(8))"),
+        (
+            "alter table t change `a` b double precision(9,2), add column if not exists "
+            "(c datetime(6) default current_timestamp(6) on update now(6), d national char(4))",
+            "alter table t change `a` b double precision(9,2), add column if not exists "
+            "(c datetime(6) default current_timestamp(6) on update now(6), d national char(4))",
+        ),
+        (
+            "alter table t add g int as (cast(n as decimal(9,2)) + year(1985)) stored",
+            "alter table t add g int as (cast(n as decimal(9,2)) + year('***')) stored",
+        ),
         ("create table u select 'x' y, b'1', 0xff", "create table u select '***' y, '***', '***'"),
         ("create table t (a int) -- x", "create table t (a int) "),
         ("create /* x */ table t # x\n(a int)", "create table t (a int)"),
@@ -56,3 +71,37 @@ def test_values_go_and_types_stay(text: str, kept: str) -> None:
 def test_no_value_of_a_default_stays(value: str) -> None:
     text = f"alter table t add c varchar(9) default '{value}', add d int default 0"
     assert f"'{value}'" not in redacted(text, CONTEXT)
+
+
+_SECRET = "123456789"
+
+
+@given(
+    st.sampled_from(
+        [
+            *("default (abs({}))", "default (json_array({},1))", "default (coalesce({},1))"),
+            *("default char({})", "default (not char({}))", "default (1 + year({}))"),
+            *("check (x > 1 and ({}))", "check (f(n, char({})))", "as (time({}) + x)"),
+            *("as (case char({}) when x then 1 end)", "as (interval year({}) day + x)"),
+        ]
+    ),
+    st.sampled_from(
+        ["alter table t add c int(9) {}", "create table t (n int, c int {}, key (n(9)))"]
+    ),
+)
+def test_no_argument_of_a_function_stays(expression: str, statement: str) -> None:
+    text = statement.format(expression.format(_SECRET))
+    assert _SECRET not in redacted(text, CONTEXT)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "create table u select ({}) as ssn, char({}) c",
+        "create table u select sql_no_cache char({},{}) as ssn from t join v on f(abs({}))",
+        "create table u (key ((abs({})))) select distinct char({}) from t where a = 1 and ({})",
+        "alter table t add key k ((abs({})))",
+    ],
+)
+def test_no_number_of_a_select_stays(text: str) -> None:
+    assert _SECRET not in redacted(text.replace("{}", _SECRET), CONTEXT)

@@ -15,6 +15,7 @@ from pipeline.policies import LakePolicies, OnRewrite
 from pipeline.replay.spans import Span
 from pipeline.runs.comparing.verify_rows import verify
 from pipeline.runs.comparing.verify_schema import verify_schema
+from pipeline.runs.inspecting.table_commands import Asked, give_order
 from pipeline.runs.recovering.recover import recover
 from pipeline.runs.replaying.replay import replay
 from pipeline.schema.treatments import Conversion, Hash, read_mask
@@ -194,6 +195,21 @@ def test_rows_that_tables_exchange_are_not_shown(mysql: MySqlStand, database: st
         assert customers.stopped("p")
         assert customers.stopped("c")
         assert customers.mirror("p") == []
+
+
+def test_a_structure_that_a_person_gives_is_kept_without_values(
+    mysql: MySqlStand, database: str
+) -> None:
+    customers = Customers(mysql, database, HIDING)
+    customers.run()
+    customers.do("alter table c rename column email to mail")
+    customers.run()
+    given = _TABLE.replace("char(9)", "char(9) default 'secret'").replace("'gold'", "'secrets'")
+    follower, table = customers.follower, TableName(database, "c")
+    with follower.leased() as lease:
+        asked = Asked(table, "ada", "because", given)
+        give_order(follower.work(), lease, OrderKind.RELEASE, asked)
+    assert "secret" not in repr(follower.kept_ledger().rows)
 
 
 def test_bounds_of_chunks_are_sealed(mysql: MySqlStand, database: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hmac
 import struct
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -19,6 +19,9 @@ from hypothesis import strategies as st
 
 from pipeline.errors import TableError
 from pipeline.row_images import CHANGE_TYPES, RowImages, packed
+from pipeline.runs.capturing.image_decoder import with_defaults
+from pipeline.runs.loading.part import of_shown
+from pipeline.schema.model import LiteralDefault
 from pipeline.schema.treatments import Conversion, Fate, Hash, Mask, read_mask
 from pipeline.schema.types import arrow_schema
 from pipeline.segment import ChangeType
@@ -27,7 +30,10 @@ from pipeline.shape.condition_text import read_condition
 from pipeline.shape.hashes import PrivacyKey
 from pipeline.shape.rules import ShapeRules
 from pipeline.shape.shape import Shaper, shape_of
+from pipeline.shape.shaping import Shaping
+from pipeline.snapshot.condition import Limit
 from pipeline.table import Column, TableName, TableStructure
+from tests.schema.schemas_made import table
 from tests.shape import reference
 
 KEY = b"a key of a test"
@@ -426,6 +432,39 @@ def test_a_row_that_enters_must_be_whole() -> None:
     assert [CHANGE_TYPES[one] for one in shaped.change_type.to_pylist()] == [ChangeType.DELETE]
 
 
+def test_defaults_of_hidden_columns_are_given_as_they_are_shown() -> None:
+    """The history has no others; what is left out, or shows nothing, needs none."""
+    rules = ShapeRules(exclude_columns=("country",), hash_columns={"email": Hash.EXACT})
+    schema = table("create table t (id int primary key, country char(8), email varchar(40))")
+    given = [replace(column, default=LiteralDefault("de")) for column in schema.columns]
+    shaping = Shaping({schema.name: rules}.get, PrivacyKey(KEY), hides=True)
+    kept, shown_as = shaping.recorded(replace(schema, columns=(schema.columns[0], *given[1:])))
+    assert shown_as is not None and "'de'" not in repr(kept)
+    images = _partial((1, None, None), (2, None, None), [(True, False, False)] * 2)
+    inserts = replace(images, change_type=pa.array([0, 0], pa.int8()))
+    shaper = _shaper(exclude_columns=("country",), hash_columns={"email": Hash.EXACT})
+    later = with_defaults(inserts, kept, later=shaper.filled_later)
+    whole = with_defaults(shaper.images(later), shown_as.schema)
+    hashed = reference.hashed(KEY, "varchar", "de")
+    assert whole.columns.to_pylist() == [{"id": n, "email": hashed} for n in (1, 2)]
+    assert whole.present is None
+
+
+@pytest.mark.parametrize("kind", ["float", "double"])
+def test_a_zero_with_another_sign_is_another_value(kind: str) -> None:
+    columns = (Column("id", "int"), Column("x", kind), Column("hidden", "int"))
+    structure = TableStructure(NAME, columns, ("id",))
+    shaper = Shaper(shape_of(ShapeRules(exclude_columns=("hidden",)), structure))
+    before, after = ({"id": 1, "x": x, "hidden": 1} for x in (0.0, -0.0))
+    shaped = shaper.images(images_of(structure, [("update", before, after)]))
+    assert [str(one) for one in shaped.columns.column(1).to_pylist()] == ["0.0", "-0.0"]
+
+
+def test_the_mirrors_values_bound_a_condition_only_where_they_are_the_tables() -> None:
+    limits = (Limit("took", 1, 2), Limit("n", 1, 2))
+    assert of_shown(limits, {"Took": "as microseconds"}) == [Limit("n", 1, 2)]
+
+
 # -- what is refused -----------------------------------------------------------------------------
 
 _WIDE = TableStructure(
@@ -464,6 +503,14 @@ _WIDE = TableStructure(
         ({"types": {"born": Conversion.MICROSECONDS}}, "DATE is not TIME"),
         ({"types": {"email": Conversion.UUID}}, "neither BINARY"),
         ({"types": {"place": Conversion.STRING}}, "GEOMETRY has no text"),
+        *(
+            ({**hides, "rows": read_condition("STATE = 'new'")}, "members are hidden")
+            for hides in (
+                {"exclude_columns": ("state",)},
+                {"mask_columns": {"state": Mask("null")}},
+                {"include_columns": ("id", "token")},
+            )
+        ),
         (
             {"exclude_columns": ("e*",), "hash_columns": {"email": Hash.EXACT}},
             "exclude_columns and hash_columns speak of it",
@@ -569,7 +616,8 @@ _INSTANT = datetime(2020, 1, 1, 12, tzinfo=UTC)
         ),
         (Column("c", "bit", length=1), "c", [True, False, None], [True, False, None]),
         (Column("c", "bit", length=1), "c = 1", [True, False, None], [True, False, None]),
-        (Column("c", "float"), "c = 0.1", [_float32(0.1), 0.5], [True, False]),
+        (Column("c", "float"), "c > 0.1", [_float32(0.1), 0.0], [True, False]),
+        (Column("c", "float"), "c = 0.5", [_float32(0.1), 0.5], [False, True]),
         (
             Column("c", "binary", length=3, charset="binary"),
             "c in (X'61', 0x626300)",

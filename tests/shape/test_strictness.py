@@ -1,26 +1,41 @@
-"""The order of treatments, and what a change of settings comes to."""
+"""The order of treatments, what statements do under it, and what a change of settings comes to."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipeline.errors import TableError
+from pipeline.position import Coordinates, LogFile
+from pipeline.schema.context import ServerDialect, StatementContext
+from pipeline.schema.happened import Happened, shape_concerned
+from pipeline.schema.history import Knowledge
+from pipeline.schema.logged import LoggedStatement
+from pipeline.schema.model import TableSchema, WrittenDefault
+from pipeline.schema.rows import row_structure
+from pipeline.schema.tracker import HeldStructures, SchemaTracker
 from pipeline.schema.treatments import Conversion, Fate, Hash, Mask, Treatment
 from pipeline.shape.condition_text import read_condition
+from pipeline.shape.hashes import PrivacyKey
 from pipeline.shape.rules import ShapeRules
-from pipeline.shape.shape import Shape, shape_of
+from pipeline.shape.shape import Shape, Shaper, shape_of
+from pipeline.shape.shaping import Shaping
 from pipeline.shape.strictness import (
     ShapeChange,
-    followed,
     shape_change,
     shows_no_more,
     stricter,
     stricter_shape,
 )
+from pipeline.snapshot.keys import chunk_key
 from pipeline.table import Column, TableName, TableStructure
+from pipeline.tables import TablePatterns
+from resources.mysql.shaped import hides_bounds
+from tests.schema.schemas_made import table
 
 TREATMENTS: list[Treatment] = [
     *Fate,
@@ -93,56 +108,194 @@ def test_of_two_shapes_both_conditions_hold() -> None:
     assert stricter_shape(one, one) == one
 
 
-def test_a_renamed_column_shows_no_more_than_before() -> None:
-    before = _shape(exclude_columns=("a",), hash_columns={"b": Hash.EXACT})
-    names = ("id", "a2", "b", "c")
-    renamed = replace(
-        STRUCTURE,
-        columns=tuple(
-            replace(column, name=name)
-            for column, name in zip(STRUCTURE.columns, names, strict=True)
-        ),
+# -- through statements ---------------------------------------------------------------------------
+
+_HIDING = ShapeRules(
+    exclude_columns=("ssn",),
+    hash_columns={"email": Hash.EXACT},
+    mask_columns={"phone": Mask("last", 4)},
+    rows=read_condition("id > 0"),
+)
+_CUSTOMERS = """create table customers (
+  id int primary key, ssn char(9) default 'a secret', email varchar(50), phone varchar(20)
+)"""
+_KEY = PrivacyKey(b"a key of a test")
+_SHOP = TablePatterns(("shop.*",))
+
+
+def _followed(*statements: str, folding: int = 0) -> SchemaTracker:
+    """Of a shop whose customers hide something; tables of `scratch` are not captured."""
+    facts = ServerDialect(lower_case_table_names=folding)
+    context = StatementContext(facts, "shop", server_collation="utf8mb4_0900_ai_ci")
+    rules = {TableName("shop", "customers"): _HIDING, TableName("shop", "clients"): _HIDING}
+    shaping = Shaping(rules.get, _KEY, hides=True, captured=_SHOP.matches)
+    tracker = SchemaTracker(HeldStructures(), lower_case_table_names=folding, shapes=shaping)
+    databases = "create database shop", "create database scratch"
+    for number, text in enumerate([*databases, _CUSTOMERS, *statements]):
+        begin, end = (Coordinates(LogFile("binlog", 1), 100 * (number + n)) for n in (1, 2))
+        tracker.take(LoggedStatement(text, context, begin, end, "", _MOMENT, _MOMENT))
+    return tracker
+
+
+_MOMENT = datetime(2026, 1, 31, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    "statements",
+    [
+        ["alter table customers rename column ssn to note, rename to clients"],
+        ["alter table customers change ssn note char(20), rename to clients"],
+        [
+            "alter table customers rename column ssn to note, rename to scratch.c",
+            "rename table scratch.c to clients",
+        ],
+        ["rename table customers to scratch.c", "rename table scratch.c to archive"],
+        [
+            "alter table customers rename column ssn to note, rename to scratch.c",
+            "alter table scratch.c rename column note to more",
+            "rename table scratch.c to archive",
+        ],
+        ["create table _customers_new like customers", "rename table _customers_new to archive"],
+        [
+            "rename table customers to scratch.c",
+            "alter table scratch.c drop primary key, add primary key (ssn)",
+            "rename table scratch.c to archive",
+        ],
+        [
+            "rename table customers to scratch.c",
+            "alter table scratch.c drop email, modify phone blob, drop primary key, drop id",
+            "rename table scratch.c to archive",
+        ],
+    ],
+)
+def test_what_is_hidden_stays_hidden_under_every_name(statements: list[str]) -> None:
+    tracker = _followed(*statements)
+    named = {version.table.name: version for version in tracker.history.versions}
+    found = named.get("archive") or named["clients"]
+    assert found.knowledge is Knowledge.UNKNOWN
+    assert "settings of" in (found.reason or "")
+    assert "secret" not in repr(tracker.history)
+
+
+@pytest.mark.parametrize(
+    "statements",
+    [
+        ["rename table customers to clients"],
+        ["rename table customers to scratch.c", "rename table scratch.c to clients"],
+        [
+            "create table _customers_new like customers",
+            "alter table _customers_new add more int, modify phone varchar(30)",
+            "rename table customers to _customers_old, _customers_new to clients",
+        ],
+    ],
+)
+def test_what_shows_no_more_is_followed(statements: list[str]) -> None:
+    clients = _followed(*statements).version(TableName("shop", "clients"))
+    assert clients is not None and clients.shown is not None
+    assert [column.name for column in clients.shown.columns][:3] == ["id", "email", "phone"]
+
+
+@pytest.mark.parametrize("folding", [1, 2])
+def test_texts_of_statements_have_no_values_however_names_are_spelled(folding: int) -> None:
+    statement = "alter table Customers alter ssn set default 'another secret'"
+    assert "secret" not in repr(_followed(statement, folding=folding).history)
+
+
+def _shaping(**rules: object) -> Shaping:
+    return Shaping(lambda _: ShapeRules(**rules), _KEY, hides=True)  # type: ignore[arg-type]
+
+
+def test_columns_of_a_condition_that_change_names_have_the_table_read_again() -> None:
+    shaping = _shaping(rows=read_condition("a = 1 or b = 2"))
+    before = table("create table t (id int primary key, a int, b int)")
+    both = shaping.treated(before)
+    same = Happened(before.name, "changed", "", before, before, ("id", "a", "b"), treated=both)
+    swapped = replace(same, columns_from=("id", "b", "a"))
+    assert shape_concerned(same) is None
+    assert shape_concerned(swapped) == "rows are taken by a, which was called b"
+
+
+def test_a_default_that_its_shown_type_does_not_hold_is_known_to_the_server_alone() -> None:
+    shaping = _shaping(types={"u": Conversion.UUID, "on": Conversion.BOOLEAN})
+    schema = table(
+        "create table t (id int primary key, u char(36) not null, `on` tinyint not null default 2)"
     )
-    rules = ShapeRules(exclude_columns=("a",), hash_columns={"b": Hash.EXACT})
-    assert followed(before, shape_of(rules, renamed), ("id", "a", "b", "c")) == ("a2",)
-    assert followed(before, shape_of(rules, renamed), ("id", None, "b", "c")) == ()
-    wider = ShapeRules(exclude_columns=("a*",), hash_columns={"b": Hash.EXACT})
-    assert followed(before, shape_of(wider, renamed), ("id", "a", "b", "c")) == ()
+    _, shown_as = shaping.recorded(schema)
+    assert shown_as is not None
+    assert [type(one.default) for one in shown_as.schema.columns[1:]] == [WrittenDefault] * 2
+
+
+def test_keys_of_what_is_shown_tell_its_rows_apart() -> None:
+    """A UNIQUE key may be over NULL, and so over columns that are masked."""
+    shaping = _shaping(
+        hash_columns={"h": Hash.EXACT, "l": Hash.LOWER},
+        mask_columns={"m": Mask("last", 2)},
+        types={"u": Conversion.UUID},
+    )
+    _, shown_as = shaping.recorded(
+        table(
+            "create table t (id int primary key, s char(3) unique, h char(3) unique, "
+            "l char(3) unique, m char(3) unique, u char(36) unique)"
+        )
+    )
+    assert shown_as is not None
+    assert {key.columns for key in shown_as.schema.keys} == {("id",), ("s",), ("h",)}
+
+
+@pytest.mark.parametrize("key", ["unique a (id), unique z (n)", "unique z (n), unique a (id)"])
+def test_bounds_are_hidden_with_the_key_that_chunks_are_cut_by(key: str) -> None:
+    """The first by name, whatever the order of the keys."""
+    schema = table(f"create table t (id int not null, n int not null, {key})")
+    shaper = _shaper(schema, hash_columns={"id": Hash.EXACT})
+    assert chunk_key(schema) == ("id",)
+    assert hides_bounds(schema, shaper)
+    assert not hides_bounds(schema, _shaper(schema, exclude_columns=("other",)))
+
+
+def _shaper(schema: TableSchema, **rules: object) -> Shaper:
+    return Shaper(shape_of(ShapeRules(**rules), row_structure(schema)), _KEY)  # type: ignore[arg-type]
+
+
+def test_no_version_is_hashed_with_two_keys() -> None:
+    rules = {"hash_columns": {"a": Hash.EXACT}}
+    (version,) = _followed().history.versions
+    other = PrivacyKey(b"another key of a test", replaces=_KEY.fingerprint)
+    assert replace(_shaping(**rules), key=_KEY).shaper(version) is not None
+    with pytest.raises(TableError, match="the key that is replaced"):
+        replace(_shaping(**rules), key=other).shaper(version)
+
+
+# -- settings that change -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("before", "after", "change"),
     [
         ({}, {}, ShapeChange()),
-        ({"exclude_columns": ("a",)}, {}, ShapeChange(back=("a",))),
-        ({}, {"exclude_columns": ("a",)}, ShapeChange(gone=("a",), tightened=("a",))),
-        (
-            {},
-            {"hash_columns": {"a": Hash.EXACT}},
-            ShapeChange(treated=("a",), tightened=("a",)),
-        ),
-        ({"hash_columns": {"a": Hash.EXACT}}, {}, ShapeChange(treated=("a",))),
+        ({"exclude_columns": ("a",)}, {}, ShapeChange()),
+        ({}, {"exclude_columns": ("a",)}, ShapeChange(tightened=("a",))),
+        ({}, {"hash_columns": {"a": Hash.EXACT}}, ShapeChange(tightened=("a",))),
+        ({"hash_columns": {"a": Hash.EXACT}}, {}, ShapeChange()),
         (
             {"mask_columns": {"a": Mask("last", 4)}},
             {"mask_columns": {"a": Mask("last", 2)}},
-            ShapeChange(treated=("a",), tightened=("a",)),
+            ShapeChange(tightened=("a",)),
         ),
-        ({"rows": read_condition("a = 'x'")}, {}, ShapeChange(rows=True)),
+        ({"rows": read_condition("a = 'x'")}, {}, ShapeChange()),
         (
             {"rows": read_condition("a = 'x'")},
             {"rows": read_condition("a = 'y'")},
-            ShapeChange(rows=True, rows_tightened=True),
+            ShapeChange(rows_tightened=True),
         ),
     ],
 )
-def test_what_settings_change(
+def test_what_settings_show_less_of(
     before: dict[str, object], after: dict[str, object], change: ShapeChange
 ) -> None:
     assert shape_change(_shape(**before), _shape(**after)) == change
-    assert change.nothing == (before == after)
 
 
-def test_a_key_that_is_replaced_reloads_what_is_hashed() -> None:
-    shape = _shape(hash_columns={"a": Hash.EXACT})
-    change = shape_change(shape, shape, key_replaced=True)
-    assert change.treated == ("a",) and change.reloads and not change.tightened
+def test_a_key_that_is_replaced_makes_other_hashes() -> None:
+    hashed, shown = _shape(hash_columns={"a": Hash.EXACT}), _shape()
+    assert shape_change(hashed, hashed, key_replaced=True) == ShapeChange(rehashed=True)
+    assert shape_change(shown, shown, key_replaced=True) == ShapeChange()

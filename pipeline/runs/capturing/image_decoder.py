@@ -16,12 +16,11 @@ and 11.4.)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import replace
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -347,23 +346,31 @@ class Decoding:
         version, decoder = self.decoder(number, at)
         mariadb = self.buffer.maps.known[number].writer.mariadb
         shaper = self._shapers[number, version.version]
+        later = frozenset[int]() if shaper is None else shaper.filled_later
         for images in decoder.decode(events):
-            whole = self._with_defaults(images, version, mariadb=mariadb)
-            shown = whole if shaper is None else shaper.images(whole)
+            if mariadb:
+                refuse_updates(images)
+            shown = self._with_defaults(images, version.table, version.schema, later)
+            if shaper is not None:
+                shown = shaper.images(shown)
+                # Defaults of hidden columns are known as they are shown alone.
+                shown = self._with_defaults(shown, version.table, version.shown)
             if len(shown.event):
                 yield shown
 
     def _with_defaults(
-        self, images: RowImages, version: SchemaVersion, *, mariadb: bool
+        self,
+        images: RowImages,
+        table: TableName,
+        schema: TableSchema | None,
+        later: Set[int] = frozenset(),
     ) -> RowImages:
         if images.present is None:
             return images
-        if mariadb:
-            refuse_updates(images)
-        told = self._structures.told_by_log(version.table)
-        filled = with_defaults(images, None if told else version.schema)
+        told = self._structures.told_by_log(table)
+        filled = with_defaults(images, None if told else schema, later=later)
         if filled is not images:
-            self.filled.add(version.table)
+            self.filled.add(table)
         return filled
 
     def decoder(self, number: int, at: Coordinates) -> tuple[SchemaVersion, TableDecoder]:
@@ -390,15 +397,19 @@ _INSERT = CHANGE_TYPES.index(ChangeType.INSERT)
 _UPDATE = CHANGE_TYPES.index(ChangeType.UPDATE_POSTIMAGE)
 
 
-def with_defaults(images: RowImages, schema: TableSchema | None) -> RowImages:
-    """The images with every inserted row whole. `schema`: the table's, None where nobody knows
-    its defaults. `ValueLeftOut` where a value that is left out is known to the source only, and
-    asked for when the table is read; TableError where it differs in each row."""
+def with_defaults(
+    images: RowImages, schema: TableSchema | None, *, later: Set[int] = frozenset()
+) -> RowImages:
+    """The images with every inserted row whole, but for the columns `later`, by index. `schema`:
+    the table's, None where nobody knows its defaults. `ValueLeftOut` where a value that is left out
+    is known to the source only, and asked for when the table is read; TableError where it differs
+    in each row."""
     if images.present is None:
         return images
     inserted = images.change_type.to_numpy() == _INSERT
     there = unpacked(images.present)[:, : images.columns.num_columns]
     lacks = inserted[:, None] & ~there
+    lacks[:, sorted(later)] = False
     if not lacks.any():
         return images
     arrays = list(images.columns.columns)
@@ -407,7 +418,10 @@ def with_defaults(images: RowImages, schema: TableSchema | None) -> RowImages:
         if value.is_valid:
             arrays[index] = pc.if_else(pa.array(lacks[:, index]), value, arrays[index])
     columns = pa.RecordBatch.from_arrays(arrays, schema=images.columns.schema)
-    return replace(images, columns=columns, present=_without(there, inserted))
+    there = there | lacks
+    whole = there.all(axis=1)
+    present = None if whole.all() else packed(there, whole)
+    return replace(images, columns=columns, present=present)
 
 
 def refuse_updates(images: RowImages) -> None:
@@ -423,13 +437,6 @@ def refuse_updates(images: RowImages) -> None:
             hint="set binlog_row_image=FULL for every session that writes this table, then "
             "release it",
         )
-
-
-def _without(
-    there: npt.NDArray[np.bool_], inserted: npt.NDArray[np.bool_]
-) -> pa.BinaryArray | None:
-    whole = inserted | there.all(axis=1)
-    return None if whole.all() else packed(there, whole)
 
 
 def _default(field: pa.Field, schema: TableSchema | None, index: int) -> pa.Scalar:

@@ -117,7 +117,9 @@ def foresee_release(work: Workplace, asked: Asked) -> Ordered:
     if asked.statement is not None:
         facts = facts_of_server(work.server.facts())
         known = _known_now(work.ledger, work.source.name, facts.lower_case_table_names)
-        schema = read_definition(asked.statement, asked.table, known, facts)
+        # The order is kept for good: without values of columns that the settings hide.
+        given = read_definition(asked.statement, asked.table, known, facts)
+        schema = work.shaping.redacted(given)
     order = TableOrder(
         0,
         asked.table,

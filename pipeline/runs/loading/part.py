@@ -8,7 +8,7 @@ keeps rows that are gone, and nothing marks them, none is looked for.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -27,6 +27,7 @@ from pipeline.proof.hashes import Hashes, RowHasher
 from pipeline.proof.sampling import ValueRange
 from pipeline.runs.context import Workplace
 from pipeline.runs.mirror_rows import Mirror
+from pipeline.schema.history import SchemaVersion
 from pipeline.schema.model import TableSchema
 from pipeline.schema.rows import key_candidates, row_structure
 from pipeline.snapshot.bounds import unaskable
@@ -129,7 +130,9 @@ def read_part(work: Workplace, order: PartOrder) -> PartRead:
 
 def _read(work: Workplace, order: PartOrder, state: TableState) -> PartRead:
     table = order.table
-    schema, structure = _built_as_shown(work, state)
+    schema, version = _built_as_shown(work, state)
+    structure = version.shown_structure
+    limits = of_shown(order.condition.limits, version.treated)
     key = _key(schema)
     if work.server.facts().settings.get("binlog_row_image", "FULL").upper() != "FULL":
         raise ConditionRefused(
@@ -148,10 +151,10 @@ def _read(work: Workplace, order: PartOrder, state: TableState) -> PartRead:
             mirror = Mirror(work, state.mirror, work.mirrors.version(state.mirror))
             keeps = work.source.policies_of(table).ignores_truncates
             unnamed, left = unaskable(schema, key), 0
-            not_read = _not_read(mirror, order, hasher, read)
+            not_read = _not_read(mirror, table, limits, hasher, read)
             asked = [] if keeps else not_read
             if unnamed is None:
-                _put_gone(mirror, order, hasher, _absent(snapshot, hasher, asked), gone)
+                _put_gone(mirror, limits, hasher, _absent(snapshot, hasher, asked), gone)
             else:
                 left = sum(batch.num_rows for batch in asked)
             low, high = snapshot.rows.low, max(snapshot.rows.high, work.server.facts().head)
@@ -162,8 +165,8 @@ def _read(work: Workplace, order: PartOrder, state: TableState) -> PartRead:
     return PartRead(order, structure, low, high, rows, gone, left, unnamed)
 
 
-def _built_as_shown(work: Workplace, state: TableState) -> tuple[TableSchema, TableStructure]:
-    """The table's structure now, which is the one of its mirror's version, and what that shows."""
+def _built_as_shown(work: Workplace, state: TableState) -> tuple[TableSchema, SchemaVersion]:
+    """The table's structure now, and its mirror's version, which has the same."""
     table = state.table
     schemas = [schema for schema in work.server.baseline([table]).tables if schema.name == table]
     assert state.mirror_version is not None, "it is required"
@@ -171,7 +174,7 @@ def _built_as_shown(work: Workplace, state: TableState) -> tuple[TableSchema, Ta
     known = version.schema
     if not schemas or known is None or row_structure(schemas[0]) != row_structure(known):
         raise RowsNotRead(f"{table} was altered since the last run", hint=AGAIN.format(table))
-    return schemas[0], version.shown_structure
+    return schemas[0], version
 
 
 def _key(schema: TableSchema) -> tuple[str, ...]:
@@ -209,11 +212,10 @@ def _taken(
 
 
 def _not_read(
-    mirror: Mirror, order: PartOrder, hasher: RowHasher, read: Hashes
+    mirror: Mirror, table: TableName, limits: Sequence[Limit], hasher: RowHasher, read: Hashes
 ) -> list[pa.RecordBatch]:
     """Keys of the mirror that the condition may hold for, and that were not read.
     `ConditionRefused` where it has several rows of one that was: a merge would leave as many."""
-    limits = order.condition.limits
     names = columns_of(hasher.schema, hasher.key, limits)
     schema = pa.schema([hasher.schema.field(name) for name in names])
     column, spans = span_of(schema, limits)
@@ -228,8 +230,8 @@ def _not_read(
     found = np.concatenate(both)
     if more := len(found) - len(np.unique(found)):
         raise ConditionRefused(
-            f"the mirror of {order.table} has keys twice, {more:,} in all",
-            hint=f"`lockstep snapshot {order.table}` reads all of it",
+            f"the mirror of {table} has keys twice, {more:,} in all",
+            hint=f"`lockstep snapshot {table}` reads all of it",
         )
     return kept
 
@@ -246,12 +248,12 @@ def _absent(
 
 
 def _put_gone(
-    mirror: Mirror, order: PartOrder, hasher: RowHasher, absent: Hashes, gone: Waiting
+    mirror: Mirror, limits: Sequence[Limit], hasher: RowHasher, absent: Hashes, gone: Waiting
 ) -> None:
     """The mirror's rows with these keys, put away."""
     if not len(absent):
         return
-    for batch in mirror.batches(hasher.schema, *span_of(hasher.schema, order.condition.limits)):
+    for batch in mirror.batches(hasher.schema, *span_of(hasher.schema, limits)):
         found = batch.filter(pa.array(np.isin(hasher.keys(batch), absent)))
         if found.num_rows:
             gone.put(found)
@@ -270,6 +272,13 @@ def findings(part: PartRead) -> Sequence[str]:
 
 _BIG = pa.decimal128(20, 0)
 _DAY = pa.date32()
+
+
+def of_shown(limits: Sequence[Limit], treated: Collection[str]) -> list[Limit]:
+    """Without limits on columns that the mirror does not show as they are: it has no values there
+    that they could be held against."""
+    hidden = {name.lower() for name in treated}
+    return [limit for limit in limits if limit.column.lower() not in hidden]
 
 
 def columns_of(schema: pa.Schema, key: Sequence[str], limits: Sequence[Limit]) -> list[str]:

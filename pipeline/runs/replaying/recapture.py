@@ -80,7 +80,7 @@ def select(work: Workplace, span: Span, only: frozenset[TableName] | None = None
 def _is_kept(work: Workplace, table: TableName, first: Batch, *, named: bool) -> bool:
     """Whether a batch's changes of a table are kept. Where less of it is shown since, they would
     come back in clear: `SpanRefused` if the table was asked for."""
-    why = less_shown(work.ledger, work.source.name, table, first.id)
+    why = less_shown(work.ledger, work.source.name, table, first.id, read_again=True)
     if why is not None and named:
         raise SpanRefused(
             f"{table} cannot be read again from {first.start.at} on: {why}",
