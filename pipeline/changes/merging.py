@@ -126,7 +126,8 @@ def read_before(parts: Iterable[TableContent]) -> int | None:
         if read is None and part.snapshot is not None and part.snapshot.columns is None:
             read = part.batch
         if read in (None, part.batch):
-            newest = max(newest, *(one.last_sequence for one in part.segments), *_settles(part))
+            numbers = [segment.last_sequence for segment in part.segments]
+            newest = max([newest, *numbers, *_settles(part)])
     return None
 
 

@@ -18,7 +18,6 @@ from pipeline.decisions import Lease
 from pipeline.errors import TableError
 from pipeline.life.events import MirrorReplaced
 from pipeline.ports.ledger import Ledger
-from pipeline.recovery.facts import mirror_facts
 from pipeline.runs.context import Workplace
 from pipeline.table import TableName
 from pipeline.table_state import TableCondition, TableEventKind, TableState
@@ -96,6 +95,9 @@ _COMMITS: Final = 50
 
 def owner_of(work: Workplace, folder: str) -> TableName | None:
     """The table whose mirror a folder has or had, also in a ledger that was made from the lake."""
+    # Only where there are former folders: an idle run has no time to import it.
+    from pipeline.recovery.facts import mirror_facts
+
     facts = mirror_facts(folder, [*islice(work.mirrors.history(folder), _COMMITS)])
     return None if facts is None else facts.table
 

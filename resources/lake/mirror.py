@@ -173,7 +173,8 @@ class SparkMirrors:
             return look(path, above)
 
     def history(self, folder: str) -> Iterator[LakeCommit]:
-        return commits_back(self._lake / folder)
+        with self._about(folder) as path:
+            yield from commits_back(path)
 
     def lacking(
         self, mirror: str, version: int, *, table_id: str | None = None, batch: int | None = None
