@@ -189,7 +189,7 @@ ALTERED = (
 )
 LARGE = (
     "set session cte_max_recursion_depth = 1000000",
-    f"insert into wide {COUNTED.format(last=1_200)} n, repeat('{W} ', 5000) from c",
+    f"insert into wide {COUNTED.format(last=2_000)} n, repeat('{W} ', 5000) from c",
 )
 PREPARED = (
     "xa start 'canary'",
