@@ -28,9 +28,8 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from datetime import timedelta
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 from urllib.parse import unquote
 
 import pyarrow.parquet as pq
@@ -41,8 +40,6 @@ from resources.lake.delta_log import actions, commit_file
 from resources.lake.java_errors import conflict
 from resources.lake.paths import LakePath, ObjectPath
 from resources.lake.pin import Head, head_of
-from resources.lake.spark import stamped
-from resources.lake.statement import quoted
 from resources.lake.storage import (
     delta_table,
     files_below,
@@ -53,14 +50,6 @@ from resources.lake.storage import (
     write_durably,
 )
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-FEW_FILES: Final = 10_000
-"""Up to which a session for few rows is the sooner one to vacuum with."""
-
-_HOUR: Final = timedelta(hours=1)
-_DELTA: Final = "spark.databricks.delta"
 _OF_VERSION: Final = re.compile(r"\.?(\d{20})\..+")
 """What a log calls its files by: commits, checkpoints and their parts, checksum files, commits put
 together up to a second version, and the checksums that Hadoop has beside each of them."""
@@ -222,14 +211,3 @@ def _vector_file(storage: str, told: str) -> str:
     folder, number = told[:-_NUMBER], told[-_NUMBER:]
     name = uuid.UUID(bytes=base64.b85decode(number.translate(_AS_PYTHON)))
     return f"{folder}/deletion_vector_{name}.bin".lstrip("/")
-
-
-def vacuum(session: SparkSession, path: LakePath, keep: timedelta) -> None:
-    """Delete the files that no version needs which was replaced within `keep`."""
-    stamps = {
-        f"{_DELTA}.retentionDurationCheck.enabled": "false",  # the time is ours, not a person's
-        f"{_DELTA}.vacuum.logging.enabled": "false",
-    }
-    hours = f"{keep / _HOUR:.6f}"
-    with stamped(session, stamps):
-        session.sql(f"VACUUM delta.{quoted(str(path))} RETAIN {hours} HOURS").collect()

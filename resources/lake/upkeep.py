@@ -22,7 +22,6 @@ from pipeline.errors import CommitConflict
 from pipeline.keeping import Retention
 from pipeline.lake_commit import LakeCommit
 from pipeline.upkeep.decide import Checkpoint, MirrorFiles, Pile, StepKind, UpkeepStep, superfluous
-from resources.lake.cutting import FEW_FILES, vacuum
 from resources.lake.delta_log import newest_version, read_commit
 from resources.lake.java_errors import spark_errors
 from resources.lake.paths import LakePath, ObjectPath
@@ -34,6 +33,8 @@ from resources.lake.storage import delta_table, files_below, lake_errors, mirror
 
 _DELTA: Final = "spark.databricks.delta"
 _HOUR: Final = timedelta(hours=1)
+_FEW_FILES: Final = 10_000
+"""Up to which a session for few rows vacuums sooner."""
 _FEW_BYTES: Final = 64 << 20
 """Up to which a session for few rows does it sooner."""
 _CHECKPOINT: Final = re.compile(r"(\d{20})\.checkpoint\.parquet")
@@ -104,13 +105,19 @@ class SparkUpkeep:
 
     def vacuum(self, mirror: str) -> Pile:
         path = self._lake / mirror
-        before = files_below(path)
+        before, hours = files_below(path), f"{self._keep / _HOUR:.6f}"
+        stamps = {
+            # The time is ours, not a person's.
+            f"{_DELTA}.retentionDurationCheck.enabled": "false",
+            f"{_DELTA}.vacuum.logging.enabled": "false",
+        }
         with (
-            one_session(self._spark, few=len(before) <= FEW_FILES) as session,
+            one_session(self._spark, few=len(before) <= _FEW_FILES) as session,
             mirror_errors(self._lake, path),
             spark_errors(path),
+            stamped(session, stamps),
         ):
-            vacuum(session, path, self._keep)
+            session.sql(f"VACUUM delta.{quoted(str(path))} RETAIN {hours} HOURS").collect()
         after = files_below(path)
         return Pile.of([facts.st_size for name, facts in before.items() if name not in after])
 
