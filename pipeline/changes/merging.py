@@ -110,7 +110,8 @@ def plan_merge(parts: Sequence[TableContent]) -> MergePlan:
 
 
 def _begins(part: TableContent, event: TableEvent) -> tuple[int, SnapshotPart | None]:
-    """Behind which change an event says what the table holds, and the rows that were read then."""
+    """Return the number of the change after which an event says what the table holds, and the rows
+    that were read then."""
     read = part.snapshot if event.kind is TableEventKind.REREAD else None
     return (event.sequence if read is None else read.low_sequence), read
 

@@ -120,9 +120,9 @@ class Mirrors(Protocol):
         noted: Callable[[int], None],
         held: Held = unasked,
     ) -> None:
-        """Make an empty commit directly behind a version, which says that, and hand `noted` its
-        version; then let nothing be left of the versions before it, neither rows nor what the log
-        said of them. Whatever was planned before that commit can be committed no more, and what
+        """Make an empty commit directly after a version, with `said` as its words, and hand `noted`
+        its version; then let nothing be left of the versions before it, neither rows nor what the
+        log said of them. Whatever was planned before that commit can be committed no more, and what
         others write from then on stays. Repeating it makes another such commit. `CommitConflict` as
         in `write`; `held` is also asked before files go."""
 

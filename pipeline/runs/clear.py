@@ -132,7 +132,7 @@ def _clear_mirror(work: Workplace, lease: Lease, note: InClear) -> None:
     if write is None or said is None or write.delta_version < (state.adopted or 0):
         raise TableError(
             "the log of its mirror no longer tells which write made the rows that it shows",
-            hint="it is cleared behind the table's next write",
+            hint="it is cleared after the table's next write",
         )
     shows = write.delta_version
 

@@ -90,7 +90,7 @@ def former_places(ledger: Ledger, source: str) -> list[str]:
 
 
 _COMMITS: Final = 50
-"""Number of a folder's newest commits of which one tells whose mirror is there."""
+"""Number of a folder's newest commits that are read to find which table its mirror is of."""
 
 
 def owner_of(work: Workplace, folder: str) -> TableName | None:

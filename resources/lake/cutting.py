@@ -9,7 +9,7 @@ No lock keeps others away: upkeep rewrites files without one, and a run that hun
 it wakes up. So nothing is deleted that anybody can still commit:
 
 1. The files are listed.
-2. An empty commit is made behind the version that was judged, or nothing happens. Every commit is
+2. An empty commit is made after the version that was judged, or nothing happens. Every commit is
    bound to the one it was planned on (`pin`), so that whoever wrote a listed file can commit it no
    more, and whatever is planned from here on lists no file of before which this version does not.
 3. The log loses what comes before that commit, so that no version of before is restored any more.
@@ -109,7 +109,7 @@ def _deleting(folder: LakePath) -> Iterator[Callable[[Iterable[str]], None]]:
 
 
 def _commit_nothing(path: LakePath, head: Head, said: str) -> int:
-    """Make the commit behind `head`, which leaves the table as it is; its version. `CommitConflict`
+    """Make the commit after `head`, which leaves the table as it is; its version. `CommitConflict`
     where somebody else did. Of commits of mirrors this one alone is not Delta's: it has neither
     files nor columns, and so needs no Spark."""
     version = head.version + 1
