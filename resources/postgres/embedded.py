@@ -94,7 +94,6 @@ class EmbeddedServer:
                 self._make()
                 if self._account is not None:
                     hand_over(self._data, self._account)
-                self._socket = _socket_folder(self._data, self._account)
                 self._start()
         except BaseException:
             self._users.close()
@@ -153,6 +152,7 @@ class EmbeddedServer:
                 return
             if wait is None:
                 raise self._unavailable()
+        self._socket = _socket_folder(self._data, self._account)
         data = within_account(self._account, self._data)
         sockets = data if self._socket == self._data else str(self._socket)
         settings = self._settings | {"unix_socket_directories": sockets}
@@ -181,6 +181,8 @@ class EmbeddedServer:
                 return
 
     def _answers(self) -> bool:
+        # Where the server is, not where we would put it: its TMPDIR may be another.
+        self._socket = self._told_socket()
         try:
             psycopg2.connect(self.dsn, connect_timeout=5).close()
         except psycopg2.OperationalError:
@@ -202,6 +204,15 @@ class EmbeddedServer:
         except (FileNotFoundError, ProcessLookupError, PermissionError, ValueError):
             return False
         return True
+
+    def _told_socket(self) -> Path:
+        """The folder of the running server's socket, by the fifth line of postmaster.pid: empty until
+        it listens, and a file descriptor of its own where that is the data folder."""
+        with suppress(FileNotFoundError):
+            told = (self._data / _PID_FILE).read_text().split("\n")
+            if len(told) > 4 and told[4] and not told[4].startswith("/proc/"):
+                return Path(told[4])
+        return self._data
 
     def _unavailable(self) -> LockstepError:
         log = self._data / "server.log"

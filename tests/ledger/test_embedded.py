@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -217,6 +217,20 @@ def test_a_folder_too_long_for_a_socket_works(made: Path, tmp_path: Path) -> Non
     finally:
         server.close()
     assert not Path(str(sockets)).exists()
+
+
+def test_a_server_is_found_under_another_tmpdir(
+    made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A service may have one of its own; the commands of a shell use its server."""
+    folder = tmp_path / ("long" * 20) / ("longer" * 10)
+    shutil.copytree(made / "ledger", folder)
+    with closing(EmbeddedServer(folder)) as server:
+        (tmp_path / "another").mkdir()
+        monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "another"))
+        with closing(EmbeddedServer(folder)) as other:
+            assert other.dsn == server.dsn
+        assert run(server.dsn, "select 1") == [(1,)]
 
 
 def test_commits_are_on_disk_and_nobody_comes_over_the_network(folder: Path) -> None:
