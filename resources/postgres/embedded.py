@@ -206,8 +206,8 @@ class EmbeddedServer:
         return True
 
     def _told_socket(self) -> Path:
-        """The folder of the running server's socket, by the fifth line of postmaster.pid: empty until
-        it listens, and a file descriptor of its own where that is the data folder."""
+        """Where the running server's socket is, by the fifth line of postmaster.pid: empty until it
+        listens, and a file descriptor of its own where that is the data folder."""
         with suppress(FileNotFoundError):
             told = (self._data / _PID_FILE).read_text().split("\n")
             if len(told) > 4 and told[4] and not told[4].startswith("/proc/"):
