@@ -23,8 +23,8 @@ AHEAD, BEHIND = 2_145_000_000, 1_000_000
 
 @pytest.fixture(
     params=[
-        *("mysql_newest", "mysql57", "mariadb"),
-        *(pytest.param(name, marks=pytest.mark.soak) for name in ("mysql80", "mariadb11")),
+        *("mysql_newest", "mariadb"),
+        *(pytest.param(s, marks=pytest.mark.soak) for s in ("mysql80", "mysql57", "mariadb11")),
     ]
 )
 def stand(request: pytest.FixtureRequest) -> MySqlStand:

@@ -56,6 +56,7 @@ def test_mariadb(mariadb: MySqlStand) -> None:
         assert _accepted(mariadb, "mariadb") > 140
 
 
+@pytest.mark.soak
 def test_mariadb11(mariadb11: MySqlStand) -> None:
     """The lake has what MariaDB 11.4 has, whose log has the names of columns."""
     with mariadb11.metadata("FULL"):
