@@ -34,7 +34,6 @@ from pipeline.runs.recovering.adopt import compare_tables as compare_tables
 from pipeline.runs.recovering.recover import RecoveryOutcome as RecoveryOutcome
 from pipeline.runs.recovering.recover import foresee as foresee
 from pipeline.runs.recovering.recover import recover as recover
-from pipeline.runs.rejoin import Besides
 from pipeline.runs.replaying.replay import ReplayReport as ReplayReport
 from pipeline.runs.replaying.replay import replay as replay
 from pipeline.runs.reports import NotCompared as NotCompared
@@ -42,6 +41,7 @@ from pipeline.runs.reports import TableDifference as TableDifference
 from pipeline.runs.reports import VerifyReport as VerifyReport
 from pipeline.runs.upkeeping.changes import let_go as let_go
 from pipeline.runs.upkeeping.changes import plan_changes as plan_changes
+from pipeline.supply.plan import Rewritten, RowsRead
 from pipeline.table import TableName
 
 
@@ -49,4 +49,4 @@ def coming_back(work: Workplace) -> tuple[list[TableName], dict[TableName, str]]
     """The stopped tables that the next run makes from their changelogs, and those that it reads
     from the source, with the reason."""
     returns = make_plan(work).returns
-    return list(returns.wanting(Besides.REBUILD)), dict(returns.wanting(Besides.READ_AGAIN))
+    return list(returns.supplied(Rewritten)), dict(returns.supplied(RowsRead))

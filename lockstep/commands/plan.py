@@ -23,8 +23,9 @@ from pipeline.runs.inspecting.plan import (
     make_plan,
 )
 from pipeline.runs.inspecting.plan_reading import PlannedReading
-from pipeline.runs.rejoin import Besides, ReturnPlan
+from pipeline.runs.wanted import TablePlans
 from pipeline.standing.verdict import clock
+from pipeline.supply.plan import ColumnsRead, Rewritten, RowsRead
 from pipeline.table import TableName
 from pipeline.table_state import OrderKind, TableOrder
 from resources.adapters import Adapters
@@ -76,15 +77,13 @@ def plan_values(plan: RunPlan) -> dict[str, Any]:
     }
 
 
-def _returns_values(
-    returns: ReturnPlan, estimates: Mapping[TableName, Estimate]
-) -> list[dict[str, Any]]:
-    """`from` is where the table stopped; `reread`: why it is read from the source, with the
-    server's estimates of rows and bytes, `backfill`: why only its new columns are, `rebuild`: what
-    its mirror is rewritten from; null where they are not."""
-    reread = {**returns.wanting(Besides.READ_AGAIN), **returns.waits}
-    backfill, rebuild = returns.wanting(Besides.BACKFILL), returns.wanting(Besides.REBUILD)
-    orders: dict[TableName, TableOrder | None] = {order.table: order for order in returns.orders}
+def _returns_values(returns: TablePlans) -> list[dict[str, Any]]:
+    """`from` is where the table stopped; `reread`: why it is read from the source, `backfill`:
+    why only its new columns are, `rebuild`: what its mirror is rewritten from; null where
+    they are not."""
+    reread = {**returns.supplied(RowsRead), **returns.waits}
+    backfill, rebuild = returns.supplied(ColumnsRead), returns.supplied(Rewritten)
+    orders: dict[TableName, TableOrder | None] = {o.table: o for o in returns.resumed}
     return [
         {
             "table": table,
@@ -160,7 +159,7 @@ def _lines(source: str, plan: RunPlan) -> Iterator[str]:
         yield f"  hint: {plan.refusal.hint}"
     elif plan.reading is not None:
         gap = plan.start is not None and bool(plan.start.gap_tables)
-        back = plan.returns.orders or plan.loads or plan.shapes
+        back = plan.returns.resumed or plan.loads or plan.shapes
         nothing = not plan.reading.transactions and not gap and not back
         would = "find nothing new" if nothing else "go through"
         if nothing and plan.reading.end_is_behind:
@@ -210,28 +209,28 @@ def _shape_lines(table: TableName, shape: PlannedShape) -> Iterator[str]:
         yield f"          {shape.remains}"
 
 
-def return_lines(
-    returns: ReturnPlan, estimates: Mapping[TableName, Estimate] = MappingProxyType({})
-) -> Iterator[str]:
+def return_lines(returns: TablePlans) -> Iterator[str]:
     """How each table that stopped comes back."""
     end = "" if returns.cursor is None else str(returns.cursor.position.at)
-    for order in returns.orders:
-        table, stopped, way = order.table, order.stopped, returns.ways[order.table]
-        if way.span is not None:
-            yield f"  back    {table} catches up through the log, from {way.span.low} to {end}"
-        elif way.besides is not Besides.READ_AGAIN and stopped is not None:
+    for order in returns.resumed:
+        table, stopped, plan = order.table, order.stopped, returns.plans[order.table]
+        step = plan.besides
+        supply = None if step is None else step.supply
+        if plan.span is not None:
+            yield f"  back    {table} catches up through the log, from {plan.span.low} to {end}"
+        elif not isinstance(supply, RowsRead) and stopped is not None:
             yield f"  back    {table} goes on from {stopped.at}, where the others are"
+        if step is None:
+            continue
         reloads = order.author == "lockstep" and order.kind is OrderKind.RELOAD
         moved = f": {order.reason}" if reloads else ""
-        match way.besides:
-            case Besides.REBUILD:
-                no_rows = "; no row is read from the source" if reloads else ""
-                yield f"  back    the mirror of {table} is rewritten {way.why}{moved}{no_rows}"
-            case Besides.READ_AGAIN:
-                told = estimate_told(estimates.get(table))
-                yield f"  back    {table} is read from the source: {way.why}{moved}{told}"
-            case Besides.BACKFILL:
-                yield f"  back    new columns of {table} are read from the source: {way.why}"
+        match supply:
+            case Rewritten():
+                yield f"  back    the mirror of {table} is rewritten {step.reason}{moved}"
+            case RowsRead():
+                yield f"  back    {table} is read from the source: {step.reason}{moved}"
+            case ColumnsRead():
+                yield f"  back    new columns of {table} are read from the source: {step.reason}"
     for table, why in returns.waits.items():
         yield f"  waits   {table} is read from the source by a run without --until: {why}"
     if returns.spans:

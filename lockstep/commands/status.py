@@ -25,7 +25,7 @@ from pipeline.runs.context import Unwatched, Workplace
 from pipeline.runs.inspecting.status import stand
 from pipeline.runs.registering.gather import CatalogStanding
 from pipeline.runs.registering.gather import stand as registered
-from pipeline.runs.rejoin import must_be_read
+from pipeline.runs.wanted import only_server_supplies
 from pipeline.shown import listed
 from pipeline.source_plan import settings_in_words
 from pipeline.standing.facts import Headroom, Standing, why_not_by_gtid
@@ -359,7 +359,7 @@ def _way(state: TableState, order: TableOrder) -> str:
     """How it comes back; whether the log is still there only `plan` looks."""
     if order.kind is OrderKind.RELOAD:
         return "rewrites its mirror"
-    if must_be_read(state) or state.stopped is None:
+    if only_server_supplies(state) or state.stopped is None:
         return "reads it from the source"
     return f"catches it up through the log from {state.stopped.at}"
 

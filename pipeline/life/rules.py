@@ -15,7 +15,7 @@ them. It stops being active or loading in one of three ways:
 
 A table comes back when a capture carries out an order: a person resumes or releases it, or the
 next run releases it by itself where the remedy says so. How, and what is read for it, is decided
-by `runs.rejoin`. Until then nothing is captured of it, and nothing that was captured is
+by `supply.plan`. Until then nothing is captured of it, and nothing that was captured is
 merged.
 
 Its mirror has a life of its own below these states: it shows a version of the table's structure

@@ -30,23 +30,17 @@ from pipeline.runs.catch_up import catch_up
 from pipeline.runs.context import Workplace
 from pipeline.runs.cures import Reread, engine_hint, met
 from pipeline.runs.expect import waiting_log
-from pipeline.runs.loading.loads import (
-    LoadReason,
-    begun_loads,
-    give_up,
-    is_due,
-    load_tables,
-    new_tables,
-    order_new,
-)
+from pipeline.runs.loading.columns import read_columns
+from pipeline.runs.loading.loads import begun_loads, give_up, load_tables, order_readings
 from pipeline.runs.loading.part import AGAIN, PartRead, findings, read_part
 from pipeline.runs.mirror_places import meetings
-from pipeline.runs.rejoin import Besides, TablesResumed, due, reread_columns, returns_of
 from pipeline.runs.repair import abandon, repair
 from pipeline.runs.reports import CaptureReport, Refreshed, softened_lines
 from pipeline.runs.reshaping import reshape
+from pipeline.runs.wanted import TablePlans, due, plan_readings, plan_returns
 from pipeline.schema.model import TableSchema
 from pipeline.source_plan import PartOrder
+from pipeline.supply.plan import Rewritten
 from pipeline.table import TableName
 
 
@@ -156,18 +150,16 @@ def _capture_once(work: Workplace, lease: Lease, part: PartRead | None = None) -
         work.mirrors.require_ready()
     require_ready(work)
     reshape(work, lease)
-    returns = returns_of(work, due(work, lease))
-    caught_up = catch_up(work, lease, returns)
-    refused = caught_up if isinstance(caught_up, str) else None
-    fixed = work.source.until is not None
-    back = TablesResumed.of(
-        due(work, lease) if returns.orders else [], returns, refused, fixed=fixed
-    )
+    returns = plan_returns(work, due(work, lease))
     for table, why in returns.waits.items():
         work.progress.note(
             f"{table} waits for a run without --until, which reads it from the source: {why}"
         )
-    report = _ordinary(work, lease, back, repaired, clock, part)
+    caught_up = catch_up(work, lease, returns)
+    if caught_up is not None:
+        without_log = caught_up if isinstance(caught_up, str) else "it has caught up already"
+        returns = plan_returns(work, due(work, lease), without_log=without_log)
+    report = _ordinary(work, lease, returns, repaired, clock, part)
     if not isinstance(caught_up, CaptureReport):
         return report
     again = {
@@ -185,7 +177,7 @@ def _capture_once(work: Workplace, lease: Lease, part: PartRead | None = None) -
 def _ordinary(
     work: Workplace,
     lease: Lease,
-    back: TablesResumed,
+    returns: TablePlans,
     repaired: tuple[str, ...],
     clock: float,
     part: PartRead | None,
@@ -196,19 +188,19 @@ def _ordinary(
         _require_at(part, run_start.start.at)
     bounds = bounds_of(work, run_start)
     start_seconds = perf_counter() - clock
-    reads = part or back.orders or is_due(work) or new_tables(work, run_start)
+    plans = plan_readings(work, run_start, returns)
     # A start that was chosen is kept by a batch, unless no event stands before it that could be
     # the witness.
     goes_on = run_start.decision.predecessor is not None or run_start.witness is None
-    if not reads and goes_on and bounds.reached(run_start.start.at):
+    if part is None and not plans and goes_on and bounds.reached(run_start.start.at):
         require_whole(work, run_start, bounds, run_start.start.gtid_set)
         return _idle(work, lease, run_start, bounds, repaired, start_seconds)
     report = _capture(
-        work, lease, run_start, bounds, back, repaired, start_seconds, part, misread or _Misread()
+        work, lease, run_start, bounds, plans, repaired, start_seconds, part, misread or _Misread()
     )
     if isinstance(report, CaptureReport):
         return report
-    return _ordinary(work, lease, back, repaired, clock, part, report)
+    return _ordinary(work, lease, returns, repaired, clock, part, report)
 
 
 def _idle(
@@ -246,7 +238,7 @@ def _capture(
     lease: Lease,
     run_start: RunStart,
     bounds: RunBounds,
-    back: TablesResumed,
+    plans: TablePlans,
     repaired: tuple[str, ...],
     start_seconds: float,
     part: PartRead | None,
@@ -264,12 +256,12 @@ def _capture(
     source = work.source.name
     rereads = [
         _unless_misread(reread, misread.errors)
-        for reread in read_from_source(work, lease, run_start, batch, back)
+        for reread in read_from_source(work, lease, run_start, batch, plans)
     ]
     highs = [reread.high for reread in rereads] + ([part.high] if part else [])
     if highs:
         run_start = _reaching(work, run_start, max(highs))
-    active = [order.table for order in back.orders]
+    active = [order.table for order in plans.resumed]
     active += [load.table for load in begun_loads(rereads)]
     extents, basis = extents_of(basis_of(work, run_start, bounds, batch.id, active, batch.base))
     for parent, schema in misread.parents.items():
@@ -294,7 +286,7 @@ def _capture(
     for table, error in misread.errors.items():
         if not segmenter.following.joining.waits(table):
             segmenter.following.quarantine(table, run_start.start.at, error)
-    capture.rebuild(back.wanting(Besides.REBUILD))
+    capture.rebuild(plans.supplied(Rewritten))
     if part is not None:
         put_part(part, basis.tables, basis.structures, work.clock())
     reading.run()
@@ -313,7 +305,7 @@ def _capture(
         end=reading.end,
         witness=reading.witness,
         by_gtid=reading.by_gtid,
-        orders_done=tuple(order.id for order in back.orders),
+        orders_done=tuple(order.id for order in plans.resumed),
     )
     met_in_log(extents, basis)
     snapshots = tuple(segmenter.following.joining.snapshots)
@@ -421,22 +413,11 @@ def _reaching(work: Workplace, run_start: RunStart, highest: Coordinates) -> Run
 
 
 def read_from_source(
-    work: Workplace, lease: Lease, run_start: RunStart, batch: Batch, back: TablesResumed
+    work: Workplace, lease: Lease, run_start: RunStart, batch: Batch, plans: TablePlans
 ) -> list[Reread]:
     """Tables of which the log alone cannot tell all, or some of their columns."""
     if work.source.until is not None:
-        order_new(work, lease, run_start)
+        order_readings(work, lease, plans)
         return []  # they wait for a run whose end nobody fixed
-    backfills, why = back.wanting(Besides.BACKFILL), back.wanting(Besides.READ_AGAIN)
-    columns = [order for order in back.read if order.table in backfills]
-    rereads, whole = reread_columns(work, columns, batch.id)
-    done = {reread.table for reread in rereads}
-    wanted = {
-        order.table: LoadReason(
-            whole.get(order.table) or why.get(order.table) or order.reason or order.kind.value,
-            order.author,
-        )
-        for order in back.read
-        if order.table not in done
-    }
-    return [*rereads, *load_tables(work, lease, run_start, new_tables(work, run_start) | wanted)]
+    columns, plans = read_columns(work, plans, batch.id)
+    return [*columns, *load_tables(work, lease, run_start, plans)]

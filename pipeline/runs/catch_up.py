@@ -27,15 +27,16 @@ from pipeline.runs.capturing.structure_proof import note_unproven, prove_structu
 from pipeline.runs.capturing.table_changes import Comeback, RecordedBefore, TakenUp, history_of
 from pipeline.runs.context import Workplace
 from pipeline.runs.cures import owed
-from pipeline.runs.rejoin import Besides, ReturnPlan
 from pipeline.runs.repair import discard
 from pipeline.runs.reports import CaptureReport
+from pipeline.runs.wanted import TablePlans
 from pipeline.schema.history import SchemaVersion
+from pipeline.supply.plan import ColumnsRead, Rewritten, RowsRead, Supply
 from pipeline.table import TableName
 from pipeline.table_state import Quarantine, TableOrder
 
 
-def catch_up(work: Workplace, lease: Lease, returns: ReturnPlan) -> CaptureReport | str | None:
+def catch_up(work: Workplace, lease: Lease, returns: TablePlans) -> CaptureReport | str | None:
     """A batch that brings the tables of `returns.spans` to where the others are; None where
     there is none, a sentence where the log turns out not to hold what it should: then
     nothing is recorded."""
@@ -78,13 +79,13 @@ def catch_up(work: Workplace, lease: Lease, returns: ReturnPlan) -> CaptureRepor
         return f"the log cannot bring it: {error.message}"
 
 
-def _wanting(returns: ReturnPlan, besides: Besides) -> dict[TableName, str]:
+def _wanting(returns: TablePlans, kind: type[Supply]) -> dict[TableName, str]:
     """Which of the tables that catch up want that besides, and why."""
-    return {t: why for t, why in returns.wanting(besides).items() if t in returns.spans}
+    return {t: why for t, why in returns.supplied(kind).items() if t in returns.spans}
 
 
 def _caught_up(
-    work: Workplace, lease: Lease, returns: ReturnPlan, batch: Batch, reason: str, clock: float
+    work: Workplace, lease: Lease, returns: TablePlans, batch: Batch, reason: str, clock: float
 ) -> CaptureReport:
     first, cursor, facts = returns.first, returns.cursor, returns.facts
     assert first is not None and cursor is not None and facts is not None
@@ -107,9 +108,7 @@ def _caught_up(
     capture = BatchCapture(
         basis,
         batch,
-        TakenUp(
-            comebacks=comebacks_of(work, returns), completed=_wanting(returns, Besides.BACKFILL)
-        ),
+        TakenUp(comebacks=comebacks_of(work, returns), completed=_wanting(returns, ColumnsRead)),
     )
     capture.reading.run()
     left_open = work.ledger.unproven(work.source.name)
@@ -118,7 +117,7 @@ def _caught_up(
         table, error = next(iter(proof.misread.items()))
         raise SchemaUnknownAt(f"{table}: {error.reason}", hint=error.hint)
     note_unproven(work, lease, proof, left_open)
-    capture.rebuild(_wanting(returns, Besides.REBUILD))
+    capture.rebuild(_wanting(returns, Rewritten))
     record = capture.record(
         end=cursor.position,
         witness=cursor.witness,
@@ -134,7 +133,7 @@ def _caught_up(
     return capture.report(record, began=clock)
 
 
-def comebacks_of(work: Workplace, returns: ReturnPlan) -> list[Comeback]:
+def comebacks_of(work: Workplace, returns: TablePlans) -> list[Comeback]:
     """What the tables bring to the capture."""
     return [
         Comeback(order, returns.spans[order.table].low, _held(work, order, returns))
@@ -142,7 +141,7 @@ def comebacks_of(work: Workplace, returns: ReturnPlan) -> list[Comeback]:
     ]
 
 
-def _held(work: Workplace, order: TableOrder, returns: ReturnPlan) -> SchemaVersion | None:
+def _held(work: Workplace, order: TableOrder, returns: TablePlans) -> SchemaVersion | None:
     """The version that a table has at its place. The reading may begin before that, and not each
     version is told by the log since: one that was read from the source is not."""
     source, span = work.source.name, returns.spans[order.table]
@@ -163,7 +162,7 @@ def _learnt(work: Workplace, order: TableOrder) -> SchemaVersion | None:
 
 
 def _stopped_again(
-    returns: ReturnPlan, segmenter: Segmenter, tables: CapturedTables, cursor: Cursor
+    returns: TablePlans, segmenter: Segmenter, tables: CapturedTables, cursor: Cursor
 ) -> tuple[Quarantine, ...]:
     """Tables that are quarantined in the batch. One that came no further, and one whose rows
     no log tells, is read from the source at once."""
@@ -175,12 +174,12 @@ def _stopped_again(
             )
     at = cursor.position.at
     doubts = segmenter.following.coming_back.doubts
-    for table, why in {**_wanting(returns, Besides.READ_AGAIN), **doubts}.items():
+    for table, why in {**_wanting(returns, RowsRead), **doubts}.items():
         if table not in quarantines:
             quarantines[table] = Quarantine.of(table, owed(why), str(at), at)
         elif quarantines[table].remedy is not Remedy.RESNAPSHOT:
             quarantines[table] = _still_owed(quarantines[table])
-    for table, why in _wanting(returns, Besides.BACKFILL).items():
+    for table, why in _wanting(returns, ColumnsRead).items():
         if table not in quarantines:
             quarantines[table] = Quarantine.of(table, owed(why, Remedy.BACKFILL), str(at), at)
     return tuple(quarantines.values())

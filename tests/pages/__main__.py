@@ -15,6 +15,7 @@ from tests.pages import (
     schema_rules,
     shapes,
     start_rules,
+    supply_rules,
 )
 from tests.pages.made import MadePart, rewritten
 
@@ -29,6 +30,7 @@ PARTS: Final[tuple[MadePart, ...]] = (
     checks.PART,
     retries.PART,
     shapes.PART,
+    supply_rules.PART,
 )
 
 

@@ -14,11 +14,11 @@ from lockstep.commands import plan as show
 from pipeline.bounds import Budget
 from pipeline.errors import MirrorRefused, TableError
 from pipeline.runs.inspecting.plan import make_plan
-from pipeline.runs.rejoin import Besides
 from pipeline.schema.context import StatementContext
 from pipeline.schema.model import TableSchema
 from pipeline.schema.statements.changes import NotUnderstood
 from pipeline.schema.statements.read import read_change
+from pipeline.supply.plan import RowsRead
 from pipeline.table import TableName
 from pipeline.table_state import TableCondition, TableEventKind
 from resources.mysql.server import MySqlServer
@@ -570,7 +570,7 @@ def test_a_log_that_was_read_from_another_place_since(shop: Shop) -> None:
     shop.run()
     shop.resume("a")
     plan = make_plan(shop.follower.work())
-    assert "another place" in plan.returns.wanting(Besides.READ_AGAIN)[shop.table("a")]
+    assert "another place" in plan.returns.supplied(RowsRead)[shop.table("a")]
     shop.run()
     assert shop.caught_up() == []
     shop.require_whole("a", rereads=1)

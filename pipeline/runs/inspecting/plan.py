@@ -19,13 +19,13 @@ from pipeline.runs.context import Workplace
 from pipeline.runs.cures import quarantines_of
 from pipeline.runs.find_place import snapshot_not_chosen
 from pipeline.runs.inspecting.plan_reading import BATCHES, PlannedReading, read_ahead, seconds_of
-from pipeline.runs.loading.loads import new_tables
-from pipeline.runs.rejoin import Besides, ReturnPlan, foreseen_orders, returns_of
 from pipeline.runs.repair import Abandonment, foreseen
 from pipeline.runs.reshaping import remaining, reshaped
+from pipeline.runs.wanted import TablePlans, foreseen_orders, plan_readings, plan_returns
 from pipeline.snapshot.log_room import LogRoom, keep_longer, kept_for
 from pipeline.source_plan import settings_in_words
 from pipeline.start.question import Refusal
+from pipeline.supply.plan import RowsRead
 from pipeline.table import TableName
 from pipeline.table_state import Quarantine
 
@@ -99,7 +99,7 @@ class RunPlan:
     refusal: LockstepError | None
     quarantined: tuple[Quarantine, ...]
     busy: LeaseView | None
-    returns: ReturnPlan = field(default_factory=ReturnPlan)
+    returns: TablePlans = field(default_factory=TablePlans)
     loads: Mapping[TableName, PlannedLoad] = field(default_factory=dict)
     loads_take: tuple[str, ...] = ()
     settings: Mapping[TableName, str] = field(default_factory=dict)
@@ -116,7 +116,7 @@ def make_plan(work: Workplace) -> RunPlan:
     start: PlannedStart | None = None
     reading: PlannedReading | None = None
     refusal: LockstepError | None = None
-    returns = ReturnPlan()
+    returns = TablePlans()
     loads: dict[TableName, PlannedLoad] = {}
     take: tuple[str, ...] = ()
     shapes: dict[TableName, PlannedShape] = {}
@@ -124,15 +124,14 @@ def make_plan(work: Workplace) -> RunPlan:
     try:
         proposal = _looked(work, abandoned)
         shapes = _shapes(work)
-        returns = returns_of(work, foreseen_orders(work))
-        estimates = estimates_of(work, returns.wanting(Besides.READ_AGAIN))
+        returns = plan_returns(work, foreseen_orders(work))
         start = _start(work, proposal)
         if isinstance(proposal.decision, Refusal):
             refusal = proposal.decision.error
         elif proposal.run_start is not None:
             with naming(work.source.name):
                 reading = read_ahead(work, proposal.run_start, returns)
-                loads = _loads(work, proposal.run_start)
+                loads = _loads(work, proposal.run_start, returns)
                 take = loads_take(work, proposal.run_start.facts, loads.values()) if loads else ()
             refusal = reading.refusal
     except LockstepError as error:
@@ -199,18 +198,27 @@ def loads_take(
     return (room.forecast(rows, plan.connections), SPACE, *short)
 
 
-def _loads(work: Workplace, run_start: RunStart) -> dict[TableName, PlannedLoad]:
-    """None in a run whose end a person fixed."""
-    if work.source.until is not None:
-        return {}
-    new = new_tables(work, run_start)
-    estimates = work.server.estimated_rows(new) if new else {}
-    loads = {
-        table: PlannedLoad(reason.why, 0, estimates.get(table)) for table, reason in new.items()
+def _loads(
+    work: Workplace, run_start: RunStart, returns: TablePlans
+) -> dict[TableName, PlannedLoad]:
+    """Tables whose rows are read although they did not stop; none in a run whose end a person
+    fixed."""
+    plans = plan_readings(work, run_start, returns)
+    read = {
+        table: (step, step.supply.load)
+        for table, plan in plans.plans.items()
+        if table not in returns.plans
+        and (step := plan.besides) is not None
+        and isinstance(step.supply, RowsRead)
     }
-    for load in work.ledger.open_loads(work.source.name):
-        loads[load.table] = PlannedLoad(load.reason, load.rows, load.progress.estimated_rows)
-    return dict(sorted(loads.items()))
+    new = [table for table, (_, load) in read.items() if load is None]
+    estimates = work.server.estimated_rows(new) if new else {}
+    return {
+        table: PlannedLoad(step.reason, 0, estimates.get(table))
+        if load is None
+        else PlannedLoad(load.reason, load.rows, load.progress.estimated_rows)
+        for table, (step, load) in sorted(read.items())
+    }
 
 
 def next_start(work: Workplace) -> PlannedStart:

@@ -37,7 +37,7 @@ from pipeline.runs.capturing.image_decoder import Decoding
 from pipeline.runs.capturing.log_reader import LogReading, require_followed, require_whole
 from pipeline.runs.context import Workplace
 from pipeline.runs.cures import release_hint
-from pipeline.runs.rejoin import ReturnPlan
+from pipeline.runs.wanted import TablePlans
 from pipeline.schema.consequences import Action, Consequence, consequences
 from pipeline.schema.logged import FollowedStatement, LoggedStatement
 from pipeline.schema.rows import merge_key
@@ -81,12 +81,12 @@ class PlannedReading:
     passed: tuple[str, ...] = ()
 
 
-def read_ahead(work: Workplace, run_start: RunStart, returns: ReturnPlan) -> PlannedReading:
+def read_ahead(work: Workplace, run_start: RunStart, returns: TablePlans) -> PlannedReading:
     bounds = bounds_of(work, run_start)
     bounds = replace(bounds, budget=replace(bounds.budget, max_seconds=None))
     newest = work.ledger.batches(work.source.name, limit=1)
     batch = newest[0].id + 1 if newest else 1
-    active = [order.table for order in returns.orders]
+    active = [order.table for order in returns.resumed]
     basis = basis_of(work, run_start, bounds, batch, active)
     tally = LogTally(basis)
     stops: list[LockstepError] = []

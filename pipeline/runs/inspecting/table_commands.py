@@ -1,6 +1,6 @@
 """What people order about one table: stop it, take it up again, bring it back. Carried out by runs.
 
-Of a release it is told before it is ordered what happens next: the way back as `rejoin` finds it,
+Of a release it is told before it is ordered what happens next: the plan of the next run,
 and what the statement that the table stopped at comes to today.
 """
 
@@ -25,7 +25,13 @@ from pipeline.runs.capturing.logged_statements import facts_of_server, recorded_
 from pipeline.runs.context import Workplace
 from pipeline.runs.cures import refusal
 from pipeline.runs.inspecting.schema_history import unknown_table
-from pipeline.runs.rejoin import Besides, ReturnPlan, origin_of, remedy_of, returns_of
+from pipeline.runs.wanted import (
+    TablePlans,
+    needs_of,
+    only_server_supplies,
+    origin_of,
+    plan_returns,
+)
 from pipeline.schema.consequences import GOES_ON, NOT_FOLLOWED, Consequence, consequences
 from pipeline.schema.context import ServerDialect, read_context
 from pipeline.schema.evolve import evolve
@@ -37,6 +43,7 @@ from pipeline.schema.plain import believed
 from pipeline.schema.refold import logged_statement
 from pipeline.schema.statements.changes import CreateTable, Irrelevant, NotUnderstood
 from pipeline.schema.statements.read import read_change
+from pipeline.supply.plan import ColumnsRead, Need, RowsRead
 from pipeline.table import TableName
 from pipeline.table_state import OrderKind, TableCondition, TableOrder, TableState
 
@@ -92,7 +99,7 @@ def give_order(
         kind,
         author=asked.author,
         reason=asked.reason,
-        remedy=remedy_of(states[table]) if kind is OrderKind.PAUSE else None,
+        remedy=_remedy_kept(states[table]) if kind is OrderKind.PAUSE else None,
         schema=None if release is None else release.order.schema,
         renames=() if release is None else asked.renames,
     )
@@ -100,11 +107,18 @@ def give_order(
         return replace(release, order=order)
     if kind is OrderKind.RELOAD:
         origin: Origin = "the log alone cannot bring it"
-        if remedy_of(states[table]) in (None, Remedy.REWRITE_MIRROR):
+        if not needs_of(states[table]) - {Need.MIRROR}:
             origin = origin_of(work, states[table], files=False)  # the run looks at its files
         told = f"from the source: {origin}" if isinstance(origin, str) else origin.told
         return Ordered(order, f"the next run rewrites the mirror of {table}, {told}")
     return Ordered(order, what_next(order))
+
+
+def _remedy_kept(state: TableState) -> Remedy | None:
+    """What a table goes on lacking while it is paused, besides the log."""
+    if state.remedy is not Remedy.RELEASED_RESNAPSHOT and only_server_supplies(state):
+        return Remedy.RESNAPSHOT
+    return None if state.remedy is Remedy.CATCH_UP else state.remedy
 
 
 def foresee_release(work: Workplace, asked: Asked) -> Ordered:
@@ -257,11 +271,11 @@ def foretold(work: Workplace, order: TableOrder, place: StoppedAt) -> str:
     table = order.table
     if not work.source.patterns.matches(table):
         return f"no run takes {table} up: the source's patterns leave it out"
-    returns: ReturnPlan | None = None
+    returns: TablePlans | None = None
     try:
         if (again := _refused_again(work, table)) is not None:
             return f"it would be quarantined again: {again.reason}. First {again.hint}"
-        returns = returns_of(replace(work, source=replace(work.source, until=None)), [order])
+        returns = plan_returns(replace(work, source=replace(work.source, until=None)), [order])
     except LockstepError as error:
         if error.recovery is not Recovery.RETRY:
             raise
@@ -270,20 +284,21 @@ def foretold(work: Workplace, order: TableOrder, place: StoppedAt) -> str:
         if doubt is None:
             return f"the next run {_either_way(order)}{_by_the_given_structure(order, doubt)}"
         return f"the next run reads {table} from the source: {doubt}; {_GOES_ON}"
-    way = returns.ways[table]
-    read = way.besides is Besides.READ_AGAIN
-    if read and way.span is None:
-        return f"the next run reads {table} from the source: {way.why}; {_GOES_ON}"
+    way = returns.plans[table]
+    step = way.besides
+    read = step is not None and isinstance(step.supply, RowsRead)
+    if step is not None and read and way.span is None:
+        return f"the next run reads {table} from the source: {step.reason}; {_GOES_ON}"
     if way.span is not None:
         end = "the others" if returns.cursor is None else returns.cursor.position.at
         told = f"catches {table} up through the log, from {way.span.low} to {end}"
     else:
         told = f"takes {table} up as it is, because the log has nothing that it lacks"
-    why = way.why if read else doubt
+    why = step.reason if step is not None and read else doubt
     if why is not None:
         told += f", and reads it from the source: {why}"
-    elif way.besides is Besides.BACKFILL:
-        told += f", and reads its new columns from the source: {way.why}"
+    elif step is not None and isinstance(step.supply, ColumnsRead):
+        told += f", and reads its new columns from the source: {step.reason}"
     return f"the next run {told}; {_GOES_ON}{_by_the_given_structure(order, why)}"
 
 

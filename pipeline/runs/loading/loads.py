@@ -9,7 +9,7 @@ Whatever happens in between, that chunk alone is read again.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -18,78 +18,32 @@ from time import perf_counter
 from pipeline.changes.layout import snapshot_path
 from pipeline.decisions import Lease
 from pipeline.errors import Remedy, StructureMoved, TableBusy, TableError
-from pipeline.load import Chunk, ChunkRows, Load, LoadBasis, why_void
+from pipeline.load import Chunk, ChunkRows, Load, LoadBasis
 from pipeline.ports.source import Baseline
 from pipeline.position import Coordinates, LogFile
 from pipeline.retries import TABLE_READ
 from pipeline.row_groups import row_groups
-from pipeline.runs.agreement.lake_logs import foreign_mirrors
 from pipeline.runs.begin import RunStart
 from pipeline.runs.context import Workplace, loaded_until_now
 from pipeline.runs.cures import Reread, owed, refusal
-from pipeline.runs.mirror_places import meetings
+from pipeline.runs.wanted import TablePlans, lost_tables
 from pipeline.schema.rows import merge_key
 from pipeline.shown import listed
 from pipeline.snapshot.bounds import Range
 from pipeline.snapshot.keys import chunk_key
 from pipeline.snapshot.log_room import LogRoom, keep_longer, kept_for
 from pipeline.snapshot.pace import ChunkRead, next_size, throttle
-from pipeline.start.question import StartRule
+from pipeline.supply.plan import RowsRead
 from pipeline.table import TableName
-from pipeline.table_state import GOING, STOPPED, TableCondition, TableState
-
-LOCKSTEP = "lockstep"
-OLDER = "it is older than what is read of the log"
 
 
-@dataclass(frozen=True, slots=True)
-class LoadReason:
-    """Why a table is read from the source, and who says so."""
-
-    why: str
-    author: str = LOCKSTEP
-
-
-def is_due(work: Workplace) -> bool:
-    """Whether a table waits to be read from the source: a run that would have nothing else to do
-    is not idle then."""
-    source = work.source.name
-    states = work.ledger.table_states(source).values()
-    return bool(
-        any(state.condition is TableCondition.LOADING for state in states)
-        or any(work.source.patterns.matches(load.table) for load in work.ledger.open_loads(source))
-    )
-
-
-def new_tables(work: Workplace, run_start: RunStart) -> dict[TableName, LoadReason]:
-    """Tables that have rows which are older than what is read of the log, where those are wanted
-    (`start = "snapshot"`), or that have none yet. One that is made in the log which is still
-    to be read is not among them."""
-    if not work.source.loads_new_tables:
-        return {}
-    source = work.source.name
-    states = work.ledger.table_states(source)
-    known = states.keys()
-    loads = {load.table for load in work.ledger.open_loads(source)}
-    there = [
-        table.name for table in work.server.tables() if work.source.patterns.matches(table.name)
-    ]
-    new = [table for table in there if table not in known and table not in loads]
-    cursor = work.ledger.cursors(source).captured
-    if cursor is not None:
-        batch, place = cursor.batch, cursor.position.at
-        versions = {
-            table: work.ledger.schema_at(source, table, batch=batch, place=place) for table in new
-        }
-        new = [table for table in new if versions[table] is not None]
-    kept_out = foreign_mirrors(work, new).keys() | meetings(work, states, new).keys()
-    return dict.fromkeys((table for table in new if table not in kept_out), LoadReason(OLDER))
-
-
-def order_new(work: Workplace, lease: Lease, run_start: RunStart) -> None:
+def order_readings(work: Workplace, lease: Lease, plans: TablePlans) -> None:
     """Have new tables read by a later run; nothing is captured of them until then."""
-    for table, reason in new_tables(work, run_start).items():
-        work.ledger.order_load(lease, table, author=reason.author, reason=reason.why)
+    states, want = work.ledger.table_states(work.source.name), plans.wants
+    open_now = {load.table for load in work.ledger.open_loads(work.source.name)}
+    for table, why in plans.waits.items():
+        if table not in states and table not in open_now:
+            work.ledger.order_load(lease, table, author=want[table].author, reason=why)
 
 
 def give_up(work: Workplace, lease: Lease, load: Load, why: str) -> None:
@@ -98,84 +52,33 @@ def give_up(work: Workplace, lease: Lease, load: Load, why: str) -> None:
     work.segments.discard_load(snapshot_path(work.source.name, load.table), load.id)
 
 
-def kept_loads(
-    work: Workplace, lease: Lease, run_start: RunStart, states: Mapping[TableName, TableState]
-) -> tuple[dict[TableName, Load], dict[TableName, LoadReason]]:
-    """Open loads that go on; the others are given up, and begin again unless their tables
-    stopped."""
-    loads, again = dict[TableName, Load](), dict[TableName, LoadReason]()
-    for load in work.ledger.open_loads(work.source.name):
-        gap = load.followed is not None and _gap_since(work, run_start, load.followed.batch)
-        uuid = run_start.facts.server_uuid
-        why = why_void(load, states.get(load.table), uuid, run_start.start.at, gap=gap)
-        why = why or _shown_otherwise(work, load)
-        if why is None and load.complete:
-            folder = snapshot_path(work.source.name, load.table)
-            why = next(iter(work.segments.damaged(folder, load.files)), None)
-        if why is None:
-            loads[load.table] = load
-            continue
-        give_up(work, lease, load, why)
-        state = states.get(load.table)
-        if state is None or state.condition not in STOPPED:
-            again[load.table] = LoadReason(load.reason, load.author)
-            if load.rows:
-                work.progress.note(f"{load.table} is read from the beginning again: {why}")
-    return loads, again
-
-
-def _shown_otherwise(work: Workplace, load: Load) -> str | None:
-    if load.reading is None:
-        return None
-    try:
-        now = work.shaping.fingerprint(load.reading.schema)
-    except TableError as error:
-        return error.reason
-    return None if now == load.reading.shape else "its settings show something else of it now"
-
-
-def _gap_since(work: Workplace, run_start: RunStart, batch: int) -> bool:
-    """Whether some of the log behind a batch was passed over, or read twice."""
-    if run_start.decision.predecessor is None:
-        return True
-    chain = work.ledger.live_batches(work.source.name, batch + 1, run_start.decision.predecessor)
-    return any(one.predecessor is None and not one.catches_up for one in chain)
-
-
-def lost_tables(run_start: RunStart, states: Mapping[TableName, TableState]) -> set[TableName]:
-    """Tables that cannot go on by the log, since part of it was purged unread."""
-    if run_start.decision.rule is not StartRule.TABLES_READ_AGAIN:
-        return set()
-    return {table for table, state in states.items() if state.condition in GOING}
-
-
 def load_tables(
-    work: Workplace, lease: Lease, run_start: RunStart, wanted: Mapping[TableName, LoadReason]
+    work: Workplace, lease: Lease, run_start: RunStart, plans: TablePlans
 ) -> list[Reread]:
-    """Read the tables of `wanted`, those that somebody ordered, and those that earlier runs did
-    not finish; until all is read, or the time for it in one run is over."""
+    """Read the tables whose rows the plans ask the server for, until all is read, or the time for
+    it in one run is over."""
     room = LogRoom(kept_for(run_start.facts.settings), work.source.snapshot.seconds)
     until = perf_counter() + room.seconds
-    states = work.ledger.table_states(work.source.name)
-    lost = lost_tables(run_start, states)
-    gone = LoadReason("the log behind its rows is gone")
-    wanted = {**dict.fromkeys(lost, gone), **wanted}
-    kept, asked = kept_loads(work, lease, run_start, states)
-    asked |= wanted
-    for table, state in states.items():
-        if state.condition is TableCondition.LOADING and table not in kept:
-            asked.setdefault(table, LoadReason("what was read of it no longer counts"))
-    loads = [load for load in kept.values() if work.source.patterns.matches(load.table)]
-    for table, reason in asked.items():
-        if table not in kept:
-            loads.append(
-                work.ledger.order_load(lease, table, author=reason.author, reason=reason.why)
-            )
+    for load, why in plans.void:
+        give_up(work, lease, load, why)
+        if load.rows and load.table in plans.plans:
+            work.progress.note(f"{load.table} is read from the beginning again: {why}")
+    loads = []
+    for table, plan in plans.plans.items():
+        step = plan.besides
+        if step is None or not isinstance(step.supply, RowsRead):
+            continue
+        author = plans.wants[table].author
+        begun = step.supply.load
+        loads.append(
+            begun or work.ledger.order_load(lease, table, author=author, reason=step.reason)
+        )
     if loads and room.short is not None:
         work.progress.note(f"{room.short}\nhint: `{keep_longer(run_start.facts.settings)}`")
     read = _loaded(work, lease, run_start, loads, until, room.piece_seconds)
     done = {reread.table for reread in read}
     # They may not go on behind the gap.
+    lost = lost_tables(run_start, work.ledger.table_states(work.source.name))
     left = [load for load in loads if load.table in lost and load.table not in done]
     waits = TableBusy("its turn to be read from the source has not come yet", hint=_AGAIN)
     return [*read, *_unread(work, left, waits)]

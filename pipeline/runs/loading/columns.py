@@ -1,0 +1,92 @@
+"""New columns of tables whose other values are in the mirror and in the log: read from the server,
+by key. If the table is not built as the history says, or keeps being altered, all of it is read
+instead."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pipeline.changes.layout import snapshot_path
+from pipeline.errors import StructureMoved, TableError
+from pipeline.retries import TABLE_READ
+from pipeline.row_groups import row_groups
+from pipeline.runs.context import Workplace
+from pipeline.runs.cures import Reread, refusal
+from pipeline.runs.wanted import TablePlans
+from pipeline.schema.model import TableSchema
+from pipeline.schema.rows import row_structure
+from pipeline.supply.plan import ColumnsRead, NewColumns
+from pipeline.table import TableName
+
+
+def read_columns(work: Workplace, plans: TablePlans, batch: int) -> tuple[list[Reread], TablePlans]:
+    """Read the columns that the plans ask for; their values are durable in files of the batch.
+    Return what was read, and the plans of all other tables."""
+    rereads, left = list[Reread](), dict(plans.plans)
+    for table, plan in plans.plans.items():
+        if plan.besides is None or not isinstance(plan.besides.supply, ColumnsRead):
+            continue
+        found = _columns_of(work, table, plan.besides.supply.columns, plan.besides.reason, batch)
+        if found is None:
+            left[table] = plan.with_rows
+        else:
+            rereads.append(found)
+            del left[table]
+    return rereads, replace(plans, plans=left)
+
+
+def _columns_of(
+    work: Workplace, table: TableName, columns: NewColumns, why: str, batch: int
+) -> Reread | None:
+    """Return what was read; None if that is not enough, or the table kept being altered."""
+    known = work.ledger.schema_version(work.source.name, table, columns.version)
+    for _ in TABLE_READ.tries():
+        try:
+            baseline = work.server.baseline([table])
+        except StructureMoved:
+            continue
+        except TableError as error:
+            head = work.server.facts().head
+            return Reread(table, why, None, head, head, error=error)
+        schema = baseline.tables[0] if baseline.tables else None
+        if schema is None or known.schema is None:
+            return None
+        if row_structure(known.schema) != row_structure(schema):
+            return None
+        read = Reread(
+            table,
+            why,
+            schema,
+            baseline.low,
+            baseline.high,
+            columns=columns.names,
+            version=columns.version,
+        )
+        try:
+            return _read(work, read, schema, batch)
+        except StructureMoved:
+            continue
+        except TableError as error:
+            return replace(read, error=error)
+    return None
+
+
+def _read(work: Workplace, reread: Reread, schema: TableSchema, batch: int) -> Reread:
+    if (refused := refusal(schema)) is not None:
+        raise refused
+    names = ", ".join(reread.columns or ())
+    work.progress.note(f"{reread.table} is read from the source, only {names} by key: {reread.why}")
+    with work.server.snapshot(schema, reread.columns) as rows:
+        writer = work.segments.open(
+            snapshot_path(work.source.name, reread.table),
+            batch=batch,
+            schema_version=0,
+            schema=rows.schema,
+        )
+        try:
+            for group in row_groups(rows.batches):
+                writer.write(group)
+        except (TableError, StructureMoved):
+            writer.drop(0)
+            raise
+        return replace(reread, low=rows.low, high=rows.high, files=writer.close())

@@ -1,0 +1,583 @@
+"""What a run wants of its tables, what each of them has, and so how it is brought there.
+
+Facts are gathered here, and nothing is written but orders; the rules are in `pipeline.supply.plan`.
+A run plans twice. Before it knows where it starts, tables that stopped are planned, because what
+they lack of the log is read by a batch of its own. After that, with the start known, tables whose
+rows are read from the server join them.
+
+A table that a run cannot follow by the log alone is quarantined there, and is read by the next one:
+before the end of that run is fixed, so that the log up to the reading's high watermark is part of
+it. Where the log after the low watermark and the rows that were read differ, the log wins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Final
+
+from pipeline.batch import Cursor, Prepared, Xid
+from pipeline.binlog.search.log_scan import log_between
+from pipeline.changes.layout import application_id, changelog_path, snapshot_path
+from pipeline.changes.lineage import ColumnsRead as ColumnsGiven
+from pipeline.changes.merging import SETTLES, FromChangelog, Origin, reload_origin
+from pipeline.decisions import Continuity, Lease
+from pipeline.errors import BY_ITSELF, Remedy, TableError
+from pipeline.load import Load, why_void
+from pipeline.ports.ledger import contents_of
+from pipeline.ports.source import ServerFacts
+from pipeline.runs.agreement.lake_logs import foreign_mirrors
+from pipeline.runs.begin import RunStart, read_witness_of
+from pipeline.runs.context import Workplace
+from pipeline.runs.merging.job import lineage_over, versions_between
+from pipeline.runs.mirror_places import meetings, moves, renew, why_elsewhere
+from pipeline.schema.history import Knowledge
+from pipeline.start.question import StartRule, WitnessReading
+from pipeline.supply.plan import (
+    Have,
+    LogSpan,
+    Need,
+    NewColumns,
+    Plan,
+    Shown,
+    Standing,
+    Supply,
+    Want,
+    plan,
+)
+from pipeline.table import TableName
+from pipeline.table_state import (
+    GOING,
+    STOPPED,
+    OrderKind,
+    Stopped,
+    TableCondition,
+    TableOrder,
+    TableState,
+)
+
+MOST_COLUMNS: Final = 2
+"""All of a table is read if the columns that it lacks are more than one in so many."""
+
+
+PREPARED_GONE: Final = "the log with the rows of an XA transaction that it lacks is gone"
+
+
+# -- orders ----------------------------------------------------------------------------------
+
+
+def due(work: Workplace, lease: Lease) -> list[TableOrder]:
+    """Return the open orders that a run carries out. Recorded here are those that nobody has to
+    give: tables that the last run left, and mirrors that the settings place elsewhere. A run whose
+    end a person fixed leaves the latter to the next."""
+    if work.source.until is None:
+        for table, name in moves(work).empty.items():
+            renew(work, lease, table, why_elsewhere(name))
+    for order in foreseen_orders(work):
+        if not order.id:
+            work.ledger.order_table(
+                lease, order.table, order.kind, author=order.author, reason=order.reason
+            )
+    return _matching(work, work.ledger.open_orders(work.source.name))
+
+
+def foreseen_orders(work: Workplace) -> list[TableOrder]:
+    """Return the orders that `due` would; those that are not recorded yet have number 0. Writes
+    nothing."""
+    source, now = work.source.name, work.clock()
+    orders = work.ledger.open_orders(source)
+    orders += [
+        TableOrder(0, state.table, OrderKind.RELEASE, "lockstep", _why(state), now, state.stopped)
+        for state in _left(work, orders)
+    ]
+    cursor = work.ledger.cursors(source).captured
+    if work.source.until is None and cursor is not None:
+        here = Stopped(cursor.batch, cursor.position.at)
+        orders += [
+            TableOrder(0, table, OrderKind.RELOAD, "lockstep", why_elsewhere(name), now, here)
+            for table, name in moves(work).reloaded.items()
+        ]
+    return _matching(work, orders)
+
+
+def _left(work: Workplace, orders: Sequence[TableOrder]) -> list[TableState]:
+    """Tables that a run left for the next one to read, and nobody ordered back yet."""
+    ordered = {order.table for order in orders}
+    return [
+        state
+        for table, state in work.ledger.table_states(work.source.name).items()
+        if state.condition is TableCondition.QUARANTINED
+        and state.remedy in BY_ITSELF
+        and table not in ordered
+    ]
+
+
+def _matching(work: Workplace, orders: Sequence[TableOrder]) -> list[TableOrder]:
+    """Orders that a run can carry out; the others wait for other settings."""
+    met = meetings(work, work.ledger.table_states(work.source.name)) if orders else {}
+    matches = work.source.patterns.matches
+    return [order for order in orders if matches(order.table) and order.table not in met]
+
+
+def _why(state: TableState) -> str:
+    return state.reason or "the next run reads it from the source"
+
+
+# -- what a table has ------------------------------------------------------------------------
+
+
+def needs_of(state: TableState) -> frozenset[Need]:
+    """Return what a table lacks besides the changes that the log has of it."""
+    lost = state.mirror_generation > 1 and state.mirror_version is None
+    if lost or state.remedy in (Remedy.RESNAPSHOT, Remedy.RELEASED_RESNAPSHOT):
+        return frozenset({Need.ROWS})
+    needs = set[Need]()
+    if state.remedy is Remedy.BACKFILL:
+        needs.add(Need.COLUMNS)
+    begins_anew = state.generation > 1 and state.mirror_version is None
+    if begins_anew or state.remedy is Remedy.REWRITE_MIRROR:
+        needs.add(Need.MIRROR)
+    return frozenset(needs)
+
+
+def only_server_supplies(state: TableState) -> bool:
+    """Whether a table lacks rows that neither its log nor its changelog can have."""
+    return state.condition is TableCondition.DROPPED or Need.ROWS in needs_of(state)
+
+
+def _stopped(work: Workplace, state: TableState, order: TableOrder) -> Have:
+    """What a table has that stopped."""
+    needs = needs_of(state)
+    if any(n.table == state.table and n.stale for n in work.ledger.in_clear(work.source.name)):
+        needs |= {Need.SHAPE}
+    gone = state.condition is TableCondition.DROPPED
+    return Have(
+        state.table,
+        Standing.DROPPED if gone else Standing.STOPPED,
+        _shown(work, state),
+        None if order.stopped is None else order.stopped.at,
+        needs,
+        _why(state),
+    )
+
+
+def _shown(work: Workplace, state: TableState) -> Shown | None:
+    if state.mirror_version is None:
+        return None
+    version = work.ledger.schema_version(work.source.name, state.table, state.mirror_version)
+    return Shown(state.mirror_version, version.shape)
+
+
+def want_of(order: TableOrder) -> Want:
+    reload = order.kind is OrderKind.RELOAD
+    return Want(reload, order.schema is not None, order.author, order.reason or order.kind.value)
+
+
+# -- how far each supply reaches -------------------------------------------------------------
+
+
+@dataclass
+class StoppedReach:
+    """How far the supplies of a table reach that stopped; each is looked at once, when it is asked
+    for. `without_log`: why the log after its place is not read; None if it may be."""
+
+    work: Workplace
+    state: TableState
+    order: TableOrder
+    cursor: Cursor | None
+    facts: ServerFacts
+    without_log: str | None = None
+
+    @cached_property
+    def log(self) -> LogSpan | str | None:
+        found = self._log()
+        return self.without_log if isinstance(found, LogSpan) and self.without_log else found
+
+    def _log(self) -> LogSpan | str | None:
+        work, order, cursor, facts = self.work, self.order, self.cursor, self.facts
+        if order.stopped is None or cursor is None:
+            return "nothing says where in the log it stopped"
+        low, end = order.stopped.at, cursor.position
+        batch = None
+        if low.file.base == end.at.file.base:
+            batch = work.ledger.captured_batch(
+                work.source.name, server_uuid=end.server_uuid, at=low
+            )
+        since = order.stopped.batch if batch is None else min(batch.id, order.stopped.batch)
+        chain = work.ledger.live_batches(work.source.name, since + 1, cursor.batch)
+        if batch is None or any(one.predecessor is None and not one.catches_up for one in chain):
+            return "the source was read from another server or another place since it stopped"
+        if low == end.at and order.schema is None:
+            return None
+        if facts.server_uuid != end.server_uuid:
+            return "another server answers than the one that was read when it stopped"
+        if batch.end is None or batch.witness is None:
+            return "the batch that it stopped in has no end"
+        if low == batch.end.at:
+            span = LogSpan(batch, batch.end, batch.witness, low)
+        else:
+            span = LogSpan(batch, batch.start, None, low)
+        if not facts.lists(span.start.at.file):
+            return f"the log after its place is gone from the server ({span.start.at.file})"
+        if any(
+            read_witness_of(work, place, facts) is not WitnessReading.SAME
+            for place in (cursor, Cursor(batch.id, batch.end, batch.witness))
+        ):
+            return "the server's log is not the one that was read when it stopped"
+        return span
+
+    @cached_property
+    def changelog(self) -> Origin:
+        return origin_of(self.work, self.state)
+
+    @cached_property
+    def goes_on(self) -> bool:
+        """Whether the mirror was written, and nothing since settles anew what the table holds."""
+        work, state, source = self.work, self.state, self.work.source.name
+        app_id = application_id(source, state, "mirror")
+        settled = work.ledger.newest_writes(source, [app_id])[app_id].settled
+        if settled is None or self.cursor is None or state.mirror_version is None:
+            return False
+        return not any(
+            event.kind in SETTLES
+            for content in work.ledger.contents(
+                source, settled.intent.last_batch + 1, self.cursor.batch, [state.table]
+            )
+            for event in content.events
+        )
+
+    @cached_property
+    def columns(self) -> NewColumns | str:
+        work, state, cursor = self.work, self.state, self.cursor
+        why = _why(state)
+        if cursor is None or state.mirror_version is None or not self.goes_on:
+            return why
+        at = cursor.position.at
+        newest = work.ledger.schema_at(work.source.name, state.table, batch=cursor.batch, place=at)
+        if newest is None or newest.schema is None:
+            return why
+        structure = newest.shown_structure
+        if not structure.primary_key:
+            return why
+        try:
+            versions = versions_between(work, state.table, state.mirror_version, newest.version)
+            line = lineage_over(work, versions, read=ColumnsGiven(newest.version))
+        except TableError:
+            return why
+        others = len(structure.columns) - len(structure.primary_key)
+        if line.reread or not line.asked or line.key_of(line.versions) != structure.primary_key:
+            return why
+        if MOST_COLUMNS * len(line.asked) > others:
+            return why
+        return NewColumns(newest.version, line.asked)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadingReach:
+    """The reach of a table that is read from the server whatever else there is."""
+
+    log: None = None
+    changelog: str = ""
+    goes_on: bool = False
+    columns: str = ""
+
+
+def origin_of(work: Workplace, state: TableState, *, files: bool = True) -> Origin:
+    """Return where the rows of a mirror come from that is written again. `files`: whether the
+    changelog's are looked at, byte by byte."""
+    source, table = work.source.name, state.table
+    newest = work.ledger.cursors(source).captured
+    gone = work.ledger.forgotten(source, table)
+    origin = reload_origin(
+        [] if newest is None else contents_of(work.ledger, source, table, 1, newest.batch),
+        adopted=state.adopted is not None,
+        gaps=[gap.batch for gap in work.ledger.gaps(source)],
+        overlaps=[
+            batch.id for batch in work.ledger.live_batches(source, continuity=Continuity.OVERLAP)
+        ],
+        tried=state.behind,
+        forgotten=gone.through,
+        why="" if gone.newest is None else gone.newest.why,
+    )
+    if isinstance(origin, str):
+        return origin
+    why = _not_followed(work, table, origin) or (_damage(work, table, origin) if files else None)
+    return origin if why is None else why
+
+
+def _not_followed(work: Workplace, table: TableName, origin: FromChangelog) -> str | None:
+    """Return why its rows of then cannot be told in the columns of today."""
+    history = work.ledger.schema_versions(work.source.name, table)
+    if not history or history[-1].knowledge is not Knowledge.KNOWN:
+        return "its present structure is not known"
+    try:
+        last = history[-1].version
+        line = lineage_over(work, versions_between(work, table, origin.version, last))
+    except TableError as error:
+        return error.reason
+    written = {segment.schema_version for part in origin.parts for segment in part.segments}
+    if line.reread or line.asked:
+        return (*line.reread, f"values of {', '.join(line.asked)} are not in it")[0]
+    if line.key_of((written & line.versions.keys()) | {history[-1].version}) is None:
+        return "no key tells its rows apart in every version it had"
+    return None
+
+
+def _damage(work: Workplace, table: TableName, origin: FromChangelog) -> str | None:
+    wrong: list[str] = []
+    for part in origin.parts:
+        for segment in part.segments:
+            version = work.ledger.schema_version(work.source.name, table, segment.schema_version)
+            folder = changelog_path(work.source.name, table, version.generation)
+            wrong += work.segments.damaged(folder, segment.files)
+    if not wrong:
+        return None
+    more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
+    return f"its changelog is damaged: {wrong[0]}{more}"
+
+
+# -- plans -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class TablePlans:
+    """How tables are brought to where a run wants them; none for those that the log alone carries
+    on with all others.
+
+    `orders`: what persons, or runs before, ordered of tables that stopped. `cursor`: where the
+    newest batch ends, up to which these catch up. `first`: from where the log is read for all of
+    them, and `prepared`: the XA transactions that were open there. `void`: readings that no longer
+    count, and why."""
+
+    plans: Mapping[TableName, Plan] = field(default_factory=dict)
+    wants: Mapping[TableName, Want] = field(default_factory=dict)
+    orders: tuple[TableOrder, ...] = ()
+    cursor: Cursor | None = None
+    facts: ServerFacts | None = None
+    first: LogSpan | None = None
+    prepared: Mapping[Xid, Prepared] = field(default_factory=dict)
+    void: tuple[tuple[Load, str], ...] = ()
+
+    def __bool__(self) -> bool:
+        return any(plan.waits is None for plan in self.plans.values())
+
+    @property
+    def spans(self) -> dict[TableName, LogSpan]:
+        """What those lack that catch up through the log."""
+        return {table: plan.span for table, plan in self.plans.items() if plan.span is not None}
+
+    @property
+    def resumed(self) -> list[TableOrder]:
+        """Orders of tables that an ordinary capture takes up again: the log after their places was
+        read. Those come last of which rows are read from the server."""
+        there = [o for o in self.orders if o.table in self.plans and o.table not in self.waits]
+        return sorted(there, key=lambda order: self.plans[order.table].asks_server)
+
+    @property
+    def caught_up(self) -> list[TableOrder]:
+        """Orders of tables that catch up through the log."""
+        return [order for order in self.orders if order.table in self.spans]
+
+    @property
+    def waits(self) -> dict[TableName, str]:
+        """Tables that a later run reads from the server, and why; this one leaves them alone."""
+        return {t: plan.waits for t, plan in self.plans.items() if plan.waits is not None}
+
+    def supplied(self, kind: type[Supply]) -> dict[TableName, str]:
+        """Return the tables that are supplied in that way besides the log, each with the reason."""
+        return {
+            table: plan.besides.reason
+            for table, plan in sorted(self.plans.items())
+            if plan.besides is not None and isinstance(plan.besides.supply, kind)
+        }
+
+    @property
+    def log_bytes(self) -> int:
+        if self.first is None or self.cursor is None or self.facts is None:
+            return 0
+        end = self.cursor.position.at
+        return log_between(self.first.start.at, end, self.facts.binlogs)
+
+
+def plan_returns(
+    work: Workplace, orders: Sequence[TableOrder], *, without_log: str | None = None
+) -> TablePlans:
+    """Return how the tables of these orders come back; writes nothing. `without_log`: why none of
+    them catches up through the log; None if they may.
+
+    What is read from the server belongs before an end of the log that nobody knew when the run
+    began: a run whose end a person fixed leaves such a table to the next one without.
+    """
+    if not orders:
+        return TablePlans()
+    cursor, facts = work.ledger.cursors(work.source.name).captured, work.server.facts()
+    states = work.ledger.table_states(work.source.name)
+    haves = {order.table: _stopped(work, states[order.table], order) for order in orders}
+    reaches = {
+        order.table: StoppedReach(work, states[order.table], order, cursor, facts, without_log)
+        for order in orders
+    }
+    wants = {order.table: want_of(order) for order in orders}
+
+    def planned(table: TableName) -> Plan:
+        found = plan(haves[table], wants[table], reaches[table])
+        return found if work.source.until is None else found.without_server
+
+    plans = {table: planned(table) for table in haves}
+    first, prepared = None, dict[Xid, Prepared]()
+    spans = [one.span for one in plans.values() if one.span is not None]
+    if spans and cursor is not None:
+        with_prepared = _with_prepared(work, min(spans, key=lambda s: s.start.at), cursor)
+        if with_prepared is not None and facts.lists(with_prepared[0].start.at.file):
+            first, prepared = with_prepared
+        else:
+            for reach in reaches.values():
+                reach.without_log = (
+                    "the log with the rows of an XA transaction that it lacks is gone"
+                )
+            plans = {table: planned(table) for table in haves}
+    return TablePlans(plans, wants, tuple(orders), cursor, facts, first, prepared)
+
+
+def _with_prepared(
+    work: Workplace, span: LogSpan, cursor: Cursor
+) -> tuple[LogSpan, dict[Xid, Prepared]] | None:
+    """Where the reading begins so that the rows of each XA transaction that ended after the span's
+    place are read too, and those that ended before it and were open there: nobody asks for their
+    rows any more. None where that place is in another log."""
+    source = work.source.name
+    at_end = span.batch.end is not None and span.start.at == span.batch.end.at
+    begin = span.batch.id + at_end
+    ended = _ended(work, begin, cursor.batch)
+    earliest = min((transaction.batch for transaction in ended), default=begin)
+    if earliest >= begin:
+        return span, {}
+    before = work.ledger.live_batches(source, earliest, span.batch.id)
+    if any(batch.predecessor is None and not batch.catches_up for batch in before[1:]):
+        return None
+    first = LogSpan(before[0], before[0].start, None, span.low)
+    ended += _ended(work, earliest, begin - 1)
+    return first, {
+        transaction.xid: replace(transaction, file=None)
+        for transaction in ended
+        if transaction.batch < earliest
+    }
+
+
+def _ended(work: Workplace, begin: int, end: int) -> list[Prepared]:
+    contents = work.ledger.contents(work.source.name, begin, end)
+    return [transaction for content in contents for transaction in content.ended]
+
+
+def plan_readings(work: Workplace, run_start: RunStart, returns: TablePlans) -> TablePlans:
+    """Return the plans of `returns`, and those of all other tables of which rows are read from the
+    server by a run that starts there: readings that continue or begin again, tables that the log
+    was lost for, and new ones. Writes nothing."""
+    states = work.ledger.table_states(work.source.name)
+    kept, void = _readings(work, run_start, states)
+    lost = lost_tables(run_start, states)
+    given_up = {load.table: load for load, _ in void}
+    tables = {*lost, *kept, *given_up, *_older(work, states, kept.keys() | given_up.keys())}
+    tables |= {t for t, state in states.items() if state.condition is TableCondition.LOADING}
+    plans, wants = dict(returns.plans), dict(returns.wants)
+    for table in sorted(filter(work.source.patterns.matches, tables)):
+        state, load = states.get(table), kept.get(table) or given_up.get(table)
+        if table in plans:
+            plans[table] = plans[table].continuing(kept.get(table))
+            continue
+        if state is not None and state.condition in STOPPED and table not in kept:
+            continue  # it waits for an order
+        needs = {Need.LOG} if table in lost else set()
+        have = _read(work, state, table, kept.get(table), frozenset(needs))
+        wants[table] = Want()
+        if load is not None:
+            have = replace(have, reason=load.reason, needs=have.needs | {Need.ROWS})
+            wants[table] = Want(author=load.author, reason=load.reason)
+        found = plan(have, wants[table], ReadingReach())
+        plans[table] = found if work.source.until is None else found.without_server
+    return replace(returns, plans=plans, wants=wants, void=tuple(void))
+
+
+def _read(
+    work: Workplace,
+    state: TableState | None,
+    table: TableName,
+    load: Load | None,
+    needs: frozenset[Need],
+) -> Have:
+    """What a table has whose rows are read from the server."""
+    if state is None:
+        return Have(table, Standing.NEW, load=load)
+    loading = state.condition is TableCondition.LOADING
+    standing = Standing.LOADING if loading else Standing.FOLLOWING
+    reason = "what was read of it no longer counts"
+    return Have(table, standing, _shown(work, state), None, needs, reason, load)
+
+
+def _readings(
+    work: Workplace, run_start: RunStart, states: Mapping[TableName, TableState]
+) -> tuple[dict[TableName, Load], list[tuple[Load, str]]]:
+    """Readings that have begun: those that still count, and the others, each with the reason."""
+    kept, void = dict[TableName, Load](), list[tuple[Load, str]]()
+    for load in work.ledger.open_loads(work.source.name):
+        gap = load.followed is not None and _gap_since(work, run_start, load.followed.batch)
+        uuid = run_start.facts.server_uuid
+        why = why_void(load, states.get(load.table), uuid, run_start.start.at, gap=gap)
+        why = why or _shown_otherwise(work, load)
+        if why is None and load.complete:
+            folder = snapshot_path(work.source.name, load.table)
+            why = next(iter(work.segments.damaged(folder, load.files)), None)
+        if why is None:
+            kept[load.table] = load
+        else:
+            void.append((load, why))
+    return kept, void
+
+
+def _shown_otherwise(work: Workplace, load: Load) -> str | None:
+    if load.reading is None:
+        return None
+    try:
+        now = work.shaping.fingerprint(load.reading.schema)
+    except TableError as error:
+        return error.reason
+    return None if now == load.reading.shape else "its settings show something else of it now"
+
+
+def _gap_since(work: Workplace, run_start: RunStart, batch: int) -> bool:
+    """Whether some of the log after a batch was passed over, or read twice."""
+    if run_start.decision.predecessor is None:
+        return True
+    chain = work.ledger.live_batches(work.source.name, batch + 1, run_start.decision.predecessor)
+    return any(one.predecessor is None and not one.catches_up for one in chain)
+
+
+def lost_tables(run_start: RunStart, states: Mapping[TableName, TableState]) -> set[TableName]:
+    """Return the tables that cannot go on by the log, since part of it was purged unread."""
+    if run_start.decision.rule is not StartRule.TABLES_READ_AGAIN:
+        return set()
+    return {table for table, state in states.items() if state.condition in GOING}
+
+
+def _older(
+    work: Workplace, states: Mapping[TableName, TableState], reading: Iterable[TableName]
+) -> Iterator[TableName]:
+    """Tables that have rows which are older than what is read of the log, or that have none yet,
+    where those are wanted (`start = "snapshot"`). One that is made in the log which is still to be
+    read is not among them."""
+    if not work.source.loads_new_tables:
+        return
+    source, known = work.source.name, states.keys() | reading
+    there = [table.name for table in work.server.tables()]
+    new = [table for table in there if work.source.patterns.matches(table) and table not in known]
+    cursor = work.ledger.cursors(source).captured
+    if cursor is not None:
+        batch, place = cursor.batch, cursor.position.at
+        new = [
+            table
+            for table in new
+            if work.ledger.schema_at(source, table, batch=batch, place=place) is not None
+        ]
+    kept_out = foreign_mirrors(work, new).keys() | meetings(work, states, new).keys()
+    yield from (table for table in new if table not in kept_out)

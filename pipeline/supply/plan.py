@@ -1,0 +1,397 @@
+"""How a table is brought to a place: one table of rules from what there is to steps, with reasons.
+
+Every run, and every command about one table, asks the same question of it: what does its mirror
+have (`Have`), what is wanted (`Want`), and who can supply the difference (`Reach`)? There are four
+supplies. The *log* has the changes after a place, as far back as the server keeps them. The
+*changelog* has every change since it is complete. The *server* has the rows of now: all of them,
+or some columns by key. A *mirror* has the rows that it had at a version.
+
+The log is always preferred where it reaches back to the table's place, because it alone says what
+happened in between. Whatever it cannot tell is supplied besides it, or, where it cannot be read,
+instead of it. Only the server costs MySQL anything, so it is asked last, and for columns rather
+than for rows where that is enough.
+
+A table whose mirror lacks something has a `Need`, which the ledger keeps: it cannot be computed
+from anything else that is kept. Whether a person has to say that the table may go on is not a need
+but a state (`Standing.WAITING`), because nobody but that person ends it.
+
+The first rule that applies decides. `RULES` is what docs/tables.md shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Final, Protocol
+
+from pipeline.batch import Batch
+from pipeline.changes.merging import FromChangelog
+from pipeline.load import Load
+from pipeline.position import Coordinates, Position, Witness
+from pipeline.table import TableName
+
+
+class Need(StrEnum):
+    """What a mirror lacks besides the changes that the log has after its place."""
+
+    ROWS = "rows"
+    """All rows: the log alone cannot tell them."""
+    COLUMNS = "columns"
+    """The values of new columns, which differ from row to row and are in no log."""
+    MIRROR = "mirror"
+    """A mirror: it has none, or one that refused a write."""
+    SHAPE = "shape"
+    """It shows more than the settings do."""
+    LOG = "log"
+    """Part of the log was purged unread, so that its rows cannot go on by the log."""
+
+
+class Standing(StrEnum):
+    """Whether a run carries a table on."""
+
+    NEW = "new"
+    """No run has captured it, and it has rows from before the log that is read."""
+    FOLLOWING = "following"
+    LOADING = "loading"
+    """It is followed, and its rows are being read from the server."""
+    WAITING = "waiting"
+    """It stopped, and goes on once a person says so."""
+    STOPPED = "stopped"
+    """It stopped, and nobody has to say that it may go on."""
+    DROPPED = "dropped"
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What a mirror shows: a version of the table's structure, with the fingerprint of how the
+    settings shape it; None if it is shown as it is."""
+
+    version: int
+    shape: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Have:
+    """What there is of one source table. `mirror`: None before its first write, or where it was
+    lost. `place`: up to where its changes were captured; None if they never were. `reason`: why it
+    stopped, a sentence. `load`: a reading of its rows that has begun, and still counts."""
+
+    table: TableName
+    standing: Standing
+    mirror: Shown | None = None
+    place: Coordinates | None = None
+    needs: frozenset[Need] = frozenset()
+    reason: str = ""
+    load: Load | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Want:
+    """What a run, or a person, wants of a table: all of it, up to the log's end. `rewrite`: its
+    mirror is written again; `given`: with the structure that a person gave. `author` and
+    `reason`: who wants it, and why."""
+
+    rewrite: bool = False
+    given: bool = False
+    author: str = "lockstep"
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LogSpan:
+    """The part of the log that a table lacks: from `low` on. `batch` read that place, and from
+    `start`, its beginning or its end, the log can be read with what `batch` knew there."""
+
+    batch: Batch
+    start: Position
+    witness: Witness | None
+    low: Coordinates
+
+
+@dataclass(frozen=True, slots=True)
+class NewColumns:
+    """Columns whose values only the server has, as the version `version` of the table's structure
+    names them; its other values are in the mirror and in the log."""
+
+    version: int
+    names: tuple[str, ...]
+
+
+class Reach(Protocol):
+    """How far each supply reaches; asked only by the rules that need it. A sentence says why it
+    does not."""
+
+    @property
+    def log(self) -> LogSpan | str | None:
+        """What the log has after the table's place; None: nothing that it lacks."""
+        ...
+
+    @property
+    def changelog(self) -> FromChangelog | str:
+        """The changes since the table was last known to be empty."""
+        ...
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether the mirror's rows are all that the table had at its place."""
+        ...
+
+    @property
+    def columns(self) -> NewColumns | str:
+        """The columns that are all that the mirror lacks besides the log."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class FromLog:
+    """The changes after the table's place, read by a batch of its own."""
+
+    span: LogSpan
+
+
+@dataclass(frozen=True, slots=True)
+class Rewritten:
+    """The mirror is written again from all that its changelog has."""
+
+    origin: FromChangelog
+
+
+@dataclass(frozen=True, slots=True)
+class RowsRead:
+    """All rows of the table, read from the server. `load`: a reading that has begun goes on."""
+
+    load: Load | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnsRead:
+    """New columns, read from the server by key."""
+
+    columns: NewColumns
+
+
+Supply = FromLog | Rewritten | RowsRead | ColumnsRead
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What supplies a part of what a table lacks, and why that."""
+
+    supply: Supply
+    reason: str = ""
+
+    @property
+    def asks_server(self) -> bool:
+        """Whether rows are read from MySQL's tables, and not only its log."""
+        return isinstance(self.supply, RowsRead | ColumnsRead)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How a table is brought to where it is wanted: steps in their order, none where nothing is
+    lacking. `rule`: the row of `RULES` that decided. `waits`: why nothing is done for it now."""
+
+    rule: str
+    steps: tuple[Step, ...] = ()
+    waits: str | None = None
+
+    @property
+    def asks_server(self) -> bool:
+        return any(step.asks_server for step in self.steps)
+
+    @property
+    def span(self) -> LogSpan | None:
+        """The part of the log that is read for this table alone."""
+        first = self.steps[0].supply if self.steps else None
+        return first.span if isinstance(first, FromLog) else None
+
+    @property
+    def without_server(self) -> Plan:
+        """The same in a run that reads no rows from the server: the table waits for another."""
+        asks = next((step for step in self.steps if step.asks_server), None)
+        return self if asks is None else Plan(self.rule, waits=asks.reason)
+
+    def continuing(self, load: Load | None) -> Plan:
+        """The same, where the rows that it reads from the server are being read already."""
+        if load is None or self.besides is None or not isinstance(self.besides.supply, RowsRead):
+            return self
+        return replace(self, steps=(*self.steps[:-1], replace(self.besides, supply=RowsRead(load))))
+
+    @property
+    def with_rows(self) -> Plan:
+        """The same, with all rows in place of some columns."""
+        assert self.besides is not None, "columns are read"
+        return replace(self, steps=(*self.steps[:-1], replace(self.besides, supply=RowsRead())))
+
+    @property
+    def besides(self) -> Step | None:
+        """What the log does not supply."""
+        last = self.steps[-1] if self.steps else None
+        return None if last is None or isinstance(last.supply, FromLog) else last
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """`steps`: what it decides; None where it does not apply. `words`: what there is, and what is
+    done, for people."""
+
+    name: str
+    steps: Callable[[Have, Want, Reach], tuple[Step, ...] | None]
+    words: tuple[str, str]
+
+
+def plan(have: Have, want: Want | None, reach: Reach) -> Plan:
+    """Return how the table comes to where it is wanted. `want`: None if nobody wants anything of
+    it but that it stays as it is."""
+    if want is None:
+        waits = have.reason if have.standing is Standing.WAITING else None
+        return Plan("nothing wanted", waits=waits)
+    for rule in RULES:
+        steps = rule.steps(have, want, reach)
+        if steps is not None:
+            return Plan(rule.name, steps)
+    raise AssertionError("the last rule applies to every table")
+
+
+_Steps = tuple[Step, ...] | None
+
+
+def _read(why: str) -> _Steps:
+    return (Step(RowsRead(), why),)
+
+
+def _after_log(reach: Reach, *steps: Step) -> _Steps:
+    span = reach.log
+    assert not isinstance(span, str), "a rule before says what is done without the log"
+    return steps if span is None else (Step(FromLog(span)), *steps)
+
+
+def _reading(have: Have, want: Want, reach: Reach) -> _Steps:
+    return None if have.load is None else (Step(RowsRead(have.load), have.load.reason),)
+
+
+def _log_passed_over(have: Have, want: Want, reach: Reach) -> _Steps:
+    return _read("the log behind its rows is gone") if Need.LOG in have.needs else None
+
+
+def _new(have: Have, want: Want, reach: Reach) -> _Steps:
+    return _read(have.reason or OLDER) if have.standing is Standing.NEW else None
+
+
+def _reading_again(have: Have, want: Want, reach: Reach) -> _Steps:
+    return _read(have.reason) if have.standing is Standing.LOADING else None
+
+
+def _shows_too_much(have: Have, want: Want, reach: Reach) -> _Steps:
+    shows_more = Need.SHAPE in have.needs
+    return _read("less of it is shown than when it stopped") if shows_more else None
+
+
+def _only_the_server(have: Have, want: Want, reach: Reach) -> _Steps:
+    if Need.ROWS in have.needs or have.standing is Standing.DROPPED:
+        return _read(have.reason)
+    # A structure that a person gave, or a mirror that is written again, is no question of columns.
+    more = want.rewrite or want.given
+    lacks_columns = Need.COLUMNS in have.needs
+    return _read(have.reason) if lacks_columns and (more or not reach.goes_on) else None
+
+
+def _without_log(have: Have, want: Want, reach: Reach) -> _Steps:
+    return _read(reach.log) if isinstance(reach.log, str) else None
+
+
+def _written_again(have: Have, want: Want, reach: Reach) -> _Steps:
+    if not want.rewrite:
+        return None
+    origin = reach.changelog
+    if isinstance(origin, str):
+        return _read(f"{want.author} has it reloaded, and {origin}")
+    return _after_log(reach, Step(Rewritten(origin), origin.told))
+
+
+def _without_mirror(have: Have, want: Want, reach: Reach) -> _Steps:
+    if Need.MIRROR not in have.needs:
+        return None
+    return _after_log(reach, Step(RowsRead(), f"its mirror is written anew: {have.reason}"))
+
+
+def _with_columns(have: Have, want: Want, reach: Reach) -> _Steps:
+    if Need.COLUMNS not in have.needs:
+        return None
+    columns = reach.columns
+    if isinstance(columns, str):
+        return _after_log(reach, Step(RowsRead(), columns))
+    return _after_log(reach, Step(ColumnsRead(columns), have.reason))
+
+
+def _by_log(have: Have, want: Want, reach: Reach) -> _Steps:
+    return _after_log(reach)
+
+
+OLDER: Final = "it is older than what is read of the log"
+
+RULES: Final[tuple[Rule, ...]] = (
+    Rule(
+        "reading",
+        _reading,
+        ("its rows are being read from MySQL", "the reading continues"),
+    ),
+    Rule(
+        "log lost",
+        _log_passed_over,
+        ("part of the log was purged before it was read", "all rows are read from MySQL"),
+    ),
+    Rule(
+        "new",
+        _new,
+        ("it has rows from before the log that is read", "all rows are read from MySQL"),
+    ),
+    Rule(
+        "reading again",
+        _reading_again,
+        ("what was read of it no longer counts", "all rows are read from MySQL again"),
+    ),
+    Rule(
+        "shows too much",
+        _shows_too_much,
+        ("it stopped, and its settings show less since", "all rows are read from MySQL"),
+    ),
+    Rule(
+        "rows missing",
+        _only_the_server,
+        (
+            "it lacks rows that are in no log, its mirror was lost, or it lacks columns and more",
+            "all rows are read from MySQL",
+        ),
+    ),
+    Rule(
+        "log gone",
+        _without_log,
+        ("the log after its place is gone, or is another one", "all rows are read from MySQL"),
+    ),
+    Rule(
+        "written again",
+        _written_again,
+        (
+            "a person has it reloaded",
+            "the log after its place, and its mirror from its changelog; all rows from MySQL if "
+            "that is not complete",
+        ),
+    ),
+    Rule(
+        "without a mirror",
+        _without_mirror,
+        ("it has no mirror, or one that refused a write", "the log, and all rows from MySQL"),
+    ),
+    Rule(
+        "columns missing",
+        _with_columns,
+        (
+            "it has new columns whose values are in no log",
+            "the log, and these columns from MySQL by key; all rows if that is not enough",
+        ),
+    ),
+    Rule("log", _by_log, ("any other", "the log after its place, if it has anything")),
+)
+"""Every rule, in its order; the last applies to every table."""

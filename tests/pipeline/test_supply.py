@@ -1,0 +1,216 @@
+"""How a table is brought to a place: every state, wish and reach has a plan, and which one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.batch import TableContent
+from pipeline.changes.merging import FromChangelog
+from pipeline.position import Coordinates
+from pipeline.supply.plan import (
+    OLDER,
+    RULES,
+    ColumnsRead,
+    FromLog,
+    Have,
+    LogSpan,
+    Need,
+    NewColumns,
+    Plan,
+    Rewritten,
+    RowsRead,
+    Shown,
+    Standing,
+    Want,
+    plan,
+)
+from pipeline.table import TableName
+
+ORDERS = TableName("shop", "orders")
+AT = Coordinates.parse("binlog.000001:40")
+LOG = LogSpan(cast("Any", None), cast("Any", None), None, AT)
+CHANGELOG = FromChangelog((TableContent(7),), 1)
+COLUMNS = NewColumns(3, ("note",))
+STOPPED = Have(ORDERS, Standing.STOPPED, Shown(1), AT, reason="a reason")
+
+
+@dataclass(frozen=True)
+class Reached:
+    """How far each supply reaches, told beforehand."""
+
+    log: LogSpan | str | None = None
+    changelog: FromChangelog | str = "it has a gap"
+    goes_on: bool = True
+    columns: NewColumns | str = COLUMNS
+
+
+def kinds(found: Plan) -> list[type]:
+    return [type(step.supply) for step in found.steps]
+
+
+reaches = st.builds(
+    Reached,
+    log=st.sampled_from([None, LOG, "it was purged"]),
+    changelog=st.sampled_from([CHANGELOG, "it has a gap"]),
+    goes_on=st.booleans(),
+    columns=st.sampled_from([COLUMNS, "there are more"]),
+)
+haves = st.builds(
+    Have,
+    table=st.just(ORDERS),
+    standing=st.sampled_from(Standing),
+    mirror=st.sampled_from([None, Shown(1)]),
+    place=st.sampled_from([None, AT]),
+    needs=st.frozensets(st.sampled_from(Need)),
+    reason=st.just("a reason"),
+)
+wants = st.builds(Want, rewrite=st.booleans(), given=st.booleans())
+
+
+@given(haves, wants, reaches)
+def test_every_table_has_a_plan(have: Have, want: Want, reach: Reached) -> None:
+    """Whatever there is, is wanted and is reached: the log comes first and once, at most one
+    supply comes besides it, and the server is asked only for what nothing else has."""
+    found = plan(have, want, reach)
+    assert found.rule in {rule.name for rule in RULES}
+    assert [kind for kind in kinds(found)[1:] if kind is FromLog] == []
+    assert len(found.steps) <= 2
+    assert all(step.reason for step in found.steps if not isinstance(step.supply, FromLog))
+    if found.asks_server:
+        lacking = have.needs or have.standing in (Standing.NEW, Standing.LOADING, Standing.DROPPED)
+        assert lacking or isinstance(reach.log, str) or isinstance(reach.changelog, str)
+    if have.needs & {Need.ROWS, Need.SHAPE, Need.LOG, Need.MIRROR}:
+        rewritten = want.rewrite and found.rule == "written again"
+        assert rewritten or isinstance(found.steps[-1].supply, RowsRead)
+
+
+@given(haves, reaches, st.sampled_from(Standing))
+def test_nothing_is_done_for_a_table_of_which_nobody_wants_anything(
+    have: Have, reach: Reached, standing: Standing
+) -> None:
+    found = plan(replace(have, standing=standing), None, reach)
+    assert found.steps == ()
+    assert (found.waits is not None) is (standing is Standing.WAITING)
+
+
+@given(haves, wants, reaches)
+def test_a_run_with_a_fixed_end_reads_no_rows(have: Have, want: Want, reach: Reached) -> None:
+    """A table that needs rows of the server waits, and says why; any other goes on as it would."""
+    found = plan(have, want, reach)
+    later = found.without_server
+    assert not later.asks_server
+    assert later == found if not found.asks_server else later.waits is not None
+
+
+def lacking(need: Need) -> Have:
+    return replace(STOPPED, needs=frozenset({need}))
+
+
+def rows(reason: str) -> list[tuple[type, str]]:
+    return [(RowsRead, reason)]
+
+
+CASES: list[tuple[str, Have, Want, Reached, list[tuple[type, str]]]] = [
+    ("nothing is lacking", STOPPED, Want(), Reached(), []),
+    ("the log", STOPPED, Want(), Reached(LOG), [(FromLog, "")]),
+    ("the log is gone", STOPPED, Want(), Reached("it was purged"), rows("it was purged")),
+    (
+        "rows",
+        lacking(Need.ROWS),
+        Want(),
+        Reached(LOG),
+        rows("a reason"),
+    ),
+    (
+        "columns",
+        lacking(Need.COLUMNS),
+        Want(),
+        Reached(LOG),
+        [(FromLog, ""), (ColumnsRead, "a reason")],
+    ),
+    (
+        "too many columns",
+        lacking(Need.COLUMNS),
+        Want(),
+        Reached(LOG, columns="there are more"),
+        [(FromLog, ""), (RowsRead, "there are more")],
+    ),
+    (
+        "columns, and a structure that a person gave",
+        lacking(Need.COLUMNS),
+        Want(given=True),
+        Reached(LOG),
+        rows("a reason"),
+    ),
+    (
+        "columns of a mirror that is not whole",
+        lacking(Need.COLUMNS),
+        Want(),
+        Reached(LOG, goes_on=False),
+        rows("a reason"),
+    ),
+    (
+        "a mirror that refused a write",
+        lacking(Need.MIRROR),
+        Want(),
+        Reached(LOG),
+        [(FromLog, ""), (RowsRead, "its mirror is written anew: a reason")],
+    ),
+    (
+        "a reload from the changelog",
+        STOPPED,
+        Want(rewrite=True, author="ada"),
+        Reached(LOG, CHANGELOG),
+        [(FromLog, ""), (Rewritten, "from its changelog, since batch 7")],
+    ),
+    (
+        "a reload from the server",
+        STOPPED,
+        Want(rewrite=True, author="ada"),
+        Reached(LOG),
+        rows("ada has it reloaded, and it has a gap"),
+    ),
+    (
+        "less is shown",
+        lacking(Need.SHAPE),
+        Want(),
+        Reached(LOG),
+        rows("less of it is shown than when it stopped"),
+    ),
+    ("new", Have(ORDERS, Standing.NEW), Want(), Reached(), rows(OLDER)),
+    (
+        "a reading that was void",
+        replace(STOPPED, standing=Standing.LOADING),
+        Want(),
+        Reached(),
+        rows("a reason"),
+    ),
+    (
+        "part of the log was lost",
+        replace(STOPPED, standing=Standing.FOLLOWING, needs=frozenset({Need.LOG})),
+        Want(),
+        Reached(),
+        rows("the log behind its rows is gone"),
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("have", "want", "reach", "steps"),
+    [pytest.param(*case[1:], id=case[0]) for case in CASES],
+)
+def test_what_supplies_the_rest(
+    have: Have, want: Want, reach: Reached, steps: list[tuple[type, str]]
+) -> None:
+    found = plan(have, want, reach)
+    assert [(type(step.supply), step.reason) for step in found.steps] == steps
+
+
+def test_every_rule_decides_some_case() -> None:
+    used = {plan(*case[1:4]).rule for case in CASES} | {"reading"}
+    assert used == {rule.name for rule in RULES}
