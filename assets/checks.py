@@ -302,7 +302,7 @@ def _slow_consumers(checked: CheckedSource) -> CheckResult:
 CHECKS: Sequence[tuple[str, str, Callable[[CheckedSource], CheckResult]]] = (
     (
         "no_table_quarantined",
-        "Tables that are quarantined or paused do not follow the source until released.",
+        "Tables that are quarantined or paused do not follow the source until resumed.",
         _quarantined,
     ),
     (

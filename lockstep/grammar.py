@@ -191,18 +191,12 @@ table TABLE     database.table; or the word verify: follow every recorded statem
     ),
     "pause": ("stop one table, the others go on; recorded", "@order"),
     "resume": (
-        "bring a paused table back with the next run",
+        "bring a paused or quarantined table back with the next run; recorded",
         """\
 table TABLE     database.table
 --reason TEXT   why; kept for good
 @author
 @one-source
-""",
-    ),
-    "release": (
-        "bring back a table that is quarantined; recorded",
-        """\
-@order
 --schema FILE   its structure from where it stopped, as `show create table` prints it
 --rename OLD=NEW  with --schema: the column OLD is now called NEW; repeat it for each column
 --dry-run       show what the next run would do; record nothing

@@ -339,12 +339,12 @@ class Remedy(StrEnum):
     puts it in words."""
 
     CATCH_UP = "catch-up"
-    """Once a person released it, the log behind its place."""
+    """Once a person resumes it, the log after its place."""
     REWRITE_MIRROR = "rewrite-mirror"
-    """Once a person released it, the log, and all of it from the source: a write to its
+    """Once a person resumes it, the log, and all of it from the source: a write to its
     mirror was refused."""
-    RELEASED_RESNAPSHOT = "released-resnapshot"
-    """Once a person released it, all of it from the source: the log alone cannot bring it."""
+    RESUMED_RESNAPSHOT = "resumed-resnapshot"
+    """Once a person resumes it, all of it from the source: the log alone cannot bring it."""
     RESNAPSHOT = "resnapshot"
     """All of it from the source, by the next run."""
     BACKFILL = "backfill"

@@ -172,9 +172,7 @@ class OrderKind(StrEnum):
     PAUSE = "pause"
     """any → paused, at once; an order that is open then is none any more."""
     RESUME = "resume"
-    """paused → active, by the capture that catches the table up."""
-    RELEASE = "release"
-    """quarantined → active, by the capture that catches the table up."""
+    """paused, quarantined → active, by the capture that catches the table up."""
     RELOAD = "reload"
     """active → paused, at once; paused, quarantined → active, by the capture behind which its
     mirror is written anew."""
@@ -186,7 +184,7 @@ class TableOrder:
     it out.
 
     `stopped`: where to begin catching up; None if nothing was captured before it stopped.
-    `schema`: the structure the table has from there on, given with a release, and `renames` which
+    `schema`: the structure the table has from there on, given with it, and `renames` which
     of its columns were called what before. A table's newest order counts; a pause is never open.
     """
 

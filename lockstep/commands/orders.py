@@ -1,4 +1,4 @@
-"""`lockstep pause`, `resume`, `release`, `reload`: what a person orders of one table; recorded."""
+"""`lockstep pause`, `resume`, `reload`: what a person orders of one table; recorded."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import UsageError, author, reason, table_name
 from pipeline.json_values import parts
 from pipeline.runs.context import Unwatched
-from pipeline.runs.inspecting.table_commands import Asked, Ordered, foresee_release, give_order
+from pipeline.runs.inspecting.table_commands import Asked, Ordered, foresee_resume, give_order
 from pipeline.schema.model_json import schema_to_json
 from pipeline.table_state import OrderKind
 from resources.holders import holder
@@ -25,8 +25,8 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     with context.adapters() as adapters:
         source = context.source_of(adapters, arguments.source, asked.table)
         work = adapters.workplace(source, Unwatched())
-        if kind is OrderKind.RELEASE and arguments.dry_run:
-            found = foresee_release(work, asked)
+        if kind is OrderKind.RESUME and arguments.dry_run:
+            found = foresee_resume(work, asked)
             context.say(f"{source}: {found.next}\n  nothing is recorded (--dry-run)")
             return Outcome(exits.DONE, {"source": source, **_values(found), "order": None})
         with work.ledger.lock(source, holder(kind), None) as lease:
@@ -35,15 +35,15 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
             )
     why = f": {asked.reason}" if asked.reason else ""
     recorded = f"{source}: recorded: {kind} {asked.table} ({asked.author}{why})"
-    context.say(recorded if kind is OrderKind.RELEASE else f"{recorded}\n  {done.next}")
+    context.say(recorded if kind is OrderKind.RESUME else f"{recorded}\n  {done.next}")
     return Outcome(exits.DONE, {"source": source, **_values(done)})
 
 
 def _asked(arguments: argparse.Namespace) -> Asked:
-    """`--schema` and `--rename` are a release's."""
+    """`--schema` and `--rename` are a resume's."""
     statement: str | None = None
     renames: tuple[tuple[str, str], ...] = ()
-    if arguments.command == OrderKind.RELEASE:
+    if arguments.command == OrderKind.RESUME:
         statement = _read(Path(arguments.schema)) if arguments.schema else None
         renames = _renames(arguments.rename)
         if renames and statement is None:

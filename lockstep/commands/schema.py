@@ -272,7 +272,7 @@ def verification_lines(source: str, verification: SchemaVerification) -> Iterato
             "  hint: either a statement is not in the log (sql_log_bin=0, another server), or "
             "Lockstep reads one differently from this server: `lockstep schema TABLE` shows which "
             "statement each part comes from. If nobody altered the table elsewhere, report it to "
-            "us. Where rows do not fit, the table is quarantined, and `lockstep release TABLE "
+            "us. Where rows do not fit, the table is quarantined, and `lockstep resume TABLE "
             "--reason …` brings it back"
         )
     for version in verification.unknown:

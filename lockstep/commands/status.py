@@ -342,7 +342,6 @@ _TOLD = {
 }
 _ORDERED = {
     OrderKind.RESUME: "resumed",
-    OrderKind.RELEASE: "released",
     OrderKind.RELOAD: "to be reloaded",
 }
 

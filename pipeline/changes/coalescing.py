@@ -46,7 +46,7 @@ MOVED = (
 )
 READ_AGAIN = "the next run reads it from the source; binlog_row_image=FULL keeps it from recurring"
 HINT = (
-    "`lockstep release TABLE --reason …` re-reads it from MySQL; with binlog_row_image=FULL for "
+    "`lockstep resume TABLE --reason …` re-reads it from MySQL; with binlog_row_image=FULL for "
     "every session that writes it this cannot happen"
 )
 

@@ -80,13 +80,7 @@ class Reloaded:
 
 @dataclass(frozen=True, slots=True)
 class Resumed:
-    """A person lets it come back; the next capture carries that out."""
-
-
-@dataclass(frozen=True, slots=True)
-class Released:
-    """A person, or the next run by itself, lets it come back from quarantine; the next capture
-    carries that out."""
+    """A person, or the next run by itself, has it continue; the next capture carries that out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +141,6 @@ Event = (
     | Paused
     | Reloaded
     | Resumed
-    | Released
     | Rejoined
     | MirrorWritten
     | MirrorHandedOver

@@ -13,8 +13,8 @@ them. It stops being active or loading in one of three ways:
   stopped. All other tables go on;
 - a person *pauses* it, or has it reloaded, for which it stops.
 
-A table comes back when a capture carries out an order: a person resumes or releases it, or the
-next run releases it by itself where the remedy says so. How, and what is read for it, is decided
+A table comes back when a capture carries out an order: a person resumes it, or the next run does so
+by itself where the remedy says so. How, and what is read for it, is decided
 by `supply.plan`. Until then nothing is captured of it, and nothing that was captured is
 merged.
 
@@ -85,8 +85,7 @@ TRANSITIONS: Final[Mapping[Moment, TableCondition]] = MappingProxyType(
     | _from(STOPPED, events.Rejoined, TableCondition.ACTIVE)
     # What follows leaves a table in the state it is in.
     | _kept(STOPPED, events.Followed, events.Dropped, events.Quarantined, events.Reloaded)
-    | _kept((TableCondition.PAUSED,), events.Resumed)
-    | _kept((TableCondition.QUARANTINED,), events.Released)
+    | _kept(STOPPED, events.Resumed)
     | _kept(_ANY, events.MirrorWritten, events.MirrorReplaced, events.BatchAbandoned)
     | _kept(GOING, events.MirrorHandedOver)
     | _kept((TableCondition.DROPPED,), events.MirrorRemoved)
@@ -96,8 +95,7 @@ TRANSITIONS: Final[Mapping[Moment, TableCondition]] = MappingProxyType(
 
 REFUSALS: Final[Mapping[type[events.Event], str]] = MappingProxyType(
     {
-        events.Resumed: "table_orders_resume_paused",
-        events.Released: "table_orders_release_quarantined",
+        events.Resumed: "table_orders_resume_stopped",
         events.Reloaded: "table_orders_reload_there",
         events.Rejoined: "table_orders_known",
         events.MirrorRemoved: "table_states_dropped",
@@ -204,7 +202,7 @@ def _stopped(
 ) -> TableState:
     """`told`: reason, hint and position. One that was loading lacks rows of the source."""
     if state.condition is TableCondition.LOADING and remedy is not Remedy.RESNAPSHOT:
-        remedy = Remedy.RELEASED_RESNAPSHOT
+        remedy = Remedy.RESUMED_RESNAPSHOT
     reason, hint, position = told
     kept_out = replace(state, condition=life, reason=reason, hint=hint, position=position)
     return replace(kept_out, remedy=remedy, stopped=stopped)

@@ -187,5 +187,5 @@ def _stopped_again(
 
 def _still_owed(quarantined: Quarantine) -> Quarantine:
     """A table that stops again before its rows of before were read."""
-    hint = f"{quarantined.hint}; a release reads it from the source"
-    return replace(quarantined, hint=hint, remedy=Remedy.RELEASED_RESNAPSHOT)
+    hint = f"{quarantined.hint}; resumed, it is read from the source"
+    return replace(quarantined, hint=hint, remedy=Remedy.RESUMED_RESNAPSHOT)

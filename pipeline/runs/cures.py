@@ -20,14 +20,14 @@ from pipeline.table_state import STOPPED, Quarantine, TableState
 
 def release_hint(table: TableName) -> str:
     """The cure for a table that is quarantined."""
-    return f"`lockstep release {table} --reason …` brings it back"
+    return f"`lockstep resume {table} --reason …` brings it back"
 
 
 def engine_hint(table: TableName) -> str:
     """The cure for a table whose engine is not captured."""
     return (
         f"exclude it, or `alter table {table} engine = InnoDB`, then "
-        f"`lockstep release {table} --reason …` reads it from the source"
+        f"`lockstep resume {table} --reason …` reads it from the source"
     )
 
 
@@ -35,7 +35,7 @@ def versioning_hint(table: TableName) -> str:
     """The cure for a system-versioned table."""
     return (
         f"exclude it, or `alter table {table} drop system versioning`, with its period and columns "
-        f"if they were declared, which drops its history for good; then `lockstep release {table} "
+        f"if they were declared, which drops its history for good; then `lockstep resume {table} "
         "--reason …` reads it from the source"
     )
 
@@ -55,7 +55,7 @@ def met(table: TableName, other: TableName, name: TableName, *, known: bool) -> 
     return TableError(
         f"its mirror would be called {name}, and that of {other} is",
         hint=f"give one of the two another `into`, then {release_hint(table)}",
-        remedy=Remedy.CATCH_UP if known else Remedy.RELEASED_RESNAPSHOT,
+        remedy=Remedy.CATCH_UP if known else Remedy.RESUMED_RESNAPSHOT,
     )
 
 
@@ -103,12 +103,12 @@ def in_vain(error: TableError, columns: Sequence[str] | None = None) -> TableErr
     """What a table is quarantined with that could not be read, or those `columns` of it."""
     if isinstance(error, TableBusy):
         return owed(error.reason, Remedy.RESNAPSHOT if columns is None else Remedy.BACKFILL)
-    if error.remedy is Remedy.RELEASED_RESNAPSHOT:
+    if error.remedy is Remedy.RESUMED_RESNAPSHOT:
         return error
     return TableError(
         str(error),
-        hint=f"{error.hint}; a release reads it from the source",
-        remedy=Remedy.RELEASED_RESNAPSHOT,
+        hint=f"{error.hint}; resumed, it is read from the source",
+        remedy=Remedy.RESUMED_RESNAPSHOT,
     )
 
 

@@ -164,7 +164,7 @@ class _Publishing:
 
     def _look(self, changelog: ChangelogTable) -> None:
         """At what was committed since the last look. What was seen once is not told again: the
-        table stays quarantined until somebody releases it."""
+        table stays quarantined until somebody resumes it."""
         folder = changelog.folder
         looked = self.before.get(folder)
         if looked is None or folder in self.after:
@@ -189,7 +189,7 @@ def files_lost(batch: Batch, table: TableName, what: str) -> TableError:
     return TableError(
         f"captured changes of batch {batch.id} are lost: {what}",
         hint=f"restore the file, or {reload_hint(table)}",
-        remedy=Remedy.RELEASED_RESNAPSHOT,
+        remedy=Remedy.RESUMED_RESNAPSHOT,
     )
 
 

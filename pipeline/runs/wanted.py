@@ -88,7 +88,7 @@ def foreseen_orders(work: Workplace) -> list[TableOrder]:
     source, now = work.source.name, work.clock()
     orders = work.ledger.open_orders(source)
     orders += [
-        TableOrder(0, state.table, OrderKind.RELEASE, "lockstep", _why(state), now, state.stopped)
+        TableOrder(0, state.table, OrderKind.RESUME, "lockstep", _why(state), now, state.stopped)
         for state in _left(work, orders)
     ]
     cursor = work.ledger.cursors(source).captured
@@ -130,7 +130,7 @@ def _why(state: TableState) -> str:
 def needs_of(state: TableState) -> frozenset[Need]:
     """Return what a table lacks besides the changes that the log has of it."""
     lost = state.mirror_generation > 1 and state.mirror_version is None
-    if lost or state.remedy in (Remedy.RESNAPSHOT, Remedy.RELEASED_RESNAPSHOT):
+    if lost or state.remedy in (Remedy.RESNAPSHOT, Remedy.RESUMED_RESNAPSHOT):
         return frozenset({Need.ROWS})
     needs = set[Need]()
     if state.remedy is Remedy.BACKFILL:

@@ -52,7 +52,7 @@ class VersionOrigin(StrEnum):
     CARRIED = "carried"
     """An older version that holds again where a start went back, or on."""
     PERSON = "person"
-    """Given with `lockstep release --schema`."""
+    """Given with `lockstep resume --schema`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -160,8 +160,7 @@ class Shaping:
                 raise TableError(
                     more,
                     hint=f"give {schema.name} a shape under [[sources.table]] that shows no more, "
-                    f"then `lockstep release {schema.name} --reason …`; a release without such a "
-                    "shape is your consent to show it, which is recorded with its reason",
+                    f"then `lockstep resume {schema.name} --reason …`",
                 )
         hidden = {*self.hidden(schema)}
         if before is not None:

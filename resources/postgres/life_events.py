@@ -34,7 +34,6 @@ NAMES: Final[dict[type[events.Event], str]] = {
     events.Paused: "paused",
     events.Reloaded: "reloaded",
     events.Resumed: "resumed",
-    events.Released: "released",
     events.Rejoined: "rejoined",
     events.MirrorWritten: "mirror written",
     events.MirrorHandedOver: "mirror handed over",

@@ -21,8 +21,7 @@ ORDERS: Mapping[str, str] = MappingProxyType(
     {
         "table_orders_table": "an order is about a recorded table",
         "table_orders_authored": "an order has an author",
-        "table_orders_resume_paused": "only a paused table is resumed",
-        "table_orders_release_quarantined": "only a table that is quarantined is released",
+        "table_orders_resume_stopped": "only a table that is paused or quarantined is resumed",
         "table_orders_reload_there": "a table that was dropped is not reloaded",
     }
 )

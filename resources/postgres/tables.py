@@ -12,7 +12,7 @@ from pipeline.batch import CaptureRecord
 from pipeline.decisions import Lease
 from pipeline.errors import Remedy
 from pipeline.json_values import to_json
-from pipeline.life.events import MirrorEvent, Paused, Released, Reloaded, Resumed
+from pipeline.life.events import MirrorEvent, Paused, Reloaded, Resumed
 from pipeline.life.rules import quarantine_event
 from pipeline.load import Chunk, ChunkRows, FollowedFrom, Load, LoadBasis
 from pipeline.position import Coordinates
@@ -104,7 +104,7 @@ class PostgresTables(Books):
                 schema=None if schema is None else json.dumps(schema_to_json(schema)),
                 renames=json.dumps(list(renames)) if renames else None,
             )
-            event: Paused | Reloaded | Resumed | Released
+            event: Paused | Reloaded | Resumed
             match kind:
                 case OrderKind.PAUSE:
                     end = captures_end(step, lease.source)
@@ -114,8 +114,6 @@ class PostgresTables(Books):
                     event = Reloaded(*reloading(table, reason, author), end)
                 case OrderKind.RESUME:
                     event = Resumed()
-                case OrderKind.RELEASE:
-                    event = Released()
             record(step, lease, [(table, event)])
             if isinstance(event, Paused | Reloaded):
                 count_behind(step, lease.source, table)

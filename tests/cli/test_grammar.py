@@ -18,7 +18,7 @@ HEAVY = {"dagster", "numba", "pyarrow", "pydantic", "psycopg2", "pymysql", "pysp
 def test_help_names_what_there_is_and_nothing_else() -> None:
     words = set(make_parser().format_help().split())
     known = {"init", "check", "tables", "plan", "run", "status", "start-at", "verify", "read"}
-    known |= {"schema", "pause", "resume", "release", "reload", "versions"}
+    known |= {"schema", "pause", "resume", "reload", "versions"}
     assert known <= words
 
 
@@ -34,7 +34,6 @@ def test_help_names_what_there_is_and_nothing_else() -> None:
         "schema",
         "resume",
         "pause a.b",
-        "release a.b",
         "reload a.b",
         "pause a.b --schema f --reason x",
     ],

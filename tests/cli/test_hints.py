@@ -31,7 +31,7 @@ VALUES = {
     "table": "shop.orders",
     "source": "shop",
     "command": "status",
-    "kind": "release",
+    "kind": "resume",
     "option": "--json",
     "prog": "lockstep run",
     "behind": "41",
@@ -70,9 +70,9 @@ def test_every_command_on_the_pages_can_be_typed() -> None:
 
 def test_what_cannot_be_typed_is_found() -> None:
     """Unknown, not whole, or not built."""
-    for text in ("lockstep release shop.t", "lockstep reloads x", "lockstep support"):
+    for text in ("lockstep resume shop.t", "lockstep reloads x", "lockstep support"):
         assert wrong(Mention("", text)) is not None
-    assert wrong(Mention("", "lockstep release TABLE --reason …")) is None
+    assert wrong(Mention("", "lockstep resume TABLE --reason …")) is None
 
 
 def test_every_placeholder_is_used() -> None:

@@ -44,8 +44,8 @@ STATES = {
         state("e", TableCondition.QUARANTINED, "its key changed"),
     )
 }
-RELEASE = TableOrder(7, TableName("shop", "e"), OrderKind.RELEASE, "bob", "mended", MOMENT, STOPPED)
-TABLES = inactive(STATES, [RELEASE])
+RESUMED = TableOrder(7, TableName("shop", "e"), OrderKind.RESUME, "bob", "mended", MOMENT, STOPPED)
+TABLES = inactive(STATES, [RESUMED])
 
 
 def test_each_is_told_as_what_it_is() -> None:
@@ -57,7 +57,7 @@ def test_each_is_told_as_what_it_is() -> None:
         "    hint: do this",
         "  shop.d was dropped at the source at binlog.000002:400",
         "  shop.e is quarantined at binlog.000002:400: its key changed",
-        "    released by bob, 2026-11-01 06:00:00 UTC: mended; the next run catches it up "
+        "    resumed by bob, 2026-11-01 06:00:00 UTC: mended; the next run catches it up "
         "through the log from binlog.000002:400",
     ]
 
@@ -66,7 +66,7 @@ def test_each_is_told_as_what_it_is() -> None:
     ("remedy", "way"),
     [
         (Remedy.RESNAPSHOT, "reads it from the source"),
-        (Remedy.RELEASED_RESNAPSHOT, "reads it from the source"),
+        (Remedy.RESUMED_RESNAPSHOT, "reads it from the source"),
         (Remedy.BACKFILL, "catches it up through the log from binlog.000002:400"),
         (Remedy.REWRITE_MIRROR, "catches it up through the log from binlog.000002:400"),
     ],
@@ -74,7 +74,7 @@ def test_each_is_told_as_what_it_is() -> None:
 def test_an_order_tells_how_the_table_comes_back(remedy: Remedy, way: str) -> None:
     """What lacks only columns goes on through the log; they are read beside it."""
     table = replace(state("e", TableCondition.QUARANTINED, "it was altered"), remedy=remedy)
-    assert way in list(inactive_lines(inactive({table.table: table}, [RELEASE])))[-1]
+    assert way in list(inactive_lines(inactive({table.table: table}, [RESUMED])))[-1]
 
 
 def test_a_dropped_table_is_not_quarantined() -> None:
@@ -88,7 +88,7 @@ def test_the_object_tells_the_order() -> None:
     told = {one["table"]: one for one in to_json(inactive_values(TABLES))}
     assert (told["shop.d"]["state"], told["shop.d"]["order"]) == ("dropped", None)
     assert told["shop.e"]["order"] == {
-        "kind": "release",
+        "kind": "resume",
         "author": "bob",
         "reason": "mended",
         "ordered_at": "2026-11-01T06:00:00+00:00",

@@ -152,11 +152,11 @@ def give(
 
 
 def test_what_does_not_fit_is_refused_and_not_recorded(follower: Follower, database: str) -> None:
-    """An active table cannot be released, a table that nobody knows not be paused."""
+    """An active table cannot be resumed, a table that nobody knows not be paused."""
     with pytest.raises(LedgerRefused):
-        give(follower, OrderKind.RELEASE, database)
+        give(follower, OrderKind.RESUME, database)
     with pytest.raises(ConfigurationError):
-        give(follower, OrderKind.RELEASE, database, "create table orders (")
+        give(follower, OrderKind.RESUME, database, "create table orders (")
     with pytest.raises(NothingMatches) as caught:
         give(follower, OrderKind.PAUSE, database.upper())
     assert f"{database}.orders" in caught.value.hint

@@ -1,4 +1,4 @@
-"""`schema`, `pause`, `resume`, `release`, `plan` and `status` over a real server and real books."""
+"""`schema`, `pause`, `resume`, `plan` and `status` over a real server and real books."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def test_structures_then_and_now(mysql: MySqlStand, database: str, project: Type
 
 
 def test_orders_from_the_command_line(mysql: MySqlStand, database: str, project: Typed) -> None:
-    """Paused, resumed, quarantined and released: recorded once, told by `status`."""
+    """Paused, resumed, quarantined and resumed: recorded once, told by `status`."""
     table = f"{database}.orders"
     project.run("pause", table, expect=2)  # --reason is missing
     project.run("pause", f"{database}.order", "--reason", "a load", expect=2)
@@ -137,7 +137,6 @@ def test_orders_from_the_command_line(mysql: MySqlStand, database: str, project:
     assert f"  {table} is paused at {head(mysql)}: ann paused it: a load" in (
         project.run("status", expect=6).splitlines()
     )
-    project.run("release", table, "--reason", "no", expect=5)
     assert "the next run catches" in project.run("resume", table)
     (one,) = project.json("status", expect=3)["sources"]["shop"]["tables"]
     assert (one["state"], one["order"]["kind"]) == ("paused", "resume")
@@ -150,7 +149,7 @@ def test_orders_from_the_command_line(mysql: MySqlStand, database: str, project:
     assert "the next run rewrites its mirror" in project.run("status", expect=3)
 
 
-def test_a_release_with_a_structure(mysql: MySqlStand, database: str, project: Typed) -> None:
+def test_a_resume_with_a_structure(mysql: MySqlStand, database: str, project: Typed) -> None:
     """Read from a file, in the database's character set; what is not one is refused."""
     table = f"{database}.orders"
     quarantined = Quarantine(TableName(database, "orders"), "it broke", "mend it", head(mysql))
@@ -160,7 +159,7 @@ def test_a_release_with_a_structure(mysql: MySqlStand, database: str, project: T
         work.ledger.quarantine(lease, quarantined)
     file = project.project.folder / "orders.sql"
     file.write_text("drop table orders")
-    line = ("release", table, "--reason", "mended", "--schema", str(file))
+    line = ("resume", table, "--reason", "mended", "--schema", str(file))
     project.run(*line, expect=2)
     project.run(*line[:-1], "nowhere.sql", expect=2)
     file.write_text("create table orders (id int primary key, note varchar(7));\n")
@@ -170,13 +169,13 @@ def test_a_release_with_a_structure(mysql: MySqlStand, database: str, project: T
     assert "the table had no column remark where it stopped" in wrong["error"]["message"]
     foreseen = project.json(*line, "--dry-run")
     assert foreseen["order"] is None
-    released = project.json(*line)
-    assert "it has the given structure" in released["next"]
-    assert foreseen["next"] == released["next"]
+    resumed = project.json(*line)
+    assert "it has the given structure" in resumed["next"]
+    assert foreseen["next"] == resumed["next"]
     said = project.run(*line).splitlines()
-    assert said[0] == f"shop: {released['next']}"
-    assert said[1].startswith(f"shop: recorded: release {table} (")
-    (_, note) = released["order"]["schema"]["columns"]
+    assert said[0] == f"shop: {resumed['next']}"
+    assert said[1].startswith(f"shop: recorded: resume {table} (")
+    (_, note) = resumed["order"]["schema"]["columns"]
     assert (note["type"], note["length"], note["charset"]) == ("varchar", 7, "utf8mb4")
     (one,) = project.json("status", expect=3)["sources"]["shop"]["tables"]
     assert (one["state"], one["order"]["with_structure"]) == ("quarantined", True)

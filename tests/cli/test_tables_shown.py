@@ -30,7 +30,7 @@ def test_tables_that_stopped_for_one_reason_are_told_together() -> None:
     """With each cure that differs, and no more names than a person reads."""
     context, out = page()
     hint, five = (
-        "`lockstep release shop.t{} --reason …`",
+        "`lockstep resume shop.t{} --reason …`",
         "shop.t0, shop.t1, shop.t2, shop.t3, shop.t4",
     )
     alike = [

@@ -159,7 +159,7 @@ def runs(recording: Recording, project: Project, first: str) -> None:
 
 
 def stops(recording: Recording, project: Project, first: str) -> None:
-    """A table that is quarantined and released, and one that a person stops."""
+    """A table that is quarantined and resumed, and one that a person stops."""
     ask, happen = recording.ask, recording.happen
     happen(
         "notes were written in part",
@@ -175,10 +175,10 @@ def stops(recording: Recording, project: Project, first: str) -> None:
     ask("quarantined-verify-differs", project, "verify", expect=4)
     recording.secretly(f"update {ORDERS} set price = 1.25 where id = 1")
     ask("quarantined-verify", project, "verify", expect=6)
-    ask("release-dry-run", project, "release", NOTES, *BECAUSE, "--dry-run")
-    ask("release-not-quarantined", project, "release", ORDERS, *BECAUSE, expect=5)
-    ask("release", project, "release", NOTES, *BECAUSE)
-    ask("release-run", project, "run")
+    ask("resume-dry-run", project, "resume", NOTES, *BECAUSE, "--dry-run")
+    ask("resume-not-stopped", project, "resume", ORDERS, *BECAUSE, expect=5)
+    ask("resume-quarantined", project, "resume", NOTES, *BECAUSE)
+    ask("resume-quarantined-run", project, "run")
     ask("pause", project, "pause", ITEMS, *BECAUSE)
     ask("pause-unknown", project, "pause", f"{DATABASE}.nothing", *BECAUSE, expect=2)
     happen("items changed, paused", f"use {DATABASE}", "update items set more = more + 1")

@@ -109,7 +109,7 @@ def stages(
     now = _told(other, "verify", None)
     mysql.execute(*afterwards)
     for table in (SHRUNK, PARTS):
-        project.run("release", table, "--reason", "what it has now is right")
+        project.run("resume", table, "--reason", "what it has now is right")
     yield Stages(
         project,
         other,
@@ -154,7 +154,7 @@ def test_rows_that_no_event_tells_of_quarantine_their_table(stages: Stages) -> N
     assert "stored values of v may have changed" in told[SHRUNK]["reason"]
     assert "TRUNCATE PARTITION" in told[PARTS]["reason"]
     for table, one in told.items():
-        assert one["hint"] == f"`lockstep release {table} --reason …` brings it back"
+        assert one["hint"] == f"`lockstep resume {table} --reason …` brings it back"
         assert one["position"].startswith("binlog.")
 
 

@@ -271,7 +271,7 @@ def go_on(follower: Follower) -> bool:
         if not quarantined:
             break
         for table in quarantined:
-            follower.order(OrderKind.RELEASE, table)
+            follower.order(OrderKind.RESUME, table)
     return signed
 
 

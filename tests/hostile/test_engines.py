@@ -102,7 +102,7 @@ def require_told(shop: Shop) -> None:
             assert state is not None, (table, listed.engine)
             assert state.condition is TableCondition.QUARANTINED, (table, listed.engine)
             assert engine_of(listed.engine).why in (state.reason or ""), state.reason
-            assert f"lockstep release {listed.name} --reason" in (state.hint or "")
+            assert f"lockstep resume {listed.name} --reason" in (state.hint or "")
         elif state is None or state.condition is TableCondition.ACTIVE:
             mirror = shop.follower.mirror(str(listed.name))
             assert sorted(map(str, mirror)) == sorted(map(str, shop.rows(table))), table
@@ -130,11 +130,11 @@ def test_a_table_that_became_innodb_again_comes_back(mysql: MySqlStand, database
     )
     shop.run()
     assert (shop.state("t").reason or "").startswith("its engine is MEMORY")
-    shop.release("t")
+    shop.resume("t")
     shop.run()
     assert (shop.state("t").reason or "").startswith("its engine is MEMORY")
     shop.do("alter table t engine = InnoDB", "insert into t values (3, 3)")
-    shop.release("t")
+    shop.resume("t")
     shop.run()
     shop.require_whole("t", rereads=1)
 

@@ -236,7 +236,7 @@ class Stand:
             session.sql(statement.format(t=t)).collect()
 
     def release(self) -> None:
-        self.follower.order(OrderKind.RELEASE, TABLE)
+        self.follower.order(OrderKind.RESUME, TABLE)
 
     def require_same(self) -> None:
         version = self.mirrors.version("shop/shop/t")

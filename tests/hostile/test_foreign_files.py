@@ -187,7 +187,7 @@ class Source:
         for _ in range(3):
             if self.run().condition is TableCondition.ACTIVE:
                 break
-            self.order(OrderKind.RELEASE)
+            self.order(OrderKind.RESUME)
         assert self.state().condition is TableCondition.ACTIVE, self.state().reason
 
     def forget(self) -> None:
@@ -597,7 +597,7 @@ class Chance:
 
     def run(self) -> None:
         if self.source.run().condition is TableCondition.QUARANTINED and self.random.random() < 0.7:
-            self.source.order(OrderKind.RELEASE)
+            self.source.order(OrderKind.RESUME)
 
     def capture(self) -> None:
         self.source.capture()

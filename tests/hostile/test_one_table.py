@@ -65,7 +65,7 @@ def _refused_to_show(column: str, told: str, shop: Shop) -> Iterator[None]:
     yield from _goes_on(shop, 3)
     assert shop.table("a") in {one.table for one in verify(shop.follower.work()).quarantined}
     shop.do("alter table a drop column j", "update a set v = 9")
-    shop.release("a")
+    shop.resume("a")
     yield from _goes_on(shop, 4)
     shop.require_whole("a", rereads=1)
 
@@ -83,7 +83,7 @@ def _pause_fits(state: str, shop: Shop) -> Iterator[None]:
         shop.do("alter table a add column j json generated always as (info) virtual")
         yield
     if state == "released":
-        shop.release("a")
+        shop.resume("a")
     shop.do("insert into a (id, v) values (5, 5)")
     shop.order(OrderKind.PAUSE, "a")
     yield from _goes_on(shop, 2)
@@ -103,7 +103,7 @@ def test_a_locked_table_waits_alone(shop: Shop, monkeypatch: pytest.MonkeyPatch)
     with shop.stand.connect(shop.name) as holder, holder.cursor() as cursor:
         cursor.execute("lock tables a write")
         shop.run()
-        shop.release("a")
+        shop.resume("a")
         goes_on(shop, 2)
         assert "error 1205" in (shop.state("a").reason or "")
         goes_on(shop, 3)
@@ -176,10 +176,10 @@ def _lacks(
         return
     assert lacks in (state.reason or "")
     assert (state.hint or "").startswith(grant)
-    shop.release("a")
+    shop.resume("a")
     yield from _goes_on(shop, 3, rereads=read)
     shop.do(grant)
-    shop.release("a")
+    shop.resume("a")
     yield from _goes_on(shop, 4, rereads=read)
     shop.require_whole("a", rereads=1)
     require_equal(shop)

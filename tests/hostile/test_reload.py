@@ -147,13 +147,13 @@ def test_a_changelog_that_is_lost_holds_up_nobody_else(shop: Shop, how: str) -> 
     state = shop.state("a")
     assert state.condition is TableCondition.QUARANTINED
     assert "what it had beyond that is lost" in (state.reason or "")
-    assert f"lockstep release {shop.name}.a --reason" in (state.hint or "")
+    assert f"lockstep resume {shop.name}.a --reason" in (state.hint or "")
     assert shop.follower.mirror(f"{shop.name}.a") == before
     shop.require_whole("b")
     write(shop, 4)
     shop.run()
     shop.require_whole("b")
-    shop.release("a")
+    shop.resume("a")
     shop.run()
     shop.require_whole("a")
     assert shop.state("a").condition is TableCondition.ACTIVE
@@ -276,7 +276,7 @@ def drawn(shop: Shop, seed: int, steps: int) -> None:
             reload(shop, "a")
             shop.run()
             if shop.state("a").condition is TableCondition.QUARANTINED:
-                shop.release("a")
+                shop.resume("a")
                 shop.run()
             rows = sorted(map(str, shop.rows("a")))
             assert sorted(map(str, shop.follower.mirror(f"{shop.name}.a"))) == rows, (seed, number)

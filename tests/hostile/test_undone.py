@@ -516,7 +516,7 @@ class Chaos:
             if state.condition is TableCondition.PAUSED:
                 self.follower.order(OrderKind.RESUME, table)
             if state.condition is TableCondition.QUARANTINED:
-                self.follower.order(OrderKind.RELEASE, table)
+                self.follower.order(OrderKind.RESUME, table)
         self.run()
 
     def leave_out(self) -> None:

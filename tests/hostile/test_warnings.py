@@ -58,14 +58,14 @@ def test_a_value_beyond_a_limit(mysql: MySqlStand, database: str, column: str, v
     shop.do("alter table a modify v int unsigned", "insert into b values (2, 2)")
     shop.run()
     with packets(mysql, LIMIT):
-        shop.release("a")
+        shop.resume("a")
         shop.run()
         shop.require_whole("b")
         state = shop.state("a")
         assert state.condition is TableCondition.QUARANTINED
         assert "error 1301" in (state.reason or "")
         assert "raise max_allowed_packet" in (state.hint or "")
-    shop.release("a")
+    shop.resume("a")
     shop.run()
     shop.require_whole("a", rereads=1)
 

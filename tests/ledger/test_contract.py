@@ -302,7 +302,7 @@ def test_what_a_table_is_owed_is_kept(ledger: Ledger, lease: Lease, remedy: Reme
     ledger.quarantine(lease, replace(quarantined, table=STOCK))
     owed = {ORDERS: remedy, STOCK: remedy}
     assert {t: one.remedy for t, one in ledger.table_states(lease.source).items()} == owed
-    order = ledger.order_table(lease, ORDERS, OrderKind.RELEASE, author="ann", reason="mended")
+    order = ledger.order_table(lease, ORDERS, OrderKind.RESUME, author="ann", reason="mended")
     taken = following(ledger, lease)
     ledger.record_capture(lease, taken.id, replace(record(taken), orders_done=(order.id,)))
     assert ledger.table_states(lease.source)[ORDERS].remedy is None

@@ -58,7 +58,7 @@ def resume(ledger: Ledger, lease: Lease, table: TableName = ORDERS) -> TableOrde
 
 def release(ledger: Ledger, lease: Lease, table: TableName = ORDERS) -> TableOrder:
     return ledger.order_table(
-        lease, table, OrderKind.RELEASE, author="ada", reason="it is clear now"
+        lease, table, OrderKind.RESUME, author="ada", reason="it is clear now"
     )
 
 
@@ -201,7 +201,7 @@ def test_a_release_may_bring_a_structure(ledger: Ledger, lease: Lease) -> None:
     newer = ledger.order_table(
         lease,
         ORDERS,
-        OrderKind.RELEASE,
+        OrderKind.RESUME,
         author="ada",
         reason="by hand",
         schema=given,
@@ -211,7 +211,7 @@ def test_a_release_may_bring_a_structure(ledger: Ledger, lease: Lease) -> None:
     assert ledger.open_orders(lease.source) == [newer]
     with refused(ledger, lease, "table_orders_renames_released"):
         ledger.order_table(
-            lease, ORDERS, OrderKind.RELEASE, author="ada", reason="", renames=renames
+            lease, ORDERS, OrderKind.RESUME, author="ada", reason="", renames=renames
         )
     following(ledger, lease)
     with refused(ledger, lease, "table_orders_newest_counts"):

@@ -127,7 +127,7 @@ def test_a_table_quarantined_is_missing_until_it_is_back(ledger: Ledger, lease: 
     assert ledger.version_set(lease.source, first.id).missing == [
         MissingTable(STOCK, Missing.QUARANTINED)
     ]
-    order = ledger.order_table(lease, STOCK, OrderKind.RELEASE, author="ada", reason="mended")
+    order = ledger.order_table(lease, STOCK, OrderKind.RESUME, author="ada", reason="mended")
     second = following(ledger, lease)
     ledger.record_capture(lease, second.id, replace(record(second, STOCK), orders_done=(order.id,)))
     settled(ledger, lease, STOCK, first.id, second.id, 1, "b")
@@ -148,7 +148,7 @@ def test_what_came_back_later_is_not_in_an_earlier_set(ledger: Ledger, lease: Le
     acknowledged(ledger, lease, first.id)
     ledger.quarantine(lease, QUARANTINED)
     second = next_captured(ledger, lease, ORDERS)
-    order = ledger.order_table(lease, STOCK, OrderKind.RELEASE, author="ada", reason="mended")
+    order = ledger.order_table(lease, STOCK, OrderKind.RESUME, author="ada", reason="mended")
     third = following(ledger, lease)
     ledger.record_capture(lease, third.id, replace(record(third, STOCK), orders_done=(order.id,)))
     settled(ledger, lease, ORDERS, second.id, second.id, 2, "a")

@@ -17,11 +17,9 @@ WORDS: Final[dict[type[events.Event], tuple[str, str]]] = {
     events.Quarantined: ("quarantined", "it cannot be captured or written as it is"),
     events.Paused: ("paused", "`lockstep pause TABLE --reason …`"),
     events.Reloaded: ("reloaded", "`lockstep reload TABLE --reason …`"),
-    events.Resumed: ("resumed", "`lockstep resume TABLE`; the next capture carries it out"),
-    events.Released: (
-        "released",
-        "`lockstep release TABLE --reason …`, or the next run by itself; the next capture "
-        "carries it out",
+    events.Resumed: (
+        "resumed",
+        "`lockstep resume TABLE`, or the next run by itself; the next capture carries it out",
     ),
     events.Rejoined: ("rejoined", "a capture carried out the order"),
     events.MirrorWritten: ("mirror written", "a write shows another version of its structure"),

@@ -86,7 +86,6 @@ SAMPLES: tuple[events.Event, ...] = (
     events.Paused("bob", "resume it", None, Stopped(2, place(20))),
     events.Reloaded("bob", "wait", Stopped(2, place(20))),
     events.Resumed(),
-    events.Released(),
     events.Rejoined(),
     events.MirrorWritten(3),
     events.MirrorHandedOver(2, "shop/shop/other", 7, 3),

@@ -60,12 +60,8 @@ class Shop:
         for table in tables:
             self.order(OrderKind.PAUSE, table)
 
-    def resume(self, *tables: str) -> None:
-        for table in tables:
-            self.order(OrderKind.RESUME, table)
-
-    def release(self, table: str, schema: str | None = None, **renames: str) -> str:
-        return self.order(OrderKind.RELEASE, table, schema, **renames)
+    def resume(self, table: str, schema: str | None = None, **renames: str) -> str:
+        return self.order(OrderKind.RESUME, table, schema, **renames)
 
     def table(self, name: str) -> TableName:
         return TableName(self.name, name)

@@ -113,7 +113,7 @@ def _a_table_like_a_temporary_one(
         shop.require_history()
     else:
         assert shop.state("x").condition is TableCondition.QUARANTINED
-        shop.release("x")
+        shop.resume("x")
         yield
     assert shop.follower.mirror(f"{shop.name}.x") == shop.rows("x")
 
@@ -134,7 +134,7 @@ def _a_temporary_table_that_is_renamed(name: str, binlog_format: str, shop: Shop
     if name.startswith("mariadb"):
         assert (shop.state("a").reason or "").endswith("moved a temporary table of this name")
     shop.do("insert into a values (2, 2)")
-    shop.release("a")
+    shop.resume("a")
     yield
     shop.do("insert into a values (3, 3)")
     yield

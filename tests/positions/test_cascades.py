@@ -107,7 +107,7 @@ def a_parent_that_is_not_captured_is_watched(shop: Shop) -> Iterator[None]:
     assert "ON DELETE CASCADE" in shop.quarantined()["kept"].reason
     assert ids(shop) == [1, 2, 3]
     assert [row["id"] for row in shop.follower.mirror(f"{shop.name}.beside")] == [1, 2]
-    shop.release("kept")
+    shop.resume("kept")
     shop.do("insert into kept values (5, 2, 'b')")
     yield
     yield
@@ -200,7 +200,7 @@ def a_parent_that_was_altered_without_the_log(shop: Shop) -> Iterator[None]:
         shop.quarantined()["beside"].reason
     )
     assert ids(shop) == [1, 2, 3]
-    shop.release("beside")
+    shop.resume("beside")
     yield
     shop.do("update pair set b = 101", "insert into beside values (8, 1, 11)")
     yield
@@ -284,7 +284,7 @@ def _chunks_that_were_read_before(shop: Shop) -> Iterator[None]:
     shop.do("delete from middle where id = 1", "insert into kept values (5, 2, 'b')")
     yield
     assert [*shop.quarantined()] == ["kept"]
-    shop.release("kept")
+    shop.resume("kept")
     follower.snapshot = SnapshotPlan()
     yield
     yield

@@ -66,7 +66,8 @@ def several_tables_come_back_in_one_batch_each_from_its_place(shop: Shop) -> Ite
     yield
     shop.do("create table c (id int primary key, v int)", "insert into c values (1, 1)")
     yield
-    shop.resume("a", "b")
+    shop.resume("a")
+    shop.resume("b")
     yield
     assert len(shop.caught_up()) == 1
     for table in ("a", "b", "c"):
@@ -84,7 +85,8 @@ def a_table_comes_back_with_the_version_it_was_read_under(shop: Shop) -> Iterato
     shop.pause("b")
     shop.do("insert into a values (3, 3)", "insert into b values (3, 3)")
     yield
-    shop.resume("a", "b")
+    shop.resume("a")
+    shop.resume("b")
     yield
     shop.require_whole("a")
     shop.require_whole("b", rereads=1)
@@ -134,7 +136,8 @@ def tables_that_were_dropped_meanwhile(shop: Shop) -> Iterator[None]:
         "insert into a values (7, 'x')",
     )
     yield
-    shop.resume("a", "b")
+    shop.resume("a")
+    shop.resume("b")
     yield
     for table in "ab":
         assert ("insert", 2) in shop.kinds(table)
@@ -168,7 +171,7 @@ def what_the_log_cannot_tell_is_read_from_the_source(shop: Shop) -> Iterator[Non
     shop.do("insert into p values (3, 3)")
     yield
     assert shop.state("p").condition is TableCondition.QUARANTINED
-    shop.release("p")
+    shop.resume("p")
     yield
     shop.require_whole("p", rereads=1)
     assert ("insert", 2) in shop.kinds("p")
@@ -180,7 +183,7 @@ def a_table_that_was_read_in_vain_is_read_again(shop: Shop) -> Iterator[None]:
     yield
     shop.do("alter table p truncate partition low", "insert into p values (3, 3)")
     yield
-    shop.release("p")
+    shop.resume("p")
     with pytest.MonkeyPatch.context() as patch:
         chunk = MySqlServer.chunk
 
@@ -194,7 +197,7 @@ def a_table_that_was_read_in_vain_is_read_again(shop: Shop) -> Iterator[None]:
     assert shop.state("p").condition is TableCondition.QUARANTINED
     shop.do("insert into p values (4, 4)")
     yield
-    shop.release("p")
+    shop.resume("p")
     shop.do("insert into p values (5, 5)")
     yield
     shop.require_whole("p", rereads=1)
@@ -212,7 +215,7 @@ def a_structure_that_a_person_gives_holds_where_the_table_stopped(shop: Shop) ->
     assert shop.state("a").condition is TableCondition.QUARANTINED
     shop.do("alter table a add column x int default 6", "insert into a values (3, 3, 3, 3)")
     yield
-    shop.release("a", "create table a (id int primary key, v int, w int default 5)")
+    shop.resume("a", "create table a (id int primary key, v int, w int default 5)")
     yield
     assert len(shop.caught_up()) == 1
     shop.require_whole("a")
@@ -234,7 +237,7 @@ def a_structure_that_tells_of_other_values(shop: Shop) -> Iterator[None]:
         "insert into a values (2, 2)",
     )
     yield
-    shop.release("a", "create table a (id int primary key, v tinyint)")
+    shop.resume("a", "create table a (id int primary key, v tinyint)")
     yield
     assert ("insert", 2) in shop.kinds("a")
     shop.require_whole("a", rereads=1)
@@ -258,7 +261,7 @@ def a_structure_given_does_not_tell_which_column_is_which(shop: Shop) -> Iterato
     )
     yield
     for table, (_, given) in altered.items():
-        shop.release(table, f"create table {table} (id int primary key, {given})")
+        shop.resume(table, f"create table {table} (id int primary key, {given})")
     yield
     for table in altered:
         shop.require_whole(table, rereads=1)
@@ -277,7 +280,7 @@ def a_structure_given_behind_a_statement_that_renames(shop: Shop) -> Iterator[No
     )
     yield
     assert shop.state("a").condition is TableCondition.QUARANTINED
-    shop.release("a", shop.stand.rows(f"show create table {shop.name}.a")[0][1])
+    shop.resume("a", shop.stand.rows(f"show create table {shop.name}.a")[0][1])
     yield
     shop.require_whole("a", rereads=1)
 
@@ -291,7 +294,7 @@ def a_structure_given_that_is_wrong_counts_for_nothing(shop: Shop) -> Iterator[N
         "insert into a values (2, 2, 2)",
     )
     yield
-    shop.release("a", "create table a (id int primary key, v int, w varchar(5))")
+    shop.resume("a", "create table a (id int primary key, v int, w varchar(5))")
     yield
     shop.require_whole("a", rereads=1)
 
@@ -404,12 +407,12 @@ def a_table_that_stops_again_goes_on_from_there(shop: Shop) -> Iterator[None]:
         shop.do(f"alter table a add column d{number} int")
         yield
     start = "create table a (id int primary key, v int, c2 int default 2"
-    shop.release("a", f"{start})")
+    shop.resume("a", f"{start})")
     yield
     assert [*shop.quarantined()] == ["a"]
     shop.do("insert into a (id) values (4)", "alter table a add column e int")
     yield
-    shop.release("a", f"{start}, d2 int, c3 int default 3)")
+    shop.resume("a", f"{start}, d2 int, c3 int default 3)")
     yield
     shop.do("insert into a (id) values (5)")
     yield
@@ -435,7 +438,7 @@ def _followed_today(shop: Shop) -> Iterator[None]:
         )
         yield
         assert shop.state("a").condition is TableCondition.QUARANTINED
-    shop.release("a")
+    shop.resume("a")
     yield
     shop.do("insert into a values (5, 5, 5, 5)", "alter table a drop column x")
     shop.do("alter table a add column x int default 8")
@@ -462,7 +465,7 @@ def a_mirror_that_refused_a_write_is_written_once_more(shop: Shop) -> Iterator[N
     assert shop.state("a").position == f"batch {written[-1]}"
     shop.do("insert into a values (3, 3, 3)")
     yield
-    shop.release("a")
+    shop.resume("a")
     yield
     shop.require_whole("a", rereads=1)
     assert {2, 3} <= {key for kind, key in shop.kinds("a") if kind == "insert"}
@@ -615,6 +618,6 @@ def test_rows_that_a_foreign_key_took_unseen(mariadb: MySqlStand) -> None:
     shop.run()
     assert shop.state("child").condition is TableCondition.QUARANTINED
     assert ("insert", 3) in shop.kinds("child")
-    shop.release("child")
+    shop.resume("child")
     shop.run()
     shop.require_whole("child", rereads=1)

@@ -192,7 +192,7 @@ def test_a_table_without_a_mirror_may_be_dropped(shop: Shop) -> None:
     shop.run()
     assert list(shop.quarantined()) == ["odd"]
     shop.do("drop table odd")
-    shop.release("odd")
+    shop.resume("odd")
     shop.run()
     shop.run()
     assert shop.state("odd").condition is TableCondition.DROPPED

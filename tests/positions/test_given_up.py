@@ -78,7 +78,7 @@ class Stage:
         self.shop.follower.order(kind, self.table(name))
 
     def release(self, name: str) -> None:
-        self.order(OrderKind.RELEASE, name)
+        self.order(OrderKind.RESUME, name)
 
     def require_settled(self) -> None:
         """Both tables go on, nothing waits, and the mirrors are the tables."""

@@ -154,7 +154,7 @@ def _is_set_aside(case: str, shop: Shop) -> Iterator[None]:
     assert state.condition is TableCondition.QUARANTINED
     assert (state.reason or "").startswith("it is system-versioned: ")
     assert f"`alter table {shop.name}.s drop system versioning`" in (state.hint or "")
-    shop.release("s")
+    shop.resume("s")
     yield
     assert (shop.state("s").reason or "").startswith("it is system-versioned: ")
     period = ", drop period for system_time, drop b, drop e" if case == "named" else ""
@@ -163,7 +163,7 @@ def _is_set_aside(case: str, shop: Shop) -> Iterator[None]:
         f"alter table s drop system versioning{period}",
         "insert into s (id, v) values (3, 3)",
     )
-    shop.release("s")
+    shop.resume("s")
     yield
     shop.do("update s set v = v + 1")
     yield

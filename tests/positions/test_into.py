@@ -220,15 +220,15 @@ def tables_that_meet_are_told_apart(shop: Shop) -> Iterator[None]:
         state = shop.state(table)
         assert state.condition is TableCondition.QUARANTINED
         assert f"that of {shop.name}.{other} is" in str(state.reason)
-        assert f"`lockstep release {shop.name}.{table} --reason …`" in str(state.hint)
+        assert f"`lockstep resume {shop.name}.{table} --reason …`" in str(state.hint)
         assert state.mirror not in shop.follower.lake.tables
-    shop.release("c")
+    shop.resume("c")
     yield
     assert shop.state("c").condition is TableCondition.QUARANTINED
     named(shop, a="z_{database}.t", c="z_{database}.u")
     shop.do("insert into c values (2, 2)", "insert into a values (2, 2)")
-    shop.release("c")
-    shop.release("d")
+    shop.resume("c")
+    shop.resume("d")
     yield
     require_same(shop, "a", "b", "c", "d")
     assert [place(shop, table) for table in "abcd"] == [
@@ -247,7 +247,7 @@ def settings_that_have_two_meet(shop: Shop) -> Iterator[None]:
     require_same(shop, "a")
     assert shop.state("b").condition is TableCondition.QUARANTINED
     named(shop)
-    shop.release("b")
+    shop.resume("b")
     yield
     require_same(shop, "a", "b")
     assert place(shop, "b") == f"{shop.name}/b"
@@ -361,7 +361,7 @@ def test_tables_that_meet_from_the_beginning(mysql: MySqlStand, database: str) -
     assert shop.state("b").condition is TableCondition.QUARANTINED
     assert shop.follower.mirror(f"{database}.b") == []
     named(shop, **{"*": "crm.{database}_{table}"})
-    shop.release("b")
+    shop.resume("b")
     shop.run()
     require_same(shop, "a", "b")
     assert [place(shop, one) for one in "ab"] == [f"crm/{database}_{one}" for one in "ab"]

@@ -127,7 +127,7 @@ def test_a_privilege_that_is_taken_away_stops_that_table(
     assert state.condition is TableCondition.QUARANTINED
     assert "GRANT SELECT ON `shop`.`a`" in (state.hint or "")
     shop.require_whole("b", rereads=1)
-    shop.release("a")
+    shop.resume("a")
     shop.run()
     shop.require_whole("a", rereads=1)
 

@@ -342,7 +342,7 @@ def test_while_four_write(shop: Shop, piecemeal: Callable[[int], None], seed: in
     keyless = shop.state("keyless")
     if keyless.condition is TableCondition.QUARANTINED:
         assert "no moment was found in which nothing was written" in (keyless.reason or "")
-        shop.release("keyless")
+        shop.resume("keyless")
         shop.run()
     shop.require_whole("keyless", rereads=1)
 

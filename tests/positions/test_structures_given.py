@@ -55,7 +55,7 @@ def created(shop: Shop) -> str:
 def a_person_says_which_column_became_which(shop: Shop) -> Iterator[None]:
     """Nothing is read: the rows of before have their values under the new names."""
     yield from _stop(shop, "change s s2 varchar(20), change v w bigint")
-    told = shop.release("a", created(shop), s="s2", v="w")
+    told = shop.resume("a", created(shop), s="s2", v="w")
     assert "the next run catches" in told
     assert "no row is read from the source, s becomes s2, v becomes w" in told
     yield
@@ -71,7 +71,7 @@ def two_columns_may_have_swapped_their_names(shop: Shop) -> Iterator[None]:
     shop.do("alter table a add u int default 5", "update a set u = id")
     yield
     yield from _stop(shop, "change u v int, change v u int default 5")
-    shop.release("a", created(shop), u="v", v="u")
+    shop.resume("a", created(shop), u="v", v="u")
     yield
     shop.require_whole("a")
 
@@ -79,7 +79,7 @@ def two_columns_may_have_swapped_their_names(shop: Shop) -> Iterator[None]:
 def where_not_all_is_said_the_table_is_read(shop: Shop) -> Iterator[None]:
     """One of two is named; the other may have become what is new."""
     yield from _stop(shop, "change s s2 varchar(20), change v w bigint")
-    told = shop.release("a", created(shop), s="s2")
+    told = shop.resume("a", created(shop), s="s2")
     assert "and reads it from the source: by the structure given v may have become w" in told
     yield
     shop.require_whole("a", rereads=1)
@@ -97,12 +97,12 @@ def what_is_owed_is_not_forgotten_where_it_stops_again(shop: Shop) -> Iterator[N
     )
     yield
     given = "create table a (id int primary key, v int, s2 varchar(20)"
-    shop.release("a", f"{given})")
+    shop.resume("a", f"{given})")
     yield
     quarantined = shop.quarantined()["a"]
-    assert quarantined.remedy is Remedy.RELEASED_RESNAPSHOT
+    assert quarantined.remedy is Remedy.RESUMED_RESNAPSHOT
     assert quarantined.hint.endswith("; a release reads it from the source")
-    assert "reads a from the source" in shop.release("a", f"{given}, w int)").replace(
+    assert "reads a from the source" in shop.resume("a", f"{given}, w int)").replace(
         f"{shop.name}.", ""
     )
     yield
@@ -119,7 +119,7 @@ def a_statement_that_changes_rows_is_no_matter_of_structures(shop: Shop) -> Iter
     yield
     shop.do("alter table p truncate partition low", "insert into p values (12)")
     yield
-    told = shop.release("p", "create table p (id int primary key)")
+    told = shop.resume("p", "create table p (id int primary key)")
     assert "and reads it from the source: " in told
     yield
     shop.require_whole("p", rereads=1)
@@ -129,11 +129,11 @@ def what_is_said_of_columns_must_be_possible(shop: Shop) -> Iterator[None]:
     """In a sentence that names what is there; nothing is recorded."""
     yield from _stop(shop, "change s s2 varchar(20)")
     with pytest.raises(ConfigurationError, match="had no column x where it stopped, only id, v, s"):
-        shop.release("a", created(shop), x="s2")
+        shop.resume("a", created(shop), x="s2")
     with pytest.raises(
         ConfigurationError, match="there was already a column v, and nothing says what"
     ):
-        shop.release("a", created(shop), s="v")
+        shop.resume("a", created(shop), s="v")
     assert shop.orders() == []
 
 
@@ -146,7 +146,7 @@ def a_release_is_told_without_being_given(shop: Shop) -> Iterator[None]:
         told = foresee_release(work, asked)
     assert "and reads it from the source: the statement that stopped it renames" in (told.next)
     assert shop.orders() == []
-    assert shop.release("a", created(shop)) == told.next
+    assert shop.resume("a", created(shop)) == told.next
     bare = foresee_release(work, Asked(shop.table("a"), "ann", ""))
     assert "and reads it from the source: not this one" in bare.next
     with pytest.raises(LedgerRefused, match="only a table that is quarantined is released"):
@@ -165,9 +165,9 @@ def what_was_altered_later_is_no_part_of_it(shop: Shop) -> Iterator[None]:
     yield
     shop.do("alter table a add column x int default 6", "insert into a values (3, 3, 'y', 3, 3)")
     yield
-    told = shop.release("a", "create table a (id int primary key, v int, s varchar(9), w int)")
+    told = shop.resume("a", "create table a (id int primary key, v int, s varchar(9), w int)")
     assert "no row is read from the source" in told
-    told = shop.release(
+    told = shop.resume(
         "a", "create table a (id int primary key, v int, s varchar(9), w int default 5)"
     )
     yield
@@ -183,9 +183,9 @@ def a_statement_behind_a_structure_given_stops_the_table_again(shop: Shop) -> It
     shop.do(f"alter table a change u v int, change v u int default 5, {NEVER_FOLLOWED}")
     shop.do("insert into a (id, u, v) values (10, 1, 2)")
     yield
-    shop.release("a", between, s="s2")
+    shop.resume("a", between, s="s2")
     yield
     assert shop.state("a").condition is TableCondition.QUARANTINED
-    shop.release("a")
+    shop.resume("a")
     yield
     shop.require_whole("a", rereads=1)

@@ -107,8 +107,8 @@ def require_quarantined(shop: Shop, table: str, said: str) -> None:
     state = shop.state(table)
     assert state.condition is TableCondition.QUARANTINED
     assert said in (state.reason or "")
-    assert state.remedy is Remedy.RELEASED_RESNAPSHOT
-    assert f"`lockstep release {shop.name}.{table} --reason …`" in (state.hint or "")
+    assert state.remedy is Remedy.RESUMED_RESNAPSHOT
+    assert f"`lockstep resume {shop.name}.{table} --reason …`" in (state.hint or "")
 
 
 @pytest.mark.parametrize(
@@ -141,7 +141,7 @@ def test_a_table_that_was_altered_without_the_log_is_set_aside(nameless: MySqlSt
         for table in HARMLESS:
             shop.require_whole(table)
         for table in MISREAD:
-            shop.release(table)
+            shop.resume(table)
         shop.run()
         shop.do(*(f"update {table} set b = b + 5" for table in altered))
         shop.run()
@@ -219,7 +219,7 @@ def require_back(shop: Shop, table: str = "a") -> None:
 
 
 def comes_back(shop: Shop, table: str) -> Iterator[None]:
-    shop.release(table)
+    shop.resume(table)
     yield
     shop.do(f"update {table} set v = v + 1")
     yield
@@ -333,7 +333,7 @@ def a_table_that_is_gone_without_a_statement(shop: Shop) -> Iterator[None]:
     unlogged(shop, "drop table a")
     yield
     require_quarantined(shop, "a", "the source does not have it any more, and no statement")
-    shop.release("a")
+    shop.resume("a")
     yield
     assert shop.state("a").condition is TableCondition.DROPPED
 
@@ -539,7 +539,8 @@ def a_table_that_comes_back_through_the_log(shop: Shop) -> Iterator[None]:
     unlogged(shop, SWAPPED)
     shop.do(ROW)
     yield
-    shop.resume("a", "b")
+    shop.resume("a")
+    shop.resume("b")
     yield
     assert shop.kinds("a")[1:2] == [("resnapshot", None)]
     shop.require_whole("a", rereads=1)

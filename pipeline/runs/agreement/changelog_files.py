@@ -194,7 +194,7 @@ def told_of(agreement: Agreement) -> TableError | None:
         return error
     return TableError(
         f"{error.reason}. It lists the captured files now",
-        hint=f"find out who did it; `lockstep release {table} --reason …` brings the table back",
+        hint=f"find out who did it; `lockstep resume {table} --reason …` brings the table back",
     )
 
 

@@ -117,7 +117,7 @@ def changelog_error(
     """`TableError` for what concerns a changelog's table, `ForeignCommit` for what concerns
     the source."""
     source = work.source.name
-    go_on = f"`lockstep release {table} --reason …` goes on with the changelog as it is"
+    go_on = f"`lockstep resume {table} --reason …` goes on with the changelog as it is"
     again = replay_hint(table)
     match relation:
         case Ahead(commit, ledger):

@@ -458,6 +458,6 @@ class CapturedTables:
             raise TableError(
                 f"the patterns of earlier runs left it out, up to {missed}: its changes up to "
                 "there were not read",
-                hint=f"`lockstep release {table} --reason …` reads it from the source",
-                remedy=Remedy.RELEASED_RESNAPSHOT,
+                hint=f"`lockstep resume {table} --reason …` reads it from the source",
+                remedy=Remedy.RESUMED_RESNAPSHOT,
             )

@@ -96,7 +96,7 @@ def version_for(mapped: TableMap, structures: SchemaTracker, at: Coordinates) ->
     why = "it is not in the history" if version is None else version.reason or "it was dropped"
     raise StructureUnknown(
         f"its structure is not known: {why}",
-        hint=f"`lockstep release {table} --reason …` re-reads it from MySQL",
+        hint=f"`lockstep resume {table} --reason …` re-reads it from MySQL",
     )
 
 
@@ -114,7 +114,7 @@ def _told(mapped: TableMap) -> TableStructure:
         raise TableError(
             f"its structure is known from the log alone, which does not tell whether {suspects[0]} "
             "is a column of its own or one that MySQL hides behind a functional index",
-            hint=f"`lockstep release {mapped.table} --reason …` re-reads it from MySQL",
+            hint=f"`lockstep resume {mapped.table} --reason …` re-reads it from MySQL",
         )
     return structure
 
@@ -141,7 +141,7 @@ def checked(version: SchemaVersion, mapped: TableMap) -> tuple[int, ...]:
             f"{'; '.join(found[:_SHOWN])}{more}",
             hint="either a statement is not in the log (sql_log_bin=0, another server), or "
             f"Lockstep read one differently from the server: `lockstep schema {mapped.table}` "
-            f"shows the history, `lockstep release {mapped.table} --reason …` re-reads the table "
+            f"shows the history, `lockstep resume {mapped.table} --reason …` re-reads the table "
             "from MySQL",
         )
     return hidden
@@ -254,7 +254,7 @@ def hidden_in(
         raise TableError(
             f"the log has {columns} more than the history, which MySQL may hide behind functional "
             "indexes, and does not tell which of all columns these are",
-            hint="set binlog_row_metadata=FULL on the source, then `lockstep release "
+            hint="set binlog_row_metadata=FULL on the source, then `lockstep resume "
             f"{mapped.table} --reason …` re-reads the table from MySQL",
         )
     return places or ()
@@ -435,7 +435,7 @@ def refuse_updates(images: RowImages) -> None:
             "an update leaves columns out (binlog_row_image is not FULL), and MariaDB also leaves "
             "out columns that REPLACE or a trigger changed",
             hint="set binlog_row_image=FULL for every session that writes this table, then "
-            "release it",
+            "resume it",
         )
 
 
@@ -457,5 +457,5 @@ def _default(field: pa.Field, schema: TableSchema | None, index: int) -> pa.Scal
         raise ValueLeftOut(reason)  # from the place of a reading on it is known
     raise TableError(
         reason,
-        hint="set binlog_row_image=FULL for every session that writes this table, then release it",
+        hint="set binlog_row_image=FULL for every session that writes this table, then resume it",
     )

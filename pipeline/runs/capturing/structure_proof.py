@@ -168,8 +168,8 @@ def _not_renamed(table: TableName, to: TableName) -> TableError:
     return TableError(
         f"the log says that it was renamed to {to}, and the source still has it: the statement "
         "moved a temporary table of this name",
-        hint=f"`lockstep release {table} --reason …` re-reads it from MySQL",
-        remedy=Remedy.RELEASED_RESNAPSHOT,
+        hint=f"`lockstep resume {table} --reason …` re-reads it from MySQL",
+        remedy=Remedy.RESUMED_RESNAPSHOT,
     )
 
 
@@ -235,8 +235,8 @@ def _error(
     return TableError(
         f"{whose}{reason}",
         hint="it was altered with sql_log_bin=0, or restored: "
-        f"`lockstep release {table} --reason …` re-reads it from MySQL",
-        remedy=Remedy.RELEASED_RESNAPSHOT,
+        f"`lockstep resume {table} --reason …` re-reads it from MySQL",
+        remedy=Remedy.RESUMED_RESNAPSHOT,
     )
 
 

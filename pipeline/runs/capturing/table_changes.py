@@ -449,7 +449,7 @@ class Following:
                 self._reread(table, loss.at, owed(loss.reason))
             else:
                 error = TableError(
-                    loss.reason, hint=release_hint(table), remedy=Remedy.RELEASED_RESNAPSHOT
+                    loss.reason, hint=release_hint(table), remedy=Remedy.RESUMED_RESNAPSHOT
                 )
                 self.quarantine(table, loss.at, error)
 

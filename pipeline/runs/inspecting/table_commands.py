@@ -1,6 +1,6 @@
 """What people order about one table: stop it, take it up again, bring it back. Carried out by runs.
 
-Of a release it is told before it is ordered what happens next: the plan of the next run,
+Before a table is resumed it is told what happens next: the plan of the next run,
 and what the statement that the table stopped at comes to today.
 """
 
@@ -45,7 +45,7 @@ from pipeline.schema.statements.changes import CreateTable, Irrelevant, NotUnder
 from pipeline.schema.statements.read import read_change
 from pipeline.supply.plan import ColumnsRead, Need, RowsRead
 from pipeline.table import TableName
-from pipeline.table_state import OrderKind, TableCondition, TableOrder, TableState
+from pipeline.table_state import STOPPED, OrderKind, TableOrder, TableState
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ def require_known(states: Mapping[TableName, TableState], source: str, table: Ta
 @dataclass(frozen=True, slots=True)
 class Asked:
     """What a person says. `statement`: a CREATE TABLE that says how the table is built from
-    where it stopped, for a release; `renames`: which of its columns were called what before."""
+    where it stopped; `renames`: which of its columns were called what before."""
 
     table: TableName
     author: str
@@ -81,7 +81,8 @@ def give_order(
     asked: Asked,
     tell: Callable[[str], None] = lambda told: None,
 ) -> Ordered:
-    """Record it. `tell`: what a release will do, before that is ordered.
+    """Record it. `tell` is given what the next run does for a table that is resumed, before that is
+    ordered.
 
     `NothingMatches`, `ConfigurationError` for a statement that cannot be taken, and
     `LedgerRefused` for an order that does not fit the table's state: nothing is recorded.
@@ -89,10 +90,10 @@ def give_order(
     ledger, table = work.ledger, asked.table
     states = ledger.table_states(work.source.name)
     require_known(states, work.source.name, table)
-    release = None
-    if kind is OrderKind.RELEASE:
-        release = foresee_release(work, asked)
-        tell(release.next)
+    resumed = None
+    if kind is OrderKind.RESUME:
+        resumed = foresee_resume(work, asked)
+        tell(resumed.next)
     order = ledger.order_table(
         lease,
         table,
@@ -100,28 +101,30 @@ def give_order(
         author=asked.author,
         reason=asked.reason,
         remedy=_remedy_kept(states[table]) if kind is OrderKind.PAUSE else None,
-        schema=None if release is None else release.order.schema,
-        renames=() if release is None else asked.renames,
+        schema=None if resumed is None else resumed.order.schema,
+        renames=() if resumed is None else asked.renames,
     )
-    if release is not None:
-        return replace(release, order=order)
+    if resumed is not None:
+        return replace(resumed, order=order)
     if kind is OrderKind.RELOAD:
         origin: Origin = "the log alone cannot bring it"
         if not needs_of(states[table]) - {Need.MIRROR}:
             origin = origin_of(work, states[table], files=False)  # the run looks at its files
         told = f"from the source: {origin}" if isinstance(origin, str) else origin.told
         return Ordered(order, f"the next run rewrites the mirror of {table}, {told}")
-    return Ordered(order, what_next(order))
+    at = f" at {order.stopped.at}" if order.stopped is not None else ""
+    back = f"`lockstep resume {table}` brings it back"
+    return Ordered(order, f"{table} stops{at}; the other tables go on. {back}")
 
 
 def _remedy_kept(state: TableState) -> Remedy | None:
     """What a table goes on lacking while it is paused, besides the log."""
-    if state.remedy is not Remedy.RELEASED_RESNAPSHOT and only_server_supplies(state):
+    if state.remedy is not Remedy.RESUMED_RESNAPSHOT and only_server_supplies(state):
         return Remedy.RESNAPSHOT
     return None if state.remedy is Remedy.CATCH_UP else state.remedy
 
 
-def foresee_release(work: Workplace, asked: Asked) -> Ordered:
+def foresee_resume(work: Workplace, asked: Asked) -> Ordered:
     """The order as it would be recorded, under no number, and what would happen by it.
     Refused as `give_order` is; nothing is recorded."""
     states = work.ledger.table_states(work.source.name)
@@ -137,7 +140,7 @@ def foresee_release(work: Workplace, asked: Asked) -> Ordered:
     order = TableOrder(
         0,
         asked.table,
-        OrderKind.RELEASE,
+        OrderKind.RESUME,
         asked.author,
         asked.reason,
         work.clock(),
@@ -145,9 +148,10 @@ def foresee_release(work: Workplace, asked: Asked) -> Ordered:
         schema,
         asked.renames,
     )
-    if state.condition is not TableCondition.QUARANTINED:
+    if state.condition not in STOPPED:
         raise LedgerRefused(
-            f"{asked.table} is {state.condition}: only a table that is quarantined is released.",
+            f"{asked.table} is {state.condition}: only a table that is paused or quarantined is "
+            "resumed.",
             hint="`lockstep status` shows what is quarantined or paused, and what to do.",
         )
     place = stopped_at(work, order)
@@ -166,14 +170,6 @@ def _require_renames(asked: Asked, before: TableSchema | None, given: TableSchem
             hint="give --rename OLD=NEW for each column whose name has changed since the table "
             "stopped; without --rename the table is re-read from MySQL where names are not enough",
         )
-
-
-def what_next(order: TableOrder) -> str:
-    if order.kind is not OrderKind.PAUSE:
-        return f"the next run {_either_way(order)}"
-    at = f" at {order.stopped.at}" if order.stopped is not None else ""
-    back = f"`lockstep resume {order.table}` brings it back"
-    return f"{order.table} stops{at}; the other tables go on. {back}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,7 +263,7 @@ def _followed(
 
 
 def foretold(work: Workplace, order: TableOrder, place: StoppedAt) -> str:
-    """What happens by a release that is not yet given, in a sentence or two; writes nothing."""
+    """What happens by a resume that is not yet given, in a sentence or two; writes nothing."""
     table = order.table
     if not work.source.patterns.matches(table):
         return f"no run takes {table} up: the source's patterns leave it out"

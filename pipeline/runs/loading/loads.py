@@ -425,7 +425,7 @@ class ChunkReader:
                 raise TableError(
                     "no key tells its rows apart, and no moment was found in which nothing was "
                     "written",
-                    hint="give the table a PRIMARY KEY, or release it again when there are fewer "
+                    hint="give the table a PRIMARY KEY, or resume it again when there are fewer "
                     "writes",
                 )
             folder = snapshot_path(work.source.name, load.table)

@@ -878,7 +878,7 @@ create table lockstep.table_states (
     hint text,
     position text,
     remedy text constraint table_states_remedy_known check (
-        remedy in ('catch-up', 'rewrite-mirror', 'released-resnapshot', 'resnapshot', 'backfill')
+        remedy in ('catch-up', 'rewrite-mirror', 'resumed-resnapshot', 'resnapshot', 'backfill')
     ),
     mirror_version integer,
     mirror_generation integer not null default 1
@@ -946,7 +946,7 @@ create trigger table_states_move after insert or update on lockstep.table_states
 
 -- A person's order about a table; the newest one of a table counts. `done_batch` is the capture that
 -- carried it out, and open again if that is abandoned. A pause takes effect at once. `schema` and
--- `renames` (pairs of an old and a new column's name) are what somebody gave with a release.
+-- `renames` (pairs of an old and a new column's name) are what somebody gave with a resume.
 create table lockstep.table_orders (
     id bigint generated always as identity constraint table_orders_pk primary key,
     source text not null,
@@ -954,7 +954,7 @@ create table lockstep.table_orders (
     database text not null,
     name text not null,
     kind text not null constraint table_orders_kind_known check (
-        kind in ('pause', 'resume', 'release', 'reload')
+        kind in ('pause', 'resume', 'reload')
     ),
     author text not null constraint table_orders_authored check (btrim(author) <> ''),
     reason text not null,
@@ -967,8 +967,8 @@ create table lockstep.table_orders (
     constraint table_orders_done_batch foreign key (source, done_batch)
         references lockstep.batches (source, id),
     constraint table_orders_pause_at_once check (kind <> 'pause' or done_batch is null),
-    constraint table_orders_schema_released check (schema is null or kind = 'release'),
-    constraint table_orders_renames_released check (
+    constraint table_orders_schema_resumed check (schema is null or kind = 'resume'),
+    constraint table_orders_renames_structured check (
         renames is null or schema is not null and json_typeof(renames) = 'array'
     )
 );
@@ -986,11 +986,8 @@ begin
     if new.done_batch is not null then
         perform lockstep.refuse('table_orders_begin_open', 'an order begins as open');
     end if;
-    if new.kind = 'resume' and found <> 'paused' then
-        perform lockstep.refuse('table_orders_resume_paused', 'the table is not paused');
-    end if;
-    if new.kind = 'release' and found <> 'quarantined' then
-        perform lockstep.refuse('table_orders_release_quarantined', 'the table is not quarantined');
+    if new.kind = 'resume' and found not in ('paused', 'quarantined') then
+        perform lockstep.refuse('table_orders_resume_stopped', 'the table has not stopped');
     end if;
     if new.kind = 'reload' and found = 'dropped' then
         perform lockstep.refuse('table_orders_reload_there', 'the table was dropped');
